@@ -124,7 +124,7 @@ impl Profile {
         self.collections
     }
 
-    /// Whether a control plane takes this node for one of its clients, by all that the node says.
+    /// Whether a control plane takes this node for one of its clients, from all its fields.
     fn is(&self, node: &xds::Node) -> bool {
         let tenant = node.metadata.get(TENANT).map_or("", String::as_str);
         let says = [&node.cluster, node.locality.zone.as_str(), &node.user_agent, tenant];

@@ -30,13 +30,13 @@ pub(crate) struct Zone {
     /// Whether there is a view of it.
     pub(crate) attached: bool,
     pub(crate) book: Book,
-    /// The way through the protocol; without it what changes is published by itself.
+    /// The way through the protocol; without one, changes are published directly.
     pub(crate) wire: Option<Wire>,
-    /// The way that is no stream.
+    /// The way that is no stream: files or polls.
     pub(crate) source: Option<Source>,
-    /// A relay in between.
+    /// If the server is itself a relay: that relay.
     pub(crate) upper: Option<Box<Upper>>,
-    /// The zone whose relay in between it feeds.
+    /// If this is the control plane of such a relay: the relay's zone.
     pub(crate) below: Option<usize>,
     pub(crate) wanted: BTreeSet<(Type, Target)>,
     /// What the control plane is about to send.
@@ -80,7 +80,7 @@ impl Zone {
         }
     }
 
-    /// A view begins, in which nothing is known. Whether there was none.
+    /// Begins a view in which nothing is known; returns whether there was none.
     pub(crate) fn attach(&mut self, view: Arc<View>, node: Node) -> bool {
         let alone = !std::mem::replace(&mut self.attached, true);
         self.view = view;
@@ -106,7 +106,7 @@ impl Zone {
         wants(&content.name) || content.aliases.iter().any(|alias| wants(alias))
     }
 
-    /// The changes that one piece of news makes.
+    /// The changes of the view that one change at the control plane makes.
     fn changes(&mut self, news: News, now: Instant) -> Vec<Changes> {
         let mut all = Vec::new();
         match news {
@@ -339,7 +339,7 @@ impl World {
         self.after(pause, Event::Upstream(zone));
     }
 
-    /// The control plane says some of what it has to say.
+    /// Publishes some of the control plane's pending changes.
     fn hear(&mut self, zone: usize) {
         let now = self.instant();
         let here = &mut self.zones[zone];
@@ -351,7 +351,7 @@ impl World {
         let mut published = Vec::new();
         for _ in 0..count {
             let Some(news) = here.news.pop_front() else { break };
-            // What goes is read off the view, so what came before must be in it.
+            // Removals are computed from the view, so earlier changes must be in it.
             if matches!(news, News::Is(_, _, None)) {
                 here.publish(&std::mem::take(&mut published));
             }

@@ -45,7 +45,7 @@ impl Own {
         self.now
     }
 
-    /// When it will be this time, by the clock of the world.
+    /// Converts a time of the relay to the clock of the world.
     pub(crate) fn real(&self, own: Instant) -> Instant {
         self.awake.real(own)
     }

@@ -23,7 +23,7 @@ impl World {
             Hop::Idle(at) => self.idle(at),
             Hop::Noticed(at) => {
                 self.tally.hit(Rule::Mute);
-                // A connection that is not there yet does not come about.
+                // A connection that is still being opened fails.
                 self.unreachable(at);
                 return self.hang_up(at);
             }
@@ -83,7 +83,7 @@ impl World {
         self.write(at.zone, Vec::new());
     }
 
-    /// G-02: no connection comes about.
+    /// G-02: the connection fails.
     fn unreachable(&mut self, at: At) {
         let now = self.instant();
         let dice = self.rng.range(0, 100) as f64 / 100.0;
@@ -293,7 +293,7 @@ impl World {
         other
     }
 
-    /// On both streams nothing arrives any more, until the transport's own checks notice.
+    /// Nothing arrives on either stream any more, until the transport's own checks notice.
     pub(crate) fn mute(&mut self, zone: usize) {
         let mut muted = Vec::new();
         let legs = self.zones[zone].wire.iter_mut().flat_map(|wire| wire.legs.iter_mut());

@@ -48,7 +48,7 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a test: what cannot be must not pass, and its report is for people"
+    reason = "a test: what cannot happen must fail it, and its report is printed for people"
 )]
 
 mod apart;

@@ -76,10 +76,10 @@ pub(crate) fn respelled(name: &str, rng: &mut Rng) -> String {
 
 /// The authorities that have servers of their own.
 pub(crate) const SERVED: &[&str] = &["a", "b"];
-/// Under which there are names: also one that the relay's configuration does not name (F-13).
+/// The authorities under which there are names: also one that the relay's configuration does not mention (F-13).
 pub(crate) const AUTHORITIES: &[&str] = &["a", "b", "unnamed"];
 
-/// The authority at whose servers a name is asked; none: with the names of old style.
+/// The authority whose servers are asked for a name; `None` if it is asked for with the names of old style.
 pub(crate) fn authority(name: &str) -> Option<String> {
     let rest = name.strip_prefix("xdstp://")?;
     let authority = rest.split('/').next().unwrap_or_default();
@@ -91,7 +91,7 @@ pub(crate) fn is_unnamed(name: &str) -> bool {
     name.starts_with("xdstp://unnamed/")
 }
 
-/// F-03: whether a text names nothing of this type, whoever is asked.
+/// F-03: whether a text cannot be the name of a resource of this type at any server.
 pub(crate) fn is_nothing(kind: Type, text: &str) -> bool {
     if !text.starts_with("xdstp:") {
         return false;

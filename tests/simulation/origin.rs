@@ -34,7 +34,7 @@ pub(crate) struct Habits {
     pub(crate) believes: bool,
     /// SotW: whether it is silent while a list of names lacks anything that it has (E-18).
     snapshot: bool,
-    /// SotW: whether it sends what has changed alone, where it may.
+    /// SotW: whether it sends only what has changed, where it may.
     partial: bool,
     /// How many entries go into one delta response.
     chunk: usize,
@@ -91,7 +91,8 @@ impl Habits {
         }
     }
 
-    /// How a stream in this dialect ends instead of being answered, if it does. One that has no delta never has it.
+    /// How a stream in this dialect ends unanswered, if it does. A control plane without delta never learns it, however well
+    /// others behave.
     pub(crate) fn refusal(&self, calm: bool, rng: &mut Rng) -> Option<Ending> {
         let refuses = self.refuses.filter(|refuses| !calm || *refuses == 100)?;
         if self.dialect == Dialect::Sotw || !rng.chance(refuses) {
@@ -106,7 +107,7 @@ impl Habits {
         rng.pick(&among).copied()
     }
 
-    /// Of one among several servers: it believes what it is told, and says whose its versions are.
+    /// The habits of one of several servers: it believes what clients declare, and its versions name the server.
     pub(crate) fn of_server(server: usize, rng: &mut Rng) -> Self {
         Self {
             believes: true,
@@ -117,7 +118,8 @@ impl Habits {
     }
 }
 
-/// A control plane that sends again at once what was rejected, in many parts with always one spoiled, would never finish.
+/// After this many responses nothing is spoiled any more. A control plane that repeats at once what was rejected, in many parts
+/// of which one is always spoiled, would never finish.
 const LOUD: u64 = 2000;
 
 /// What it sends.
@@ -130,7 +132,7 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    /// For people.
+    /// Formats a reply for the trace.
     pub(crate) fn brief(&self, dialect: Dialect) -> String {
         let bytes = match self {
             Self::Message(bytes) => bytes,
@@ -169,7 +171,7 @@ impl Reply {
     }
 }
 
-/// F-04: by name, the texts by which it is asked for. Two ways of writing a name are one name, as long as one of them is subscribed.
+/// F-04: for each name the spellings by which it is asked for. A name stays subscribed as long as one of its spellings is.
 #[derive(Default)]
 struct Texts(BTreeMap<(Type, String), BTreeSet<String>>);
 
@@ -320,14 +322,14 @@ impl Session {
         }
         let target = served.target(kind, truth);
         let set: BTreeMap<String, u64> = target.iter().map(|content| (content.key(), content.revision)).collect();
-        // What says anything of a name says all of it.
+        // A response that contains anything of a name contains all of it.
         let new = set
             .iter()
             .filter(|(key, revision)| served.sent.get(*key) != Some(revision));
         let gone = served.sent.keys().filter(|key| !set.contains_key(*key));
         let changed = new.map(|(key, _)| key).chain(gone);
         let changed: BTreeSet<String> = changed.map(|key| variants::parts(key).0.to_owned()).collect();
-        // Where absence says nothing, what is gone is not worth a response.
+        // Where the absence of a name says nothing, a removal is not worth a response.
         let news = if kind.full_state() {
             set != served.sent
         } else {
@@ -383,7 +385,7 @@ impl Session {
         served.sent.retain(|name, _| !removed.contains(name));
         let says = self.habits.says_missing;
         for name in served.names.iter().filter(|name| !truth.is_there(kind, name)) {
-            // What is there for some it takes away from all others who know it.
+            // If a name exists for some clients only, the others that know it are told that it is gone.
             let answers = says && !truth.varies(kind, name) || served.known.contains(name);
             if answers && served.missing.insert(name.clone()) && !removed.contains(name) {
                 removed.push(name.clone());

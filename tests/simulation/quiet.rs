@@ -182,7 +182,7 @@ impl World {
 }
 
 impl Zone {
-    /// Whether a control plane of this zone can say that something of this type has ceased to be.
+    /// Whether a control plane of this zone can report that a resource of this type is gone.
     pub(crate) fn says_gone(&self, kind: Type) -> bool {
         let sotw = self.wire.as_ref().is_some_and(Wire::sotw);
         let polled = matches!(self.source, Some(Source::Polled(_)));
@@ -190,7 +190,7 @@ impl Zone {
         !(sotw || polled) && above || kind.full_state()
     }
 
-    /// H-03: whether its control plane can say nothing of a type.
+    /// H-03: whether its control plane cannot serve a type.
     pub(crate) fn cannot_say(&self, kind: Type) -> bool {
         matches!(self.source, Some(Source::Polled(_))) && kind.type_url().path().is_none()
     }
@@ -201,7 +201,8 @@ impl Zone {
         content.covered || files && !content.name.starts_with("xdstp:")
     }
 
-    /// Whether what a wildcard no longer covers goes on to hide what has this name, because nobody can say that it left.
+    /// Whether a stale entry in the wildcard hides the resource of this name: the control plane cannot report that its wildcard
+    /// no longer covers it.
     pub(crate) fn hides(&self, kind: Type, name: &str) -> bool {
         let cut = self.view.cut();
         let state = cut.slot(kind.type_url()).and_then(|slot| slot.wildcard.clone());
@@ -221,8 +222,8 @@ impl Zone {
         })
     }
 
-    /// Who does not look at what the relay declares cannot say that some of it has gone (C-13): then only what the relay
-    /// makes of it can be judged.
+    /// Whether its control plane reports what has gone of what the relay declared. If it ignores declarations it cannot (C-13),
+    /// and such leftovers are not judged.
     fn is_sure(&self) -> bool {
         self.wire
             .as_ref()
@@ -237,7 +238,8 @@ impl Zone {
         for (kind, target) in wanted {
             let mut views = std::iter::once(self).chain(above);
             let hidden = matches!(target, Target::Name(name) if views.any(|zone| zone.hides(*kind, name.as_str())));
-            // A name that the wildcard has brought once is not asked for besides, however silent the server is of that now.
+            // A name that the wildcard has brought is not asked for by name, even if the server no longer answers for the
+            // wildcard.
             let named = *target != Target::Wildcard;
             let silent = self.withholds(*kind, true) || named && self.withholds(*kind, false);
             if silent || hidden || self.cannot_say(*kind) {
@@ -290,7 +292,7 @@ impl Zone {
             if !self.says_gone(*kind) || !self.is_sure() {
                 known.retain(|name, _| expected.contains_key(name));
             }
-            // K-16: a relay above does not say that something is gone of which nobody told it so in time.
+            // K-16: a relay above does not report a resource as gone if it only got no answer in time.
             let silent = |zone: &Self, key: &str| timed_out(&zone.view.cut(), *kind, variants::parts(key).0);
             known.retain(|key, _| expected.contains_key(key) || !above.is_some_and(|zone| silent(zone, key)));
             if known != expected {
@@ -347,7 +349,7 @@ impl Zone {
     }
 }
 
-/// All that is in a state, whomever it is for.
+/// All resources of a state, variants included.
 pub(crate) fn everything(state: &State) -> impl Iterator<Item = &Arc<Resource>> {
     state.resources().chain(state.variants().map(|(variant, _)| variant))
 }

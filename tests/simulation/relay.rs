@@ -67,8 +67,9 @@ pub(crate) fn is_dealt_with(server: &Server, response: Option<&Response>, type_u
 const KEPT_MAX: usize = 1200;
 
 impl Stream {
-    /// From time to time the relay keeps only hashes of what a client holds, and nobody must notice; except that D-03 is broken
-    /// where a full state can no longer list what goes. So of SotW clients only some are tried. Gives whether this is one.
+    /// Makes the relay, from time to time, keep only hashes of what a client holds, which clients must not notice. One exception:
+    /// D-03 is broken where a full state can no longer list what goes. So only some SotW clients are treated so; returns whether
+    /// this is one.
     fn lag(&mut self, view: &View, chance: u64, id: u64) -> bool {
         let loose = self.dialect == Dialect::Sotw && id.is_multiple_of(8);
         if self.place.is_some() && (loose || self.dialect == Dialect::Delta) && chance.is_multiple_of(31) {
@@ -374,7 +375,7 @@ impl World {
         Ok(())
     }
 
-    /// There are too many views. At the end, clients that were refused give up.
+    /// Ends a stream because there are too many views. At the end, clients that were refused give up.
     fn refuse(&mut self, id: u64) {
         self.log(|| format!("stream {id}: refused, there are too many views"));
         if let Some(stream) = self.streams.get(&id).filter(|_| self.calm) {
@@ -384,7 +385,7 @@ impl World {
     }
 }
 
-/// What a request says that says nothing but that a response was accepted.
+/// Handles a request that does nothing but acknowledge a response; returns `None` for others.
 fn acknowledge(server: &mut Server, request: &DeltaDiscoveryRequest) -> Option<Receipt> {
     let (type_url, nonce) = (&request.type_url, &request.response_nonce);
     let alone = DeltaDiscoveryRequest {

@@ -24,14 +24,14 @@ use discovery::dynamic_parameter_constraints::{SingleConstraint, Type as Demand,
 
 /// The values of constraints.
 const WHOM: [&str; 2] = ["p", "q"];
-/// What a client says of itself: also what no variant is for.
+/// The values of a client's parameter, among them one that no variant is for.
 const SAID: [&str; 3] = ["p", "q", "r"];
 const PARAMETER: &str = "env";
 
-/// The types of which there are variants. Routes have none: with those nobody could say which cluster is still needed.
+/// The types that have variants. Routes have none: otherwise it would be unclear which clusters are still needed.
 pub(crate) const VARY: [Type; 5] = [Type::Cds, Type::Eds, Type::Lds, Type::Sds, Type::Odd];
 
-/// Somebody for whom a variant may be.
+/// A random constraint of a variant.
 pub(crate) fn somebody(rng: &mut Rng) -> &'static str {
     rng.pick(&WHOM).unwrap_or(&"p")
 }
@@ -42,18 +42,18 @@ pub(crate) fn says(rng: &mut Rng) -> Option<&'static str> {
     said.filter(|_| rng.chance(75))
 }
 
-/// What a control plane calls the variant of a name that is for somebody.
+/// The key of a variant; without a constraint, the key is the name.
 pub(crate) fn key(name: &str, whom: Option<&str>) -> String {
     whom.map_or_else(|| name.to_owned(), |whom| format!("{name}[{whom}]"))
 }
 
-/// All that a name may be called.
+/// The keys of all variants of a name, and the name itself.
 pub(crate) fn keys(name: &str) -> Vec<String> {
     let whom = WHOM.into_iter().map(Some).chain([None]);
     whom.map(|whom| key(name, whom)).collect()
 }
 
-/// The name in a key, and whom it is for.
+/// The name and the constraint in a key.
 pub(crate) fn parts(key: &str) -> (&str, Option<&'static str>) {
     let (name, whom) = key.split_once('[').unwrap_or((key, ""));
     (name, known(whom.trim_end_matches(']')))
@@ -63,7 +63,7 @@ pub(crate) fn known(whom: &str) -> Option<&'static str> {
     WHOM.into_iter().find(|known| *known == whom)
 }
 
-/// Whom a resource is for, as its body says.
+/// The constraint of a resource, from its body.
 pub(crate) fn whom(kind: Type, resource: &Resource) -> Option<&'static str> {
     let any = Any {
         type_url: kind.url().to_owned(),
@@ -102,7 +102,7 @@ pub(crate) fn of_full_name(full: &discovery::ResourceName) -> Result<(String, &'
     }
 }
 
-/// The node of a client that says this of itself, about every type.
+/// Gives a node this parameter, for every type.
 pub(crate) fn introduce(node: &mut Node, whom: &str) {
     let params = BTreeMap::from([(PARAMETER.to_owned(), whom.to_owned())]);
     let said = |kind: Type| {
@@ -112,14 +112,14 @@ pub(crate) fn introduce(node: &mut Node, whom: &str) {
     node.dynamic_parameters = Type::ALL.into_iter().map(said).collect();
 }
 
-/// What a node says of its client.
+/// The parameter in a node.
 pub(crate) fn introduced(node: &Node) -> Option<&'static str> {
     let said = node.dynamic_parameters.values().next()?.params.get(PARAMETER)?;
     SAID.into_iter().find(|known| known == said)
 }
 
 impl Client {
-    /// From now on it has another parameter (B-01).
+    /// Gives the client another parameter from now on; returns the request that says so (B-01).
     pub(crate) fn say_otherwise(&mut self, rng: &mut Rng) -> Option<(u64, Up)> {
         let line = self.lines.iter().find(|(_, line)| line.service().is_none());
         let (stream, line) = line.filter(|(_, line)| line.is_greeted())?;
@@ -146,7 +146,7 @@ impl Client {
 }
 
 impl World {
-    /// A request arrives: what its node says of the client counts from now on.
+    /// Notes the parameter in the node of a request: it counts from now on.
     pub(crate) fn hear_own(&self, stream: &mut Stream, request: &Up) {
         let node = match request {
             Up::Sotw(request) => request.node.as_ref(),
@@ -165,7 +165,8 @@ impl World {
 }
 
 impl Watch {
-    /// F-16: what a client gets is for it. C-23, C-26: a variant goes by its full name, with what comes in its place.
+    /// F-16: a client gets only what is for it. C-23, C-26: a variant is removed by its full name, together with what replaces
+    /// it.
     pub(crate) fn check_variants(
         &self,
         answer: &Answer,
@@ -177,7 +178,8 @@ impl Watch {
         for entry in &answer.entries {
             let Some(whom) = entry.whom else { continue };
             tally.hit(Rule::F16);
-            // What goes may stay in full states until what depends on it has gone, also where it was refused: perhaps it was taken in.
+            // A removal may be missing from full states until everything that depends on it has gone, even if the content was
+            // rejected: perhaps the client has applied it.
             let kept = !delta && self.was_for(&entry.name) == Some(whom);
             if own != Some(whom) && !kept {
                 let what = format!("{kind:?} {}: what is for {whom} is sent to {own:?}", entry.name);

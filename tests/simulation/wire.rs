@@ -30,9 +30,9 @@ pub(crate) struct Answer {
     pub(crate) nonce: String,
     pub(crate) version: String,
     pub(crate) entries: Vec<Entry>,
-    /// What goes, by whatever name it was told so.
+    /// The names that the response removes, as it writes them.
     pub(crate) removed: Vec<String>,
-    /// Delta: the variants that go, some of them because something else comes under their name.
+    /// Delta: the variants that the response removes, some of them because other content replaces them.
     pub(crate) withdrawn: Vec<(String, &'static str)>,
 }
 
@@ -40,14 +40,14 @@ pub(crate) struct Answer {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    /// For whom alone it is.
+    /// The constraint of the variant, if it is one (TP2).
     pub(crate) whom: Option<&'static str>,
     pub(crate) aliases: Vec<String>,
     /// Delta: its version.
     pub(crate) version: String,
     pub(crate) ttl: Option<Duration>,
     pub(crate) wrapped: bool,
-    /// None is a heartbeat.
+    /// `None` in a heartbeat.
     pub(crate) facts: Option<Facts>,
 }
 
@@ -142,7 +142,7 @@ fn kind(url: &str) -> Result<Type, String> {
 
 fn entry(kind: Type, inner: discovery::Resource, wrapped: bool) -> Result<Entry, String> {
     let facts = inner.resource.as_ref().map(|any| read(kind, any)).transpose()?;
-    // C-23: it has the one name or the other.
+    // C-23: an entry has a `name` or a `resource_name`, not both.
     let full = inner.resource_name.as_ref().map(variants::of_full_name).transpose()?;
     if full.is_some() && !inner.name.is_empty() {
         return Err(format!("{} and {full:?}", inner.name));
@@ -151,7 +151,7 @@ fn entry(kind: Type, inner: discovery::Resource, wrapped: bool) -> Result<Entry,
     if let Some(facts) = facts.as_ref().filter(|facts| facts.whom != whom) {
         return Err(format!("{name} for {whom:?} is for {:?}", facts.whom));
     }
-    // F-09: it may be called as the client called it.
+    // F-09: the entry may use the client's spelling of the name.
     let other = |facts: &&Facts| kind.named() && facts.name != name && facts.name != canonical(&name);
     if let Some(facts) = facts.as_ref().filter(other) {
         return Err(format!("{:?} is in an entry called {name:?}", facts.name));
@@ -175,7 +175,7 @@ impl Answer {
         entry.facts.as_ref().map(|facts| facts.revision)
     }
 
-    /// For people.
+    /// Formats a response for the trace.
     pub(crate) fn brief(&self) -> String {
         let entries: Vec<String> = self
             .entries

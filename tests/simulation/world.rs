@@ -67,7 +67,7 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// What goes on for ever, whether anything happens or not.
+    /// Whether it is one of those that go on for ever, whether anything happens or not.
     const fn is_routine(&self) -> bool {
         matches!(self, Self::Poll(_))
     }
@@ -117,7 +117,7 @@ impl<T> Pipe<T> {
 #[derive(Default)]
 pub(crate) struct Woken(Mutex<Vec<u64>>);
 
-/// What rings for one stream.
+/// The waker of one stream.
 pub(crate) struct Ringer {
     pub(crate) stream: u64,
     pub(crate) woken: Arc<Woken>,
@@ -179,7 +179,7 @@ impl Answers for Store {
     }
 }
 
-/// What a world has besides: its seed says so.
+/// The additional features of a world, from its seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Besides {
     /// Variants of names (TP2).
@@ -200,10 +200,10 @@ pub(crate) struct Besides {
     pub(crate) endpoints: bool,
 }
 
-/// The digits of a seed before so many say what its world has besides.
+/// The digits of a seed above this number are the additional features of its world.
 pub(crate) const BESIDES: u64 = 10_000_000;
 
-/// What tells the chance of refusals from all other chance.
+/// Separates the random numbers of refusals from all others.
 const REFUSALS: u64 = 0x5eed_0000_0023;
 
 impl Besides {
@@ -222,7 +222,7 @@ impl Besides {
     }
 }
 
-/// The whole.
+/// A world and all that is in it.
 pub(crate) struct World {
     base: Instant,
     pub(crate) now: Duration,
@@ -230,7 +230,7 @@ pub(crate) struct World {
     pub(crate) own: Own,
     queue: BTreeMap<(Duration, u64), Event>,
     order: u64,
-    /// How many events in the queue are no routine, and when the last such happened.
+    /// The number of events in the queue that are not routine, and when the last such event happened.
     lively: usize,
     stirred: Duration,
     pub(crate) rng: Rng,
@@ -241,11 +241,11 @@ pub(crate) struct World {
     pub(crate) settings: Arc<StreamSettings>,
     pub(crate) answers: Store,
     pub(crate) besides: Besides,
-    /// The chance of refusals alone.
+    /// The random numbers of refusals.
     pub(crate) refusals: Rng,
     pub(crate) profiles: Vec<Profile>,
     pub(crate) zones: Vec<Zone>,
-    /// Where each authority has servers of its own, which are the zones, and all clients are of one class.
+    /// In worlds where each authority has servers of its own: the lists. The servers are the zones.
     pub(crate) lists: Option<Box<Lists>>,
     pub(crate) rules: Classes,
     pub(crate) scopes: Scopes,
@@ -255,7 +255,7 @@ pub(crate) struct World {
     pub(crate) clients: Vec<Client>,
     pub(crate) last_stream: u64,
     pub(crate) woken: Arc<Woken>,
-    /// Whether everybody has come to behave.
+    /// Whether all participants behave by now.
     pub(crate) calm: bool,
     /// Slowest delivery of this world's links, in milliseconds.
     pub(crate) slowness: usize,
@@ -291,7 +291,7 @@ impl World {
         let profiles = classes::profiles(&mut rng);
         let besides = Besides::of(seed);
         let mut zones: Vec<Zone> = (0..profiles.len()).map(|zone| Zone::new(zone, &mut rng)).collect();
-        // Who publishes by itself has no variants.
+        // Zones that publish without a protocol have no variants.
         let varied = zones.iter_mut().filter(|zone| besides.variants && zone.wire.is_some());
         varied.for_each(|zone| zone.truth = zone.truth.clone().varied(&mut rng));
         let mut refusals = Rng::new(seed ^ REFUSALS);
@@ -340,7 +340,7 @@ impl World {
         self.own.now()
     }
 
-    /// The world's time of an instant of the relay's, rounded up as timers do.
+    /// Converts an instant of the relay to the world's time, rounded up as timers do.
     pub(crate) fn time(&self, instant: Instant) -> Duration {
         self.own.real(instant).saturating_duration_since(self.base)
     }
@@ -370,7 +370,7 @@ impl World {
         self.rng.millis(0, most)
     }
 
-    /// Notes a line of the trace, if anybody wants one.
+    /// Adds a line to the trace, if one is kept.
     pub(crate) fn log(&mut self, line: impl FnOnce() -> String) {
         if self.kept == 0 {
             return;
@@ -386,14 +386,14 @@ impl World {
         self.lines.iter()
     }
 
-    /// Runs so many steps of turmoil.
+    /// Runs this many steps with faults.
     pub(crate) fn run(&mut self, steps: u64) -> Result<(), Broken> {
         let end = self.tally.steps + steps;
         while self.tally.steps < end && self.step()? {}
         Ok(())
     }
 
-    /// Runs until nothing is left to happen but routine, and that has long brought nothing.
+    /// Runs until only routine events are left, and nothing else has happened for long.
     pub(crate) fn rest(&mut self) -> Result<(), Broken> {
         let end = self.tally.steps + RESTLESS;
         while (self.lively > 0 || self.now < self.stirred + ROUTINE) && self.step()? {
@@ -404,7 +404,7 @@ impl World {
         Ok(())
     }
 
-    /// Runs for so long.
+    /// Runs for this time.
     pub(crate) fn pass(&mut self, time: Duration) -> Result<(), Broken> {
         let end = self.now + time;
         while self.queue.first_key_value().is_some_and(|((at, _), _)| *at <= end) {

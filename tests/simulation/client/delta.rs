@@ -118,7 +118,7 @@ impl Client {
 }
 
 impl Mux {
-    /// Whether anything was said of it.
+    /// Whether any request of this type was sent.
     pub(crate) const fn is_started(&self) -> bool {
         self.started
     }

@@ -21,7 +21,7 @@ const CLASSES: u64 = 0x5eed_0000_0002;
 /// Separates the random numbers of lists of endpoints from all others.
 const ENDPOINTS: u64 = 0x5eed_0000_0095;
 
-/// Which clients see a server differently.
+/// The clients that see the same zone as a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Eyes {
     /// One class, by its place among the profiles of the world.
@@ -48,7 +48,8 @@ impl Sides {
         }
     }
 
-    /// There are two. The first servers are as they would be for one, and are what both see, or all that read no collections.
+    /// Creates the sides for two classes. The first servers are as they would be for one class. Both classes see them, or, if
+    /// only one of the two reads collections, the class that does not.
     pub(super) fn several(servers: usize, seed: u64) -> (Self, Rng) {
         let mut rng = Rng::new(seed ^ CLASSES);
         let mut profiles = profiles(&mut rng);
@@ -89,7 +90,7 @@ impl Sides {
         zone - zone % self.servers + other % self.servers
     }
 
-    /// Whether who sees this zone reads collections of endpoints.
+    /// Whether the clients that see this zone read collections of endpoints.
     fn reads_collections(&self, zone: usize) -> bool {
         match self.eyes.get(zone / self.servers.max(1)) {
             None => self.eyes.is_empty(),
@@ -146,13 +147,13 @@ impl World {
         }
     }
 
-    /// How many servers there are where others have one: so much more must happen.
+    /// How many zones there are for each server: so many times more must happen.
     pub(crate) fn width(&self) -> usize {
         let sides = self.lists.as_ref().map(|lists| &lists.sides);
         sides.map_or(1, |sides| sides.count() / sides.servers.max(1))
     }
 
-    /// Who sees the servers of this world; what others see of them than who is shown the first ones comes besides.
+    /// Decides which clients see which zones as servers. Adds the zones for clients that do not see the first ones.
     pub(super) fn with_sides(&mut self, seed: u64) -> Sides {
         let servers = self.zones.len();
         if !self.besides.classes {
@@ -202,7 +203,7 @@ impl World {
         Ok(())
     }
 
-    /// What one server takes over from another is what the same clients see.
+    /// The zone from which a server takes over content of another one: the one that the same clients see.
     pub(super) fn beside(&self, to: usize, from: usize) -> usize {
         let Some(lists) = self.lists.as_ref().filter(|lists| !lists.sides.eyes.is_empty()) else {
             return from;

@@ -19,9 +19,9 @@ pub(crate) struct Follower {
     pub(super) dialect: Dialect,
     pub(super) tracks: BTreeMap<Type, Track>,
     pub(crate) sent: u64,
-    /// Which server each authority was read from when it was last looked.
+    /// The server from which each authority was last read.
     pub(super) reads: BTreeMap<Option<String>, usize>,
-    /// What the session could read when nothing was left to send, if nothing was asked for since.
+    /// What the session could read when nothing was left to send; `None` once something is asked for.
     pub(super) said_all: Option<Contents>,
     /// Whether its client is hostile: then only the responses to it are judged.
     pub(crate) hostile: bool,
@@ -37,13 +37,14 @@ pub(super) struct Track {
     named: bool,
     pub(super) wildcard: bool,
     pub(super) names: BTreeSet<String>,
-    /// What was sent, by the name by which it was called.
+    /// What was sent, by the name in the response.
     pub(super) sent: BTreeMap<String, Sent>,
-    /// What the last full state listed, whether it is wanted or not: what goes stays in it until what depends on it has gone.
+    /// What the last full state listed, wanted or not: a resource that goes stays in it until everything that depends on it has
+    /// gone.
     listed: BTreeMap<String, u64>,
     /// Names that it declared to hold from an earlier stream.
     pub(super) remembered: BTreeSet<String>,
-    /// SotW: it began with a version, and may hold anything.
+    /// SotW: whether it began with a version, and so may hold anything.
     pub(super) reborn: bool,
     /// Names whose subscription it changed since the last response.
     pub(super) licence: BTreeSet<String>,
@@ -60,7 +61,7 @@ pub(super) struct Sent {
     mortal: bool,
 }
 
-/// All that is known of what is wanted: revisions, 0 for what does not exist.
+/// What is known of everything that is wanted: revisions, or 0 for what does not exist.
 pub(super) type Contents = BTreeMap<(Type, String), u64>;
 
 /// What is known of a name, as far as it is wanted.
@@ -198,11 +199,11 @@ impl Track {
             })
         };
         let mut entries = answer.entries.iter();
-        // E-11: that it does not end by itself any more is said by the resource.
+        // E-11: only the resource itself can tell the client that it has no time to live any more.
         let immortal = |entry: &Entry| self.sent.get(&entry.name).is_some_and(|sent| sent.mortal);
         let beat = |entry: &Entry| entry.facts.is_none() || entry.ttl.is_some() || immortal(entry);
         let beats = entries.any(|entry| beat(entry) || mortal(entry));
-        // C-08: of a name that was dropped, and that its collection might have, it may come late that there is none.
+        // C-08: that a dropped name does not exist may be reported late, if its collection might have had it.
         let collections = || self.names.iter().filter(|name| is_collection(name));
         let moot =
             |name: &String| !self.sent.contains_key(name) && collections().any(|collection| covers(collection, name));

@@ -73,7 +73,7 @@ const CONNECT: Duration = Duration::from_secs(20);
 const REVISIONS: u64 = 1_000_000;
 
 impl Lists {
-    /// What a client must know of such a world.
+    /// Tells a client of the authorities of such a world.
     pub(crate) fn instruct(&self, client: &mut Client) {
         client.authorities = AUTHORITIES;
     }
@@ -126,7 +126,7 @@ fn route(servers: usize, reachability_only: bool, rng: &mut Rng) -> Route {
     }
 }
 
-/// Servers of which the first is this zone, as some clients see them.
+/// Creates the zones of all servers as some clients see them; `from` is the first zone.
 fn side(besides: Besides, from: usize, servers: usize, rng: &mut Rng) -> Vec<Zone> {
     let first = |zone: usize| REVISIONS * (zone as u64 + 1);
     let varied = |truth: Truth, rng: &mut Rng| {
@@ -252,14 +252,14 @@ impl World {
         self.after(delay, Event::Utter(to, false));
     }
 
-    /// A server that is no stream has changed its mind.
+    /// Rewrites the files of a server, if it has files.
     pub(crate) fn rewrite(&mut self, server: usize) {
         if let Some(mood) = self.lists.as_ref().map(|lists| lists.moods[server]) {
             self.write_files(server, mood);
         }
     }
 
-    /// The turn of whoever writes the view of a server that is no stream.
+    /// The turn of the writer of a view whose server is not asked over a stream.
     pub(crate) fn read_source(&mut self, server: usize) -> Result<(), Broken> {
         match &self.zones[server].source {
             Some(Source::Folder(_)) => self.read_files(server),
@@ -337,7 +337,7 @@ impl World {
         Ok(())
     }
 
-    /// New views get their writers, old ones lose them, and who is called comes.
+    /// Gives new views their writers, takes them from ended views, and schedules writers whose views have changed.
     pub(crate) fn see_views(&mut self) -> Result<(), Broken> {
         if self.lists.is_none() {
             return Ok(());

@@ -48,7 +48,7 @@ impl World {
             }
             stream.follower.contents(&reading)
         };
-        // Only what is equal to what was there when all was said is worth remembering.
+        // `said_all` counts only while the session can still read the same.
         stream.follower.said_all.take_if(|said| *said != contents);
         while stream.room > 0 {
             let gates = stream.server.expired_gates();
@@ -125,11 +125,11 @@ impl World {
                 moves.push((authority, servers, from, to, knob));
             }
         }
-        // What was to come from the view that was read before is not said any more.
+        // Parts that were still to come from the view that was read before are not sent any more.
         let tracks = stream.follower.tracks.values_mut();
         tracks.for_each(|track| track.chain &= moves.is_empty());
         if !moves.is_empty() {
-            // What the view that is left had lost by then counts as well.
+            // What the view that was left had lost by then counts as well.
             for reads in [&left, &stream.follower.reads] {
                 stream.witness.moved(&self.reading_of(reads, stream.follower.own));
             }
@@ -173,7 +173,7 @@ impl World {
         Ok(())
     }
 
-    /// F-11: of all seats one for each authority of each session is that of a reader, and the others only watch.
+    /// F-11: each session has one reading seat for each of its authorities; all other seats only watch.
     fn check_seats(&mut self, stream: &Stream) -> Result<(), Broken> {
         self.tally.hit(Rule::F11);
         let others = self.streams.values().map(|other| &**other);

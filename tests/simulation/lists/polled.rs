@@ -28,7 +28,7 @@ pub(crate) struct Polled {
     ways: [Way; 2],
     /// How many answers in a hundred have something wrong in them.
     noise: usize,
-    /// Whether what it says may end by itself (E-11): it does so unless it is said once more.
+    /// Whether its resources may have a time to live (E-11): they end unless they are sent once more.
     mortal: bool,
     timer: Option<Duration>,
     superseded: bool,
@@ -64,7 +64,7 @@ pub(crate) enum Pass {
 pub(crate) enum Outcome {
     News(DiscoveryResponse),
     Same,
-    /// The poll failed: alone, or because nobody is there.
+    /// The poll failed: `true` if only this one did, `false` if the server cannot be reached.
     Failed(bool),
 }
 
@@ -134,7 +134,7 @@ impl Polled {
         changes
     }
 
-    /// What is wanted of both ways counts, and of two the worse.
+    /// The state of the server: the worse of the ways on which something is wanted.
     fn server_state(&self, otherwise: ServerState) -> ServerState {
         let ways = self.ways.each_ref().map(|way| way.poller.server_state());
         let order = [
@@ -194,7 +194,7 @@ impl World {
         self.zones[server].source.as_mut().and_then(super::Source::polled)
     }
 
-    /// The writer's turn, as that of its shell.
+    /// The writer's turn, as its shell would take it.
     pub(super) fn write_polls(&mut self, server: usize, mut changes: Vec<Changes>) -> Result<(), Broken> {
         let now = self.instant();
         if !self.zones[server].attached {
@@ -408,7 +408,7 @@ impl World {
         let (type_url, failed) = (poll.kind.type_url(), matches!(outcome, Outcome::Failed(_)));
         let changes = match outcome {
             Outcome::News(response) => {
-                // Whatever it was asked before, now it has answered.
+                // The server has answered, so its versions may be declared from now on.
                 way.clean.remove(&poll.kind);
                 way.poller.handle_answer(type_url, Some(response), dice, now)
             }

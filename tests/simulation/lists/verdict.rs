@@ -54,7 +54,7 @@ impl World {
                 .route(authority)
                 .is_some_and(|route| route.reachability_only);
             let lacks = Reading::lacks(&stream.follower.tracks, authority, &cut);
-            // G-10: one that fails leads further, one that is slow does not.
+            // G-10: a session leaves a server that fails, not one that is slow.
             let fails = |server: &&usize| self.zones[**server].view.cut().server_state() == ServerState::Failing;
             let fine = servers.iter().find(|server| !fails(server)).is_some_and(up);
             if cut.server_state() == ServerState::Failing && (knob || lacks) && fine {
@@ -76,7 +76,7 @@ impl World {
         let mut rules = Vec::new();
         for (kind, mux) in line.muxes.iter().filter(|(_, mux)| mux.is_started()) {
             let track = stream.follower.tracks.get(kind);
-            // What has a time to live comes and goes in a lull as well: what is on its way the client does not hold yet.
+            // Resources with a time to live come and go in a lull as well. While a response is on its way, nothing is compared.
             let Some(track) = track.filter(|track| track.open.is_none()) else {
                 continue;
             };
@@ -90,7 +90,7 @@ impl World {
             }
             let plain = || mux.names.iter().filter(|name| authority(name).is_none());
             let unsure: BTreeSet<&String> = plain().filter(|name| !whole(name)).collect();
-            // K-16: nor has who did not answer in time.
+            // K-16: a name that only got no answer in time is not certain either.
             let silent = |name: &String| reading.seen(*kind, name, track) == Seen::Absent(Reason::TimedOut);
             let open = |name: &String| unsure.contains(name) || mux.names.contains(name) && silent(name);
             let lens = reading.lens(*kind);
@@ -119,10 +119,10 @@ impl World {
                 let held = holds.get(&name).or_else(alias).map(|holding| holding.revision);
                 let seen = reading.seen(*kind, &name, track);
                 let wrong = match &seen {
-                    // What ends by itself may have come back this very moment: the session has not said so yet.
+                    // A resource with a time to live may have come back this very moment, before the session could send it.
                     Seen::Present(_) if held.is_none() && ends(&name) => false,
                     Seen::Present(revision) => held != Some(*revision),
-                    // C-20: it may be what it asks for by another name, of which nobody has said anything.
+                    // C-20: it may be the resource of an alias that the client asks for and that is still unknown.
                     Seen::Uncovered if may_be(&name) => false,
                     Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => {
                         held.is_some() && (full || client.dialect == Dialect::Delta)
@@ -189,7 +189,7 @@ impl World {
                     let Some(server) = home.get(&authority(name)) else {
                         continue;
                     };
-                    // K-16: of a collection of which nobody says that it is known as a whole, nothing goes.
+                    // K-16: nothing is removed from a collection that is not known as a whole.
                     let cut = self.zones[*server].view.cut();
                     let whole = |collection: &&String| {
                         let slot = cut.slot(kind.type_url());
@@ -226,7 +226,7 @@ impl World {
             let ours = |name: &&String| crate::names::authority(name) == *authority;
             let found = |name: &String| Some((name.clone(), truth.find_for(kind, &canonical(name), own)?));
             let named = mux.names.iter().filter(ours).filter_map(found);
-            // What answers to another name is held under its own, or as the client writes that.
+            // The resource of an alias is held under its own name, or under the client's spelling of that.
             let written = |own: &String| mux.names.iter().any(|text| canonical(text) == *own);
             let called = |(name, it): (String, &Arc<Content>)| match it.aliases.contains(&name) {
                 true if written(&it.name) => None,
