@@ -239,7 +239,7 @@ impl World {
         }
     }
 
-    /// The relay begins anew, with nothing known.
+    /// Restarts the relay, with nothing known.
     pub(crate) fn forget_views(&mut self) {
         let routes = self.lists.as_ref().map(|lists| lists.routes.clone());
         self.scopes = scopes(&self.rules, routes.unwrap_or_default(), self.views);

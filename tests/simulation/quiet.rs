@@ -372,7 +372,7 @@ fn lingers(kind: Type, name: &str, aliases: &[String], mux: &Mux, zone: &Zone) -
         .any(|name| timed_out(&cut, kind, name))
 }
 
-/// Whether all that is known of a name, or of its collection, is that nobody answered for it in time.
+/// Whether a name, or its collection, counts as absent only because nobody answered for it in time.
 pub(crate) fn timed_out(cut: &Cut, kind: Type, name: &str) -> bool {
     let name = Name::from(name);
     let slot = cut.slot(kind.type_url());

@@ -29,7 +29,7 @@ pub(crate) struct Stream {
     pub(crate) dialect: Dialect,
     pub(crate) server: Server,
     pub(crate) place: Option<Seats>,
-    /// Where there are several servers: what is known of which one it reads.
+    /// The follower, which judges the responses in worlds with lists of servers.
     pub(crate) follower: Follower,
     /// How many more responses the transport can take.
     pub(crate) room: usize,

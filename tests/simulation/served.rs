@@ -82,7 +82,7 @@ impl Served {
         self.named |= self.listed;
         let wildcard = names.remove("*") || !self.named && kind.full_state();
         if first || wildcard != self.wildcard || names.iter().any(|name| !self.names.contains(name)) {
-            // What is asked for anew is sent, even if it was sent before.
+            // What is newly asked for is sent, even if it was sent before.
             self.owes = true;
             self.sent.clear();
         }

@@ -50,7 +50,7 @@ pub(crate) enum Event {
     Heal(u64),
     Act(usize, Act),
     Fault,
-    /// The relay looks for views at which nobody is.
+    /// The relay looks for views that no session uses.
     Sweep,
     /// The control plane of a zone can be reached again.
     Reach(usize),

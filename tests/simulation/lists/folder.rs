@@ -98,7 +98,7 @@ impl Folder {
         self.content = Arc::default();
     }
 
-    /// Forgets all that was read: the relay begins anew.
+    /// Forgets all that was read, because the relay restarts.
     pub(super) fn forget(&mut self) {
         self.file_set = file_set(self.single);
         self.model = Model::default();

@@ -268,7 +268,7 @@ impl World {
         }
     }
 
-    /// The relay begins anew, and looks at the files once more.
+    /// Forgets all files that were read, because the relay restarts; it reads them again.
     pub(crate) fn forget_sources(&mut self) {
         for server in 0..self.zones.len() {
             if let Some(folder) = self.zones[server].source.as_mut().and_then(Source::folder) {

@@ -10,7 +10,7 @@ use super::{Scene, Seen, Watch, Witness};
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::Answer;
 
-/// The largest number of doubtful names of which all combinations are tried.
+/// The largest number of doubtful names for which all combinations are tried.
 const DOUBTS: usize = 6;
 
 impl Witness {

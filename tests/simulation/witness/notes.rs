@@ -194,7 +194,7 @@ impl Watch {
         self.perhaps.extend(self.brought.keys().cloned());
     }
 
-    /// Ends an answer, all parts of which are sent: the client has what the wildcard has.
+    /// Ends an answer: all its parts are sent, so the client has what the wildcard has.
     fn end(&mut self) {
         self.perhaps.retain(|name| !self.coming.contains_key(name));
     }
