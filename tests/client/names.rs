@@ -284,6 +284,24 @@ fn another_server_has_stood_in_and_nothing_is_left() {
     assert!(whole(&upstream));
 }
 
+/// E-08, K-16: a member that was requested by name on an earlier stream, and whose collection was never answered, is not declared. If the
+/// server then sends nothing for the collection, the member does not exist there any more.
+#[test]
+fn a_member_from_before_its_collection() {
+    let mut upstream = asking(&["E/d/x"]);
+    upstream.hears_short("n1", &["E/d/x=1"], &[]);
+    upstream.sent();
+    upstream.disconnect();
+    upstream.want(EDS, &long("E/d/*"));
+    upstream.unwant(EDS, &long("E/d/x"));
+    upstream.connect();
+    assert_eq!(upstream.asks(), ["eds +E/d/*"]);
+    upstream.pass(ms(14_999));
+    assert_eq!(upstream.knows(), "E/d/x=1");
+    upstream.pass(ms(1));
+    assert_eq!(upstream.knows(), "E/d/*:TimedOut");
+}
+
 /// E-04, G-19: a name that is asked for by itself after a reconnect is sent, although the relay declared it: that is no proof
 /// that the server ignores declarations, even if the name is no longer wanted by then, or was asked for under another name.
 #[test]

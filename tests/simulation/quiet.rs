@@ -206,8 +206,10 @@ impl Zone {
     pub(crate) fn hides(&self, kind: Type, name: &str) -> bool {
         let cut = self.view.cut();
         let state = cut.slot(kind.type_url()).and_then(|slot| slot.wildcard.clone());
-        let covered = self.truth.find(kind, name).is_some_and(|content| self.covers(content));
-        let name = Name::from(name);
+        let found = self.truth.find(kind, name);
+        let covered = found.is_some_and(|content| self.covers(content));
+        // C-20: while the wildcard has other content of a resource, it is unknown what the aliases of that resource mean.
+        let name = Name::from(found.map_or(name, |content| content.name.as_str()));
         let stale = |state: &State| state.resource(&name).is_some() || state.variants_of(&name).next().is_some();
         (!self.says_gone(kind) || !self.is_sure()) && !covered && state.is_some_and(|state| stale(&state))
     }

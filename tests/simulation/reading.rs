@@ -134,6 +134,12 @@ impl<'a> Lens<'a> {
         self.slot(name)?.named.resource(&Name::from(canonical(name)))
     }
 
+    /// Whether the wildcard has other content of this resource.
+    pub(crate) fn has_otherwise(self, found: &Resource) -> bool {
+        let covered = self.state().and_then(|state| state.resource(found.name()));
+        covered.is_some_and(|covered| covered.body() != found.body())
+    }
+
     /// The resource of a name or alias.
     pub(crate) fn resource(self, name: &str) -> Option<&'a Arc<Resource>> {
         let slot = self.slot(name).filter(|_| self.nowhere(name).is_none())?;

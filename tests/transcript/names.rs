@@ -331,6 +331,24 @@ fn collections_and_reconnecting() {
     );
 }
 
+/// C-13, C-22: a resource that a client brings along and does not ask for is removed although a collection of the client is unknown:
+/// members of a collection have no other names.
+#[test]
+fn collections_and_what_is_brought_along() {
+    delta(
+        "
+        origin put rds xdstp://a/RDS/d/x@1, open rds
+        client subscribe rds xdstp://a/RDS/d/*
+        client <- rds [xdstp://a/RDS/d/x@1], ack
+        client reconnects
+        relay restarts
+        origin silent rds
+        client sends rds +xdstp://a/RDS/d/* =xdstp://a/RDS/d/x@1 =xdstp://a/RDS/gone@1
+        client <- rds -[xdstp://a/RDS/gone], ack
+        ",
+    );
+}
+
 /// C-22, K-16: that a collection was not answered in time is reported to clients that hold nothing of it, and to no other client.
 #[test]
 fn collections_and_silence() {

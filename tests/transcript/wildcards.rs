@@ -346,6 +346,23 @@ fn an_alias_beside_the_wildcard() {
     );
 }
 
+/// C-20: when a wildcard ends, a client that asks for an alias keeps what the wildcard had brought and has lost since. The removal of the
+/// alias takes that, too.
+#[test]
+fn an_alias_of_what_the_wildcard_has_lost() {
+    delta(
+        "
+        origin put rds a@1:aka=nick, open rds
+        client subscribe rds *
+        client <- rds [a@1:aka=nick], ack
+        origin drop rds a
+        nothing
+        client sends rds +nick -*
+        client <- rds -[a nick], ack
+        ",
+    );
+}
+
 /// C-20: if a wildcard is late and has other content of what an alias means, the meaning of the alias is unknown until both have
 /// the same: nothing older is sent after something newer.
 #[test]

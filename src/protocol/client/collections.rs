@@ -54,6 +54,12 @@ impl Collections {
         }
     }
 
+    /// Returns whether this member is from before the stream, the server was not sent its version, and has not mentioned it.
+    pub(super) fn undeclared(&self, collection: &Name, member: &Name) -> bool {
+        let completeness = self.all.get(collection);
+        completeness.is_some_and(|completeness| completeness.undeclared(member))
+    }
+
     /// Members of the collection were restored from an earlier run of the relay.
     pub(super) fn restored(&mut self, collection: &Name, members: impl Iterator<Item = Name>) {
         if let Some(completeness) = self.all.get_mut(collection) {

@@ -111,6 +111,11 @@ impl Completeness {
         self.refused = false;
     }
 
+    /// Returns whether the name is held since before this stream, the server was not sent its version, and has not mentioned it.
+    pub(super) fn undeclared(&self, name: &Name) -> bool {
+        self.unconfirmed.get(name) == Some(&false)
+    }
+
     /// These names were restored from an earlier run of the relay; the server is not sent their versions.
     pub(super) fn restored(&mut self, names: impl Iterator<Item = Name>) {
         self.unconfirmed.extend(names.map(|name| (name, false)));

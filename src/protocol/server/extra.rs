@@ -27,8 +27,8 @@ impl Subscription {
         let called: BTreeSet<&Name> = called.map(|resource| resource.name()).collect();
         // F-03: an invalid name does not exist, so a client cannot know it as another name.
         let others = |name: &Name| !self.names.contains(name) && !by_alias.contains(name) && !name.is_nothing();
-        // F-11: a resource is never an alias of another authority's name.
-        let unknown = self.names.iter().filter(|(name, _)| slot.known(name).is_none());
+        // F-11: a resource is never an alias of another authority's name. A collection has its members by their own names.
+        let unknown = self.single_names().filter(|(name, _)| slot.known(name).is_none());
         let unsure: BTreeSet<Option<&str>> = unknown.map(|(name, _)| slot.authority(name)).collect();
         let (waits, goes): (BTreeMap<_, _>, BTreeMap<_, _>) = extra
             .names()

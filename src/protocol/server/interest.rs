@@ -29,6 +29,7 @@ impl Subscription {
             let names = items.map(|item| (item.resource.name().clone(), Held::Unknown));
             self.note_covered(names.collect());
         } else {
+            self.keep_by_alias();
             self.covered = Covered::default();
         }
         self.first = wanted;
@@ -39,6 +40,26 @@ impl Subscription {
             self.give_up_unwanted();
         }
         self.want(Target::Wildcard, wanted);
+    }
+
+    /// C-20: the wildcard ends. What it brought and has lost since, the client keeps if it asks for one of its aliases.
+    fn keep_by_alias(&mut self) {
+        let lost = self
+            .covered
+            .seen()
+            .extra
+            .iter()
+            .flat_map(|extra| extra.names().values());
+        let lost = lost.filter_map(Held::content).flat_map(|content| {
+            let aliases = content.aliases().iter();
+            aliases.map(move |alias| (alias.clone(), content.clone()))
+        });
+        let unheld = |alias: &Name| self.names.get(alias).is_some_and(|entry| !entry.perhaps());
+        let kept: Vec<_> = lost.filter(|(alias, _)| unheld(alias)).collect();
+        for (alias, content) in kept {
+            self.look_at(alias.clone());
+            self.names.set(alias, Held::Content(content));
+        }
     }
 
     /// Returns the name that the client means by a text.

@@ -82,9 +82,10 @@ impl Client {
         let mut waits = BTreeSet::new();
         for entry in &answer.entries {
             let Some(facts) = &entry.facts else { continue };
-            // What came too late for a subscription that has ended is passed over.
+            // What came too late for a subscription that has ended is passed over. But what is held of it by an alias, it replaces.
             let covered = mux.wildcard && !entry.name.starts_with("xdstp:");
             if !covered && !mux.explicit(&entry.name, &entry.aliases) {
+                holds.remove(&entry.name);
                 continue;
             }
             let holding = Holding {

@@ -132,6 +132,8 @@ impl Witness {
         }
         // It is unknown how much of a rejected response the client has applied.
         if !watch.sent.values().all(|sent| sent.sure) {
+            let entries = answer.entries.iter().filter(|_| chain);
+            entries.for_each(|entry| watch.bring_in_doubt(&entry.name, scene.lens(kind)));
             return Ok(());
         }
         let sum = |held: &BTreeMap<String, u64>| {

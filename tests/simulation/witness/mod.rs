@@ -336,6 +336,8 @@ impl Watch {
             None if explicit => match lens.named(name) {
                 // F-16: there is something, but not for this client.
                 None if lens.is_for_others(name) => return Seen::Absent(Reason::Said),
+                // C-20: it is unknown what an alias means while the wildcard has other content of the resource.
+                Some(Known::Present(found)) if found.name().as_str() != name && lens.has_otherwise(found) => None,
                 known => known,
             },
             None if lens.is_complete() => return Seen::Uncovered,

@@ -182,6 +182,14 @@ impl Watch {
         }
     }
 
+    /// Notes a name in a later part of an answer whose version cannot be judged: perhaps another answer began unnoticed.
+    pub(super) fn bring_in_doubt(&mut self, name: &str, lens: Lens<'_>) {
+        if !self.coming.contains_key(name) {
+            self.bring_late(name, lens);
+            self.perhaps.insert(name.to_owned());
+        }
+    }
+
     /// Notes that another server is read: for each name that the wildcard brought it is unknown whether the relay still counts
     /// it.
     pub(super) fn moved(&mut self, lens: Lens<'_>) {

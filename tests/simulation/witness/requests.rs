@@ -91,13 +91,14 @@ impl Watch {
                 .iter()
                 .any(|other| other.members.get(&name) == Some(&revision));
             let sent = self.sent.get(&name).map(|sent| sent.revision);
-            if sent.is_none() && revision.is_some() && self.asks(&name) {
+            let covered = self.wildcard && !name.starts_with("xdstp:");
+            if sent.is_none() && revision.is_some() && (self.asks(&name) || covered) {
                 // It was given up and asked for again: it is unknown whether it was bad, so the others may be sent again.
                 refused.released = true;
                 refused.members.insert(name, revision);
             } else if sent != revision && !again {
                 refused.freed = true;
-            } else if revision.is_some() || self.asks(&name) || self.wildcard && !name.starts_with("xdstp:") {
+            } else if revision.is_some() || self.asks(&name) || covered {
                 refused.members.insert(name, revision);
             }
         }
@@ -113,12 +114,14 @@ impl Watch {
         }
     }
 
-    /// B-22: an accepted member was not the bad one of its group.
+    /// B-22: an accepted member was not the bad one of its group. If the group was already to be sent again, the member still may be.
     fn absolve(&mut self, members: &BTreeMap<String, Option<u64>>) {
         for refused in &mut self.refused {
-            refused
+            let may_come = refused.may_come();
+            let accepted = refused
                 .members
-                .retain(|name, revision| members.get(name) != Some(revision));
+                .extract_if(.., |name, revision| members.get(name) == Some(revision));
+            self.licence.extend(accepted.map(|(name, _)| name).filter(|_| may_come));
         }
         self.refused.retain(|refused| !refused.members.is_empty());
     }
@@ -356,6 +359,12 @@ impl Watch {
                 .members
                 .retain(|name, _| keeps(name, &[]) || self.sent.contains_key(name));
             refused.freed |= refused.members.len() < before;
+            // A member that is left to its collection alone is given up as soon as that is known to be without it.
+            let left = |(name, revision): (&String, &Option<u64>)| revision.is_none() && !names.contains(name);
+            refused.released |= refused
+                .members
+                .iter()
+                .any(|member| left(member) && by_collection(member.0));
         }
         self.refused.retain(|refused| !refused.members.is_empty());
         let spelled = |name: &String| names.iter().any(|asked| canonical(asked) == *name);

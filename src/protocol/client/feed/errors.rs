@@ -134,7 +134,8 @@ impl Feed {
     pub(super) fn overdue(&mut self, name: Name, updates: &mut Vec<Update>) {
         let mut alone = Vec::new();
         if name.is_collection() {
-            let undeclared = |member: &&Name| self.kept.declared(member.as_str()).is_none();
+            let versionless = |member: &Name| self.kept.declared(member.as_str()).is_none();
+            let undeclared = |member: &&Name| versionless(member) || self.collections.undeclared(&name, member);
             alone.extend(self.members_alone(&name).filter(undeclared).cloned());
             let spoken = self.collections.whole(&name) || self.kept.within(&name).next().is_some();
             if spoken && alone.is_empty() {
