@@ -118,10 +118,12 @@ impl Watch {
     fn absolve(&mut self, members: &BTreeMap<String, Option<u64>>) {
         for refused in &mut self.refused {
             let may_come = refused.may_come();
-            let accepted = refused
-                .members
-                .extract_if(.., |name, revision| members.get(name) == Some(revision));
-            self.licence.extend(accepted.map(|(name, _)| name).filter(|_| may_come));
+            let licence = &mut self.licence;
+            refused.members.retain(|name, revision| {
+                let accepted = members.get(name) == Some(revision);
+                licence.extend((accepted && may_come).then(|| name.clone()));
+                !accepted
+            });
         }
         self.refused.retain(|refused| !refused.members.is_empty());
     }
