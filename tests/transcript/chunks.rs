@@ -37,6 +37,22 @@ fn parts_follow_each_other() {
     );
 }
 
+/// B-24: if nothing is left to send of an answer that has begun, what changed meanwhile is sent at once.
+#[test]
+fn nothing_is_left_of_an_answer() {
+    sotw(
+        "
+        relay chunk 1
+        origin put eds b@1 c@1
+        client subscribe eds * b c
+        client <- eds [b@1]
+        origin drop eds c, put eds d@1
+        client ack
+        client <- eds [d@1], ack
+        ",
+    );
+}
+
 /// B-24, C-26: names that change all the time do not hold back the names behind them, in whatever way each was asked for.
 #[test]
 fn nothing_starves_behind_what_changes_all_the_time() {

@@ -363,6 +363,26 @@ fn an_alias_of_what_the_wildcard_has_lost() {
     );
 }
 
+/// C-20, G-17: newer content that is held by an alias counts only while the client reads the view that it is from.
+#[test]
+fn an_alias_of_another_view() {
+    delta(
+        "
+        other put sds a@2
+        second moves other
+        second subscribe sds *
+        second <- sds [a@2], ack
+        wait 1s
+        origin put sds a@1:aka=nick
+        client subscribe sds * nick
+        client <- sds [a@1:aka=nick], ack
+        other silent sds
+        client moves other
+        client <- sds [a@2], ack
+        ",
+    );
+}
+
 /// C-20: if a wildcard is late and has other content of what an alias means, the meaning of the alias is unknown until both have
 /// the same: nothing older is sent after something newer.
 #[test]

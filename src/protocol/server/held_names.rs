@@ -156,15 +156,15 @@ impl HeldNames {
         self.from("")
     }
 
-    /// Returns a function that tells whether newer content of a resource is held under one of its aliases (C-20). Newer means
-    /// received later.
-    pub(super) fn newer_by_alias(&self) -> impl Fn(&Resource) -> bool {
+    /// Returns a function that finds newer content of a resource that is held under one of its aliases (C-20). Newer means received
+    /// later.
+    pub(super) fn newer_by_alias<'a>(&'a self) -> impl Fn(&Resource) -> Option<&'a Arc<Resource>> {
         let other = self.other.iter().flat_map(|other| other.from(""));
         let held = other.filter_map(|other| other.held.content());
         let held: BTreeMap<&Name, &Arc<Resource>> = held.map(|content| (content.name(), content)).collect();
         move |resource| {
-            let held = held.get(resource.name());
-            held.is_some_and(|held| held.received() > resource.received())
+            let held = held.get(resource.name()).copied();
+            held.filter(|held| held.received() > resource.received())
         }
     }
 

@@ -35,7 +35,12 @@ impl Subscription {
         let mut plan = Plan::new(chunk, allowed);
         plan.errors = self.due_errors(slot);
         self.plan(slot, answers, &mut plan);
-        self.carry_out(plan, slot, answers)
+        let composed = self.carry_out(plan, slot, answers);
+        match composed {
+            // Nothing was left to send of the answer that had begun, so what came after it is sent now.
+            Composed::Not(_) if begun.is_some() && !self.is_under_way() => self.compose_partial(slot, answers, allowed),
+            composed => composed,
+        }
     }
 
     /// Plans the content of a response at this moment.
@@ -101,7 +106,7 @@ impl Subscription {
 
     fn plan_covered(&self, ahead: Ahead, slot: TypeSight<'_>, plan: &mut Plan) {
         let Ahead { difference, again, .. } = &ahead;
-        let passed_over = self.passed_over();
+        let passed_over = self.passed_over(slot);
         let mut said = 0;
         for resource in difference.changed() {
             let asked = self.names.contains(resource.name());
@@ -131,13 +136,17 @@ impl Subscription {
     }
 
     /// Returns a function that tells whether the wildcard's answer leaves a resource out: the client asked for it by name, holds
-    /// it by one of its aliases, or rejected it by one of them (B-22).
-    fn passed_over(&self) -> impl Fn(&Arc<Resource>) -> bool {
+    /// it by one of its aliases, holds newer content of this view by one, or rejected it by one (B-22).
+    fn passed_over<'a>(&'a self, slot: TypeSight<'a>) -> impl Fn(&Arc<Resource>) -> bool + 'a {
         let newer = self.names.newer_by_alias();
+        let is_here = move |held: &Arc<Resource>| {
+            let found = slot.named(held.name());
+            found.is_some_and(|found| found.version() == held.version())
+        };
         move |resource| {
             let by_alias = || resource.aliases().iter().any(|alias| self.names.contains(alias));
             let asked = self.names.contains(resource.name()) || self.holds_by_alias(resource);
-            asked || newer(resource) || by_alias() && self.refuses(resource)
+            asked || newer(resource).is_some_and(is_here) || by_alias() && self.refuses(resource)
         }
     }
 
