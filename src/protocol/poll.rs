@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::server::NameBound;
 use super::{End, NameFaults, Opening, Server, StreamSettings};
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::xds::{
@@ -75,11 +76,8 @@ impl Poll {
         }
         let all = asked.resource_names.iter().any(|name| name == Name::WILDCARD);
         // B-32: a name over the limit is not answered for.
-        let bound = settings.limits.name_bytes;
-        let names = asked
-            .resource_names
-            .iter()
-            .filter(|name| bound == 0 || name.len() <= bound);
+        let bound = NameBound(settings.limits.name_bytes);
+        let names = asked.resource_names.iter().filter(|name| bound.admits(name));
         let names = names.map(|name| Name::read(name, &type_url)).collect();
         let opening = Opening {
             dialect: Dialect::Sotw,

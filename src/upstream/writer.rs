@@ -115,6 +115,7 @@ impl<L: Talk> Writer<L> {
     }
 
     async fn turn(&mut self, changes: &mut Vec<Changes>) {
+        // What the servers said waits, if it removes. What follows from a want below does not wait: it answers the want (D-03).
         self.departures.hold(changes, &self.view.cut(), now());
         if self.view.take_superseded() {
             self.main.supersede();

@@ -307,10 +307,7 @@ impl Slot {
     /// Returns the resource of this name, if it exists.
     #[must_use]
     pub fn resource(&self, name: &Name) -> Option<&Arc<Resource>> {
-        match self.known(name) {
-            Some(Known::Present(resource)) => Some(resource),
-            Some(Known::Absent(_)) | None => None,
-        }
+        self.known(name)?.resource()
     }
 
     /// Returns when this resource expires, with or without constraints.

@@ -159,10 +159,7 @@ impl<'a> TypeSight<'a> {
     /// Returns the resource of this name, if it exists.
     #[must_use]
     pub fn resource(self, name: &Name) -> Option<&'a Arc<Resource>> {
-        match self.known(name) {
-            Some(Known::Present(resource)) => Some(resource),
-            Some(Known::Absent(_)) | None => None,
-        }
+        self.known(name)?.resource()
     }
 
     /// Returns the resource of this name among those that were requested by name.

@@ -3,17 +3,16 @@
 //! Owns their gRPC form. What is answered, and when, is decided as for a poll over HTTP.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use h2::RecvStream;
 use http::header::CONTENT_TYPE;
 use http::{Request, Response};
 use tonic::Status;
 
-use super::{GRPC, HttpResult, refusal};
+use super::{GRPC, HttpResult, in_time, refusal};
 use crate::clock;
 use crate::downstream::body::Body;
-use crate::downstream::rest::{Poll, Polled, Refusal};
+use crate::downstream::rest::{Poll, Polled, Refusal, hold};
 use crate::downstream::shared::Shared;
 use crate::downstream::stream::{Pace, Requests, only_request, trailers};
 use crate::protocol::{self, PollContent};
@@ -29,11 +28,6 @@ pub(super) struct Fetch {
     pub(super) share: Arc<Share>,
     pub(super) drain: Drain,
 }
-
-/// How long a client may take to send its request.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// The percentage of the client's timeout that the relay may use; the rest is for the network.
-const OUR_PART: u32 = 80;
 
 impl Fetch {
     /// Answers the call.
@@ -59,18 +53,13 @@ impl Fetch {
         let encoding = Encoding::of(request.headers())?;
         let hold = match timeout(request.headers())? {
             Some(theirs) if theirs.is_zero() => return Err(Status::deadline_exceeded("grpc-timeout is zero")),
-            Some(theirs) => timers.unanswered.min(theirs / 100 * OUR_PART),
-            None => timers.unanswered,
+            theirs => hold(theirs, timers.unanswered),
         };
         let limits = &shared.settings.limits;
         let deframer = Deframer::new(encoding, limits.request, self.share);
         let pace = Pace::new(limits.requests_per_second, clock::now());
         let asked = only_request(Requests::new(request.into_body(), deframer, pace), shared);
-        let asked = clock::timeout(REQUEST_TIMEOUT, asked).await.unwrap_or_else(|| {
-            let message = format!("the request did not arrive within {REQUEST_TIMEOUT:?}");
-            Err(Status::deadline_exceeded(message))
-        });
-        let mut asked = asked?;
+        let mut asked = in_time(asked).await??;
         // the method names the type.
         if !asked.type_url.is_empty() && shared.settings.protocol.types.resolve(&asked.type_url) != self.type_url {
             let shown: String = asked.type_url.chars().take(100).collect();
@@ -79,16 +68,10 @@ impl Fetch {
         }
         // A unary call is always answered, whatever the client has.
         asked.version_info = String::new();
-        let metrics = shared.metrics.of(&self.type_url);
-        metrics.requests.inc();
         let poll = Poll::new(shared, self.type_url, asked, clock::now()).map_err(Refusal::status)?;
         let polled = poll.wait(hold, self.drain, |found, poll| Ok(reply(found, poll, shared)));
         match polled.await.map_err(Refusal::status)? {
-            Polled::News(rope) => {
-                metrics.responses.inc();
-                metrics.response_bytes.inc_by(bytes::Buf::remaining(&rope) as u64);
-                Ok(rope)
-            }
+            Polled::News(rope) => Ok(rope),
             Polled::Nothing => Err(Status::unavailable("nothing is known of what the client asks for")),
         }
     }

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -19,7 +18,7 @@ use tonic_health::pb::health_server::{Health as Service, HealthServer};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 use tower::ServiceExt as _;
 
-use super::{HttpResult, refusal};
+use super::{HttpResult, in_time, refusal};
 use crate::clock;
 use crate::downstream::body::Body;
 use crate::downstream::request_body::RequestBody;
@@ -32,8 +31,6 @@ pub(super) struct HealthCalls(HealthServer<Checks>);
 
 /// The most bytes of a request, which has only the name of one service.
 const REQUEST_BYTES_MAX: usize = 4096;
-/// How long a client may take to send it.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl HealthCalls {
     pub(super) fn new(health: Arc<Health>, transport_v2: bool) -> Self {
@@ -60,16 +57,12 @@ impl HealthCalls {
 /// Reads the body, and returns the complete request.
 async fn whole(request: http::Request<RequestBody>) -> Result<http::Request<Full<Bytes>>, tonic::Status> {
     let (head, body) = request.into_parts();
-    let body = clock::timeout(REQUEST_TIMEOUT, Limited::new(body, REQUEST_BYTES_MAX).collect()).await;
-    match body {
-        Some(Ok(body)) => Ok(http::Request::from_parts(head, Full::new(body.to_bytes()))),
-        Some(Err(error)) if error.is::<LengthLimitError>() => Err(tonic::Status::resource_exhausted(format!(
+    match in_time(Limited::new(body, REQUEST_BYTES_MAX).collect()).await? {
+        Ok(body) => Ok(http::Request::from_parts(head, Full::new(body.to_bytes()))),
+        Err(error) if error.is::<LengthLimitError>() => Err(tonic::Status::resource_exhausted(format!(
             "a request to the health service has at most {REQUEST_BYTES_MAX} bytes"
         ))),
-        Some(Err(error)) => Err(tonic::Status::cancelled(format!("the request ended early: {error}"))),
-        None => Err(tonic::Status::deadline_exceeded(format!(
-            "the request did not arrive within {REQUEST_TIMEOUT:?}"
-        ))),
+        Err(error) => Err(tonic::Status::cancelled(format!("the request ended early: {error}"))),
     }
 }
 

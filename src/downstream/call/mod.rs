@@ -8,7 +8,7 @@ mod unary;
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Either, Ready, ready};
@@ -43,6 +43,9 @@ pub(super) struct Calls {
     health: HealthCalls,
 }
 
+/// How long a client may take to send the request of a unary call.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
 pub(super) type HttpResult = Result<Response<Body>, Infallible>;
 pub(super) type PendingResponse = Either<Ready<HttpResult>, BoxFuture<'static, HttpResult>>;
 
@@ -65,6 +68,12 @@ pub(super) struct Links {
 }
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+
+/// Waits for the request of a unary call.
+async fn in_time<T>(request: impl Future<Output = T>) -> Result<T, Status> {
+    let request = clock::timeout(REQUEST_TIMEOUT, request).await;
+    request.ok_or_else(|| Status::deadline_exceeded(format!("the request did not arrive within {REQUEST_TIMEOUT:?}")))
+}
 
 impl Calls {
     pub(super) fn new(shared: Arc<Shared>, drain: Drain) -> Self {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Method as Verb, Request};
 
+use super::poll;
 use super::refusal::Refusal;
 use crate::downstream::settings::ConnectionSettings;
 use crate::xds::TypeUrl;
@@ -16,9 +17,6 @@ use crate::xds::TypeUrl;
 pub(super) struct Method {
     pub(super) type_url: TypeUrl,
 }
-
-/// The percentage of the client's timeout that the relay may use; the rest is for the network.
-const OUR_PART: u32 = 80;
 
 impl Method {
     /// Returns what a request polls, or why it cannot be answered.
@@ -68,10 +66,8 @@ fn check(headers: &HeaderMap) -> Result<(), Refusal> {
 pub(super) fn hold(headers: &HeaderMap, most: Duration) -> Duration {
     let said = headers.get("x-envoy-expected-rq-timeout-ms");
     let said = said.and_then(|value| value.to_str().ok()?.parse().ok());
-    match said.map(Duration::from_millis) {
-        Some(theirs) if !theirs.is_zero() => most.min(theirs / 100 * OUR_PART),
-        Some(_) | None => most,
-    }
+    let theirs = said.map(Duration::from_millis).filter(|theirs| !theirs.is_zero());
+    poll::hold(theirs, most)
 }
 
 fn shown(bytes: &[u8]) -> String {

@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 
 use head::Method;
-pub(super) use poll::{Poll, Polled};
+pub(super) use poll::{Poll, Polled, hold};
 pub(super) use refusal::Refusal;
 use reply::reply;
 
@@ -82,16 +82,12 @@ impl Polls {
         let hold = head::hold(request.headers(), settings.timers.rest_poll);
         let asked = clock::timeout(BODY_TIMEOUT, self.read(request, share)).await;
         let asked = asked.unwrap_or_else(|| Err(Refusal::slow(BODY_TIMEOUT)))?;
-        let metrics = self.shared.metrics.of(&method.type_url);
-        metrics.requests.inc();
         let poll = Poll::new(&self.shared, method.type_url, asked, clock::now())?;
         let told = |found: &PollContent<'_>, poll: &protocol::Poll| {
             reply(found, poll.type_url(), &self.shared).map_err(Refusal::internal)
         };
         match poll.wait(hold, self.drain.clone(), told).await? {
             Polled::News(rope) => {
-                metrics.responses.inc();
-                metrics.response_bytes.inc_by(bytes::Buf::remaining(&rope) as u64);
                 let mut response = Response::new(Body::Shared(Some(rope)));
                 response.headers_mut().insert(CONTENT_TYPE, JSON);
                 Ok(response)

@@ -4,8 +4,11 @@
 //! choice of the server are the same as for a stream.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task;
 use std::time::{Duration, Instant};
+
+use bytes::Buf;
 
 use super::refusal::Refusal;
 use crate::cache::NoPlace;
@@ -16,12 +19,14 @@ use crate::downstream::stream::{count_end, count_no_place};
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::protocol::{self, PollAnswer, PollContent};
 use crate::shutdown::Drain;
+use crate::telemetry::TypeMetrics;
 use crate::wire::Rope;
 use crate::xds::TypeUrl;
 
 /// One poll that waits.
 pub(in crate::downstream) struct Poll<'a> {
     shared: &'a Shared,
+    metrics: Arc<TypeMetrics>,
     poll: protocol::Poll,
     seats: Seats,
 }
@@ -33,6 +38,14 @@ pub(in crate::downstream) enum Polled {
     Nothing,
 }
 
+/// The percentage of the client's timeout that the relay may use; the rest is for the network.
+const OUR_PART: u32 = 80;
+
+/// H-04: returns how long a poll may wait for changes: less than the client's own timeout, if it states one.
+pub(in crate::downstream) fn hold(theirs: Option<Duration>, most: Duration) -> Duration {
+    theirs.map_or(most, |theirs| most.min(theirs / 100 * OUR_PART))
+}
+
 impl<'a> Poll<'a> {
     /// Begins a poll: subscribes to what it asks for.
     pub(in crate::downstream) fn new(
@@ -41,6 +54,8 @@ impl<'a> Poll<'a> {
         asked: DiscoveryRequest,
         now: Instant,
     ) -> Result<Self, Refusal> {
+        let metrics = shared.metrics.of(&type_url);
+        metrics.requests.inc();
         let settings = &shared.settings.protocol;
         let refused = |end: protocol::End| {
             count_end(shared, &end);
@@ -63,7 +78,12 @@ impl<'a> Poll<'a> {
         while let Some(want) = poll.poll_want() {
             seats.want(&shared.scopes, &want).map_err(no_place)?;
         }
-        Ok(Self { shared, poll, seats })
+        Ok(Self {
+            shared,
+            metrics,
+            poll,
+            seats,
+        })
     }
 
     /// Waits for content that the client does not have; `reply` writes it.
@@ -81,7 +101,7 @@ impl<'a> Poll<'a> {
             let sight = self.seats.sight(&self.shared.scopes);
             self.poll.look(&sight, &*self.shared.library);
             if let PollAnswer::News(found) = self.poll.answer(&sight, false) {
-                return reply(&found, &self.poll).map(Polled::News);
+                return self.news(reply(&found, &self.poll)?);
             }
             self.seats.looked(|_| true);
             drop(sight);
@@ -95,6 +115,13 @@ impl<'a> Poll<'a> {
         }
     }
 
+    /// Counts a response.
+    fn news(&self, rope: Rope) -> Result<Polled, Refusal> {
+        self.metrics.responses.inc();
+        self.metrics.response_bytes.inc_by(Buf::remaining(&rope) as u64);
+        Ok(Polled::News(rope))
+    }
+
     /// Returns the answer after the time is over.
     fn last(
         &mut self,
@@ -103,7 +130,7 @@ impl<'a> Poll<'a> {
         let sight = self.seats.sight(&self.shared.scopes);
         self.poll.look(&sight, &*self.shared.library);
         match self.poll.answer(&sight, true) {
-            PollAnswer::News(found) => reply(&found, &self.poll).map(Polled::News),
+            PollAnswer::News(found) => self.news(reply(&found, &self.poll)?),
             PollAnswer::Nothing => Ok(Polled::Nothing),
             PollAnswer::Open => {
                 self.shared.metrics.unanswered.inc();

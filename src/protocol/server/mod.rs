@@ -40,6 +40,7 @@ mod stream;
 mod subscription;
 
 pub use flight::{Receipt, ReceiptKind, Response};
+pub(in crate::protocol) use name_faults::NameBound;
 pub use name_faults::{NameFault, NameFaults};
 pub use nonce::Nonce;
 pub use slices::{Changing, Listing, Progress, SLICE};

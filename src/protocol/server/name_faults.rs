@@ -2,12 +2,10 @@
 //!
 //! Owns how many there are of each kind, and the first text of each kind. Does not decide how a name is answered.
 
-use std::collections::BTreeMap;
-
 use crate::proto::envoy::service::discovery::v3::ResourceLocator;
 
 /// What is wrong with a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameFault {
     /// It is empty, and the type's resources have names.
     Empty,
@@ -19,7 +17,15 @@ pub enum NameFault {
 
 /// The faults of the names in one request. Most requests have none, and then nothing is allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NameFaults(BTreeMap<NameFault, (u64, String)>);
+pub struct NameFaults(Vec<Faulty>);
+
+/// The names with one kind of fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Faulty {
+    fault: NameFault,
+    count: u64,
+    first: String,
+}
 
 /// How much of a faulty name is kept for the log.
 const EXAMPLE_CHARS_MAX: usize = 60;
@@ -39,15 +45,16 @@ impl NameFault {
 impl NameFaults {
     /// Returns each kind of fault, how many names have it, and the beginning of the first one.
     pub fn iter(&self) -> impl Iterator<Item = (NameFault, u64, &str)> {
-        self.0.iter().map(|(fault, (count, first))| (*fault, *count, &**first))
+        self.0.iter().map(|faulty| (faulty.fault, faulty.count, &*faulty.first))
     }
 
     pub(super) fn note(&mut self, fault: NameFault, text: &str) {
-        let (count, first) = self.0.entry(fault).or_default();
-        if *count == 0 {
-            *first = text.chars().take(EXAMPLE_CHARS_MAX).collect();
+        if let Some(faulty) = self.0.iter_mut().find(|faulty| faulty.fault == fault) {
+            faulty.count += 1;
+            return;
         }
-        *count += 1;
+        let first = text.chars().take(EXAMPLE_CHARS_MAX).collect();
+        self.0.push(Faulty { fault, count: 1, first });
     }
 
     /// Notes a name that exists on no server.
@@ -63,10 +70,10 @@ impl NameFaults {
 
 /// The most bytes of a name; 0: any number.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct NameBound(pub(super) usize);
+pub(in crate::protocol) struct NameBound(pub(in crate::protocol) usize);
 
 impl NameBound {
-    pub(super) const fn admits(self, text: &str) -> bool {
+    pub(in crate::protocol) const fn admits(self, text: &str) -> bool {
         self.0 == 0 || text.len() <= self.0
     }
 }

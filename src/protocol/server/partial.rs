@@ -36,11 +36,12 @@ impl Subscription {
         plan.errors = self.due_errors(slot);
         self.plan(slot, answers, &mut plan);
         let composed = self.carry_out(plan, slot, answers);
-        match composed {
-            // Nothing was left to send of the answer that had begun, so what came after it is sent now.
-            Composed::Not(_) if begun.is_some() && !self.is_under_way() => self.compose_partial(slot, answers, allowed),
-            composed => composed,
+        // If nothing was left to send of the answer that had begun, what came after it is sent now.
+        let ended = begun.is_some() && !self.is_under_way();
+        if ended && matches!(composed, Composed::Not(_)) {
+            return self.compose_partial(slot, answers, allowed);
         }
+        composed
     }
 
     /// Plans the content of a response at this moment.

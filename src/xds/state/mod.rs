@@ -29,6 +29,17 @@ pub enum Known {
     Present(Arc<Resource>),
 }
 
+impl Known {
+    /// Returns the resource, if it exists.
+    #[must_use]
+    pub const fn resource(&self) -> Option<&Arc<Resource>> {
+        match self {
+            Self::Present(resource) => Some(resource),
+            Self::Absent(_) => None,
+        }
+    }
+}
+
 impl PartialEq for Known {
     /// Equal content: bodies are compared by their hash alone.
     fn eq(&self, other: &Self) -> bool {
@@ -164,10 +175,7 @@ impl State {
 
     /// All resources among the entries, by name.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.entries.values().filter_map(|known| match known {
-            Known::Present(resource) => Some(resource),
-            Known::Absent(_) => None,
-        })
+        self.entries.values().filter_map(Known::resource)
     }
 
     /// Returns what is known of a name, or of the resource that has it as an alias (C-20).
@@ -220,19 +228,14 @@ impl State {
         let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
         let entries = self.entries.range::<_, str>(from);
         let entries = entries.take_while(|(name, _)| name.as_str().starts_with(collection.prefix()));
-        entries.filter_map(|(name, known)| match known {
-            Known::Present(resource) if collection.covers(name) => Some(resource),
-            Known::Present(_) | Known::Absent(_) => None,
-        })
+        let members = entries.filter(|(name, _)| collection.covers(name));
+        members.filter_map(|(_, known)| known.resource())
     }
 
     /// Returns the resource of this name or alias.
     #[must_use]
     pub fn resource(&self, name: &Name) -> Option<&Arc<Resource>> {
-        match self.known(name) {
-            Some(Known::Present(resource)) => Some(resource),
-            Some(Known::Absent(_)) | None => None,
-        }
+        self.known(name)?.resource()
     }
 
     /// Returns when the resource of this canonical name expires.

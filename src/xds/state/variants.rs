@@ -56,10 +56,8 @@ impl State {
     }
 
     fn whole_of(&self, name: &Name, variants: &[Variant]) -> Option<Variant> {
-        let everybody = match self.entries.get(name) {
-            Some(Known::Present(resource)) => Some((resource, self.expiry(name))),
-            Some(Known::Absent(_)) | None => None,
-        };
+        let everybody = self.entries.get(name).and_then(Known::resource);
+        let everybody = everybody.map(|resource| (resource, self.expiry(name)));
         let all = || everybody.into_iter().chain(variants.iter().map(Variant::read));
         let parts = all().map(|(part, _)| (part.clone(), None));
         let resource = Arc::new(Resource::bundle(parts.collect())?);
@@ -130,10 +128,8 @@ impl State {
             let mut all = self.variants_of(name);
             return all.find(|(other, _)| other.constraints() == resource.constraints());
         }
-        match self.entries.get(name)? {
-            Known::Present(found) => Some((found, self.expiry(name))),
-            Known::Absent(_) => None,
-        }
+        let found = self.entries.get(name)?.resource()?;
+        Some((found, self.expiry(name)))
     }
 
     /// Returns the constraints of the variant of a name with this version.
