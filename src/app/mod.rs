@@ -241,7 +241,7 @@ async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Wa
                     fill(writer, view, warm.cloned(), overview);
                 }
                 Some(Fed::Files(files)) => {
-                    spawn(FileWriter::new(view, files).run());
+                    spawn(FileWriter::new(view, files, plan::departures(config)).run());
                 }
                 None => {}
             }

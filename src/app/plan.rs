@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::cache::{Route, Routes, Scopes, ViewSettings};
 use crate::config::{Config, Identity};
 use crate::json::{Schemas, Unknown};
-use crate::protocol::ClientSettings;
+use crate::protocol::{ClientSettings, Departures};
 use crate::upstream::{ClassFiles, Dictionary};
 use crate::xds::{Class, CredentialFiles, ServerFeatures, Types, Unfit};
 use crate::{downstream, protocol, upstream};
@@ -39,6 +39,11 @@ pub(super) fn dictionary(config: &Config, schemas: Schemas) -> Dictionary {
 /// Returns the most bytes of unfinished requests over all clients: room for four of the largest.
 pub(super) const fn reading_bytes(config: &Config) -> usize {
     unbounded(config.limits.request).saturating_mul(4)
+}
+
+/// Returns the removals that wait in a new view of files: none yet.
+pub(super) const fn departures(config: &Config) -> Departures {
+    Departures::new(config.timers.removal_quiet, config.timers.order_gate)
 }
 
 /// Returns the most bytes of all files of one source. Together they are one state, like one message of a control plane.

@@ -2,7 +2,7 @@
 //!
 //! Owns which removals wait and how long. Knows nothing of clients: the content that is about to go is still there for all.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::xds::{Changes, Cut, Kind, Known, Name, Reason, State, TypeUrl, Update};
@@ -14,7 +14,7 @@ use crate::xds::{Changes, Cut, Kind, Known, Name, Reason, State, TypeUrl, Update
 /// goes only when the control plane has sent nothing that directs traffic for a while. A name that returns meanwhile was never
 /// gone.
 ///
-/// - B, inputs: `hold`, with all that the control plane says.
+/// - B, inputs: `hold`, with all that the control plane says; `hold_again` for a source that always states all it has.
 /// - D, outputs: `release`, when `poll_timeout` is due.
 #[derive(Debug)]
 pub struct Departures {
@@ -71,6 +71,20 @@ impl Departures {
             changes
                 .retain(|change| !change.updates.is_empty() || change.complete.is_some() || change.answered.is_some());
         }
+    }
+
+    /// The same for a source that states all it has each time: a name that waits and is not removed again has returned.
+    pub fn hold_again(&mut self, changes: &mut Vec<Changes>, cut: &Cut, now: Instant) {
+        let mut removed: BTreeMap<Half, BTreeSet<&Name>> = BTreeMap::new();
+        for change in changes.iter().filter(|change| self.has(change)) {
+            let names = removed.entry((change.type_url.clone(), change.wildcard)).or_default();
+            names.extend(change.updates.iter().filter(|update| removes(update)).map(Update::name));
+        }
+        for (half, names) in &mut self.held {
+            let removed = removed.get(half);
+            names.retain(|name, _| removed.is_some_and(|removed| removed.contains(name)));
+        }
+        self.hold(changes, cut, now);
     }
 
     /// Returns the removals that have waited long enough. What the view, at `cut`, has forgotten meanwhile is not removed.
@@ -166,9 +180,15 @@ const fn waits(kind: Kind) -> bool {
 }
 
 /// Whether the control plane says that a name does not exist, or that the wildcard or a collection does not have it any more.
+/// Variants do not wait.
 /// K-16: that it does not answer takes nothing from anybody. The end of a time to live never waits.
-const fn removes(update: &Update) -> bool {
-    matches!(update, Update::Absent(_, Reason::Said) | Update::Forget(_))
+fn removes(update: &Update) -> bool {
+    match update {
+        Update::Absent(_, reason) => *reason == Reason::Said,
+        Update::Forget(_) => true,
+        Update::Withdraw(resource) => resource.constraints().is_none(),
+        Update::Put(..) | Update::Whole(_) | Update::Error(..) => false,
+    }
 }
 
 /// Drops what is held of the name that this update is about. Returns what must come before the update: a name goes together with

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use distributary::cache::{Seat, View, ViewSettings};
+use distributary::protocol::Departures;
 use distributary::telemetry::Metrics;
 use distributary::upstream::{FileWriter, Files};
 use distributary::xds::{Class, ServerState, Target, Want};
@@ -23,6 +24,11 @@ struct Source {
 
 impl Source {
     fn start(path: &Path) -> Self {
+        Self::quiet(path, Duration::ZERO)
+    }
+
+    /// The same, with removals that wait so long for routes.
+    fn quiet(path: &Path, quiet: Duration) -> Self {
         let metrics = Metrics::new([]);
         let files = Files::new("files", path, metrics.files("files"));
         let settings = ViewSettings {
@@ -41,7 +47,7 @@ impl Source {
         seat.want(&want).unwrap();
         let tasks = vec![
             spawn(files.clone().run(MIB, dictionary())),
-            spawn(FileWriter::new(view.clone(), &files).run()),
+            spawn(FileWriter::new(view.clone(), &files, Departures::new(quiet, PATIENCE)).run()),
         ];
         Self {
             files,
@@ -122,6 +128,26 @@ async fn moves_and_writes() {
     folder.place("c.yaml", &clusters(&["d"]));
     source.until(&["d"]).await;
     assert_eq!(source.files.status().faulty, 0);
+}
+
+/// D-03: a cluster that is gone from the files stays for a while, because a route may follow; a cluster that returns in that
+/// time was never gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removal_waits_for_routes() {
+    let quiet = Duration::from_millis(1500);
+    let folder = Folder::new();
+    let source = Source::quiet(&folder.write("c.yaml", &clusters(&["a", "b"])), quiet);
+    source.until(&["a", "b"]).await;
+    let generation = source.view.generation();
+    folder.place("c.yaml", &clusters(&["b"]));
+    let looked = |source: &Source| source.files.status().resources == 1;
+    source.wait(looked, "the file without the cluster").await;
+    folder.place("c.yaml", &clusters(&["a", "b"]));
+    source.wait(|source| !looked(source), "the file with the cluster").await;
+    tokio::time::sleep(2 * quiet).await;
+    assert_eq!(source.view.generation(), generation, "nothing has changed");
+    folder.place("c.yaml", &clusters(&["b"]));
+    assert!(source.until(&["b"]).await >= quiet);
 }
 
 /// E-11: a resource expires by itself, without an event of the file system.

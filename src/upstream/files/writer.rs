@@ -11,6 +11,7 @@ use super::content::Content;
 use super::{Files, Loaded};
 use crate::cache::View;
 use crate::clock::{self, now};
+use crate::protocol::Departures;
 use crate::xds::Changes;
 
 /// Keeps a view in step with the files of a source.
@@ -18,18 +19,21 @@ pub struct FileWriter {
     view: Arc<View>,
     loaded: watch::Receiver<Loaded>,
     asked: Asked,
-    /// The content that the view has.
+    /// D-03: removals that wait: an operator may change the file with the cluster before the file with the route.
+    departures: Departures,
+    /// The content that the view was brought to.
     content: Arc<Content>,
 }
 
 impl FileWriter {
     /// Creates the writer of a view of this source.
     #[must_use]
-    pub fn new(view: Arc<View>, files: &Files) -> Self {
+    pub fn new(view: Arc<View>, files: &Files, departures: Departures) -> Self {
         Self {
             view,
             loaded: files.loaded.subscribe(),
             asked: Asked::default(),
+            departures,
             content: Arc::default(),
         }
     }
@@ -43,9 +47,13 @@ impl FileWriter {
             self.publish(&changes).await;
             if !Arc::ptr_eq(&self.content, &loaded.content) {
                 self.content = loaded.content.clone();
-                let changes = self.asked.handle_content(&loaded.content, &self.view.cut());
+                let cut = self.view.cut();
+                let mut changes = self.asked.handle_content(&loaded.content, &cut);
+                self.departures.hold_again(&mut changes, &cut, now());
                 self.publish(&changes).await;
             }
+            let gone = self.departures.release(&self.view.cut(), now());
+            self.publish(&gone).await;
             self.view.publish_server_state(loaded.server_state);
             self.next().await;
         }
@@ -62,9 +70,9 @@ impl FileWriter {
     }
 
     async fn next(&mut self) {
-        let (view, loaded) = (&self.view, &mut self.loaded);
+        let (view, loaded, departures) = (&self.view, &mut self.loaded, &self.departures);
         let timer = async {
-            match view.poll_timeout() {
+            match view.poll_timeout().into_iter().chain(departures.poll_timeout()).min() {
                 Some(at) => clock::sleep_until(at).await,
                 None => std::future::pending().await,
             }
