@@ -123,7 +123,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// How long nothing that directs traffic must have come before a removal goes out.
 pub(crate) const REMOVAL_QUIET: Duration = Duration::from_millis(100);
 /// How long a removal waits for that at most.
-const ORDER_GATE: Duration = Duration::from_secs(2);
+pub(crate) const ORDER_GATE: Duration = Duration::from_secs(2);
 /// The longest pause before another attempt.
 pub(crate) const RECONNECT_MAX: Duration = Duration::from_secs(30);
 

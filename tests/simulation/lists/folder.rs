@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use distributary::json::{Schemas, Unknown};
 use distributary::proto::envoy::service::discovery::v3::DiscoveryResponse;
+use distributary::protocol::Departures;
 use distributary::upstream::{Asked, Content as Stated, Dictionary, FileSet, Listed, Stamp};
 use distributary::xds::{Cut, Known, Name, Reason, Resource, ServerState, Slot, State, Target, Types};
 use prost::Message as _;
@@ -25,6 +26,7 @@ use crate::rng::Rng;
 use crate::served::entry;
 use crate::tally::{Broken, Rule};
 use crate::truth::{Key, Truth};
+use crate::upstream::{ORDER_GATE, REMOVAL_QUIET};
 use crate::variants;
 use crate::world::{Event, World};
 
@@ -38,6 +40,8 @@ pub(crate) struct Folder {
     salt: usize,
     file_set: FileSet,
     asked: Asked,
+    /// D-03: removals that wait.
+    departures: Departures,
     /// The content that the view has.
     content: Arc<Stated>,
     model: Model,
@@ -76,6 +80,7 @@ impl Folder {
             salt: 0,
             file_set: file_set(single),
             asked: Asked::default(),
+            departures: Departures::new(REMOVAL_QUIET, ORDER_GATE),
             content: Arc::default(),
             model: Model::default(),
             mortal: false,
@@ -95,6 +100,7 @@ impl Folder {
     /// A view begins: it wants nothing yet.
     pub(crate) fn attach(&mut self) {
         self.asked = Asked::default();
+        self.departures = Departures::new(REMOVAL_QUIET, ORDER_GATE);
         self.content = Arc::default();
     }
 
@@ -414,20 +420,37 @@ impl World {
         if !Arc::ptr_eq(&folder.content, &content) {
             folder.content = content.clone();
             second = folder.asked.handle_content(&content, &cut);
+            folder.departures.hold_again(&mut second, &cut, now);
         }
         here.publish(&second);
+        let cut = here.view.cut();
+        let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
+            return Ok(());
+        };
+        let gone = folder.departures.release(&cut, now);
+        let waits = folder.departures.poll_timeout();
+        here.publish(&gone);
         let server_state = if content.whole() {
             ServerState::Up
         } else {
             ServerState::Failing
         };
         here.view.publish_server_state(server_state);
-        self.log(|| format!("upstream {server}: {server_state:?}, wants {wants:?}, heard {first:?} {second:?}"));
+        self.log(|| {
+            format!("upstream {server}: {server_state:?}, wants {wants:?}, heard {first:?} {second:?} {gone:?}")
+        });
+        if let Some(due) = waits {
+            let due = self.time(due).max(self.now);
+            self.at(due, Event::Upstream(server));
+        }
         self.tally.hit(Rule::I05);
         let here = &mut self.zones[server];
         let checked = match here.source.as_ref() {
-            Some(super::Source::Folder(folder)) => folder.check(&here.wanted, &here.view.cut(), here),
-            Some(super::Source::Polled(_)) | None => Ok(()),
+            // What waits for routes is still there.
+            Some(super::Source::Folder(folder)) if waits.is_none() => {
+                folder.check(&here.wanted, &here.view.cut(), here)
+            }
+            Some(super::Source::Folder(_) | super::Source::Polled(_)) | None => Ok(()),
         };
         self.set_lease(server);
         checked.map_err(|broken| Broken::new(broken.rule, format!("server {server}: {}", broken.what)))

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
-use distributary::protocol::{Client, ClientSettings, Demand, Leg, Request};
+use distributary::protocol::{Client, ClientSettings, Demand, Departures, Leg, Request};
 use distributary::upstream::{Poller, Question};
 use distributary::xds::{Changes, Dialect, ServerState, Target, Want};
 
@@ -19,12 +19,14 @@ use crate::rng::Rng;
 use crate::served::{entry, spoil};
 use crate::tally::{Broken, Rule};
 use crate::truth::Truth;
-use crate::upstream::RECONNECT_MAX;
+use crate::upstream::{ORDER_GATE, RECONNECT_MAX, REMOVAL_QUIET};
 use crate::world::{Event, World};
 
 /// The two ways to a server that is polled.
 pub(crate) struct Polled {
     demand: Demand,
+    /// D-03: removals that wait.
+    departures: Departures,
     ways: [Way; 2],
     /// How many answers in a hundred have something wrong in them.
     noise: usize,
@@ -100,6 +102,7 @@ impl Polled {
         };
         Self {
             demand: Demand::default(),
+            departures: Departures::new(REMOVAL_QUIET, ORDER_GATE),
             ways: [way(), way()],
             noise: 0,
             mortal: false,
@@ -202,9 +205,11 @@ impl World {
         }
         let superseded = self.zones[server].view.take_superseded();
         let wants = self.zones[server].view.take_wants(now);
+        let cut = self.zones[server].view.cut();
         let Some(polled) = self.polled(server) else {
             return Ok(());
         };
+        polled.departures.hold(&mut changes, &cut, now);
         if superseded {
             polled.ways.iter_mut().for_each(|way| way.poller.handle_superseded());
         }
@@ -233,12 +238,17 @@ impl World {
             changes.extend(polled.tell(told, now));
         }
         loop {
-            (0..2).try_for_each(|way| self.turn_way(server, way, &mut changes))?;
+            let mut said = Vec::new();
+            (0..2).try_for_each(|way| self.turn_way(server, way, &mut said))?;
             let view = self.zones[server].view.clone();
-            let before = view.cut().server_state();
+            let cut = view.cut();
+            let before = cut.server_state();
             let Some(polled) = self.polled(server) else {
                 return Ok(());
             };
+            polled.departures.hold(&mut said, &cut, now);
+            changes.append(&mut said);
+            changes.append(&mut polled.departures.release(&cut, now));
             if changes.is_empty() {
                 let server_state = polled.server_state(before);
                 view.publish_server_state(server_state);
@@ -264,7 +274,8 @@ impl World {
         self.set_lease(server);
         let Some(polled) = self.polled(server) else { return };
         let timer = polled.timer;
-        let Some(due) = polled.ways.iter().filter_map(|way| way.poller.poll_timeout()).min() else {
+        let ways = polled.ways.iter().filter_map(|way| way.poller.poll_timeout());
+        let Some(due) = ways.chain(polled.departures.poll_timeout()).min() else {
             return;
         };
         let due = self.time(due).max(self.now);
