@@ -28,7 +28,7 @@ pub fn read_node(node: &core::Node) -> Node {
             sub_zone: locality.sub_zone,
         },
         metadata,
-        features: Features::read(node.client_features.iter().map(String::as_str)),
+        features: Features::read(node.client_features.iter().map(String::as_str), &node.user_agent_name),
         relays: relays(node),
         user_agent: node.user_agent_name.as_str().into(),
         passed: None,

@@ -63,6 +63,8 @@ pub enum Form {
     Whole,
     /// In the wrapper message, which only SotW needs (B-30).
     Wrapped,
+    /// In the wrapper message under its name alone, whatever clients it is for: an Envoy takes the name from there (B-30).
+    WrappedByName,
     /// Without its body: the client holds it (K-17).
     Heartbeat,
     /// As it is, although the client holds it: only fields beside the body are new (E-11).
@@ -83,7 +85,7 @@ impl Item {
     /// Whether it is sent as if the client did not hold it.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
-        matches!(self.form, Form::Whole | Form::Wrapped)
+        matches!(self.form, Form::Whole | Form::Wrapped | Form::WrappedByName)
     }
 }
 

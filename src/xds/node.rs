@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Parameters;
 use super::passes::Taken;
+use super::{Parameters, TypeUrl};
 
 /// The parts of a client's node that the relay reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub struct Features {
     pub wrapper: bool,
     /// Time to live, and heartbeats under delta (K-18).
     pub ttl: bool,
+    /// It is an Envoy, which names no features: over v3 it reads time to live, and in SotW the wrapper that carries it (B-30).
+    pub envoy: bool,
     /// Errors of single resources (B-31).
     pub errors: bool,
     /// All variants of a name, to pass them on (TP2): it is a relay.
@@ -60,6 +62,9 @@ pub struct Features {
 /// The metadata key under which every relay on the way adds its id (K-25).
 pub const RELAYS: &str = "distributary.relays";
 
+/// The name of the software that `envoy` stands for.
+const ENVOY: &str = "envoy";
+
 /// The name of the feature that `endpoint_collections` stands for.
 pub const ENDPOINT_COLLECTIONS: &str = "xds.endpoint.supports_lb_endpoint_collection";
 
@@ -70,9 +75,12 @@ pub const RESOURCE_ERRORS: &str = "xds.config.supports-resource-errors";
 pub const ALL_VARIANTS: &str = "distributary.all-variants";
 
 impl Features {
-    /// Reads the names of features, as they are on the wire or in the documents (B-30).
-    pub fn read<'a>(names: impl Iterator<Item = &'a str>) -> Self {
-        let mut features = Self::default();
+    /// Reads the names of features, as they are on the wire or in the documents, and the name of the software (B-30).
+    pub fn read<'a>(names: impl Iterator<Item = &'a str>, user_agent: &str) -> Self {
+        let mut features = Self {
+            envoy: user_agent == ENVOY,
+            ..Self::default()
+        };
         for name in names {
             match name {
                 "xds.config.resource-in-sotw"
@@ -86,6 +94,15 @@ impl Features {
             }
         }
         features
+    }
+
+    /// Returns what counts for this type: an Envoy reads the time to live of types of v3 only.
+    #[must_use]
+    pub fn of_type(self, type_url: &TypeUrl) -> Self {
+        Self {
+            envoy: self.envoy && !type_url.is_v2(),
+            ..self
+        }
     }
 }
 

@@ -43,14 +43,11 @@ impl Pieces {
         debug_assert!(!resource.is_hollow(), "{resource:?} has no bytes to send");
         match (dialect, item.form) {
             (_, Form::Heartbeat) => self.push(resource.heartbeat(item.ttl.unwrap_or_default(), text)),
-            (Dialect::Delta, Form::Whole | Form::Wrapped | Form::Repeated) if item.ttl.is_none() && text.is_none() => {
-                self.push(resource.delta_record());
-            }
-            (Dialect::Delta, Form::Whole | Form::Wrapped | Form::Repeated) => {
-                self.push_all(resource.private_record(item.ttl, text));
-            }
             (Dialect::Sotw, Form::Whole | Form::Repeated) => self.push(resource.sotw_record()),
             (Dialect::Sotw, Form::Wrapped) => self.push_all(resource.wrapped(item.ttl, text)),
+            (Dialect::Sotw, Form::WrappedByName) => self.push_all(resource.wrapped_by_name(item.ttl, text)),
+            (Dialect::Delta, _) if item.ttl.is_none() && text.is_none() => self.push(resource.delta_record()),
+            (Dialect::Delta, _) => self.push_all(resource.private_record(item.ttl, text)),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Large answers whose parts many clients share.
 
 use distributary::cache::Library;
-use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::protocol::{Opening, Server};
 use distributary::xds::{Dialect, Sight};
 
@@ -63,4 +64,63 @@ fn every_part_is_encoded_once() {
             .iter_mut()
             .all(|client| client.poll_response(&new, &library, now).is_none())
     );
+}
+
+/// K-18: while nothing of a type has a time to live, a client that reads it, as every Envoy does, is sent what all others are.
+#[test]
+fn who_reads_a_time_to_live_shares_answers() {
+    for (dialect, number) in [(Dialect::Sotw, 1), (Dialect::Delta, 0)] {
+        let (library, now, view) = (Library::new(1 << 20, 1 << 20), start(), view());
+        let changes = Changes {
+            complete: Some(true),
+            answered: Some(true),
+            ..covered(&cds(), vec![put(&cds(), "c", "body")])
+        };
+        drop(view.publish(&[changes]));
+        let sight = Sight::from(view.cut());
+        let batches = ["envoy", "gRPC", "envoy"].map(|program| {
+            let mut server = asking(program, dialect, &library, now);
+            server.poll_response(&sight, &library, now).expect("a response").batch
+        });
+        assert!(
+            batches.iter().all(|batch| Arc::ptr_eq(batch, &batches[0])),
+            "{dialect:?}"
+        );
+        assert_eq!(library.uses()[number].computed, 1, "{dialect:?}");
+    }
+}
+
+/// A client that has asked for all clusters.
+fn asking(program: &str, dialect: Dialect, library: &Library, now: Instant) -> Server {
+    let opening = Opening {
+        dialect,
+        service: None,
+        nonce_prefix: 1,
+    };
+    let mut server = Server::new(Arc::new(stream(StreamLimits::default())), opening);
+    let node = Some(Node {
+        user_agent_name: program.to_owned(),
+        ..Node::default()
+    });
+    let type_url = cds().url().to_owned();
+    let understood = match dialect {
+        Dialect::Sotw => {
+            let first = DiscoveryRequest {
+                node,
+                type_url,
+                ..Default::default()
+            };
+            server.handle_sotw(&first, library, now).is_ok()
+        }
+        Dialect::Delta => {
+            let first = DeltaDiscoveryRequest {
+                node,
+                type_url,
+                ..Default::default()
+            };
+            server.handle_delta(&first, library, now).is_ok()
+        }
+    };
+    assert!(understood);
+    server
 }

@@ -80,7 +80,7 @@ pub(crate) fn rules(rng: &mut Rng) -> Classes {
         }],
         _ => vec![
             only(Selector::Zone, "nowhere-*", keyed(Vec::new())),
-            keyed(vec![Selector::UserAgent, Selector::Zone]),
+            keyed(vec![Selector::Zone]),
         ],
     })
 }

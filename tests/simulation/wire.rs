@@ -47,6 +47,8 @@ pub(crate) struct Entry {
     pub(crate) version: String,
     pub(crate) ttl: Option<Duration>,
     pub(crate) wrapped: bool,
+    /// Whether it has the constraint beside its name (C-23).
+    pub(crate) full: bool,
     /// `None` in a heartbeat.
     pub(crate) facts: Option<Facts>,
 }
@@ -102,6 +104,7 @@ pub(crate) fn decode(bytes: Bytes, dialect: Dialect) -> Result<Answer, String> {
                     version: String::new(),
                     ttl: None,
                     wrapped: false,
+                    full: false,
                     facts: Some(facts),
                 })
             });
@@ -147,7 +150,11 @@ fn entry(kind: Type, inner: discovery::Resource, wrapped: bool) -> Result<Entry,
     if full.is_some() && !inner.name.is_empty() {
         return Err(format!("{} and {full:?}", inner.name));
     }
+    let by_full = full.is_some();
     let (name, whom) = full.map_or_else(|| (inner.name, None), |(name, whom)| (name, Some(whom)));
+    // B-30: in the wrapper that an Envoy reads, a variant has its name alone.
+    let said = || facts.as_ref().and_then(|facts| facts.whom).filter(|_| wrapped);
+    let whom = whom.or_else(said);
     if let Some(facts) = facts.as_ref().filter(|facts| facts.whom != whom) {
         return Err(format!("{name} for {whom:?} is for {:?}", facts.whom));
     }
@@ -165,6 +172,7 @@ fn entry(kind: Type, inner: discovery::Resource, wrapped: bool) -> Result<Entry,
             .ttl
             .map(|ttl| Duration::new(ttl.seconds.unsigned_abs(), ttl.nanos.unsigned_abs())),
         wrapped,
+        full: by_full,
         facts,
     })
 }

@@ -162,3 +162,99 @@ fn no_heartbeat_for_what_was_rejected() {
         ));
     }
 }
+
+/// B-30, K-17, K-18: an Envoy names no features, and reads time to live all the same. In SotW only what has one is in the wrapper.
+#[test]
+fn time_to_live_for_an_envoy() {
+    both(
+        "
+        origin put rds x@1:ttl=10s y@1
+        client runs envoy
+        client subscribe rds x y
+        client <- rds sotw [x@1:ttl=10s:wrapped y@1] | delta [x@1:ttl=10s y@1]
+        client ack
+        wait 8s
+        origin put rds x@1:ttl=10s
+        client <- rds sotw [x@1:ttl=10s:wrapped] | delta [x@-:ttl=10s]
+        client ack
+        nothing for 9s
+        wait 1s
+        delta client <- rds -[x], ack
+        nothing for 60s
+        ",
+    );
+}
+
+/// B-30, K-18: the same for a full state, of which the relay resends nothing by itself.
+#[test]
+fn time_to_live_in_a_full_state_for_an_envoy() {
+    both(
+        "
+        origin put cds x@1:ttl=10s y@1
+        client runs envoy
+        client subscribe cds *
+        client <- cds sotw [x@1:ttl=10s:wrapped y@1] | delta [x@1:ttl=10s y@1]
+        client ack
+        nothing for 8s
+        origin put cds x@1:ttl=10s
+        client <- cds sotw [x@1:ttl=10s:wrapped y@1] | delta [x@-:ttl=10s]
+        client ack
+        origin put cds x@1
+        client <- cds sotw [x@1 y@1] | delta [x@1]
+        client ack
+        nothing for 60s
+        origin put cds y@2
+        client <- cds sotw [x@1 y@2] | delta [y@2]
+        client ack
+        ",
+    );
+}
+
+/// B-30, M-04: an Envoy is sent no time to live for endpoints in SotW, and none for types of v2, whose wrapper has no such field.
+/// Other programs must say that they read it.
+#[test]
+fn no_time_to_live_for_an_envoy() {
+    both(
+        "
+        origin put eds x@1:ttl=10s, put cds_v2 x@1:ttl=10s, put rds x@1:ttl=10s
+        client runs envoy
+        client subscribe eds x
+        client <- eds sotw [x@1] | delta [x@1:ttl=10s]
+        client ack
+        client subscribe cds_v2 *
+        client <- cds_v2 [x@1], ack
+        plain runs gRPC
+        plain subscribe rds x
+        plain <- rds [x@1], ack
+        origin put cds_v2 x@1:ttl=10s, put rds x@1:ttl=10s
+        nothing
+        wait 10s
+        delta client <- eds -[x], ack
+        client <- cds_v2 sotw [] | delta -[x]
+        client ack
+        delta plain <- rds -[x], ack
+        ",
+    );
+}
+
+/// K-17: what is left of a time to live may be shorter than the way to the client, and may be years.
+#[test]
+fn times_to_live_of_any_length() {
+    both(
+        "
+        origin put rds none@1:ttl=0s short@1:ttl=1ms years@1:ttl=315360000s
+        client runs envoy
+        client subscribe rds none short years
+        client <- rds sotw [short@1:ttl=1ms:wrapped years@1:ttl=315360000s:wrapped] | delta [short@1:ttl=1ms years@1:ttl=315360000s] -[none]
+        client ack
+        wait 1ms
+        delta client <- rds -[short], ack
+        nothing for 60s
+        origin put rds short@1:ttl=1s
+        client <- rds sotw [short@1:ttl=1s:wrapped] | delta [short@1:ttl=1s]
+        client ack
+        wait 1s
+        delta client <- rds -[short], ack
+        ",
+    );
+}

@@ -17,6 +17,7 @@
 //! client upstream can FEATURE | cannot FEATURE # the features that the control plane sees for its class
 //! client can FEATURE... | speaks eds        # before its first request: node features, by which it may be of the class
 //!                                           # that reads the view `other`; a stream of one service; or
+//! client runs envoy                        # the name of its software
 //! client nameless | via relay-1 | renames x # no node, relays on the way; then another node with every request
 //! client reconnects | moves other          # a new stream of the same client; another view
 //! client stalls | reads 1 | reads          # its transport takes nothing, one response, or everything
@@ -224,12 +225,12 @@ impl Story {
                 node.client_features = features.iter().map(|feature| (*feature).to_owned()).collect();
                 client.view = view(client).to_owned();
             }
+            ("runs", [program]) => client.node.get_or_insert_default().user_agent_name = (*program).to_owned(),
             ("nameless", []) => client.node = None,
             ("via", relays) => client.came_through(relays),
             ("renames", [id]) => client.rename(id),
             ("reconnects", []) => client.disconnect(),
-            ("stalls", []) => client.stalled = true,
-            ("reads", []) => client.stalled = false,
+            ("stalls" | "reads", []) => client.stalled = *verb == "stalls",
             ("lags", []) => client.lighten(),
             ("reads", [count]) => {
                 let count = count.parse().expect("a number");

@@ -19,4 +19,5 @@ mod neighbours;
 mod rest;
 mod services;
 mod support;
+mod times_to_live;
 mod tls;

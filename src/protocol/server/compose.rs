@@ -10,7 +10,9 @@ use super::nonce::Nonces;
 use super::plan::Plan;
 use super::say::Say;
 use super::subscription::Subscription;
-use crate::xds::{Answers, Batch, Dialect, Errors, Form, Item, Kind, Name, Resource, TypeSight, Version};
+use crate::xds::{
+    Answers, Batch, Dialect, Errors, Features, Form, Item, Kind, Name, Resource, State, TypeSight, Version,
+};
 
 /// What a type can do now.
 #[derive(Debug)]
@@ -241,11 +243,16 @@ impl Subscription {
         // F-09, C-23: the client's own spelling of a name and constraints need the wrapper around the body.
         let named = resource.is_varied() || resource.is_miscalled() || self.spellings.contains(resource.name());
         let around = ttl.is_some() || self.wraps(resource) || named;
-        let wrap = self.dialect == Dialect::Sotw && self.features.wrapper && around;
+        let form = match self.dialect {
+            Dialect::Sotw if self.features.wrapper && around => Form::Wrapped,
+            // B-30: an Envoy is sent the wrapper only for the time to live.
+            Dialect::Sotw if ttl.is_some() => Form::WrappedByName,
+            Dialect::Sotw | Dialect::Delta => Form::Whole,
+        };
         Item {
             resource: self.living(resource, slot, now),
             ttl: ttl.filter(|_| !resource.is_bundle()),
-            form: if wrap { Form::Wrapped } else { Form::Whole },
+            form,
         }
     }
 
@@ -260,7 +267,18 @@ impl Subscription {
     }
 
     pub(super) fn reads_ttl(&self) -> bool {
-        let sotw = self.dialect == Dialect::Sotw;
-        self.features.ttl && !(sotw && (!self.features.wrapper || self.traits().kind == Kind::Eds))
+        let Features {
+            ttl, wrapper, envoy, ..
+        } = self.features;
+        match self.dialect {
+            Dialect::Delta => ttl || envoy,
+            Dialect::Sotw => (ttl && wrapper || envoy) && self.traits().kind != Kind::Eds,
+        }
+    }
+
+    /// Returns whether this client must be told of a time to live: that of a resource in this state, or that one has ended. Other
+    /// answers are the same for clients that read it and clients that do not.
+    pub(super) fn tells_ttl(&self, state: &State) -> bool {
+        self.reads_ttl() && !(state.expiries().is_empty() && self.cold.beats().is_empty())
     }
 }

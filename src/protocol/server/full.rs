@@ -251,7 +251,8 @@ impl Subscription {
         // C-23: the constraints of a variant are in the wrapper around its body.
         let chosen = self.features.wrapper && state.is_some_and(|state| state.is_chosen());
         let wrapped = self.wrapped() && !state.is_some_and(|state| state.is_nameless());
-        let private = chosen || wrapped || self.reads_ttl() || !self.spellings.is_empty();
+        let mortal = state.is_some_and(|state| self.tells_ttl(state));
+        let private = chosen || wrapped || mortal || !self.spellings.is_empty();
         if let Some(state) = state.filter(|_| listed.is_empty() && going.is_empty() && errors.is_empty() && !private) {
             let kept_sum = kept.as_ref().map_or(Version::EMPTY, |extra| extra.sum());
             let batch = answers.full(state, kept.as_ref());

@@ -227,6 +227,5 @@ impl Server {
 
 /// Whether a subscription is for the endpoints of these clusters: EDS of the same API version.
 fn endpoints_for(clusters: &TypeUrl, subscription: &Subscription) -> bool {
-    let old = |type_url: &TypeUrl| type_url.full_name().starts_with("envoy.api.v2.");
-    subscription.type_url.kind() == Kind::Eds && old(&subscription.type_url) == old(clusters)
+    subscription.type_url.kind() == Kind::Eds && subscription.type_url.is_v2() == clusters.is_v2()
 }

@@ -16,9 +16,7 @@ impl Subscription {
         let alike = asked && self.owed.is_empty() && self.cold.refusals().is_empty() && !self.covered.is_owed();
         // C-23: in SotW, the constraints of a variant are in the wrapper around its body.
         let chosen = self.dialect == Dialect::Sotw && self.features.wrapper && state.is_chosen();
-        let private = chosen
-            || self.wrapped() && !state.is_nameless()
-            || self.reads_ttl() && !(state.expiries().is_empty() && self.cold.beats().is_empty());
+        let private = chosen || self.wrapped() && !state.is_nameless() || self.tells_ttl(state);
         self.wildcard && alike && !private
     }
 

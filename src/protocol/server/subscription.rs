@@ -79,9 +79,9 @@ pub enum Status {
 impl Subscription {
     pub(super) fn new(type_url: TypeUrl, dialect: Dialect, features: Features, now: Instant) -> Self {
         Self {
+            features: features.of_type(&type_url),
             type_url,
             dialect,
-            features,
             started: false,
             named: false,
             wildcard: false,

@@ -198,7 +198,7 @@ impl Resource {
     /// A delta record with fields for one client: the remaining time to live, and the name as the client wrote it (F-09).
     #[must_use]
     pub fn private_record(&self, ttl: Option<Duration>, text: Option<&Name>) -> [Bytes; 2] {
-        let (fields, tail) = self.private(ttl, text);
+        let (fields, tail) = self.private(ttl, text, self.constraints());
         let mut head = BytesMut::with_capacity(16 + fields.len());
         put_key_len(&mut head, RESOURCES, fields.len() + tail.len());
         head.put_slice(&fields);
@@ -224,7 +224,19 @@ impl Resource {
     /// A SotW entry that is this resource inside the wrapper message (B-30), with the fields for one client.
     #[must_use]
     pub fn wrapped(&self, ttl: Option<Duration>, text: Option<&Name>) -> [Bytes; 2] {
-        let (fields, tail) = self.private(ttl, text);
+        let (fields, tail) = self.private(ttl, text, self.constraints());
+        Self::in_wrapper(&fields, tail)
+    }
+
+    /// The same, with its name alone, even if it is a variant.
+    #[must_use]
+    pub fn wrapped_by_name(&self, ttl: Option<Duration>, text: Option<&Name>) -> [Bytes; 2] {
+        let text = text.or(self.constraints().map(|_| &self.name));
+        let (fields, tail) = self.private(ttl, text, None);
+        Self::in_wrapper(&fields, tail)
+    }
+
+    fn in_wrapper(fields: &[u8], tail: Bytes) -> [Bytes; 2] {
         let value_len = fields.len() + tail.len();
         let mut head = BytesMut::new();
         put_key_len(
@@ -234,12 +246,12 @@ impl Resource {
         );
         put_field(&mut head, ANY_TYPE_URL, WRAPPER_URL.as_bytes());
         put_key_len(&mut head, ANY_VALUE, value_len);
-        head.put_slice(&fields);
+        head.put_slice(fields);
         [head.freeze(), tail]
     }
 
-    /// The `Resource` message in two parts: the fields for one client, and the rest.
-    fn private(&self, ttl: Option<Duration>, text: Option<&Name>) -> (BytesMut, Bytes) {
+    /// The `Resource` message in two parts: the fields for one client, and the rest. `shown`: the constraints beside `text`.
+    fn private(&self, ttl: Option<Duration>, text: Option<&Name>, shown: Option<&Constraints>) -> (BytesMut, Bytes) {
         let mut fields = BytesMut::new();
         if let Some(ttl) = ttl {
             fields.put_slice(&ttl_field(ttl));
@@ -248,7 +260,7 @@ impl Resource {
         let Some(text) = text else {
             return (fields, inner);
         };
-        NameField::new(text, self.constraints()).put(&mut fields);
+        NameField::new(text, shown).put(&mut fields);
         let tail = inner.slice(NameField::new(&self.name, self.constraints()).len()..);
         (fields, tail)
     }

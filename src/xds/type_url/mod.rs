@@ -151,6 +151,13 @@ impl TypeUrl {
         full_name(self.url())
     }
 
+    /// Whether it is a type of v2.
+    #[must_use]
+    pub fn is_v2(&self) -> bool {
+        let name = self.full_name();
+        name.starts_with("envoy.api.v2.") || name.starts_with("envoy.service.discovery.v2.")
+    }
+
     /// The message's full name, whatever the prefix.
     #[must_use]
     pub fn message(&self) -> &str {

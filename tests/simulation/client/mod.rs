@@ -287,10 +287,19 @@ impl Client {
         let wrapper = self.wrapper.then(|| "xds.config.resource-in-sotw".to_owned());
         let features = ttl.into_iter().chain(wrapper).collect();
         let mut node = self.profile.node(format!("client-{}", self.id), features);
+        if self.is_undeclared_envoy() {
+            node.user_agent_name = "envoy".to_owned();
+        }
         if let Some(own) = self.own {
             variants::introduce(&mut node, own);
         }
         node
+    }
+
+    /// Whether it is an Envoy that names none of its features (B-30).
+    fn is_undeclared_envoy(&self) -> bool {
+        let envoy = matches!(self.persona, Persona::Envoy | Persona::Streams | Persona::OnDemand);
+        envoy && !self.ttl && !self.wrapper
     }
 
     fn mux(&mut self, stream: u64, kind: Type) -> Option<&mut Mux> {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use distributary::xds::{Dialect, Reason};
+use distributary::xds::{Dialect, Reason, Resource};
 
 use super::{Scene, Seen, Sent, Watch, Witness};
 use crate::body::Type;
@@ -139,21 +139,42 @@ impl Witness {
 
     fn check_ttls(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let sotw = self.dialect == Dialect::Sotw;
-        let reads = self.ttl && (!sotw || self.wrapper);
+        let reads = self.ttl && (!sotw || self.wrapper) || self.envoy;
+        let reads = reads && !(sotw && answer.kind == Type::Eds);
+        let lens = scene.lens(answer.kind);
+        let is_mortal = |now: &Resource, entry: &Entry| {
+            let same = entry
+                .facts
+                .as_ref()
+                .is_some_and(|facts| facts.revision == lens.revision(now));
+            same && lens.expiry(&entry.name, entry.whom).is_some()
+        };
         for entry in &answer.entries {
-            if entry.wrapped && !self.wrapper {
+            if entry.wrapped && !self.wrapper && !(self.envoy && entry.ttl.is_some()) {
                 return Err(Broken::new(Rule::K18, format!("{} is wrapped", entry.name)));
             }
-            let Some(ttl) = entry.ttl else { continue };
+            // C-23: the wrapper has the constraint of a variant; an Envoy's has the name alone, which it takes from there (B-30).
+            if entry.wrapped && entry.full != (entry.whom.is_some() && self.wrapper) {
+                return Err(Broken::new(Rule::K18, format!("{} is called otherwise", entry.name)));
+            }
+            let Some(ttl) = entry.ttl else {
+                if reads && lens.resource(&entry.name).is_some_and(|now| is_mortal(now, entry)) {
+                    return Err(Broken::new(
+                        Rule::K17,
+                        format!("{} without its time to live", entry.name),
+                    ));
+                }
+                continue;
+            };
             tally.hit(Rule::K18);
-            if !reads || sotw && answer.kind == Type::Eds {
+            if !reads {
                 return Err(Broken::new(
                     Rule::K18,
                     format!("a time to live for {:?} {}", answer.kind, entry.name),
                 ));
             }
             tally.hit(Rule::K17);
-            let expiry = scene.lens(answer.kind).expiry(&entry.name, entry.whom);
+            let expiry = lens.expiry(&entry.name, entry.whom);
             let remains = expiry.map(|expiry| expiry.at.saturating_duration_since(scene.now));
             if remains.is_some_and(|remains| remains < ttl) {
                 return Err(Broken::new(

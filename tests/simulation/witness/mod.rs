@@ -31,6 +31,8 @@ pub(crate) struct Witness {
     /// Whether the client reads times to live, and SotW entries in a wrapper.
     pub(crate) ttl: bool,
     pub(crate) wrapper: bool,
+    /// Whether it is an Envoy: it names neither, and reads both (B-30).
+    pub(crate) envoy: bool,
     nonces: BTreeSet<String>,
     prefix: Option<String>,
     watches: BTreeMap<Type, Watch>,
@@ -401,6 +403,7 @@ impl Witness {
             dialect,
             ttl: false,
             wrapper: false,
+            envoy: false,
             nonces: BTreeSet::new(),
             prefix: None,
             watches: BTreeMap::new(),

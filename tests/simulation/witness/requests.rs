@@ -24,6 +24,7 @@ impl Witness {
             let has = |feature: &str| node.client_features.iter().any(|other| other == feature);
             self.ttl = has("xds.config.supports-resource-ttl");
             self.wrapper = has("xds.config.resource-in-sotw");
+            self.envoy = node.user_agent_name == "envoy";
         }
         let full_state = self.dialect == Dialect::Sotw && kind.full_state();
         let first = !self.watches.contains_key(&kind);

@@ -257,6 +257,33 @@ fn a_variant_lives_its_own_life() {
     }
 }
 
+/// B-30: in SotW an Envoy is sent a variant bare, and one that has a time to live in the wrapper by its name alone, which it takes
+/// from there.
+#[test]
+fn an_envoy_is_sent_a_variant_by_its_name() {
+    for (type_url, name) in [(CDS, "*"), (EDS, "a")] {
+        let mut stage = Stage::of(type_url, Dialect::Sotw).running("envoy");
+        let all = vec![stage.put("a=1"), stage.put("a[prod]=2")];
+        stage.cover(all.clone());
+        stage.publish(all);
+        stage.subscribes_to(Some("prod"), name);
+        assert_eq!(stage.hears(Some("prod")), ["=2"], "{type_url}");
+    }
+    for name in ["*", "a"] {
+        let mut stage = Stage::of(CDS, Dialect::Sotw).running("envoy");
+        let all = vec![stage.put("b=1"), stage.put_for("a[prod]=2", 30, 1)];
+        stage.cover(all.clone());
+        stage.publish(all);
+        stage.subscribes_to(Some("prod"), name);
+        let heard = stage.hears(Some("prod"));
+        assert_eq!(
+            heard.first().map(|said| said.split(' ').next()),
+            Some(Some("a=2/30s")),
+            "{heard:?}"
+        );
+    }
+}
+
 /// C-23, C-26, K-17: a part that had to wait carries the remaining time to live, and no removal by a full name is lost.
 #[test]
 fn a_part_that_waits_withdraws_as_well() {

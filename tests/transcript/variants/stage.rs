@@ -59,6 +59,7 @@ pub(crate) struct Stage {
     dialect: Dialect,
     /// The features that the node declares.
     features: Vec<String>,
+    program: &'static str,
     chunk: usize,
     nonce: String,
     /// SotW: what it asks for.
@@ -86,6 +87,7 @@ impl Stage {
             type_url: TypeUrl::new(type_url),
             dialect,
             features: Vec::new(),
+            program: "",
             chunk: usize::MAX,
             nonce: String::new(),
             asked: Vec::new(),
@@ -115,6 +117,11 @@ impl Stage {
 
     pub(crate) fn reading(mut self, feature: &str) -> Self {
         self.features.push(feature.to_owned());
+        self
+    }
+
+    pub(crate) fn running(mut self, program: &'static str) -> Self {
+        self.program = program;
         self
     }
 
@@ -219,6 +226,7 @@ impl Stage {
         Node {
             dynamic_parameters: own.into_iter().map(|own| (url.clone(), own)).collect(),
             client_features: self.features.clone(),
+            user_agent_name: self.program.to_owned(),
             ..Node::default()
         }
     }
