@@ -258,3 +258,22 @@ fn times_to_live_of_any_length() {
         ",
     );
 }
+
+/// C-21, K-17: an entry of a virtual host without a body would mean that there is none, so what refreshes one is sent whole.
+#[test]
+fn time_to_live_of_a_virtual_host() {
+    delta(
+        "
+        origin put vhds r/x@1:ttl=10s
+        client runs envoy
+        client subscribe vhds r/x
+        client <- vhds [r/x@1:ttl=10s], ack
+        wait 8s
+        origin put vhds r/x@1:ttl=10s
+        client <- vhds [r/x@1:ttl=10s], ack
+        nothing for 9s
+        wait 1s
+        client <- vhds -[r/x], ack
+        ",
+    );
+}

@@ -225,17 +225,14 @@ impl Subscription {
         true
     }
 
-    /// K-17: plans a heartbeat, only for a client that holds exactly that content; never for virtual hosts (C-21). E-11: if the
-    /// resource has no time to live any more, only the resource itself can say so, and is sent again.
+    /// K-17: plans a heartbeat, only for a client that holds exactly that content. C-21: a virtual host is sent again whole. E-11:
+    /// if the resource has no time to live any more, only the resource itself can say so, and is sent again.
     pub(super) fn plan_beat(&self, resource: &Arc<Resource>, slot: TypeSight<'_>, plan: &mut Plan) {
         let beat = slot.expiry(resource).map(|expiry| expiry.beat);
         if !plan.beats || !self.reads_ttl() || self.knows_beat(resource, slot) || self.refuses(resource) {
             return;
         }
-        let heartbeat = beat.is_some() && self.dialect == Dialect::Delta && !resource.is_bundle();
-        if heartbeat && self.traits().kind == Kind::Vhds {
-            return;
-        }
+        let heartbeat = beat.is_some() && !resource.is_bundle() && self.traits().kind != Kind::Vhds;
         let item = self.item(resource, slot, plan.allowed.now);
         let form = match self.dialect {
             Dialect::Delta if heartbeat => Form::Heartbeat,
