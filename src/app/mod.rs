@@ -2,11 +2,14 @@
 
 mod census;
 mod descriptors;
+mod inspection;
 mod introduced;
 mod leaving;
 mod overview;
 mod plan;
 mod warm;
+
+pub use inspection::Inspection;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -178,7 +181,7 @@ fn secure(address: &Address, tls: &ListenerTls, handshakes_max: usize) -> Result
         address: address.clone(),
         source,
     })?;
-    if let Some(warning) = offer.warning {
+    for warning in offer.warnings {
         tracing::warn!(%address, "{warning}");
     }
     Ok(Handshakes::new(offer.config, handshakes_max))

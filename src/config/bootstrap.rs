@@ -1,66 +1,12 @@
 //! The shape of gRPC's xDS bootstrap, and the places where it may be written. Owns its keys; validates no values.
 //!
-//! Unlike elsewhere in the file, an unknown key is kept with its place: it is an error in the relay's own file, but only a
-//! warning in a bootstrap that was written for gRPC clients.
+//! What a list of credentials says of kinds that the relay does not support is not read.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer};
-use serde_saphyr::{Location, Spanned};
-
-use super::scalar::Scalar;
-
-/// An unknown key.
-#[derive(Debug)]
-pub(super) struct Unknown {
-    pub(super) key: String,
-    /// Where its value is.
-    pub(super) value: Location,
-    pub(super) expected: &'static [&'static str],
-}
-
-/// A mapping whose keys are all optional, and whose unknown keys are kept.
-macro_rules! mapping {
-    ($name:ident { $($key:literal => $field:ident: $type:ty,)* }) => {
-        #[derive(Debug, Default)]
-        pub(super) struct $name {
-            $(pub(super) $field: $type,)*
-            pub(super) unknown: Vec<Unknown>,
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                const KEYS: &[&str] = &[$($key),*];
-                struct Members;
-                impl<'de> Visitor<'de> for Members {
-                    type Value = $name;
-
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str("a mapping")
-                    }
-
-                    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
-                        let mut found = $name::default();
-                        while let Some(key) = map.next_key::<String>()? {
-                            match key.as_str() {
-                                $($key => found.$field = map.next_value()?,)*
-                                _ => found.unknown.push(Unknown {
-                                    value: map.next_value::<Spanned<IgnoredAny>>()?.referenced,
-                                    key,
-                                    expected: KEYS,
-                                }),
-                            }
-                        }
-                        Ok(found)
-                    }
-                }
-                deserializer.deserialize_struct(stringify!($name), KEYS, Members)
-            }
-        }
-    };
-}
+use super::reading::{Raw, Scalar, Shape, ShapeFaults, Spanned, mapping};
+use crate::json::Tree;
+use crate::proto::google::protobuf::Value;
 
 mapping!(Bootstrap {
     "xds_servers" => xds_servers: Vec<Spanned<XdsServer>>,
@@ -68,12 +14,12 @@ mapping!(Bootstrap {
     "node" => node: NodeShape,
     "client_default_listener_resource_name_template" => client_default_template: Option<Scalar>,
     "server_listener_resource_name_template" => server_template: Option<Scalar>,
-    "certificate_providers" => certificate_providers: IgnoredAny,
-    "allowed_grpc_services" => allowed_grpc_services: IgnoredAny,
+    "certificate_providers" => certificate_providers: Raw,
+    "allowed_grpc_services" => allowed_grpc_services: Raw,
 });
 
 mapping!(XdsServer {
-    "server_uri" => server_uri: Option<Scalar>,
+    "server_uri" needs => server_uri: Option<Scalar>,
     "channel_creds" => channel_creds: Vec<Spanned<ChannelCreds>>,
     "call_creds" => call_creds: Vec<Spanned<CallCreds>>,
     "server_features" => server_features: Vec<Scalar>,
@@ -81,8 +27,8 @@ mapping!(XdsServer {
 });
 
 mapping!(ChannelCreds {
-    "type" => kind: Option<Scalar>,
-    "config" => config: TlsConfig,
+    "type" needs => kind: Option<Scalar>,
+    "config" => config: Raw,
 });
 
 mapping!(TlsConfig {
@@ -90,12 +36,12 @@ mapping!(TlsConfig {
     "certificate_file" => certificate_file: Option<Scalar>,
     "private_key_file" => private_key_file: Option<Scalar>,
     "server_name" => server_name: Option<Scalar>,
-    "refresh_interval" => refresh_interval: IgnoredAny,
+    "refresh_interval" => refresh_interval: Raw,
 });
 
 mapping!(CallCreds {
-    "type" => kind: Option<Scalar>,
-    "config" => config: TokenConfig,
+    "type" needs => kind: Option<Scalar>,
+    "config" => config: Raw,
 });
 
 mapping!(TokenConfig {
@@ -112,7 +58,7 @@ mapping!(NodeShape {
     "id" => id: Option<Scalar>,
     "cluster" => cluster: Option<String>,
     "locality" => locality: Locality,
-    "metadata" => metadata: serde_json::Map<String, serde_json::Value>,
+    "metadata" => metadata: BTreeMap<String, Value>,
 });
 
 mapping!(Locality {
@@ -129,12 +75,12 @@ impl Bootstrap {
 }
 
 /// The `upstream` of the relay's own file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Upstream {
     /// The bootstrap is written there.
     Inline(Box<Bootstrap>),
     /// The bootstrap is in this file.
-    File(String),
+    File(Scalar),
 }
 
 impl Default for Upstream {
@@ -143,28 +89,15 @@ impl Default for Upstream {
     }
 }
 
-impl<'de> Deserialize<'de> for Upstream {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = Upstream;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a bootstrap, or the path of one")
-            }
-
-            fn visit_unit<E>(self) -> Result<Upstream, E> {
-                Ok(Upstream::default())
-            }
-
-            fn visit_str<E>(self, path: &str) -> Result<Upstream, E> {
-                Ok(Upstream::File(path.to_owned()))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Upstream, A::Error> {
-                Bootstrap::deserialize(MapAccessDeserializer::new(map)).map(|inline| Upstream::Inline(Box::new(inline)))
-            }
+impl Shape for Upstream {
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
+        if tree.text().is_some() {
+            return Scalar::read(tree, key, found).map(Self::File);
         }
-        deserializer.deserialize_any(Either)
+        if tree.items().is_some() {
+            found.expected("a bootstrap, or the path of one", tree, key);
+            return None;
+        }
+        Bootstrap::read(tree, key, found).map(|inline| Self::Inline(Box::new(inline)))
     }
 }

@@ -9,7 +9,7 @@ mod defaults;
 mod document;
 mod listener;
 mod quantity;
-mod scalar;
+mod reading;
 mod server;
 mod shape;
 mod upstream;
@@ -69,19 +69,33 @@ pub struct Config {
 impl Config {
     /// Reads `file`, if there is one, and lets `flags` override it.
     pub fn load(file: Option<&Path>, flags: &Flags) -> Result<Self, ConfigError> {
-        let Some(path) = file else {
-            return Self::parse("", "command line", flags);
-        };
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        match file {
+            None => Self::parse("", "command line", flags),
+            Some(path) => good(Self::examine(path, flags)?),
+        }
+    }
+
+    /// Reads `file` as far as possible: bad values are replaced by their defaults. Also returns all problems, one per line.
+    pub fn examine(path: &Path, flags: &Flags) -> Result<(Self, Vec<String>), ConfigError> {
+        let text = std::fs::read(path).map_err(|source| ConfigError::Read {
             path: path.to_owned(),
             source,
         })?;
-        Self::parse(&text, &path.display().to_string(), flags)
+        validate::check(Document::new(&path.display().to_string(), &text), flags)
     }
 
     /// Parses `text`, the content of the file `origin`, and lets `flags` override it.
     pub fn parse(text: &str, origin: &str, flags: &Flags) -> Result<Self, ConfigError> {
-        validate::check(Document::new(origin, text), flags)
+        good(validate::check(Document::new(origin, text.as_bytes()), flags)?)
+    }
+}
+
+/// Returns the configuration if it has no problems.
+fn good((config, problems): (Config, Vec<String>)) -> Result<Config, ConfigError> {
+    if problems.is_empty() {
+        Ok(config)
+    } else {
+        Err(ConfigError::Invalid(problems))
     }
 }
 

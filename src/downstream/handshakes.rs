@@ -14,6 +14,7 @@ use rustls::{Error, ServerConfig};
 use tokio::sync::Semaphore;
 
 use crate::clock;
+use crate::tls;
 use crate::wire::{Sealed, Socket, hello};
 
 /// The handshakes of one listener.
@@ -33,7 +34,7 @@ pub(super) enum Fault {
     Crowded(Duration),
     #[error("the client did not finish within {0:?}")]
     Slow(Duration),
-    #[error("{0}")]
+    #[error("{}", tls::handshake(.0, "client"))]
     Failed(io::Error),
     #[error("the client uses TLS, but this listener does not; configure `tls` here, or switch TLS off in the client")]
     Plaintext,
@@ -81,7 +82,7 @@ impl Fault {
             Self::Plaintext => return "no_tls_here",
             Self::Failed(error) => error,
         };
-        let Some(error) = said(error) else {
+        let Some(error) = tls::said(error) else {
             return "closed";
         };
         if matches!(error, Error::InvalidMessage(_)) {
@@ -112,9 +113,4 @@ async fn within<T>(over: Pin<&mut clock::Sleep>, work: impl Future<Output = T>) 
         () = over => None,
         done = work => Some(done),
     }
-}
-
-/// Returns the error of TLS, or none if the socket failed.
-fn said(error: &io::Error) -> Option<&Error> {
-    error.get_ref()?.downcast_ref()
 }

@@ -1,4 +1,4 @@
-//! How often it is logged that a server cannot be reached.
+//! How often it is logged that a server cannot be reached, refuses streams, or ends them.
 //!
 //! Owns the pace of these lines. Does not write them, and does not decide what a failure is.
 
@@ -6,40 +6,46 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// A server or its refusals: one line when it begins, and one each minute while it goes on, however many streams fail.
+use super::line_pace::LinePace;
+
+/// The failures of one server: one line when they begin, and one each minute while they go on, however many streams fail.
 #[derive(Debug, Default)]
-pub(super) struct Away(Mutex<Since>);
+pub(super) struct Away(Mutex<State>);
 
 #[derive(Debug, Default)]
-struct Since {
+struct State {
+    /// Since when it has not been reached.
     begun: Option<Instant>,
-    said: Option<Instant>,
-    suppressed: u64,
+    failures: LinePace,
+    /// Of single streams: they say nothing about the others.
+    refusals: LinePace,
+    /// Of streams that were answered.
+    ends: LinePace,
 }
 
-/// How long nothing is written after a line.
-const PACE: Duration = Duration::from_secs(60);
-
 impl Away {
-    /// An attempt failed. Returns how many failures were not logged since the last line, if this one is to be logged.
-    pub(super) fn failed(&self, now: Instant) -> Option<u64> {
-        let mut since = self.0.lock();
-        since.begun.get_or_insert(now);
-        if since
-            .said
-            .is_some_and(|said| now.saturating_duration_since(said) < PACE)
-        {
-            since.suppressed += 1;
-            return None;
+    /// An attempt failed; with `refusal`, the server was reached and refused it. Returns how many failures were not logged since the
+    /// last line, if this one is to be logged.
+    pub(super) fn failed(&self, refusal: bool, now: Instant) -> Option<u64> {
+        let mut state = self.0.lock();
+        if refusal {
+            return state.refusals.admit(now);
         }
-        since.said = Some(now);
-        Some(std::mem::take(&mut since.suppressed))
+        state.begun.get_or_insert(now);
+        state.failures.admit(now)
+    }
+
+    /// A stream that was answered ended. Returns how many ends were not logged since the last line, if this one is to be logged.
+    pub(super) fn ended(&self, now: Instant) -> Option<u64> {
+        self.0.lock().ends.admit(now)
     }
 
     /// The server answered. Returns how long attempts had failed, if they had.
     pub(super) fn over(&self, now: Instant) -> Option<Duration> {
-        let begun = std::mem::take(&mut *self.0.lock()).begun;
-        begun.map(|begun| now.saturating_duration_since(begun))
+        let mut state = self.0.lock();
+        state.failures = LinePace::default();
+        let begun = state.begun.take()?;
+        Some(now.saturating_duration_since(begun))
     }
 }
 
@@ -55,10 +61,27 @@ mod tests {
         let away = Away::default();
         assert_eq!(away.over(start), None, "it was not away");
         let said: Vec<(u64, u64)> = (0..150)
-            .filter_map(|second| Some((second, away.failed(at(second))?)))
+            .filter_map(|second| Some((second, away.failed(false, at(second))?)))
             .collect();
         assert_eq!(said, [(0, 0), (60, 59), (120, 59)]);
         assert_eq!(away.over(at(150)), Some(Duration::from_secs(150)));
-        assert_eq!((away.over(at(151)), away.failed(at(152))), (None, Some(0)));
+        assert_eq!((away.over(at(151)), away.failed(false, at(152))), (None, Some(0)));
+    }
+
+    /// Refusals and ends of single streams do not make a server one that is away.
+    #[test]
+    fn refusals_and_ends_have_lines_of_their_own() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let start = Instant::now();
+        let away = Away::default();
+        assert_eq!((away.ended(start), away.ended(start)), (Some(0), None));
+        assert_eq!((away.failed(true, start), away.failed(true, start)), (Some(0), None));
+        assert_eq!(
+            (away.failed(false, start), away.over(start)),
+            (Some(0), Some(Duration::ZERO))
+        );
+        assert_eq!(away.failed(true, start), None);
+        let later = start + Duration::from_secs(60);
+        assert_eq!((away.failed(true, later), away.ended(later)), (Some(2), Some(1)));
     }
 }

@@ -66,9 +66,9 @@ pub(super) async fn connect(
         Credentials::Insecure => Ok(Connected { io, round_trip }),
         Credentials::Tls(tls) => {
             let host = tls.server_name.as_deref().unwrap_or(name);
-            let name = ServerName::try_from(host.to_owned()).map_err(|error| Failure::Tls {
+            let name = ServerName::try_from(host.to_owned()).map_err(|_| Failure::Tls {
                 host: host.to_owned(),
-                why: error.to_string(),
+                why: "it is no name that a certificate can have; set `server_name`".to_owned(),
             })?;
             let connector = super::tls::connector(host, tls, protocol).await?;
             let handshake = clock::timeout(CONNECT, connector.connect(name, io)).await;

@@ -13,6 +13,7 @@ use tonic::{Code, Status};
 
 use super::frames::Farewell;
 use crate::protocol::{Declined, Ending, Refusal};
+use crate::tls;
 use crate::xds::Dialect;
 
 /// Why there is no stream, or no answer to a poll.
@@ -79,7 +80,8 @@ pub enum Failure {
     },
     /// The TLS handshake failed.
     #[error(
-        "the TLS handshake with {host} failed: {source}; is it a TLS port, and is its certificate signed by a trusted authority?"
+        "the TLS handshake with {host} failed: {}; is it a TLS port, and is its certificate signed by a trusted authority?",
+        tls::handshake(source, "server")
     )]
     Handshake {
         /// The server's name.
@@ -88,7 +90,7 @@ pub enum Failure {
         source: io::Error,
     },
     /// HTTP/2 failed on the connection.
-    #[error("HTTP/2 failed on the connection: {}; is it a gRPC port, and is TLS needed or not?", chain(.0))]
+    #[error("HTTP/2 failed on the connection: {}; is it a gRPC port, and is TLS needed or not?", reason(.0))]
     Http2(hyper::Error),
     /// The server closed the connection and said why.
     #[error("the server closed the connection with HTTP/2 error code {} {:?}", .0.code, .0.words)]
@@ -102,7 +104,7 @@ pub enum Failure {
     )]
     Silent(Duration),
     /// A poll failed in HTTP/1.1.
-    #[error("HTTP: {}", chain(.0))]
+    #[error("HTTP: {}", reason(.0))]
     Http(hyper::Error),
     /// A poll was answered with an error status.
     #[error("the server answered {path} with HTTP status {status}: {words}")]
@@ -244,18 +246,42 @@ const fn method(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Returns an error with all its sources, each written once.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.ends_with(&more) {
-            let _ = write!(text, ": {more}");
+/// Returns why a connection failed. Each layer of the transport wraps the error of the layer below in words of its own; only the
+/// lowest one knows the reason.
+fn reason(error: &(dyn Error + 'static)) -> String {
+    let mut lowest = error;
+    let mut layer = Some(error);
+    while let Some(error) = layer {
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            return match (error.reason(), error.get_io()) {
+                (Some(code), _) => format!("HTTP/2 error code {} ({code:?})", u32::from(code)),
+                (None, Some(error)) => broken(error),
+                (None, None) => "the connection was closed".to_owned(),
+            };
         }
-        cause = error.source();
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return broken(error);
+        }
+        lowest = error;
+        layer = error.source();
     }
-    text
+    match lowest.downcast_ref::<hyper::Error>() {
+        Some(error) if error.is_parse() => "the answer is not HTTP/1.1".to_owned(),
+        Some(error) if error.is_incomplete_message() => {
+            "the server closed the connection in the middle of an answer".to_owned()
+        }
+        Some(error) if error.is_canceled() || error.is_closed() => "the connection was closed".to_owned(),
+        Some(_) | None => lowest.to_string(),
+    }
+}
+
+/// Returns how a connection broke.
+fn broken(error: &io::Error) -> String {
+    match tls::said(error) {
+        Some(error) => tls::words(error, "server"),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
+        None => error.to_string(),
+    }
 }
 
 /// Returns how the server, or what is between, ended the stream.
@@ -266,11 +292,11 @@ fn words(status: &Status) -> String {
 /// Returns the status in one sentence, with the configured limit that it exceeded.
 fn cause(status: &Status) -> String {
     let mut text = name(status.code()).to_owned();
-    if !status.message().is_empty() {
-        let _ = write!(text, ": {}", status.message());
-    }
-    if let Some(cause) = status.source() {
-        let _ = write!(text, ": {}", chain(cause));
+    // A status that was made from an error of the transport has the transport's words.
+    let words = status.source().map(reason);
+    let words = words.as_deref().unwrap_or(status.message());
+    if !words.is_empty() {
+        let _ = write!(text, ": {words}");
     }
     if status.code() == Code::OutOfRange && status.message().contains("message length too large") {
         text.push_str("; the limit is `limits.upstream_message`");

@@ -16,6 +16,7 @@ mod inbox;
 mod io_monitor;
 mod left_out;
 mod leg;
+mod line_pace;
 mod outbox;
 mod refused;
 mod rest;

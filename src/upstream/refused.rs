@@ -4,24 +4,18 @@
 //! Knows nothing of the reasons.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::line_pace::LinePace;
 use crate::telemetry::UpstreamMetrics;
 
 /// The rejected responses of one server.
 #[derive(Debug, Default)]
-pub(super) struct Refused(Mutex<BTreeMap<u64, Line>>);
+pub(super) struct Refused(Mutex<BTreeMap<u64, LinePace>>);
 
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    written: Instant,
-    suppressed: u64,
-}
-
-const MINUTE: Duration = Duration::from_secs(60);
 /// How many pairs of type and reason have lines of their own; all others share one.
 const LINES_MAX: usize = 256;
 const OTHERS: u64 = 0;
@@ -39,28 +33,22 @@ impl Refused {
     fn admit(&self, type_url: &str, fault: &str, now: Instant) -> Option<u64> {
         let key = xxh3_64(type_url.as_bytes()).wrapping_mul(31) ^ xxh3_64(fault.as_bytes());
         let mut lines = self.0.lock();
-        let old = |line: &Line| now.saturating_duration_since(line.written) >= MINUTE;
         if lines.len() >= LINES_MAX && !lines.contains_key(&key) {
-            lines.retain(|_, line| !old(line));
+            lines.retain(|_, line| !line.is_due(now));
         }
         let full = lines.len() >= LINES_MAX && !lines.contains_key(&key);
         let key = if full { OTHERS } else { key };
-        let before = lines.get_mut(&key);
-        if let Some(line) = before.filter(|line| !old(line)) {
-            line.suppressed += 1;
-            return None;
-        }
-        let line = Line {
-            written: now,
-            suppressed: 0,
-        };
-        Some(lines.insert(key, line).map_or(0, |before| before.suppressed))
+        lines.entry(key).or_default().admit(now)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
 
     fn start() -> Instant {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]

@@ -35,8 +35,6 @@ pub struct Target {
     pub(super) metrics: Arc<UpstreamMetrics>,
     refused: Refused,
     away: Away,
-    /// Streams that it refuses.
-    refusing: Away,
     /// What is known about the dialects that it supports.
     dialects: Mutex<Dialects>,
     left_out: LeftOut,
@@ -94,7 +92,6 @@ impl Target {
             metrics,
             refused: Refused::default(),
             away: Away::default(),
-            refusing: Away::default(),
             doors: Arc::default(),
             returns: watch::Sender::default(),
             rhythm: Mutex::default(),
@@ -160,8 +157,12 @@ impl Target {
     /// Returns how many failures were not logged, if this one is to be logged: one in a minute. A refusal of one stream says nothing
     /// about the others.
     pub(super) fn failed(&self, refusal: bool) -> Option<u64> {
-        let away = if refusal { &self.refusing } else { &self.away };
-        away.failed(now())
+        self.away.failed(refusal, now())
+    }
+
+    /// The same for a stream that ended after an answer, which is no failure.
+    pub(super) fn ended(&self) -> Option<u64> {
+        self.away.ended(now())
     }
 
     /// It answered a stream, so streams that wait to retry may do so at once, and it has room for more.

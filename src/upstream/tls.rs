@@ -24,25 +24,28 @@ pub(super) async fn connector(host: &str, settings: &Tls, protocol: &'static [u8
 }
 
 fn build(host: &str, settings: &Tls, protocol: &[u8]) -> Result<Arc<ClientConfig>, Failure> {
-    let failed = |error: rustls::Error| Failure::Tls {
+    let failed = |why: &str| Failure::Tls {
         host: host.to_owned(),
-        why: error.to_string(),
+        why: why.to_owned(),
     };
+    let unusable = |_| failed("the library of TLS does not take these settings");
     let builder = ClientConfig::builder_with_provider(tls::provider())
         .with_safe_default_protocol_versions()
-        .map_err(failed)?;
+        .map_err(unusable)?;
     let builder = match &settings.ca_certificate_file {
         Some(path) => {
             let authorities = |BadFile { path, why }| Failure::Authorities { path, why };
             builder.with_root_certificates(tls::authorities(path).map_err(authorities)?)
         }
-        None => builder.with_platform_verifier().map_err(failed)?,
+        None => builder
+            .with_platform_verifier()
+            .map_err(|_| failed("the system's trusted authorities cannot be read; set `ca_certificate_file`"))?,
     };
     let mut config = match &settings.identity {
         Some(identity) => {
             let unread = |BadFile { path, why }| Failure::Identity { path, why };
             let (chain, key) = tls::identity(identity).map_err(unread)?;
-            builder.with_client_auth_cert(chain, key).map_err(failed)?
+            builder.with_client_auth_cert(chain, key).map_err(unusable)?
         }
         None => builder.with_no_client_auth(),
     };

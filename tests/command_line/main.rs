@@ -14,6 +14,7 @@ mod limits;
 #[path = "../upstream/plane.rs"]
 #[expect(dead_code, reason = "the tests of the upstream half use all of it")]
 mod plane;
+mod validate;
 mod words;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -139,68 +140,6 @@ fn asking_for_help_is_no_error() {
         assert_eq!(code, Some(0), "{args:?}");
         assert!(out.contains("Usage: distributary"), "{out}");
     }
-}
-
-#[test]
-fn validate_says_ok_or_what_is_wrong() {
-    let good = file("good.yaml", "upstream: {xds_servers: [{server_uri: cp:1}]}\n");
-    assert_eq!(
-        output(&["validate", good.to_str().unwrap()]),
-        (Some(0), "OK\n".to_owned(), String::new())
-    );
-    let bad = file("bad.yaml", "limits:\n  viewz: 3\n");
-    let (code, out, error) = output(&["validate", bad.to_str().unwrap()]);
-    assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert!(
-        error.starts_with(&format!("{}:2:3: limits.viewz: unknown field `viewz`", bad.display())),
-        "{error}"
-    );
-}
-
-/// A listener's certificate is checked too, by `validate` and at the start.
-#[test]
-fn validate_reads_certificates() {
-    let pem = |text: String, name: &str| file(name, &text).to_str().unwrap().to_owned();
-    let own = rcgen::generate_simple_self_signed(["relay".to_owned()]).unwrap();
-    let certificate = pem(own.cert.pem(), "own.pem");
-    let key = pem(own.signing_key.serialize_pem(), "own.key");
-    let mut params = rcgen::CertificateParams::new(["relay".to_owned()]).unwrap();
-    params.not_after = rcgen::date_time_ymd(2001, 1, 1);
-    let old = pem(params.self_signed(&own.signing_key).unwrap().pem(), "old.pem");
-    let with = |name: &str, certificate: &str, key: &str| {
-        let listener = format!("address: '127.0.0.1:0', tls: {{certificate: '{certificate}', private_key: '{key}'}}");
-        let text = format!(
-            "listeners: [{{{listener}}}]\nadmin: {{address: '127.0.0.1:0'}}\nupstream: {{xds_servers: [{{server_uri: cp:1}}]}}\n"
-        );
-        file(name, &text).to_str().unwrap().to_owned()
-    };
-    let good = with("secure.yaml", &certificate, &key);
-    assert_eq!(
-        output(&["validate", &good]),
-        (Some(0), "OK\n".to_owned(), String::new())
-    );
-    let relay = Relay::start(program(&["serve", "--config", &good]));
-    assert!(relay.line("listening for clients").contains("tls=true"));
-
-    let expired = with("expired.yaml", &old, &key);
-    let (code, out, error) = output(&["validate", &expired]);
-    assert_eq!((code, out.as_str()), (Some(0), "OK\n"), "{error}");
-    let said = format!("warning: {expired}: listeners[0].tls: {old}: clients will refuse it: certificate expired");
-    assert!(error.starts_with(&said), "{error}");
-
-    let bad = with("unfit.yaml", &certificate, "/nowhere/own.key");
-    let (code, out, error) = output(&["validate", &bad]);
-    assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert!(
-        error.starts_with(&format!("{bad}: listeners[0].tls: /nowhere/own.key: cannot be read: ")),
-        "{error}"
-    );
-    let (code, _, error) = output(&["serve", "--config", &bad]);
-    assert_eq!(code, Some(1));
-    assert!(
-        error.contains("listeners: tls of 127.0.0.1:0: /nowhere/own.key: cannot be read: "),
-        "{error}"
-    );
 }
 
 #[test]

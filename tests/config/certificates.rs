@@ -23,7 +23,7 @@ fn listener(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<
         client_ca: client_ca.map(Path::to_owned),
     };
     tls::listener(&tls)
-        .map(|offer| offer.warning)
+        .map(|offer| offer.warnings.first().cloned())
         .map_err(|error| error.to_string())
 }
 
@@ -103,7 +103,7 @@ fn bad_files() {
             &private,
             "there is no certificate in it; it must be PEM",
         ),
-        (fits(&cut), &cut, "section end"),
+        (fits(&cut), &cut, "a BEGIN line has no END line"),
         (fits(&garbled), &garbled, "base64"),
         (fits(&hollow), &hollow, "the first certificate in it is bad"),
         (admits(&hollow), &hollow, "certificate 1 in it is not a CA"),

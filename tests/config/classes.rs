@@ -1,6 +1,6 @@
 //! Classes of clients: what can be configured, and the errors and warnings that an operator gets before clients are affected.
 
-use distributary::xds::{Class, Member, Members, Parts, Passes, Path};
+use distributary::xds::{Class, Classes, Member, Members, Parts, Passes, Path, Piece, Rule, Selector};
 
 use super::*;
 
@@ -225,11 +225,11 @@ fn what_cannot_be_passed_on_is_told() {
     for (node, problem) in [
         (
             "clint",
-            "1:11: classes[0].node: `clint` is not a node; write `client`, or the parts of one",
+            "1:29: classes[0].node: `clint` is not a node; write `client`, or the parts of one",
         ),
         (
             "{metadata: any}",
-            "1:11: classes[0].node.metadata: `any` is not a list; write `all`, or [KEY, \"KEY.*\"]",
+            "1:40: classes[0].node.metadata: `any` is not a list; write `all`, or [KEY, \"KEY.*\"]",
         ),
         (
             "{metadata: [metadata.A]}",
@@ -251,7 +251,7 @@ fn what_cannot_be_passed_on_is_told() {
         ),
         (
             "[client]",
-            "1:23: classes[0].node: invalid type: sequence, expected `client`, or a mapping",
+            "1:29: classes[0].node: expected `client`, or a mapping, found a list",
         ),
     ] {
         let said = complaint(&format!("classes: [{{key: [id], node: {node}}}]\n"));

@@ -32,7 +32,7 @@ fn paths_take_fields_of_the_key() {
             "classes[0].credentials.jwt_token_file: the path is empty",
         ),
         ("jwt_token_file: '{cluster'", "has an unmatched brace"),
-        ("", "relay.yaml: classes[0].credentials: it is empty"),
+        ("", "classes[0].credentials: it is empty"),
         ("ca_certificate_file: a", "unknown field `ca_certificate_file`"),
     ] {
         let refused = parse(&format!("{TLS}{}", class(credentials))).unwrap_err();

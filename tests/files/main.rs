@@ -47,7 +47,7 @@ fn parse(text: &str, format: Format) -> Result<Vec<String>, Fault> {
 
 /// Parses a file and returns each resource as its type and name.
 fn parse_with(text: &[u8], format: Format, dictionary: &Dictionary) -> Result<Vec<String>, Fault> {
-    let parsed = ParsedFile::parse(text, format, dictionary, now())?;
+    let parsed = ParsedFile::parse(text, format, dictionary, now()).map_err(|faults| faults[0].clone())?;
     let said = parsed.resources.iter();
     Ok(said
         .map(|one| format!("{:?} {}", one.type_url, one.resource.name()))

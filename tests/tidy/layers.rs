@@ -16,7 +16,7 @@ const KNOWS: [(&str, &[&str]); 18] = [
     ("shutdown", &[]),
     ("clock", &[]),
     ("telemetry", &["xds"]),
-    ("config", &["xds", "proto", "cache"]),
+    ("config", &["xds", "proto", "cache", "json"]),
     ("tls", &["config"]),
     ("wire", &["xds", "proto", "config"]),
     (
@@ -45,6 +45,7 @@ const KNOWS: [(&str, &[&str]); 18] = [
             "json",
             "wire",
             "config",
+            "tls",
             "telemetry",
             "shutdown",
             "clock",

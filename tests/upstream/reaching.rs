@@ -107,7 +107,8 @@ async fn tls_with_a_given_authority() {
         } else {
             let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
             let error = status.error.unwrap();
-            assert!(error.contains("TLS handshake with localhost failed"), "{error}");
+            let said = "the TLS handshake with localhost failed: the server's certificate is signed by no authority that the relay trusts; is it";
+            assert!(error.starts_with(said), "{error}");
             assert!(plane.has_call().is_none());
         }
         std::fs::remove_file(&path).unwrap();
@@ -151,5 +152,51 @@ async fn tls_on_one_side_only() {
     });
     let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
     let error = status.error.unwrap();
-    assert!(error.contains("is it a TLS port"), "{error}");
+    assert!(
+        error.contains("failed: what the server sent is not TLS; is it a TLS port"),
+        "{error}"
+    );
+}
+
+/// What is wrong with a server's certificate is said in plain words.
+#[tokio::test]
+async fn certificates_that_do_not_serve() {
+    let made = |names: &[&str], until| {
+        let signing_key = rcgen::KeyPair::generate().unwrap();
+        let mut params =
+            rcgen::CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
+        params.not_after = rcgen::date_time_ymd(until, 1, 1);
+        let cert = params.self_signed(&signing_key).unwrap();
+        rcgen::CertifiedKey { cert, signing_key }
+    };
+    for (name, identity, said) in [
+        (
+            "old",
+            made(&["localhost"], 2001),
+            "the server's certificate has expired;",
+        ),
+        (
+            "other",
+            made(&["example.org"], 4000),
+            "the server's certificate is for ",
+        ),
+    ] {
+        let path = std::env::temp_dir().join(format!("distributary-upstream-{}-{name}.pem", std::process::id()));
+        std::fs::write(&path, identity.cert.pem()).unwrap();
+        let (plane, port) = tls_plane(&identity).await;
+        let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
+            plan.server.endpoint = Endpoint::Tcp {
+                host: "localhost".to_owned(),
+                port,
+            };
+            plan.server.credentials = Credentials::Tls(Tls {
+                ca_certificate_file: Some(path.clone()),
+                ..Tls::default()
+            });
+        });
+        let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
+        let error = status.error.unwrap();
+        assert!(error.contains(said) && !error.contains("UNIX"), "{error}");
+        std::fs::remove_file(&path).unwrap();
+    }
 }

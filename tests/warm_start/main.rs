@@ -18,6 +18,7 @@ mod folder;
 mod frozen;
 mod health;
 mod identity;
+mod logged;
 mod messages;
 #[path = "../upstream/plane.rs"]
 #[expect(dead_code, reason = "this control plane can do more")]

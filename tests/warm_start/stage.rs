@@ -92,22 +92,28 @@ impl Relay {
             snapshots.display(),
             interval.as_millis()
         );
-        Self::execute(command, &format!("{}-{}", upstream.port(), interval.as_millis()), &text)
+        let name = format!("{}-{}", upstream.port(), interval.as_millis());
+        Self::execute(command, &name, &text, "json")
     }
 
     /// With this configuration, which has listeners and an admin address of any port.
     pub(crate) fn run(name: &str, text: &str) -> Self {
-        Self::execute(&[], name, text)
+        Self::execute(&[], name, text, "json")
     }
 
-    fn execute(command: &[String], name: &str, text: &str) -> Self {
+    /// The same with a log for people.
+    pub(crate) fn telling(name: &str, text: &str) -> Self {
+        Self::execute(&[], name, text, "text")
+    }
+
+    fn execute(command: &[String], name: &str, text: &str, log: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("warm-{name}.yaml"));
         std::fs::write(&path, text).unwrap();
         let words = [command, &[env!("CARGO_BIN_EXE_distributary").to_owned()]].concat();
         let (first, rest) = words.split_first().unwrap();
         let mut child = Command::new(first)
             .args(rest)
-            .args(["serve", "--log-format", "json", "--config"])
+            .args(["serve", "--log-format", log, "--config"])
             .arg(&path)
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())
@@ -147,6 +153,11 @@ impl Relay {
                 Err(error) => panic!("no line with {text}: {error}"),
             }
         }
+    }
+
+    /// Returns the lines up to the last one that a test waited for.
+    pub(crate) fn seen(&self) -> Vec<String> {
+        self.log.lock().unwrap().1.clone()
     }
 
     /// How many lines with `text` there are up to the last one that a test waited for.
@@ -199,6 +210,15 @@ impl Drop for Relay {
 }
 
 fn address(line: &str) -> SocketAddr {
+    if let Some((_, rest)) = line.split_once(" address=") {
+        return rest
+            .split_whitespace()
+            .next()
+            .unwrap()
+            .trim_matches('"')
+            .parse()
+            .unwrap();
+    }
     let fields: serde_json::Value = serde_json::from_str(line).unwrap();
     fields.get("address").unwrap().as_str().unwrap().parse().unwrap()
 }
@@ -278,7 +298,8 @@ impl<R: Answer> Stream<R> {
             .unwrap();
     }
 
-    async fn message(&mut self) -> R {
+    /// The next response, which is neither acknowledged nor rejected.
+    pub(crate) async fn message(&mut self) -> R {
         loop {
             if let Some(length) = self.read.get(1..5).map(|mut bytes| bytes.get_u32() as usize)
                 && self.read.len() >= 5 + length

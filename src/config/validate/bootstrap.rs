@@ -6,21 +6,25 @@ use super::Check;
 use crate::config::bootstrap::{Bootstrap as Shape, NodeShape, Upstream as Written};
 use crate::config::document::Document;
 use crate::config::{Address, Bootstrap, Flags, Upstream};
+use crate::json::Place;
 
 impl Check {
     /// Returns the control planes, and the node of their bootstrap.
     pub(super) fn upstream(&mut self, file: Written, flags: &Flags, listeners: &[Address]) -> (Upstream, NodeShape) {
         let inline = match file {
             Written::Inline(inline) => *inline,
-            Written::File(path) => return self.bootstrap_file("upstream", Path::new(&path), flags, listeners),
+            Written::File(path) => {
+                let file = Path::new(&path.value);
+                return self.bootstrap_file(Some(path.place), "upstream", file, flags, listeners);
+            }
         };
         let configured = inline.is_given() || !flags.upstream.is_empty();
         match &flags.bootstrap {
             Some(Bootstrap::File(path)) if !configured => {
-                self.bootstrap_file("GRPC_XDS_BOOTSTRAP", path, flags, listeners)
+                self.bootstrap_file(None, "GRPC_XDS_BOOTSTRAP", path, flags, listeners)
             }
             Some(Bootstrap::Text(text)) if !configured => {
-                let document = Document::foreign("GRPC_XDS_BOOTSTRAP_CONFIG", text);
+                let document = Document::foreign("GRPC_XDS_BOOTSTRAP_CONFIG", text.as_bytes());
                 self.within(document, |check| check.foreign_bootstrap(flags, listeners))
             }
             Some(_) | None => self.bootstrap(inline, flags, listeners),
@@ -29,6 +33,7 @@ impl Check {
 
     fn bootstrap_file(
         &mut self,
+        place: Option<Place>,
         key: &str,
         path: &Path,
         flags: &Flags,
@@ -37,14 +42,14 @@ impl Check {
         let nothing = (Upstream::default(), NodeShape::default());
         if same_file(path, Path::new(&self.document.origin)) {
             let message = format!("{} is this file itself; write the path of a bootstrap", path.display());
-            self.at(None, key, message);
+            self.at(place, key, message);
             return nothing;
         }
-        let text = match std::fs::read_to_string(path) {
+        let text = match std::fs::read(path) {
             Ok(text) => text,
             Err(error) => {
                 let message = format!("the bootstrap {} cannot be read: {error}", path.display());
-                self.at(None, key, message);
+                self.at(place, key, message);
                 return nothing;
             }
         };
@@ -61,8 +66,6 @@ impl Check {
 
     fn bootstrap(&mut self, shape: Shape, flags: &Flags, listeners: &[Address]) -> (Upstream, NodeShape) {
         let prefix = if self.document.foreign { "" } else { "upstream." };
-        self.unknown(prefix.trim_end_matches('.'), &shape.unknown);
-        self.unknown_in_node(&format!("{prefix}node"), &shape.node);
         let upstream = self.servers(prefix, &shape, &flags.upstream, listeners);
         (upstream, shape.node)
     }

@@ -1,10 +1,11 @@
 //! Validates the credentials of classes: the files with which the relay authenticates to control planes.
 
-use serde_saphyr::{Location, Spanned};
+use crate::config::reading::Spanned;
+use crate::json::Place;
 
 use super::Check;
 use crate::config::class::template;
-use crate::config::scalar::Scalar;
+use crate::config::reading::Scalar;
 use crate::config::shape::{Class, ClassCredentials};
 use crate::config::{Credentials, Source, Upstream};
 use crate::xds::{self, Selector};
@@ -14,14 +15,15 @@ impl Check {
     pub(super) fn class_credentials(
         &mut self,
         index: usize,
-        written: Option<&ClassCredentials>,
+        written: Option<&Spanned<ClassCredentials>>,
         key: &[Selector],
     ) -> Option<xds::Credentials> {
         let written = written?;
         let name = format!("classes[{index}].credentials");
+        let (place, written) = (written.place, &written.value);
         if first(written).is_none() {
             let message = "it is empty; write certificate_file and private_key_file, or jwt_token_file";
-            self.at(None, &name, message.to_owned());
+            self.at(Some(place), &name, message.to_owned());
             return None;
         }
         let mut path = |field: &str, file: Option<&Scalar>| {
@@ -36,7 +38,7 @@ impl Check {
         match (&written.certificate_file, &written.private_key_file) {
             (Some(one), None) | (None, Some(one)) => {
                 let message = "certificate_file and private_key_file go together; write both or none";
-                self.at(Some(one.referenced), &name, message.to_owned());
+                self.at(Some(one.place), &name, message.to_owned());
             }
             (Some(_), Some(_)) | (None, None) => {}
         }
@@ -49,7 +51,7 @@ impl Check {
     /// Reports servers to which the relay cannot present a class's credentials, and warns which clients profit from them.
     pub(super) fn shown_to(&mut self, classes: &[Spanned<Class>], upstream: &Upstream) {
         for (index, class) in classes.iter().map(|class| &class.value).enumerate() {
-            let Some(place) = class.credentials.as_ref().and_then(first) else {
+            let Some(place) = class.credentials.as_ref().and_then(|written| first(&written.value)) else {
                 continue;
             };
             let name = format!("classes[{index}].credentials");
@@ -93,11 +95,11 @@ impl Check {
 }
 
 /// Returns the place of the first file.
-fn first(written: &ClassCredentials) -> Option<Location> {
+fn first(written: &ClassCredentials) -> Option<Place> {
     let files = [
         &written.certificate_file,
         &written.private_key_file,
         &written.jwt_token_file,
     ];
-    files.into_iter().flatten().map(|file| file.referenced).next()
+    files.into_iter().flatten().map(|file| file.place).next()
 }

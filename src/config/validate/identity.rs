@@ -3,7 +3,7 @@
 //! Owns the warnings about views that a control plane may not be able to tell apart. Does not forbid them: a control plane may
 //! look at more than the id.
 
-use serde_saphyr::Location;
+use crate::json::Place;
 
 use super::Check;
 use crate::xds::{Passes, Piece, Rule, Selector, escaped};
@@ -22,7 +22,7 @@ enum Token {
 impl Check {
     /// Warns of views that can have the same node id. `others` describes the views outside the rules, which have the relay's own
     /// id.
-    pub(super) fn identities(&mut self, rules: &[(Rule, Location)], relay: &str, others: Option<&str>) {
+    pub(super) fn identities(&mut self, rules: &[(Rule, Place)], relay: &str, others: Option<&str>) {
         let own: Vec<Token> = relay.chars().map(Token::Char).collect();
         let mut known: Vec<Vec<Token>> = Vec::new();
         for (index, (rule, place)) in rules.iter().enumerate() {
@@ -44,7 +44,7 @@ impl Check {
     }
 
     /// Checks one class alone.
-    fn identity(&mut self, key: &str, rule: &Rule, place: Location) {
+    fn identity(&mut self, key: &str, rule: &Rule, place: Place) {
         let fixed = |field: &Selector| {
             rule.matches
                 .iter()

@@ -3,19 +3,24 @@
 use std::path::PathBuf;
 
 use super::Check;
+use crate::config::reading::{Scalar, Spanned};
 use crate::config::{Address, Identity, Listener, ListenerTls, defaults, shape};
 
 impl Check {
-    pub(super) fn listeners(&mut self, file: Option<Vec<shape::Listener>>, flags: &[String]) -> Vec<Listener> {
+    pub(super) fn listeners(&mut self, file: Option<Spanned<Vec<shape::Listener>>>, flags: &[String]) -> Vec<Listener> {
         if !flags.is_empty() {
-            return self.flagged(file.as_deref().unwrap_or_default(), flags);
+            return self.flagged(&file.unwrap_or_default().value, flags);
         }
-        let Some(listeners) = file else {
+        let Some(Spanned {
+            value: listeners,
+            place,
+        }) = file
+        else {
             return vec![Listener::plain(defaults::LISTENER)];
         };
         if listeners.is_empty() {
             self.at(
-                None,
+                Some(place),
                 "listeners",
                 "the list is empty; add `- address: 0.0.0.0:15010` or leave the key out".into(),
             );
@@ -24,12 +29,13 @@ impl Check {
         for (index, listener) in listeners.iter().enumerate() {
             let key = format!("listeners[{index}]");
             let of_address = format!("{key}.address");
-            let Some(address) = self.read(&of_address, Some(&listener.address), Address::parse) else {
+            let written = listener.address.as_ref();
+            let Some(address) = self.read(&of_address, written, Address::parse) else {
                 continue;
             };
             if found.iter().any(|known| known.address == address) {
                 self.at(
-                    Some(listener.address.referenced),
+                    written.map(|written| written.place),
                     of_address,
                     format!("{address} is there twice; remove one"),
                 );
@@ -43,9 +49,9 @@ impl Check {
 
     /// Flags cannot configure TLS, so warn if they replace a listener that has it.
     fn flagged(&mut self, file: &[shape::Listener], flags: &[String]) -> Vec<Listener> {
-        if let Some(listener) = file.iter().find(|listener| listener.tls.is_some()) {
+        if let Some(tls) = file.iter().find_map(|listener| listener.tls.as_ref()) {
             let message = "not in use: --listen replaces the listeners of the file, and is without TLS";
-            self.warn(Some(listener.address.referenced), "listeners", message);
+            self.warn(Some(tls.place), "listeners", message);
         }
         let addresses = flags
             .iter()
@@ -53,19 +59,20 @@ impl Check {
         addresses.map(Listener::plain).collect()
     }
 
-    fn listener_tls(&mut self, key: &str, address: &Address, tls: &shape::ListenerTls) -> Option<ListenerTls> {
+    fn listener_tls(&mut self, key: &str, address: &Address, tls: &Spanned<shape::ListenerTls>) -> Option<ListenerTls> {
         if let Address::Unix(_) = address {
             let message =
                 "a Unix socket has no TLS; its file permissions decide who may connect; remove `tls`".to_owned();
-            self.at(Some(tls.certificate.referenced), key, message);
+            self.at(Some(tls.place), key, message);
             return None;
         }
+        let tls = &tls.value;
         let path = |text: &str| match text {
             "" => Err("the path is empty; write a PEM file".to_owned()),
             path => Ok(PathBuf::from(path)),
         };
-        let certificate_file = self.read(&format!("{key}.certificate"), Some(&tls.certificate), path);
-        let private_key_file = self.read(&format!("{key}.private_key"), Some(&tls.private_key), path);
+        let certificate_file = self.read(&format!("{key}.certificate"), tls.certificate.as_ref(), path);
+        let private_key_file = self.read(&format!("{key}.private_key"), tls.private_key.as_ref(), path);
         let client_ca = self.read(&format!("{key}.client_ca"), tls.client_ca.as_ref(), path);
         Some(ListenerTls {
             identity: Identity {
@@ -76,12 +83,20 @@ impl Check {
         })
     }
 
-    pub(super) fn admin(&mut self, file: Option<shape::Admin>, flag: Option<&str>) -> Address {
-        match (flag, file) {
-            (Some(text), _) => self.flag("--admin", text, Address::parse),
-            (None, Some(admin)) => self.read("admin.address", Some(&admin.address), Address::parse),
-            (None, None) => None,
+    pub(super) fn admin(&mut self, file: Option<&Scalar>, flag: Option<&str>, listeners: &[Address]) -> Address {
+        let (place, key) = match flag {
+            Some(_) => (None, "--admin"),
+            None => (file.map(|written| written.place), "admin.address"),
+        };
+        let admin = match flag {
+            Some(text) => self.flag(key, text, Address::parse),
+            None => self.read(key, file, Address::parse),
+        };
+        let admin = admin.unwrap_or(defaults::ADMIN);
+        if listeners.contains(&admin) && !matches!(&admin, Address::Socket(address) if address.port() == 0) {
+            let message = format!("{admin} is also a listener; give the admin its own address");
+            self.at(place, key, message);
         }
-        .unwrap_or(defaults::ADMIN)
+        admin
     }
 }

@@ -14,37 +14,35 @@ use std::time::Duration;
 
 pub use node::host_name;
 
-use serde::de::DeserializeOwned;
-use serde_saphyr::Location;
-
-use super::bootstrap::Unknown;
 use super::document::Document;
-use super::scalar::Scalar;
-use super::shape::{self, Problem};
+use super::reading::{Scalar, Shape, ShapeFaults, Unknown};
+use super::shape;
 use super::{Address, Config, ConfigError, Flags, Limits, Snapshot, Timers, defaults, quantity};
+use crate::json::{Bounds, Place, Tree};
 
 /// E-14: the first pause between two attempts.
 const RECONNECT_LEAST: Duration = Duration::from_secs(1);
 
-pub(super) fn check(document: Document, flags: &Flags) -> Result<Config, ConfigError> {
+/// Real names, nodes and messages are larger than this, so smaller limits are mistakes, such as `16` for `16MiB`.
+const NAME_LEAST: usize = 16;
+const NODE_LEAST: usize = 64;
+const MESSAGE_LEAST: usize = 1024;
+
+/// Returns the configuration, with defaults in place of bad values, and all problems.
+pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<String>), ConfigError> {
     let mut check = Check {
         document,
+        documents: 0,
         problems: Vec::new(),
         warnings: Vec::new(),
+        unread: false,
     };
     let Some(file) = check.parse::<shape::File>() else {
-        return Err(ConfigError::Invalid(check.problems));
+        return Err(ConfigError::Invalid(in_order(check.problems)));
     };
     let listeners = check.listeners(file.listeners, &flags.listen);
-    let admin = check.admin(file.admin, flags.admin.as_deref());
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address.clone()).collect();
-    if addresses.contains(&admin) && !matches!(&admin, Address::Socket(address) if address.port() == 0) {
-        check.at(
-            None,
-            "admin.address",
-            format!("{admin} is also a listener; give the admin its own address"),
-        );
-    }
+    let admin = check.admin(file.admin.address.as_ref(), flags.admin.as_deref(), &addresses);
     let (upstream, bootstrap_node) = check.upstream(file.upstream, flags, &addresses);
     check.shown_to(&file.classes, &upstream);
     let node = check.node(file.node, bootstrap_node);
@@ -64,51 +62,92 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<Config, ConfigE
         descriptors: check.descriptors(&file.descriptors),
         snapshot: check.snapshot(file.snapshot),
         lenient_files: check.lenient_files(file.unknown_fields.as_ref()),
-        warnings: std::mem::take(&mut check.warnings),
+        warnings: in_order(std::mem::take(&mut check.warnings)),
     };
-    if check.problems.is_empty() {
-        Ok(config)
-    } else {
-        Err(ConfigError::Invalid(check.problems))
-    }
+    Ok((config, in_order(check.problems)))
 }
 
 /// The problems so far, one line each. A bad value is recorded and replaced by a good one, so that the check goes on.
 struct Check {
     /// What is being checked.
     document: Document,
-    problems: Vec<String>,
-    warnings: Vec<String>,
+    /// How many documents were checked before.
+    documents: usize,
+    problems: Vec<Line>,
+    warnings: Vec<Line>,
+    /// Whether the document has unknown keys or wrong kinds of values, so that what seems to be missing may be there.
+    unread: bool,
+}
+
+/// A problem or a warning.
+struct Line {
+    /// Where it stands among the others; what has no place stands behind.
+    order: (usize, bool, Option<Place>),
+    text: String,
+}
+
+/// Returns the lines in the order of the places that they are about.
+fn in_order(mut lines: Vec<Line>) -> Vec<String> {
+    lines.sort_by_key(|line| line.order);
+    lines.into_iter().map(|line| line.text).collect()
 }
 
 impl Check {
-    fn parse<T: DeserializeOwned>(&mut self) -> Option<T> {
-        shape::parse(&self.document.text)
-            .map_err(|Problem { place, key, message }| self.problems.push(self.document.line(place, &key, &message)))
-            .ok()
+    /// Reads the whole document. A text that is not YAML has no shape.
+    fn parse<T: Shape>(&mut self) -> Option<T> {
+        match Tree::yaml(&self.document.text, Bounds::FILE) {
+            Ok(tree) => self.shape(&tree, ""),
+            Err(fault) => {
+                self.at(fault.place, "", fault.message);
+                None
+            }
+        }
+    }
+
+    /// Reads the value of a key.
+    fn shape<T: Shape>(&mut self, tree: &Tree, key: &str) -> Option<T> {
+        let mut found = ShapeFaults::default();
+        let shape = T::read(tree, key, &mut found);
+        self.unread |= !found.problems.is_empty() || !found.unknown.is_empty() && !self.document.foreign;
+        for problem in found.problems {
+            self.at(Some(problem.place), problem.key, problem.message);
+        }
+        for unknown in found.unknown {
+            self.unknown(&unknown);
+        }
+        shape
     }
 
     /// Does `work` on another document.
     fn within<T>(&mut self, document: Document, work: impl FnOnce(&mut Self) -> T) -> T {
         let outer = std::mem::replace(&mut self.document, document);
+        self.documents += 1;
         let done = work(self);
+        self.documents -= 1;
         self.document = outer;
         done
     }
 
-    fn at(&mut self, place: Option<Location>, key: impl AsRef<str>, message: String) {
-        let place = place.map(|place| (place.line(), place.column()));
-        self.problems.push(self.document.line(place, key.as_ref(), &message));
+    fn line(&self, place: Option<Place>, key: &str, message: &str) -> Line {
+        Line {
+            order: (self.documents, place.is_none(), place),
+            text: self.document.line(place, key, message),
+        }
     }
 
-    fn warn(&mut self, place: Option<Location>, key: &str, message: &str) {
-        let place = place.map(|place| (place.line(), place.column()));
-        self.warnings.push(self.document.line(place, key, message));
+    fn at(&mut self, place: Option<Place>, key: impl AsRef<str>, message: String) {
+        let line = self.line(place, key.as_ref(), &message);
+        self.problems.push(line);
+    }
+
+    fn warn(&mut self, place: Option<Place>, key: &str, message: &str) {
+        let line = self.line(place, key, message);
+        self.warnings.push(line);
     }
 
     /// Records a problem that is an error in the relay's own file but only a warning in a bootstrap, where gRPC clients ignore
     /// it.
-    fn foreign(&mut self, place: Option<Location>, key: &str, message: String) {
+    fn foreign(&mut self, place: Option<Place>, key: &str, message: String) {
         if self.document.foreign {
             self.warn(place, key, &format!("{message}; ignored"));
         } else {
@@ -116,22 +155,12 @@ impl Check {
         }
     }
 
-    fn unknown(&mut self, within: &str, unknown: &[Unknown]) {
-        for Unknown { key, value, expected } in unknown {
-            let place = Some(self.document.key(key, (value.line(), value.column())));
-            let path = if within.is_empty() {
-                key.clone()
-            } else {
-                format!("{within}.{key}")
-            };
-            let message = format!("unknown field `{key}`");
-            if self.document.foreign {
-                let message = format!("{message}; ignored");
-                self.warnings.push(self.document.line(place, &path, &message));
-            } else {
-                let message = format!("{message}, expected one of {}", expected.join(", "));
-                self.problems.push(self.document.line(place, &path, &message));
-            }
+    fn unknown(&mut self, unknown: &Unknown) {
+        if self.document.foreign {
+            let message = format!("unknown field `{}`; ignored", unknown.name);
+            self.warn(Some(unknown.place), &unknown.key, &message);
+        } else {
+            self.at(Some(unknown.place), &unknown.key, unknown.message());
         }
     }
 
@@ -146,7 +175,7 @@ impl Check {
         match parse(&scalar.value) {
             Ok(value) => Some(value),
             Err(message) => {
-                self.at(Some(scalar.referenced), key, message);
+                self.at(Some(scalar.place), key, message);
                 None
             }
         }
@@ -167,7 +196,7 @@ impl Check {
 
     fn snapshot(&mut self, given: Option<shape::Snapshot>) -> Option<Snapshot> {
         let given = given?;
-        let dir = self.read("snapshot.dir", Some(&given.dir), |text| match text {
+        let dir = self.read("snapshot.dir", given.dir.as_ref(), |text| match text {
             "" => Err("it is empty; write a directory such as /var/lib/distributary".to_owned()),
             dir => Ok(dir.into()),
         });
@@ -207,18 +236,30 @@ impl Check {
         let handshakes = count("handshakes", &limits.handshakes, usual.handshakes);
         let views = count("views", &limits.views, usual.views);
         let names_per_view = count("names_per_view", &limits.names_per_view, usual.names_per_view);
-        let mut size = |name: &str, scalar: &Option<Scalar>, usual: usize| {
-            self.read(&format!("limits.{name}"), scalar.as_ref(), quantity::size)
+        let mut size = |name: &str, scalar: &Option<Scalar>, usual: usize, least: usize| {
+            let enough = |text: &str| match quantity::size(text)? {
+                0 => Ok(0),
+                bytes if bytes < least => Err(format!(
+                    "with {bytes} bytes no peer could be served; write a unit, or at least {least} (0 = off)"
+                )),
+                bytes => Ok(bytes),
+            };
+            self.read(&format!("limits.{name}"), scalar.as_ref(), enough)
                 .unwrap_or(usual)
         };
         Limits {
             streams_per_connection,
             types_per_stream,
             names_per_stream,
-            name_bytes: size("name_bytes", &limits.name_bytes, usual.name_bytes),
-            node_bytes: size("node_bytes", &limits.node_bytes, usual.node_bytes),
-            request: size("request", &limits.request, usual.request),
-            upstream_message: size("upstream_message", &limits.upstream_message, usual.upstream_message),
+            name_bytes: size("name_bytes", &limits.name_bytes, usual.name_bytes, NAME_LEAST),
+            node_bytes: size("node_bytes", &limits.node_bytes, usual.node_bytes, NODE_LEAST),
+            request: size("request", &limits.request, usual.request, MESSAGE_LEAST),
+            upstream_message: size(
+                "upstream_message",
+                &limits.upstream_message,
+                usual.upstream_message,
+                MESSAGE_LEAST,
+            ),
             requests_per_second,
             handshakes,
             views,
@@ -227,6 +268,7 @@ impl Check {
                 "pinned_bytes_per_view",
                 &limits.pinned_bytes_per_view,
                 usual.pinned_bytes_per_view,
+                0,
             ),
         }
     }

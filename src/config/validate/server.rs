@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use crate::config::reading::Spanned;
+use crate::json::Place;
 use rustls_pki_types::ServerName;
-use serde_saphyr::{Location, Spanned};
 
 use super::{Check, Scalar};
-use crate::config::bootstrap::{CallCreds, ChannelCreds, TlsConfig, XdsServer};
+use crate::config::bootstrap::{CallCreds, ChannelCreds, TlsConfig, TokenConfig, XdsServer};
+use crate::config::reading::{Raw, Shape};
 use crate::config::uri::Located;
 use crate::config::{Credentials, Grpc, Identity, Rest, Server, Source, Tls, Transport};
 use crate::xds::ServerFeatures;
@@ -37,8 +39,7 @@ impl Check {
     }
 
     pub(super) fn server(&mut self, key: &str, entry: &Spanned<XdsServer>) -> Option<Server> {
-        let (place, entry) = (entry.referenced, &entry.value);
-        self.unknown(key, &entry.unknown);
+        let entry = &entry.value;
         let transport = self.read(
             &format!("{key}.transport"),
             entry.transport.as_ref(),
@@ -50,7 +51,6 @@ impl Check {
         );
         let features = self.features(key, entry);
         let Some(uri) = &entry.server_uri else {
-            self.at(Some(place), key, "missing field `server_uri`".to_owned());
             return None;
         };
         let located = self.read(&format!("{key}.server_uri"), Some(uri), Located::parse)?;
@@ -98,10 +98,10 @@ impl Check {
             Located::Rest { .. } => (false, true),
             Located::Grpc { .. } => return,
         };
-        let first = |list: &[Scalar]| list.first().map(|one| one.referenced);
-        let channel = entry.channel_creds.first().map(|one| one.referenced);
-        let call = entry.call_creds.first().map(|one| one.referenced);
-        let transport = entry.transport.as_ref().map(|one| one.referenced);
+        let first = |list: &[Scalar]| list.first().map(|one| one.place);
+        let channel = entry.channel_creds.first().map(|one| one.place);
+        let call = entry.call_creds.first().map(|one| one.place);
+        let transport = entry.transport.as_ref().map(|one| one.place);
         for (name, place) in [
             ("channel_creds", channel.filter(|_| files)),
             ("call_creds", call.filter(|_| files)),
@@ -134,7 +134,7 @@ impl Check {
                         "`{name}` is not a server feature; write fail_on_data_errors, ignore_resource_deletion, \
                          resource_timer_is_transient_error or trusted_xds_server"
                     );
-                    self.foreign(Some(written.referenced), &format!("{key}.server_features"), message);
+                    self.foreign(Some(written.place), &format!("{key}.server_features"), message);
                 }
             }
         }
@@ -143,37 +143,28 @@ impl Check {
 
     /// Returns the first supported entry of the list, as in gRPC. It must agree with an `http` or `https` scheme.
     fn credentials(&mut self, key: &str, list: &[Spanned<ChannelCreds>], tls: Option<bool>) -> Option<Credentials> {
-        let mut refused: Option<(Location, &str)> = None;
+        let mut refused: Option<(Place, &str)> = None;
         for (index, entry) in list.iter().enumerate() {
-            let Some(kind) = &entry.value.kind else {
-                self.at(
-                    Some(entry.referenced),
-                    format!("{key}[{index}]"),
-                    "missing field `type`".to_owned(),
-                );
-                return None;
-            };
+            let kind = entry.value.kind.as_ref()?;
             let wants_tls = match kind.value.as_str() {
                 "tls" => true,
                 "insecure" => false,
                 other => {
-                    refused.get_or_insert((kind.referenced, other));
+                    refused.get_or_insert((kind.place, other));
                     continue;
                 }
             };
             if tls.is_some_and(|tls| tls != wants_tls) {
                 let message = format!("`{}` contradicts the scheme of server_uri; remove one", kind.value);
-                self.at(Some(kind.referenced), key, message);
+                self.at(Some(kind.place), key, message);
                 return None;
             }
-            self.unknown(&format!("{key}[{index}]"), &entry.value.unknown);
-            let config = &entry.value.config;
             let key = format!("{key}[{index}].config");
-            self.unknown(&key, &config.unknown);
+            let config = self.raw::<TlsConfig>(&entry.value.config, &key);
             return if wants_tls {
-                self.tls(&key, config).map(Credentials::Tls)
+                self.tls(&key, &config).map(Credentials::Tls)
             } else {
-                self.insecure(&key, config)
+                self.insecure(&key, &config)
             };
         }
         let Some((place, kind)) = refused else {
@@ -188,6 +179,12 @@ impl Check {
         None
     }
 
+    /// Reads a configuration whose shape depends on its kind.
+    fn raw<T: Shape + Default>(&mut self, raw: &Raw, key: &str) -> T {
+        let shape = raw.0.as_ref().and_then(|tree| self.shape(tree, key));
+        shape.unwrap_or_default()
+    }
+
     fn insecure(&mut self, key: &str, config: &TlsConfig) -> Option<Credentials> {
         let files = [
             ("ca_certificate_file", &config.ca_certificate_file),
@@ -199,7 +196,7 @@ impl Check {
             return Some(Credentials::Insecure);
         };
         let message = format!("{name} has no use with insecure; remove it or write tls");
-        self.at(Some(file.referenced), format!("{key}.{name}"), message);
+        self.at(Some(file.place), format!("{key}.{name}"), message);
         None
     }
 
@@ -213,7 +210,7 @@ impl Check {
             (None, None) => None,
             (Some(one), None) | (None, Some(one)) => {
                 let message = "certificate_file and private_key_file go together; write both or none".to_owned();
-                self.at(Some(one.referenced), key, message);
+                self.at(Some(one.place), key, message);
                 return None;
             }
         };
@@ -234,18 +231,14 @@ impl Check {
         let mut found = None;
         for (index, entry) in list.iter().enumerate() {
             let key = format!("{key}[{index}]");
-            let Some(kind) = &entry.value.kind else {
-                self.at(Some(entry.referenced), key, "missing field `type`".to_owned());
-                return None;
-            };
+            let kind = entry.value.kind.as_ref()?;
             if kind.value != "jwt_token_file" {
                 let message = format!("`{}` is not supported; write jwt_token_file", kind.value);
-                self.foreign(Some(kind.referenced), &key, message);
+                self.foreign(Some(kind.place), &key, message);
                 continue;
             }
-            self.unknown(&key, &entry.value.unknown);
-            self.unknown(&format!("{key}.config"), &entry.value.config.unknown);
-            let said = match (&entry.value.config.jwt_token_file, credentials) {
+            let config = self.raw::<TokenConfig>(&entry.value.config, &format!("{key}.config"));
+            let said = match (&config.jwt_token_file, credentials) {
                 (None, _) => "missing field `jwt_token_file` in `config`",
                 (Some(file), _) if file.value.is_empty() => "the path of the token file is empty",
                 (Some(_), _) if found.is_some() => "a call takes one token; remove the others",
@@ -256,7 +249,7 @@ impl Check {
                     continue;
                 }
             };
-            self.at(Some(entry.referenced), key, said.to_owned());
+            self.at(Some(entry.place), key, said.to_owned());
             return None;
         }
         Some(found)

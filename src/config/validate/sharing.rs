@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde_saphyr::{Location, Spanned};
+use crate::config::reading::Spanned;
 
 use super::Check;
 use crate::config::class::{member, selector, template};
-use crate::config::scalar::Scalar;
+use crate::config::reading::Scalar;
 use crate::config::shape::{self, ClassNode, ClassNodeParts};
 use crate::xds::{Classes, Members, NameRule, Parts, Passes, Path, Rule, Selector, Traits, TypeUrl};
 
@@ -17,8 +17,8 @@ impl Check {
     pub(super) fn classes(&mut self, classes: Vec<Spanned<shape::Class>>, relay: &str, authorities: bool) -> Classes {
         let mut rules = Vec::new();
         for (index, class) in classes.into_iter().enumerate() {
-            let place = class.referenced;
-            rules.push((self.class(index, class.value, place), place));
+            let place = class.place;
+            rules.push((self.class(index, class.value), place));
         }
         let all = rules.iter().any(|(rule, _)| rule.matches.is_empty());
         let others = match (all, authorities) {
@@ -30,14 +30,13 @@ impl Check {
         Classes::new(rules.into_iter().map(|(rule, _)| rule).collect())
     }
 
-    fn class(&mut self, index: usize, class: shape::Class, place: Location) -> Rule {
+    fn class(&mut self, index: usize, class: shape::Class) -> Rule {
         let mut matches = Vec::new();
         for (path, pattern) in class.matching {
             let key = format!("classes[{index}].match");
             let path = Spanned {
                 value: path,
-                referenced: pattern.referenced,
-                defined: pattern.defined,
+                place: pattern.place,
             };
             let read = self.selector(&key, &path);
             matches.extend(read.map(|path| (path, pattern.value)));
@@ -50,7 +49,7 @@ impl Check {
             };
             if key.contains(&field) {
                 self.at(
-                    Some(written.referenced),
+                    Some(written.place),
                     name,
                     format!("`{field}` is there twice; remove one"),
                 );
@@ -62,11 +61,11 @@ impl Check {
         let parts = match class.node {
             ClassNode::Parts(parts) => *parts,
             ClassNode::Word(word) => {
-                if word != "client" {
+                if word.value != "client" {
                     self.at(
-                        Some(place),
+                        Some(word.place),
                         node,
-                        format!("`{word}` is not a node; write `client`, or the parts of one"),
+                        format!("`{}` is not a node; write `client`, or the parts of one", word.value),
                     );
                 }
                 return Rule {
@@ -83,7 +82,7 @@ impl Check {
         };
         let id = text("id", parts.id.as_ref());
         let cluster = text("cluster", parts.cluster.as_ref());
-        let passes = self.passes(&node, &parts, place);
+        let passes = self.passes(&node, &parts);
         Rule {
             matches,
             key,
@@ -95,7 +94,7 @@ impl Check {
     }
 
     /// Returns which parts of its clients' nodes a class passes on besides its key.
-    fn passes(&mut self, node: &str, parts: &ClassNodeParts, place: Location) -> Passes {
+    fn passes(&mut self, node: &str, parts: &ClassNodeParts) -> Passes {
         let mut client = |name: &str, written: Option<&Scalar>| {
             let read = self.read(&format!("{node}.{name}"), written, |text| match text {
                 "client" => Ok(true),
@@ -117,11 +116,11 @@ impl Check {
                 Members::These(members.collect())
             }
             Some(shape::Members::Word(word)) => {
-                if word != "all" {
+                if word.value != "all" {
                     self.at(
-                        Some(place),
+                        Some(word.place),
                         name,
-                        format!("`{word}` is not a list; write `all`, or [KEY, \"KEY.*\"]"),
+                        format!("`{}` is not a list; write `all`, or [KEY, \"KEY.*\"]", word.value),
                     );
                 }
                 Members::All
@@ -145,7 +144,7 @@ impl Check {
             let message = format!(
                 "every dot begins a nested key; if the dots belong to a label, quote the label: metadata.{label}"
             );
-            self.warn(Some(written.referenced), key, &message);
+            self.warn(Some(written.place), key, &message);
         }
         Some(field)
     }
@@ -163,7 +162,7 @@ impl Check {
                     )),
                 }
             });
-            let Some(type_url) = self.read(&key("type_url"), Some(&written.type_url), type_url) else {
+            let Some(type_url) = self.read(&key("type_url"), written.type_url.as_ref(), type_url) else {
                 continue;
             };
             let usual = *type_url.traits();
@@ -179,7 +178,8 @@ impl Check {
             };
             if found.insert(type_url.full_name().to_owned(), traits).is_some() {
                 let message = format!("`{type_url}` is there twice; remove one");
-                self.at(Some(written.type_url.referenced), key("type_url"), message);
+                let place = written.type_url.as_ref().map(|written| written.place);
+                self.at(place, key("type_url"), message);
             }
         }
         found

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use serde_saphyr::Spanned;
+use crate::config::reading::Spanned;
 
 use super::Check;
 use crate::config::bootstrap::{Authority as Entry, Bootstrap, XdsServer};
@@ -28,7 +28,7 @@ impl Check {
         } else {
             self.plain_list(flags, &mut servers)
         };
-        if top.is_empty() && self.problems.len() == problems {
+        if top.is_empty() && self.problems.len() == problems && !self.unread {
             let advice = "no control plane; name one here or with --upstream, such as --upstream cp.example.com:18000";
             self.at(None, key, advice.to_owned());
         }
@@ -47,7 +47,7 @@ impl Check {
             let message = format!(
                 "`{authority}` is not in `authorities`, so clients would not know which server to ask for their listeners; add it there"
             );
-            self.at(Some(written.referenced), key, message);
+            self.at(Some(written.place), key, message);
         }
         Upstream {
             servers: servers.found,
@@ -66,7 +66,6 @@ impl Check {
         top: &[usize],
         servers: &mut Servers<'_>,
     ) -> Authority {
-        self.unknown(key, &entry.unknown);
         let own = self.list(&format!("{key}.xds_servers"), &entry.xds_servers, servers);
         let root = format!("xdstp://{name}/");
         let template = self.read(
@@ -95,7 +94,7 @@ impl Check {
             let Some(server) = self.server(&key, entry) else {
                 continue;
             };
-            let place = entry.value.server_uri.as_ref().map(|uri| uri.referenced);
+            let place = entry.value.server_uri.as_ref().map(|uri| uri.place);
             match servers.add(server, &mut list) {
                 Ok(()) => {}
                 Err(message) => self.at(place, format!("{key}.server_uri"), message),

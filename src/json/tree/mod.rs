@@ -1,6 +1,7 @@
 //! A parsed text: values with their places. Owns what JSON and YAML have in common. Knows no types: a YAML scalar stays as
 //! written until the field's type is known.
 
+mod free;
 mod json;
 mod yaml;
 
@@ -114,6 +115,12 @@ impl Tree {
         }
     }
 
+    /// Returns its keys, their places and their values, if it is a map.
+    pub fn members(&self) -> Option<impl Iterator<Item = (&str, Place, &Self)>> {
+        let entries = self.entries()?.iter();
+        Some(entries.map(|entry| (entry.key.as_str(), entry.place, &entry.value)))
+    }
+
     pub(super) fn entries(&self) -> Option<&[Entry]> {
         match &self.value {
             Value::Map(entries) => Some(entries),
@@ -122,7 +129,8 @@ impl Tree {
     }
 
     /// Describes it for an error: `the string "x"`, `a list`.
-    pub(super) fn description(&self) -> Cow<'static, str> {
+    #[must_use]
+    pub fn description(&self) -> Cow<'static, str> {
         match &self.value {
             Value::Null => "null".into(),
             Value::Bool(truth) => truth.to_string().into(),

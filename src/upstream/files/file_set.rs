@@ -42,7 +42,7 @@ struct FileState {
     hash: Option<u128>,
     len: usize,
     good: Option<ParsedFile>,
-    fault: Option<String>,
+    faults: Vec<String>,
 }
 
 /// How often a long reading logs its progress.
@@ -125,11 +125,8 @@ impl FileSet {
             Err(fault) => faults.push(format!("{}: {fault}", self.path.display())),
         }
         for (name, kept) in &self.files {
-            faults.extend(
-                kept.fault
-                    .as_ref()
-                    .map(|fault| within(&called(&self.path, name), fault)),
-            );
+            let path = called(&self.path, name);
+            faults.extend(kept.faults.iter().map(|fault| within(&path, fault)));
         }
         let sound = !self.files.is_empty() && faults.is_empty();
         let becomes_whole = sound && !self.sound && !self.content.whole();
@@ -244,7 +241,7 @@ impl FileState {
             Err(fault) => {
                 self.stamp = None;
                 self.hash = None;
-                self.fault = Some(fault);
+                self.faults = vec![fault];
                 return false;
             }
         };
@@ -267,12 +264,12 @@ impl FileState {
                         .map(|fault| fault.within(&path.display().to_string())),
                 );
                 self.good = Some(parsed);
-                self.fault = None;
+                self.faults.clear();
                 true
             }
             // I-05: a bad file never replaces a good state.
-            Err(fault) => {
-                self.fault = Some(fault.to_string());
+            Err(faults) => {
+                self.faults = faults.iter().map(ToString::to_string).collect();
                 false
             }
         }

@@ -91,23 +91,21 @@ impl ParsedFile {
     /// Parses a file's content; times to live begin at `now`.
     ///
     /// # Errors
-    /// Returns the first fault. I-05: nothing in a bad file counts.
-    pub fn parse(content: &[u8], format: Format, dictionary: &Dictionary, now: Instant) -> Result<Self, Fault> {
-        if content.iter().all(u8::is_ascii_whitespace) {
-            return Err(empty(None));
-        }
+    /// Returns the faults, at most one of each resource. I-05: nothing in a bad file counts.
+    pub fn parse(content: &[u8], format: Format, dictionary: &Dictionary, now: Instant) -> Result<Self, Vec<Fault>> {
         let mut reading = Reading {
             dictionary,
             now,
             parsed: Self::default(),
+            faults: Vec::new(),
         };
-        match format {
-            Format::Yaml => reading.tree(&Tree::yaml(content, Bounds::FILE)?)?,
-            Format::Json => reading.tree(&Tree::json(content, Bounds::FILE)?)?,
-            Format::Binary => reading.binary(content)?,
-            Format::Text => reading.text(content)?,
+        let last = reading.whole(content, format).err();
+        reading.faults.extend(last);
+        if reading.faults.is_empty() {
+            Ok(reading.parsed)
+        } else {
+            Err(reading.faults)
         }
-        Ok(reading.parsed)
     }
 
     /// Whether any resource has a time to live.
@@ -120,7 +118,12 @@ struct Reading<'a> {
     dictionary: &'a Dictionary,
     now: Instant,
     parsed: ParsedFile,
+    /// The faults of single resources.
+    faults: Vec<Fault>,
 }
+
+/// After so many faults a file is not read any further.
+const FAULTS_MAX: usize = 100;
 
 /// Where an entry is in the file.
 struct At {
@@ -129,6 +132,28 @@ struct At {
 }
 
 impl Reading<'_> {
+    fn whole(&mut self, content: &[u8], format: Format) -> Result<(), Fault> {
+        if content.iter().all(u8::is_ascii_whitespace) {
+            return Err(empty(None));
+        }
+        match format {
+            Format::Yaml => self.tree(&Tree::yaml(content, Bounds::FILE)?),
+            Format::Json => self.tree(&Tree::json(content, Bounds::FILE)?),
+            Format::Binary => self.binary(content),
+            Format::Text => self.text(content),
+        }
+    }
+
+    /// Records the fault of one resource and goes on, unless there are too many.
+    fn note(&mut self, read: Result<(), Fault>) -> Result<(), Fault> {
+        let Err(fault) = read else { return Ok(()) };
+        if self.faults.len() + 1 >= FAULTS_MAX {
+            return Err(fault);
+        }
+        self.faults.push(fault);
+        Ok(())
+    }
+
     fn tree(&mut self, tree: &Tree) -> Result<(), Fault> {
         if tree.is_null() {
             return Err(empty(Some(tree.place())));
@@ -138,8 +163,11 @@ impl Reading<'_> {
         if let Some(items) = tree.items() {
             for (index, item) in items.iter().enumerate() {
                 let path = format!("[{index}]");
-                let any = self.warned(schemas.resource(item, &path, unknown)?);
-                self.take(any, "", &At::of(item, path))?;
+                let read = schemas.resource(item, &path, unknown).and_then(|read| {
+                    let any = self.warned(read);
+                    self.take(any, "", &At::of(item, path))
+                });
+                self.note(read)?;
             }
             return Ok(());
         }
@@ -174,12 +202,15 @@ impl Reading<'_> {
         }
         let places = written.and_then(Tree::items).unwrap_or_default();
         for (index, read) in resources.into_iter().enumerate() {
-            let any = self.warned(read?);
             let at = At {
                 place: places.get(index).map(Tree::place),
                 path: format!("resources[{index}]"),
             };
-            self.take(any, &type_url, &at)?;
+            let read = read.and_then(|read| {
+                let any = self.warned(read);
+                self.take(any, &type_url, &at)
+            });
+            self.note(read)?;
         }
         Ok(())
     }
@@ -218,7 +249,8 @@ impl Reading<'_> {
     fn message(&mut self, response: DiscoveryResponse) -> Result<(), Fault> {
         for (index, any) in response.resources.into_iter().enumerate() {
             let path = format!("resources[{index}]");
-            self.take(any, &response.type_url, &At { place: None, path })?;
+            let read = self.take(any, &response.type_url, &At { place: None, path });
+            self.note(read)?;
         }
         Ok(())
     }

@@ -35,9 +35,12 @@ impl Leg {
             } else {
                 self.backoff.handle_end(lived, dice())
             };
-            tracing::info!(
-                server = self.target.uri(), leg = ?self.which, reason = %failure, ?lived, retry_in = ?wait, "stream ended"
-            );
+            if let Some(suppressed) = self.target.ended() {
+                tracing::info!(
+                    server = self.target.uri(), leg = ?self.which, reason = %failure, ?lived, retry_in = ?wait, suppressed,
+                    "stream ended"
+                );
+            }
             self.pause(wait, false, failure.to_string());
         } else {
             self.refused(failure, dialect, changes);

@@ -132,12 +132,7 @@ impl PollLeg {
             .handle_failure(type_url, failure.to_string(), alone, dice(), now());
         changes.extend(lost);
         self.server.metrics.failures.inc();
-        let away = if alone {
-            &self.server.refusing
-        } else {
-            &self.server.away
-        };
-        if let Some(suppressed) = away.failed(now()) {
+        if let Some(suppressed) = self.server.away.failed(alone, now()) {
             tracing::warn!(
                 server = self.server.uri, error = %failure, retry_in = ?wait, suppressed,
                 "a poll failed; the known resources stay valid"

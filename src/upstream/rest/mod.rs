@@ -41,8 +41,6 @@ pub struct RestServer {
     metrics: Arc<UpstreamMetrics>,
     refused: Refused,
     away: Away,
-    /// Polls that it refuses.
-    refusing: Away,
     left_out: LeftOut,
 }
 
@@ -78,7 +76,6 @@ impl RestServer {
             metrics,
             refused: Refused::default(),
             away: Away::default(),
-            refusing: Away::default(),
             left_out: LeftOut::default(),
         })
     }
@@ -88,7 +85,7 @@ impl RestServer {
     pub async fn reached(&self, polling: &Polling, by_class: bool) {
         let mut backoff = Backoff::new(polling.reconnect_max);
         while let Err(failure) = self.meet(polling, by_class).await {
-            if let Some(suppressed) = self.away.failed(now()) {
+            if let Some(suppressed) = self.away.failed(false, now()) {
                 tracing::warn!(server = self.uri, error = %failure, suppressed, "control plane not reached");
             }
             let wait = backoff.handle_failure(dice());

@@ -91,7 +91,7 @@ impl Authority {
             client_ca: clients.map(|clients| folder.put("clients.pem", &clients.pem())),
         };
         let offer = tls::listener(&tls).unwrap();
-        assert_eq!(offer.warning, None);
+        assert_eq!(offer.warnings, [""; 0]);
         plan.tls = Some(Handshakes::new(offer.config, handshakes));
     }
 

@@ -1,0 +1,140 @@
+//! What is wrong with the files that a configuration names, and with files of resources.
+//!
+//! Owns which files are read before a start, and how what is wrong with them is said. Starts nothing.
+
+use std::path::{Path, PathBuf};
+
+use super::plan::dictionary;
+use crate::clock;
+use crate::config::{Config, Credentials, Server, Source, Tls};
+use crate::json::{Schemas, Unknown};
+use crate::tls;
+use crate::upstream::{Dictionary, FileSet};
+use crate::xds::Types;
+
+/// What is wrong with files.
+#[derive(Debug)]
+pub struct Inspection {
+    /// What keeps the relay from running as configured.
+    pub problems: Vec<String>,
+    /// What does not.
+    pub warnings: Vec<String>,
+    /// What lines about the configuration begin with.
+    origin: String,
+    dictionary: Dictionary,
+    /// The most bytes of the files of one source.
+    bytes_max: usize,
+}
+
+impl Inspection {
+    /// Reads all files that a configuration names, and files of resources.
+    #[must_use]
+    pub fn of(file: Option<&Path>, config: Option<&Config>, resources: &[PathBuf]) -> Self {
+        let mut found = Self::new(file, config);
+        if let Some(config) = config {
+            found.listeners(config);
+            for server in &config.upstream.servers {
+                found.server(server);
+            }
+            found.snapshot(config);
+        }
+        for path in resources {
+            found.resources(path, "");
+        }
+        found
+    }
+
+    /// Looks at nothing but the descriptors, which all files of resources need.
+    fn new(file: Option<&Path>, config: Option<&Config>) -> Self {
+        let origin = file.map_or_else(String::new, |file| format!("{}: ", file.display()));
+        let descriptors = config.map_or(&[][..], |config| &config.descriptors);
+        let read = Schemas::with_files(descriptors);
+        let problems = read.as_ref().err().map(|error| format!("{origin}descriptors: {error}"));
+        let schemas = read.unwrap_or_default();
+        Self {
+            dictionary: match config {
+                Some(config) => dictionary(config, schemas),
+                None => Dictionary {
+                    schemas,
+                    unknown: Unknown::Deny,
+                    types: Types::default(),
+                },
+            },
+            bytes_max: config
+                .map(|config| config.limits.upstream_message)
+                .filter(|bytes| *bytes > 0)
+                .unwrap_or(usize::MAX),
+            problems: problems.into_iter().collect(),
+            warnings: Vec::new(),
+            origin,
+        }
+    }
+
+    fn problem(&mut self, what: &str) {
+        self.problems.push(format!("{}{what}", self.origin));
+    }
+
+    fn warning(&mut self, what: &str) {
+        self.warnings.push(format!("{}{what}", self.origin));
+    }
+
+    fn listeners(&mut self, config: &Config) {
+        for (at, listener) in config.listeners.iter().enumerate() {
+            let Some(tls) = &listener.tls else { continue };
+            match tls::listener(tls) {
+                Ok(offer) => {
+                    for warning in offer.warnings {
+                        self.warning(&format!("listeners[{at}].tls: {warning}"));
+                    }
+                }
+                Err(error) => self.problem(&format!("listeners[{at}].tls: {error}")),
+            }
+        }
+    }
+
+    /// Checks the files that the relay would read later, or for each connection.
+    fn server(&mut self, server: &Server) {
+        let key = format!("server {}: ", server.uri);
+        let (credentials, token) = match &server.source {
+            Source::Grpc(grpc) => (&grpc.credentials, &grpc.token),
+            Source::Rest(rest) => (&rest.credentials, &rest.token),
+            Source::Files(path) => return self.resources(path, &key),
+        };
+        if let Credentials::Tls(settings) = credentials {
+            self.credentials(settings, &key);
+        }
+        if let Some(path) = token
+            && let Err(error) = std::fs::read(path)
+        {
+            self.problem(&format!("{key}{}: cannot be read: {error}", path.display()));
+        }
+    }
+
+    fn credentials(&mut self, settings: &Tls, key: &str) {
+        let (faults, warnings) = tls::inspect(settings);
+        for fault in faults {
+            self.problem(&format!("{key}{fault}"));
+        }
+        for warning in warnings {
+            self.warning(&format!("{key}{warning}"));
+        }
+    }
+
+    /// Reads the files of resources at a path. Their faults begin with the file and the place, as an editor wants them.
+    fn resources(&mut self, path: &Path, key: &str) {
+        if let Err(error) = std::fs::metadata(path) {
+            return self.problem(&format!("{key}{}: cannot be read: {error}", path.display()));
+        }
+        let mut files = FileSet::new(path, self.bytes_max, self.dictionary.clone());
+        let found = files.look(clock::now());
+        self.problems.extend(files.faults().iter().cloned());
+        self.warnings.extend(found.warnings);
+    }
+
+    fn snapshot(&mut self, config: &Config) {
+        let dir = config.snapshot.as_ref().map(|snapshot| &snapshot.dir);
+        if let Some(dir) = dir.filter(|dir| dir.exists() && !dir.is_dir()) {
+            self.problem(&format!("snapshot.dir: {} is not a directory", dir.display()));
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Reads the tree of a document into the shapes of settings.
+//!
+//! Owns what each kind of value looks like in YAML, and the complaints about wrong kinds, missing keys and unknown keys. Goes on
+//! after a fault, so that all of them are found at once. Validates no values.
+
+use std::collections::BTreeMap;
+
+use crate::json::{Place, Tree};
+use crate::proto::google::protobuf::Value;
+
+/// A value and its place.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spanned<T> {
+    pub(super) value: T,
+    pub(super) place: Place,
+}
+
+/// A scalar with its place. It is read as text; the validation decides what it means.
+pub(super) type Scalar = Spanned<String>;
+
+/// A value that is read later, or by somebody else.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Raw(pub(super) Option<Tree>);
+
+/// A wrong kind of value, or a missing key.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) place: Place,
+    /// `limits.views`, `listeners[0].address`
+    pub(super) key: String,
+    pub(super) message: String,
+}
+
+/// An unknown key: an error in the relay's own file, and a warning in a bootstrap that was written for gRPC clients.
+#[derive(Debug)]
+pub(super) struct Unknown {
+    pub(super) place: Place,
+    /// The whole path of the key.
+    pub(super) key: String,
+    pub(super) name: String,
+    pub(super) expected: &'static [&'static str],
+}
+
+/// What is wrong with the shape of a document.
+#[derive(Debug, Default)]
+pub(super) struct ShapeFaults {
+    pub(super) problems: Vec<Problem>,
+    pub(super) unknown: Vec<Unknown>,
+}
+
+/// A value that can be read from a tree.
+pub(super) trait Shape: Sized {
+    /// Reads the value of `key`; returns `None` if it is of a wrong kind, which `found` then says.
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self>;
+}
+
+impl Unknown {
+    pub(super) fn message(&self) -> String {
+        let name = &self.name;
+        let close = |key: &&&str| distance(name, key) <= 1 + key.len() / 4;
+        match self.expected.iter().filter(close).min_by_key(|key| distance(name, key)) {
+            Some(meant) => format!("unknown field `{name}`; did you mean `{meant}`?"),
+            None => format!("unknown field `{name}`, expected one of {}", self.expected.join(", ")),
+        }
+    }
+}
+
+impl ShapeFaults {
+    pub(super) fn expected(&mut self, what: &str, tree: &Tree, key: &str) {
+        self.problems.push(Problem {
+            place: tree.place(),
+            key: key.to_owned(),
+            message: format!("expected {what}, found {}", tree.description()),
+        });
+    }
+
+    /// Returns the entries of a mapping; null is an empty one.
+    pub(super) fn mapping<'a>(&mut self, tree: &'a Tree, key: &str) -> Option<Vec<(&'a str, Place, &'a Tree)>> {
+        let members = tree.members().map(Iterator::collect);
+        if members.is_none() && !tree.is_null() {
+            self.expected("a mapping", tree, key);
+            return None;
+        }
+        Some(members.unwrap_or_default())
+    }
+
+    pub(super) fn needs(&mut self, tree: &Tree, within: &str, name: &str) {
+        if tree.get(name).is_none_or(Tree::is_null) {
+            self.problems.push(Problem {
+                place: tree.place(),
+                key: within.to_owned(),
+                message: format!("missing field `{name}`"),
+            });
+        }
+    }
+}
+
+/// Returns the path of a key of a mapping.
+pub(super) fn below(within: &str, name: &str) -> String {
+    if within.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{within}.{name}")
+    }
+}
+
+impl Shape for String {
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
+        let text = tree.text().map(str::to_owned);
+        if text.is_none() {
+            found.expected("a single value", tree, key);
+        }
+        text
+    }
+}
+
+impl Shape for bool {
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
+        match tree.text() {
+            Some("true" | "True" | "TRUE") => Some(true),
+            Some("false" | "False" | "FALSE") => Some(false),
+            _ => {
+                found.expected("true or false", tree, key);
+                None
+            }
+        }
+    }
+}
+
+impl Shape for Raw {
+    fn read(tree: &Tree, _: &str, _: &mut ShapeFaults) -> Option<Self> {
+        Some(Self(Some(tree.clone())))
+    }
+}
+
+impl Shape for Value {
+    fn read(tree: &Tree, _: &str, _: &mut ShapeFaults) -> Option<Self> {
+        Some(tree.to_value())
+    }
+}
+
+impl<T: Shape> Shape for Spanned<T> {
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
+        let place = tree.place();
+        T::read(tree, key, found).map(|value| Self { value, place })
+    }
+}
+
+impl<T: Shape> Shape for Option<T> {
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
+        if tree.is_null() {
+            return Some(None);
+        }
+        T::read(tree, key, found).map(Some)
+    }
+}
+
+impl<T: Shape> Shape for Vec<T> {
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
+        if tree.is_null() {
+            return Some(Self::new());
+        }
+        let Some(items) = tree.items() else {
+            found.expected("a list", tree, key);
+            return None;
+        };
+        let items = items.iter().enumerate();
+        Some(
+            items
+                .filter_map(|(at, item)| T::read(item, &format!("{key}[{at}]"), found))
+                .collect(),
+        )
+    }
+}
+
+impl<T: Shape> Shape for BTreeMap<String, T> {
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
+        let entries = found.mapping(tree, key)?.into_iter();
+        let read = entries.filter_map(|(name, _, value)| {
+            let value = T::read(value, &below(key, name), found)?;
+            Some((name.to_owned(), value))
+        });
+        Some(read.collect())
+    }
+}
+
+/// A mapping with fixed keys. A key with `needs` must be there; an `Option` holds its value all the same, because a value of a wrong
+/// kind is left out.
+macro_rules! mapping {
+    ($(#[$doc:meta])* $name:ident { $($key:literal $($needs:ident)? => $field:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default)]
+        pub(super) struct $name {
+            $(pub(super) $field: $type,)*
+        }
+
+        impl $crate::config::reading::Shape for $name {
+            fn read(
+                tree: &$crate::json::Tree,
+                within: &str,
+                found: &mut $crate::config::reading::ShapeFaults,
+            ) -> Option<Self> {
+                const KEYS: &[&str] = &[$($key),*];
+                let mut shape = Self::default();
+                // A value of a wrong kind is replaced by an empty one, so that those after it in a list keep their numbers.
+                let Some(entries) = found.mapping(tree, within) else {
+                    return Some(shape);
+                };
+                for (name, place, value) in entries {
+                    let key = $crate::config::reading::below(within, name);
+                    match name {
+                        $($key => {
+                            if let Some(value) = $crate::config::reading::Shape::read(value, &key, found) {
+                                shape.$field = value;
+                            }
+                        })*
+                        _ => found.unknown.push($crate::config::reading::Unknown {
+                            place,
+                            key,
+                            name: name.to_owned(),
+                            expected: KEYS,
+                        }),
+                    }
+                }
+                $($(found.$needs(tree, within, $key);)?)*
+                Some(shape)
+            }
+        }
+    };
+}
+pub(super) use mapping;
+
+/// Returns how many characters must be inserted, removed or replaced to turn one word into the other.
+fn distance(one: &str, other: &str) -> usize {
+    /// No key is as long as this.
+    const CHARS_MAX: usize = 100;
+    let one: Vec<char> = one.chars().take(CHARS_MAX).collect();
+    let mut above: Vec<usize> = (0..=one.len()).collect();
+    for (row, theirs) in other.chars().take(CHARS_MAX).enumerate() {
+        let mut diagonal = row;
+        let mut left = row + 1;
+        let mut line = vec![left];
+        for (mine, up) in one.iter().zip(above.iter().skip(1)) {
+            left = (diagonal + usize::from(*mine != theirs)).min(left + 1).min(up + 1);
+            diagonal = *up;
+            line.push(left);
+        }
+        above = line;
+    }
+    above.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_of_words() {
+        for (one, other, far) in [
+            ("", "", 0),
+            ("views", "views", 0),
+            ("viewz", "views", 1),
+            ("view", "views", 1),
+            ("vviews", "views", 1),
+            ("", "abc", 3),
+            ("kitten", "sitting", 3),
+        ] {
+            assert_eq!(
+                (distance(one, other), distance(other, one)),
+                (far, far),
+                "{one} {other}"
+            );
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! `distributary validate`: what it reads, and what it says.
+
+use std::path::{Path, PathBuf};
+
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd};
+
+use crate::{Relay, file, output, program};
+
+#[test]
+fn validate_says_ok_or_what_is_wrong() {
+    let good = file("good.yaml", "upstream: {xds_servers: [{server_uri: cp:1}]}\n");
+    assert_eq!(
+        output(&["validate", good.to_str().unwrap()]),
+        (Some(0), "OK\n".to_owned(), String::new())
+    );
+    let bad = file("bad.yaml", "limits:\n  viewz: 3\n");
+    let (code, out, error) = output(&["validate", bad.to_str().unwrap()]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(
+        error.starts_with(&format!(
+            "{}:2:3: limits.viewz: unknown field `viewz`; did you mean `views`?",
+            bad.display()
+        )),
+        "{error}"
+    );
+}
+
+/// A listener's certificate is checked too, by `validate` and at the start.
+#[test]
+fn validate_reads_certificates() {
+    let pem = |text: String, name: &str| file(name, &text).to_str().unwrap().to_owned();
+    let own = rcgen::generate_simple_self_signed(["relay".to_owned()]).unwrap();
+    let certificate = pem(own.cert.pem(), "own.pem");
+    let key = pem(own.signing_key.serialize_pem(), "own.key");
+    let mut params = CertificateParams::new(["relay".to_owned()]).unwrap();
+    params.not_after = date_time_ymd(2001, 1, 1);
+    let old = pem(params.self_signed(&own.signing_key).unwrap().pem(), "old.pem");
+    let with = |name: &str, certificate: &str, key: &str| {
+        let listener = format!("address: '127.0.0.1:0', tls: {{certificate: '{certificate}', private_key: '{key}'}}");
+        let text = format!(
+            "listeners: [{{{listener}}}]\nadmin: {{address: '127.0.0.1:0'}}\nupstream: {{xds_servers: [{{server_uri: cp:1}}]}}\n"
+        );
+        file(name, &text).to_str().unwrap().to_owned()
+    };
+    let good = with("secure.yaml", &certificate, &key);
+    assert_eq!(
+        output(&["validate", &good]),
+        (Some(0), "OK\n".to_owned(), String::new())
+    );
+    let relay = Relay::start(program(&["serve", "--config", &good]));
+    assert!(relay.line("listening for clients").contains("tls=true"));
+
+    let expired = with("expired.yaml", &old, &key);
+    let (code, out, error) = output(&["validate", &expired]);
+    assert_eq!((code, out.as_str()), (Some(0), "OK\n"), "{error}");
+    let said = format!("warning: {expired}: listeners[0].tls: {old}: clients will refuse it: certificate expired");
+    assert!(error.starts_with(&said), "{error}");
+
+    let bad = with("unfit.yaml", &certificate, "/nowhere/own.key");
+    let (code, out, error) = output(&["validate", &bad]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(
+        error.starts_with(&format!("{bad}: listeners[0].tls: /nowhere/own.key: cannot be read: ")),
+        "{error}"
+    );
+    let (code, _, error) = output(&["serve", "--config", &bad]);
+    assert_eq!(code, Some(1));
+    assert!(
+        error.contains("listeners: tls of 127.0.0.1:0: /nowhere/own.key: cannot be read: "),
+        "{error}"
+    );
+}
+
+/// Files that the relay reads later are looked at as well, all in one go with what is wrong in the configuration itself.
+#[test]
+fn validate_reads_what_is_named() {
+    let missing = file(
+        "missing.yaml",
+        "upstream:\n  xds_servers:\n    - server_uri: file:///nowhere/xds.yaml\n    - server_uri: cp:1\n      channel_creds:\n        - \
+         {type: tls, config: {ca_certificate_file: /nowhere/ca.pem, certificate_file: /nowhere/c.pem, private_key_file: /nowhere/k.pem}}\n\
+         descriptors: [/nowhere/x.pb]\nsnapshot: {dir: /dev/null}\nlimits: {viewz: 1}\n",
+    );
+    let (code, out, error) = output(&["validate", missing.to_str().unwrap()]);
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{error}");
+    for words in [
+        ":9:10: limits.viewz: unknown field",
+        "descriptors: /nowhere/x.pb: ",
+        "server file:///nowhere/xds.yaml: /nowhere/xds.yaml: cannot be read: ",
+        "server cp:1: /nowhere/ca.pem: cannot be read: ",
+        "server cp:1: /nowhere/c.pem: cannot be read: ",
+        "snapshot.dir: /dev/null is not a directory",
+    ] {
+        assert!(error.contains(words), "{words} is not in {error}");
+    }
+    assert_eq!(error.lines().count(), 6, "{error}");
+}
+
+/// Certificates towards control planes that have ended or will soon are warnings; a key of another certificate is a fault.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "certificates go by the wall clock")]
+fn validate_reads_certificates_towards_control_planes() {
+    let key = KeyPair::generate().unwrap();
+    let soon = std::time::SystemTime::now() + std::time::Duration::from_secs(10 * 24 * 3600);
+    let made = |name: &str, ends| {
+        let mut params = CertificateParams::new(["relay".to_owned()]).unwrap();
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.not_after = ends;
+        file(name, &params.self_signed(&key).unwrap().pem())
+    };
+    let (good, old) = (
+        made("good.pem", date_time_ymd(4000, 1, 1)),
+        made("ended.pem", date_time_ymd(2001, 1, 1)),
+    );
+    let ending = made("ending.pem", soon.into());
+    let mut authority = CertificateParams::new(["ca".to_owned()]).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.not_after = soon.into();
+    let authority = file("ending-ca.pem", &authority.self_signed(&key).unwrap().pem());
+    let private = file("client.key", &key.serialize_pem());
+    let other = file("other.key", &KeyPair::generate().unwrap().serialize_pem());
+    let said = |ca: &Path, certificate: &Path, key: &Path| {
+        let files = [
+            ("ca_certificate_file", ca),
+            ("certificate_file", certificate),
+            ("private_key_file", key),
+        ]
+        .map(|(name, path)| format!("{name}: {}", path.display()));
+        let text = format!(
+            "upstream: {{xds_servers: [{{server_uri: 'https://cp', channel_creds: [{{type: tls, config: {{{}}}}}]}}]}}\n",
+            files.join(", ")
+        );
+        let (code, _, error) = output(&["validate", file("towards.yaml", &text).to_str().unwrap()]);
+        (code, error)
+    };
+    assert_eq!(said(&good, &good, &private), (Some(0), String::new()));
+    for (certificate, words) in [
+        (&old, "ended.pem: certificate 1 in it has expired; renew it"),
+        (
+            &ending,
+            "ending.pem: certificate 1 in it expires within 14 days; renew it",
+        ),
+    ] {
+        let (code, error) = said(&good, certificate, &private);
+        assert!(
+            code == Some(0) && error.starts_with("warning: ") && error.contains(words),
+            "{error}"
+        );
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    let (code, error) = said(&authority, &good, &private);
+    assert!(
+        code == Some(0) && error.contains("ending-ca.pem: certificate 1 in it expires within 14 days"),
+        "{error}"
+    );
+    let (code, error) = said(&good, &good, &other);
+    let words = "other.key: it is not the key of the first certificate in ";
+    assert!(code == Some(1) && error.contains(words), "{error}");
+}
+
+/// Files of resources, for CI: all their faults, each with its file and place.
+#[test]
+fn validate_reads_files_of_resources() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("resources");
+    std::fs::create_dir_all(&folder).unwrap();
+    let put = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let cluster = |name: &str, more: &str| {
+        format!("- '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster\n  name: {name}\n{more}")
+    };
+    put("a.yaml", &cluster("a", ""));
+    put("b.yaml", &cluster("b", "  type: STATIC\n"));
+    let path = folder.to_str().unwrap();
+    assert_eq!(
+        output(&["validate", "--resources", path]),
+        (Some(0), "OK\n".to_owned(), String::new())
+    );
+    put(
+        "a.yaml",
+        &format!(
+            "{}{}{}",
+            cluster("a", "  tipe: STATIC\n"),
+            cluster("c", ""),
+            cluster("d", "  type: NONE\n")
+        ),
+    );
+    put("b.yaml", &cluster("b", "  type: [\n"));
+    let (code, out, error) = output(&["validate", "--resources", path]);
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{error}");
+    let places: Vec<_> = error
+        .lines()
+        .map(|line| {
+            line.strip_prefix(path)
+                .unwrap()
+                .splitn(4, ':')
+                .take(3)
+                .collect::<Vec<_>>()
+                .join(":")
+        })
+        .collect();
+    assert_eq!(places, ["/a.yaml:3:3", "/a.yaml:8:9", "/b.yaml:3:9"], "{error}");
+    assert!(error.contains("not YAML: "), "{error}");
+
+    // Beside a configuration, whose settings count, and whose own sources are read as well.
+    let text = format!("upstream: {{xds_servers: [{{server_uri: '{path}'}}]}}\nunknown_fields: warning\n");
+    let config = file("sources.yaml", &text);
+    put("b.yaml", &cluster("b", ""));
+    let (code, _, error) = output(&["validate", config.to_str().unwrap(), "--resources", path]);
+    assert_eq!(code, Some(0), "{error}");
+    assert_eq!(error.matches("a.yaml:3:3").count(), 2, "{error}");
+    assert!(error.lines().all(|line| line.starts_with("warning: ")), "{error}");
+    let (code, _, error) = output(&["validate", "--resources", "/nowhere"]);
+    assert_eq!(code, Some(1));
+    assert!(error.starts_with("/nowhere: cannot be read: No such file"), "{error}");
+}
+
+/// Every shipped configuration passes, with the files that it names.
+#[test]
+fn the_shipped_files_are_valid() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
+    let made = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("shipped");
+    let own = rcgen::generate_simple_self_signed(["relay".to_owned()]).unwrap();
+    let mut checked = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|ending| ending != "yaml") {
+            continue;
+        }
+        // The files are looked for in a folder of the test instead of the root.
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text = text.replace(": config/", &format!(": {}/", folder.display()));
+        for root in ["/etc/", "/var/"] {
+            text = text.replace(&format!(" {root}"), &format!(" {}{root}", made.display()));
+        }
+        for word in text
+            .split_whitespace()
+            .map(|word| word.trim_matches(['"', ',', '[', ']', '{', '}']))
+        {
+            let name = Path::new(word);
+            if !name.starts_with(&made) || name.extension().is_none() && !word.ends_with("xds") {
+                continue;
+            }
+            std::fs::create_dir_all(name.parent().unwrap()).unwrap();
+            let content = match name.extension().and_then(|ending| ending.to_str()) {
+                Some("key") => own.signing_key.serialize_pem(),
+                // A FileDescriptorSet with a file that has a name and nothing else.
+                Some("binpb") => "\n\u{3}\n\u{1}a".to_owned(),
+                Some(_) => own.cert.pem(),
+                None => "a token".to_owned(),
+            };
+            std::fs::write(name, content).unwrap();
+        }
+        let file = file(path.file_name().unwrap().to_str().unwrap(), &text);
+        let (code, out, error) = output(&["validate", file.to_str().unwrap()]);
+        assert_eq!((code, out.as_str()), (Some(0), "OK\n"), "{}: {error}", path.display());
+        checked += 1;
+    }
+    assert!(checked >= 12, "only {checked} files");
+}

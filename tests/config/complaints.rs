@@ -1,0 +1,205 @@
+//! What is said of a file with faults: each one at its place, with what to write instead.
+
+use crate::{complaint, parse};
+
+/// Unknown keys and wrong kinds of values, each at its place.
+#[test]
+#[rustfmt::skip]
+fn what_the_parser_says() {
+    for (text, said) in [
+        ("listenerz: []\n", "1:1: listenerz: unknown field `listenerz`; did you mean `listeners`?"),
+        ("colour: red\n", "1:1: colour: unknown field `colour`, expected one of node, listeners, admin, upstream, \
+            classes, limits, timers, chunk, transport_v2, anonymous, types, descriptors, snapshot, unknown_fields"),
+        ("timers:\n  linger: 30s\n  lingers: 30s\n", "3:3: timers.lingers: unknown field `lingers`; did you mean `linger`?"),
+        ("listeners: 5\n", "1:12: listeners: expected a list, found `5`"),
+        ("limits: []\n", "1:9: limits: expected a mapping, found a list"),
+        ("node: x\n", "1:7: node: expected a mapping, found `x`"),
+        ("classes: [{node: [5]}]\n", "1:18: classes[0].node: expected `client`, or a mapping, found a list"),
+        ("listeners: [{address: '1.1.1.1:1', tls: {certificate: c}}]\n", "1:41: listeners[0].tls: missing field `private_key`"),
+        ("listeners: [{}]\n", "1:13: listeners[0]: missing field `address`"),
+        ("chunk: [1]\n", "1:8: chunk: expected a single value, found a list"),
+        ("anonymous: yes\n", "1:12: anonymous: expected true or false, found `yes`"),
+        ("chunk: 1MiB\nchunk: 2MiB\n", "2:1: the key `chunk` is there twice, first in line 1; remove one"),
+        ("node: {id: x\n", "2:9: not YAML: this is inside a mapping in braces, where a `,` or the closing `}` is missing"),
+        ("node: {id: *x}\n", "1:12: no anchor `x` before this alias"),
+        ("---\nchunk: 1MiB\n---\n", "3:1: a second document begins here; write one file for each"),
+    ] {
+        assert_eq!(complaint(text), format!("relay.yaml:{said}"), "{text}");
+    }
+}
+
+/// Values that are well-formed YAML and still wrong, each with its place and what to write instead.
+#[test]
+#[rustfmt::skip]
+fn what_the_check_says() {
+    for (text, said) in [
+        ("timers:\n  linger: 30 parsecs\n", "2:11: timers.linger: `30 parsecs` is not a duration; write a whole number and a \
+            unit, such as 250ms, 30s, 5m or 1h (0 = off, at most 8760h)"),
+        ("timers: {unanswered: 0s}\n", "1:22: timers.unanswered: 0 would make clients wait forever; write the \
+            longest wait, such as 8s"),
+        ("limits: {request: 16MB}\n", "1:19: limits.request: `16MB` is not a size; write bytes or a unit, such as 4096, \
+            64KiB, 16MiB or 1GiB (0 = off)"),
+        ("limits: {request: 16}\n", "1:19: limits.request: with 16 bytes no peer could be served; write a unit, or at least 1024 (0 = off)"),
+        ("limits: {upstream_message: 64}\n", "1:28: limits.upstream_message: with 64 bytes no peer could be served; write a unit, \
+            or at least 1024 (0 = off)"),
+        ("limits: {node_bytes: 1}\n", "1:22: limits.node_bytes: with 1 bytes no peer could be served; write a unit, or at least 64 (0 = off)"),
+        ("limits: {name_bytes: 4}\n", "1:22: limits.name_bytes: with 4 bytes no peer could be served; write a unit, or at least 16 (0 = off)"),
+        ("limits: {views: -1}\n", "1:17: limits.views: `-1` is not a number; write a whole number such as 4096 (0 = off)"),
+        ("node: {id: ''}\n", "1:12: node.id: the id is empty; leave `id` out to use the host's name"),
+        ("listeners: []\n", "1:12: listeners: the list is empty; add `- address: 0.0.0.0:15010` or leave the key out"),
+        ("listeners: [{address: 'localhost:1'}]\n", "1:23: listeners[0].address: `localhost:1` is not an address; write \
+            ip:port, [v6]:port or unix:/path, with an IP, not a name"),
+        ("listeners:\n- address: 1.1.1.1:1\n- address: 1.1.1.1:1\n", "3:12: listeners[1].address: 1.1.1.1:1 is there \
+            twice; remove one"),
+        ("listeners: [{address: 'unix:/x', tls: {certificate: c, private_key: k}}]\n", "1:39: listeners[0].tls: a Unix \
+            socket has no TLS; its file permissions decide who may connect; remove `tls`"),
+        ("listeners: [{address: '1.1.1.1:1', tls: {certificate: '', private_key: k}}]\n", "1:55: listeners[0].tls.certificate: \
+            the path is empty; write a PEM file"),
+        ("listeners: [{address: '1.1.1.1:1', tls: {certificate: c, private_key: k, client_ca: ''}}]\n", "1:85: \
+            listeners[0].tls.client_ca: the path is empty; write a PEM file"),
+        ("admin: {address: '127.0.0.1:15010'}\n", "1:18: admin.address: 127.0.0.1:15010 is also a listener; give the admin \
+            its own address"),
+        ("classes: [{match: {zone: x}}]\n", "1:26: classes[0].match: `zone` is not a field of a node; write id, cluster, \
+            locality.region, locality.zone, locality.sub_zone, user_agent_name or metadata.KEY"),
+        ("classes:\n- key: [id,\n    metadata]\n", "3:5: classes[0].key: `metadata` is not a field of a node; write id, \
+            cluster, locality.region, locality.zone, locality.sub_zone, user_agent_name or metadata.KEY"),
+        ("classes: [{key: [id, id]}]\n", "1:22: classes[0].key: `id` is there twice; remove one"),
+        ("classes: [{key: [cluster], node: {id: 'r/{id}'}}]\n", "1:39: classes[0].node.id: `{id}` is not in `key`, so \
+            clients that share a view may differ in it; add it there"),
+        ("classes: [{node: {cluster: '{'}}]\n", "1:28: classes[0].node.cluster: `{` has an unmatched brace; \
+            write {{ or }} for a literal brace"),
+        ("types: [{type_url: 'a b'}]\n", "1:20: types[0].type_url: `a b` is not a type; write type.googleapis.com/ and \
+            the message's full name"),
+        ("types: [{type_url: a.B, name_field: name}]\n", "1:37: types[0].name_field: `name` is not a field number; write \
+            1 to 536870911, or 0 for no name in the body"),
+        ("unknown_fields: no\n", "1:17: unknown_fields: `no` is not a way to treat a field; write error or warning"),
+        ("descriptors: ['']\n", "1:15: descriptors[0]: the path is empty; write the file of a FileDescriptorSet"),
+        ("descriptors: [a.binpb, a.binpb]\n", "1:24: descriptors[1]: `a.binpb` is there twice; remove one"),
+        ("snapshot: {dir: ''}\n", "1:17: snapshot.dir: it is empty; write a directory such as /var/lib/distributary"),
+        ("snapshot: {dir: d, interval: 0}\n", "1:30: snapshot.interval: 0 would write without end; leave `snapshot` out to write nothing"),
+        ("types: [{type_url: a.B}, {type_url: type.googleapis.com/a.B}]\n", "1:37: types[1].type_url: `a.B` is there twice; remove one"),
+    ] {
+        let place = if said.starts_with(':') { "" } else { ":" };
+        assert_eq!(complaint(text), format!("relay.yaml{place}{said}"), "{text}");
+    }
+}
+
+#[test]
+#[rustfmt::skip]
+fn what_is_said_of_servers() {
+    for (entry, said) in [
+        ("server_uri: 'ftp://x'", "39: server_uri: `ftp://x` has the unknown scheme `ftp`; write host:port, \
+            dns:///host:port, unix:/path, http://host:port, https://host:port, rest+http://host:port, \
+            rest+https://host:port or file:///path"),
+        ("server_uri: cp", "39: server_uri: `cp` is not a server; write host:port, such as cp.example.com:18000"),
+        ("server_uri: cp:1, transport: rest", "56: transport: `rest` is not a transport; write delta or sotw"),
+        ("server_uri: cp:1, server_features: [fast]", "63: server_features: `fast` is not a server feature; write \
+            fail_on_data_errors, ignore_resource_deletion, resource_timer_is_transient_error or trusted_xds_server"),
+        ("server_uri: cp:1, channel_creds: [{type: xds}]", "68: channel_creds: `xds` is not supported; write insecure or tls"),
+        ("server_uri: 'https://cp', channel_creds: [{type: insecure}]", "76: channel_creds: `insecure` contradicts the \
+            scheme of server_uri; remove one"),
+        ("server_uri: cp:1, channel_creds: [{type: insecure, config: {ca_certificate_file: x}}]", "108: \
+            channel_creds[0].config.ca_certificate_file: ca_certificate_file has no use with insecure; remove it or write tls"),
+        ("server_uri: cp:1, channel_creds: [{type: google_default}]", "68: channel_creds: `google_default` is not supported: \
+            it needs Google's own credentials; write insecure or tls"),
+        ("server_uri: cp:1, channel_creds: [{config: {}}]", "61: channel_creds[0]: missing field `type`"),
+        ("server_uri: cp:1, channel_creds: [{type: tls, config: {certificate_file: x}}]", "100: channel_creds[0].config: \
+            certificate_file and private_key_file go together; write both or none"),
+        ("server_uri: cp:1, channel_creds: [{type: tls, config: {ca: x}}]", "82: channel_creds[0].config.ca: unknown field \
+            `ca`, expected one of ca_certificate_file, certificate_file, private_key_file, server_name, refresh_interval"),
+        ("server_uri: 'https://cp', call_creds: [{type: jwt_token_file}]", "66: call_creds[0]: missing field \
+            `jwt_token_file` in `config`"),
+        ("server_uri: 'https://cp', call_creds: [{type: oauth}]", "73: call_creds[0]: `oauth` is not supported; write \
+            jwt_token_file"),
+        ("server_uri: cp:1, call_creds: [{type: jwt_token_file, config: {jwt_token_file: t}}]", "58: call_creds[0]: a token \
+            is only sent over TLS; write tls in channel_creds"),
+        ("server_uri: 127.0.0.1:15010", "39: server_uri: `127.0.0.1:15010` is this relay itself, by its listener \
+            127.0.0.1:15010; name a control plane"),
+        ("server_uri: cp:1, colour: red", "45: colour: unknown field `colour`, expected one of server_uri, channel_creds, \
+            call_creds, server_features, transport"),
+        ("server_uri: 'file:///x', channel_creds: [{type: tls}]", "68: channel_creds: channel_creds has no use with files; remove it"),
+        ("server_uri: ./x, call_creds: [{type: jwt_token_file, config: {jwt_token_file: t}}]", "57: call_creds: call_creds has no \
+            use with files; remove it"),
+        ("server_uri: a.yaml, server_features: [ignore_resource_deletion]", "65: server_features: server_features has no use \
+            with files; remove it"),
+        ("server_uri: a.yaml, transport: delta", "58: transport: transport has no use with files; remove it"),
+        ("server_uri: a.yaml, transport_api_version: V3", "47: transport_api_version: unknown field `transport_api_version`, \
+            expected one of server_uri, channel_creds, call_creds, server_features, transport"),
+        ("server_uri: 'rest+http://cp', transport: delta", "68: transport: transport has no use with a server that is polled; \
+            remove it"),
+        ("transport: sotw", "26: missing field `server_uri`"),
+    ] {
+        let (column, said) = said.split_once(": ").unwrap();
+        let dot = if said.starts_with("missing") { ": " } else { "." };
+        let expected = format!("relay.yaml:1:{column}: upstream.xds_servers[0]{dot}{said}");
+        assert_eq!(parse(&format!("upstream: {{xds_servers: [{{{entry}}}]}}")).unwrap_err(), expected);
+    }
+}
+
+/// Unknown keys, wrong kinds and wrong values, whatever finds them, in the order of their lines.
+#[test]
+fn every_problem_is_told_at_once() {
+    let said = complaint(
+        "limits:\n  views: x\n  viewz: 3\ntimers:\n  linger: y\n  pace: [1]\nadmin: {address: z}\nclasses:\n- kez: [id]\n- key: [idd]\n\
+         listeners:\n- tls: {certificate: 1}\n- address: x\nlistenerz: []\n",
+    );
+    let starts: Vec<_> = said
+        .lines()
+        .map(|line| {
+            line.strip_prefix("relay.yaml:")
+                .unwrap()
+                .splitn(4, ':')
+                .take(3)
+                .collect::<Vec<_>>()
+                .join(":")
+        })
+        .collect();
+    assert_eq!(
+        starts,
+        [
+            "2:10: limits.views",
+            "3:3: limits.viewz",
+            "5:11: timers.linger",
+            "6:9: timers.pace",
+            "7:18: admin.address",
+            "9:3: classes[0].kez",
+            "10:9: classes[1].key",
+            "12:3: listeners[0]",
+            "12:8: listeners[0].tls",
+            "13:12: listeners[1].address",
+            "14:1: listenerz",
+        ],
+        "{said}"
+    );
+}
+
+/// A key that is written wrongly is not also missing.
+#[test]
+fn a_wrong_key_is_said_once() {
+    let said = parse("upsteam: {xds_servers: [{server_uri: cp:1}]}\n").unwrap_err();
+    assert_eq!(
+        said,
+        "relay.yaml:1:1: upsteam: unknown field `upsteam`; did you mean `upstream`?"
+    );
+    let said = parse("upstream: {xds_servers: {server_uri: cp:1}}\n").unwrap_err();
+    assert_eq!(
+        said,
+        "relay.yaml:1:25: upstream.xds_servers: expected a list, found an object"
+    );
+}
+
+/// What is not YAML is said in plain words, with its place.
+#[test]
+#[rustfmt::skip]
+fn what_is_not_yaml() {
+    for (text, said) in [
+        ("a: b: c\n", "1:5: not YAML: a `:` cannot be here; quote a value that contains `: `, or correct the indentation"),
+        ("node:\n\tid: x\n", "2:2: not YAML: there is a tab where only spaces are allowed; indent with spaces"),
+        ("node: 'x\n", "1:7: not YAML: the quote that begins here is never closed"),
+        ("a: [1, 2}\n", "1:9: not YAML: `[` is closed with `}`"),
+        ("a: @b\n", "1:4: not YAML: a value cannot begin with `@`; quote it"),
+        ("a: \"\\q\"\n", "1:4: not YAML: no such escape in double quotes; write `\\\\` for a backslash, or use single quotes"),
+    ] {
+        assert_eq!(parse(text).unwrap_err(), format!("relay.yaml:{said}"), "{text}");
+    }
+}

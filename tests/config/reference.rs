@@ -1,0 +1,191 @@
+//! The reference file: it states the defaults, shows every key, and means what its comments say.
+
+use std::path::Path;
+use std::time::Duration;
+
+use distributary::config::{
+    Address, Config, Credentials, Endpoint, Flags, Identity, Limits, Listener, Timers, Tls, Transport,
+};
+use distributary::proto::google::protobuf::value::Kind;
+use distributary::xds::{self, Classes, NameRule, Piece, Rule, Selector};
+use serde_json::Value;
+
+use crate::{SERVER, first, folder, good, parse, top};
+
+#[test]
+fn the_reference_states_the_defaults() {
+    let reference = Config::load(Some(&folder().join("reference.yaml")), &Flags::default()).unwrap();
+    let least = good(SERVER);
+    let addresses = |config: &Config| -> Vec<_> { config.listeners.iter().map(|one| one.address.clone()).collect() };
+    assert_eq!(addresses(&reference), addresses(&least));
+    assert_eq!(reference.admin, least.admin);
+    assert_eq!(reference.limits, least.limits);
+    assert_eq!(reference.limits, Limits::default());
+    assert_eq!(reference.timers, least.timers);
+    assert_eq!(reference.timers, Timers::default());
+    assert_eq!(reference.chunk, least.chunk);
+    assert_eq!(reference.transport_v2, least.transport_v2);
+    assert_eq!(reference.anonymous, least.anonymous);
+    assert_eq!(
+        least.listeners,
+        [Listener::plain(Address::Socket("127.0.0.1:15010".parse().unwrap()))]
+    );
+    assert_eq!(least.admin, Address::Socket("127.0.0.1:9901".parse().unwrap()));
+    assert!(!least.node.id.is_empty(), "the host's name");
+}
+
+/// A wrong key makes the parser list the right ones, so the reference can be compared with the schema at every depth.
+#[test]
+fn the_reference_shows_every_key() {
+    let text = std::fs::read_to_string(folder().join("reference.yaml")).unwrap();
+    let whole: Value = serde_saphyr::from_str(&text).unwrap();
+    let mut paths = vec![String::new()];
+    collect(&whole, "", &mut paths);
+    let mut checked = 0;
+    for path in &paths {
+        let mut changed = whole.clone();
+        let Some(Value::Object(members)) = changed.pointer_mut(path) else {
+            panic!("{path} is no mapping");
+        };
+        members.insert("zzz".to_owned(), Value::Null);
+        let Err(error) = parse(&serde_json::to_string(&changed).unwrap()) else {
+            let free = [
+                "/node/metadata",
+                "/upstream/authorities",
+                "/upstream/node/metadata",
+                "/upstream/certificate_providers",
+                "/upstream/allowed_grpc_services",
+            ];
+            assert!(free.contains(&path.as_str()), "{path} takes any key");
+            continue;
+        };
+        let Some((_, listed)) = error.split_once("unknown field `zzz`, expected one of ") else {
+            assert_eq!(path, "/classes/0/match", "{error}");
+            continue;
+        };
+        for key in listed.split(", ") {
+            // A server has the same keys in every list; one shows them.
+            let pointer =
+                format!("{path}/{key}").replace("/authorities/endpoints.example.com/xds_servers", "/xds_servers");
+            assert!(
+                whole.pointer(&pointer).is_some(),
+                "config/reference.yaml lacks {pointer}"
+            );
+        }
+        checked += 1;
+    }
+    assert!(checked >= 12, "only {checked} mappings");
+}
+
+fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| (format!("{path}/{key}"), value))
+            .collect(),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(at, value)| (format!("{path}/{at}"), value))
+            .collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    };
+    for (path, child) in children {
+        if child.is_object() {
+            paths.push(path.clone());
+        }
+        collect(child, &path, paths);
+    }
+}
+
+/// The class in the reference file.
+fn reference_rule() -> Rule {
+    let path = |file: &str| {
+        let [before, after] = ["/etc/distributary/tenants/".to_owned(), format!("/{file}")].map(Piece::Text);
+        vec![before, Piece::Key(2), after]
+    };
+    Rule {
+        matches: vec![
+            (Selector::Cluster, "edge-*".to_owned()),
+            (Selector::Metadata(xds::Path::new(["TIER"])), "gold".to_owned()),
+        ],
+        key: vec![
+            Selector::Cluster,
+            Selector::Zone,
+            Selector::Metadata(xds::Path::new(["TENANT"])),
+        ],
+        id: Some(
+            [0, 1, 2]
+                .map(|at| {
+                    [
+                        Piece::Text(if at == 0 { "relay/" } else { "/" }.to_owned()),
+                        Piece::Key(at),
+                    ]
+                })
+                .concat(),
+        ),
+        cluster: Some(vec![Piece::Key(0)]),
+        passes: xds::Passes::Parts(xds::Parts {
+            metadata: xds::Members::These(vec![
+                xds::Member {
+                    path: xds::Path::new(["TENANT"]),
+                    below: false,
+                },
+                xds::Member {
+                    path: xds::Path::new(["LABELS"]),
+                    below: true,
+                },
+            ]),
+            locality: true,
+            user_agent: true,
+        }),
+        credentials: Some(xds::Credentials {
+            identity: Some((path("cert.pem"), path("key.pem"))),
+            token: Some(path("token")),
+        }),
+    }
+}
+
+#[test]
+fn the_reference_means_what_it_says() {
+    let config = Config::load(Some(&folder().join("reference.yaml")), &Flags::default()).unwrap();
+    assert_eq!(config.node.id, "relay-1");
+    assert_eq!(config.node.locality.as_ref().unwrap().zone, "eu-1a");
+    let role = config.node.metadata.as_ref().unwrap().fields["ROLE"].kind.clone();
+    assert_eq!(role, Some(Kind::StringValue("relay".to_owned())));
+    let [server] = top(&config)[..] else {
+        panic!("one server")
+    };
+    let grpc = first(&config);
+    assert_eq!(
+        grpc.endpoint,
+        Endpoint::Tcp {
+            host: "cp-1.example.com".to_owned(),
+            port: 18000
+        }
+    );
+    let ca = Some("/etc/distributary/ca.pem".into());
+    assert_eq!(
+        grpc.credentials,
+        Credentials::Tls(Tls {
+            ca_certificate_file: ca,
+            server_name: Some("control-plane.example.com".to_owned()),
+            identity: Some(Identity {
+                certificate_file: "/etc/distributary/relay.pem".into(),
+                private_key_file: "/etc/distributary/relay.key".into(),
+            }),
+        })
+    );
+    assert_eq!(grpc.token, Some("/var/run/secrets/tokens/xds".into()));
+    assert!(server.features.fail_on_data_errors && server.features.resource_timer_is_transient_error);
+    assert_eq!(grpc.transport, Transport::Delta);
+    assert_eq!(config.classes, Classes::new(vec![reference_rule()]));
+    assert_eq!(config.types["acme.config.v1.Policy"].name, NameRule::Field(1));
+    assert_eq!(config.descriptors, [Path::new("/etc/distributary/acme.binpb")]);
+    let snapshot = config.snapshot.as_ref().unwrap();
+    assert_eq!(snapshot.dir, Path::new("/var/lib/distributary"));
+    assert_eq!(
+        (snapshot.interval, snapshot.include_secrets),
+        (Duration::from_secs(30), false)
+    );
+}

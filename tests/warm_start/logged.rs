@@ -1,0 +1,144 @@
+//! What the relay logs of its peers: their words stay within one line, and lines that they cause are few.
+
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use distributary::proto::google::rpc::Status;
+use tonic::Code;
+
+use crate::plane::{Plane, soon};
+use crate::stage::{CDS, Client, Delta, Relay, clusters, eventually};
+
+const FORGED: &str = "2026-11-22T00:00:00.000000Z ERROR forged";
+
+fn config(plane: &Plane, more: &str) -> String {
+    format!(
+        "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\n{more}",
+        plane.address
+    )
+}
+
+fn wants(id: &str, cluster: &str, names: &[&str]) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        node: Some(Node {
+            id: id.to_owned(),
+            cluster: cluster.to_owned(),
+            ..Node::default()
+        }),
+        type_url: CDS.to_owned(),
+        resource_names_subscribe: names.iter().map(|name| (*name).to_owned()).collect(),
+        ..Default::default()
+    }
+}
+
+fn nack(nonce: &str, message: &str) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        type_url: CDS.to_owned(),
+        response_nonce: nonce.to_owned(),
+        error_detail: Some(Status {
+            code: 13,
+            message: message.to_owned(),
+            ..Status::default()
+        }),
+        ..Default::default()
+    }
+}
+
+/// Control characters in a node id, in a client's words, in names and in a control plane's words are escaped, so that none of them
+/// can forge a line of the log or of `/clusters`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_of_peers_stay_in_their_line() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::telling("forged", &config(&plane, ""));
+    let client = Client::connect(relay.address).await;
+    let forged = |what: &str| format!("{what}\n{FORGED} by {what}\u{1b}[2J");
+    let missing = forged("name");
+    let mut stream: Delta = client.open(&wants(&forged("node"), "c", &["a", &missing])).await;
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&clusters("n1", &[("a", "1")], &[]));
+    let nonce = soon("a response", stream.message()).await.nonce;
+    stream.says(&nack(&nonce, &forged("reason")));
+    let line = relay.line("a client rejected a response");
+    for what in ["node", "reason"] {
+        assert!(
+            line.contains(&format!("{what}\\n{FORGED} by {what}\\u{{1b}}[2J")),
+            "{line}"
+        );
+    }
+    call.finish(Code::Unavailable, &format!("status%0A{FORGED}"));
+    relay.line("stream ended");
+    for line in relay.seen() {
+        assert!(!line.starts_with(FORGED), "{line}");
+    }
+    let mut text = String::new();
+    eventually("the control plane's words", || {
+        text = relay.admin("/clusters");
+        text.contains("status\\n2026").then_some(())
+    })
+    .await;
+    assert!(
+        !text.lines().any(|line| line.trim_start().starts_with(FORGED)),
+        "{text}"
+    );
+}
+
+/// The line about a rejected response has a fixed message and fields; of a long reason, both ends are kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_line_of_a_rejection() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::run("rejected", &config(&plane, ""));
+    let client = Client::connect(relay.address).await;
+    let mut stream: Delta = client.open(&wants("edge-1", "c", &[])).await;
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&clusters("n1", &[("a", "1"), ("b", "7")], &[]));
+    let nonce = soon("a response", stream.message()).await.nonce;
+    let reason = format!("Error adding clusters: {} and in the end: bad type", "x".repeat(5000));
+    stream.says(&nack(&nonce, &reason));
+    let line = relay.line("a client rejected a response");
+    let fields: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let text = |key: &str| fields.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
+    assert_eq!(text("message"), "a client rejected a response");
+    assert_eq!(
+        (text("level"), text("node"), text("type")),
+        ("WARN", "edge-1", CDS.trim_start_matches("type.googleapis.com/"))
+    );
+    assert!(text("peer").starts_with("127.0.0.1:"), "{line}");
+    assert_eq!((text("nonce"), text("response")), (nonce.as_str(), "a@1, b@7"));
+    let said = text("reason");
+    assert!(
+        said.starts_with("Error adding clusters: xxx") && said.ends_with("in the end: bad type"),
+        "{line}"
+    );
+    assert!(said.len() < 1100 && said.contains("characters left out"), "{line}");
+    assert_eq!(fields.get("suppressed").and_then(serde_json::Value::as_u64), Some(0));
+}
+
+/// However many streams a control plane ends, there is one line a minute.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_many_streams_is_one_line() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::run("ended", &config(&plane, "classes: [{key: [cluster]}]\n"));
+    let client = Client::connect(relay.address).await;
+    let mut streams = Vec::new();
+    for cluster in ["one", "two", "three"] {
+        let mut stream: Delta = client.open(&wants("edge", cluster, &[])).await;
+        let mut call = plane.call().await;
+        call.delta().await;
+        call.send(&clusters("n1", &[("a", "1")], &[]));
+        stream.whole().await;
+        streams.push((stream, call));
+    }
+    let mut open = Vec::new();
+    for (stream, call) in streams {
+        call.finish(Code::Unavailable, "over");
+        open.push(stream);
+    }
+    // All three are asked again, so all three have ended.
+    for _ in 0..3 {
+        drop(plane.call().await);
+    }
+    drop(plane);
+    relay.line("control plane not reached");
+    assert_eq!(relay.lines("\"message\":\"stream ended\""), 1);
+}
