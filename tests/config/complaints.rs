@@ -21,7 +21,8 @@ fn what_the_parser_says() {
         ("anonymous: yes\n", "1:12: anonymous: expected true or false, found `yes`"),
         ("chunk: 1MiB\nchunk: 2MiB\n", "2:1: the key `chunk` is there twice, first in line 1; remove one"),
         ("node: {id: x\n", "2:9: not YAML: this is inside a mapping in braces, where a `,` or the closing `}` is missing"),
-        ("node: {id: *x}\n", "1:12: no anchor `x` before this alias"),
+        ("node: {id: *x}\n", "1:12: not YAML: no anchor of this name (`&name`) before this alias (`*name`); quote a value that \
+            begins with `*`"),
         ("---\nchunk: 1MiB\n---\n", "3:1: a second document begins here; write one file for each"),
     ] {
         assert_eq!(complaint(text), format!("relay.yaml:{said}"), "{text}");
@@ -195,8 +196,9 @@ fn what_is_not_yaml() {
     for (text, said) in [
         ("a: b: c\n", "1:5: not YAML: a `:` cannot be here; quote a value that contains `: `, or correct the indentation"),
         ("node:\n\tid: x\n", "2:2: not YAML: there is a tab where only spaces are allowed; indent with spaces"),
-        ("node: 'x\n", "1:7: not YAML: the quote that begins here is never closed"),
-        ("a: [1, 2}\n", "1:9: not YAML: `[` is closed with `}`"),
+        ("node: 'x\n", "2:1: not YAML: a quote that began above is not closed, or the lines of its text are not indented"),
+        ("node: 'x", "1:7: not YAML: the quote that begins here is never closed"),
+        ("a: [1, 2}\n", "1:4: not YAML: `[` is closed with `}`"),
         ("a: @b\n", "1:4: not YAML: a value cannot begin with `@`; quote it"),
         ("a: \"\\q\"\n", "1:4: not YAML: no such escape in double quotes; write `\\\\` for a backslash, or use single quotes"),
     ] {

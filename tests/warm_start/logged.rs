@@ -104,7 +104,9 @@ async fn the_line_of_a_rejection() {
         ("WARN", "edge-1", CDS.trim_start_matches("type.googleapis.com/"))
     );
     assert!(text("peer").starts_with("127.0.0.1:"), "{line}");
-    assert_eq!((text("nonce"), text("response")), (nonce.as_str(), "a@1, b@7"));
+    assert_eq!(text("nonce"), nonce);
+    let (first, second) = text("response").split_once(", ").unwrap();
+    assert!(first.starts_with("a@") && second.starts_with("b@"), "{line}");
     let said = text("reason");
     assert!(
         said.starts_with("Error adding clusters: xxx") && said.ends_with("in the end: bad type"),

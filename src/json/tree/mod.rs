@@ -4,6 +4,7 @@
 mod free;
 mod json;
 mod yaml;
+mod yaml_words;
 
 use std::borrow::Cow;
 
