@@ -105,14 +105,17 @@ impl Life {
                 .come_back(u64::try_from(self.clients.len()).unwrap_or_default());
         }
         let stay = self.stay(turns).map(|stay| begun + stay);
-        let progress = &self.progress;
-        let mut answered = |outcome: Outcome, tally: &mut Tally| {
+        let (progress, all) = (&self.progress, u64::from(self.plan.clients.max(1)));
+        let mut answered = |client: &mut Client, outcome: Outcome, tally: &mut Tally| {
             if outcome.completed {
                 tally.join.record(begun.elapsed());
             }
             // Clients that flap are not awaited.
             let completed = outcome.completed && stay.is_none();
             progress.answered(Outcome { completed, ..outcome });
+            if let Some(responses) = client.waited(progress.messages()) {
+                tally.waits.record_thousandths(responses * 1000 / all);
+            }
         };
         loop {
             let due = deadline(&self.clients).into_iter().chain(stay).min();

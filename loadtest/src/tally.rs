@@ -23,6 +23,9 @@ pub(crate) struct Tally {
     pub(crate) propagation: Distribution,
     /// The time from when a client was let in until it had everything.
     pub(crate) join: Distribution,
+    /// How long clients for which there was something all the time waited for a response, in rounds: the responses to all
+    /// meanwhile, divided by the number of clients. In thousandths.
+    pub(crate) waits: Distribution,
 }
 
 impl Tally {
@@ -37,6 +40,7 @@ impl Tally {
             coalesced: 0,
             propagation: Distribution::new()?,
             join: Distribution::new()?,
+            waits: Distribution::new()?,
         })
     }
 
@@ -55,7 +59,8 @@ impl Tally {
         self.delivered += other.delivered;
         self.coalesced += other.coalesced;
         self.propagation.add(&other.propagation)?;
-        self.join.add(&other.join)
+        self.join.add(&other.join)?;
+        self.waits.add(&other.waits)
     }
 
     /// Resets all to zero, and keeps the memory.
@@ -69,6 +74,7 @@ impl Tally {
         self.coalesced = 0;
         self.propagation.reset();
         self.join.reset();
+        self.waits.reset();
     }
 }
 

@@ -53,6 +53,8 @@ pub(crate) struct Client {
     pub(crate) complete: bool,
     draws: u64,
     began: bool,
+    /// If there was newer content right after its last response: how many responses the fleet had got then.
+    behind_since: Option<u64>,
     transcript: Transcript,
 }
 
@@ -118,6 +120,7 @@ impl Client {
             complete: false,
             draws: 0,
             began: false,
+            behind_since: None,
             transcript: Transcript::default(),
         }
     }
@@ -260,6 +263,14 @@ impl Client {
             self.complete = true;
             outcome.completed = true;
         }
+    }
+
+    /// To be called after each response, with the number of responses that the fleet has got. Returns how many came while this
+    /// client waited for its own; none unless there was something for it all the time.
+    pub(crate) fn waited(&mut self, responses: u64) -> Option<u64> {
+        let behind = self.subscriptions.iter().any(Subscription::is_behind);
+        let since = std::mem::replace(&mut self.behind_since, behind.then_some(responses));
+        since.map(|since| responses.saturating_sub(since))
     }
 
     /// Takes the headers or the trailers of an answer, which may end the stream.

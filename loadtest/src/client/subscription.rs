@@ -33,6 +33,8 @@ pub(crate) struct Subscription {
     delivered: u64,
     /// Whether there was any answer.
     answered: bool,
+    /// The number of the newest content that it ever got.
+    newest: u64,
 }
 
 impl Subscription {
@@ -56,6 +58,7 @@ impl Subscription {
             changed: false,
             delivered: 0,
             answered: false,
+            newest: 0,
         };
         subscription.names = names.map(|mut names| {
             names.sort_unstable();
@@ -164,6 +167,11 @@ impl Subscription {
             |names| u32::try_from(names.len()).unwrap_or(u32::MAX),
         );
         self.present >= wanted
+    }
+
+    /// Whether there is newer content than it ever got. Of a client that asks by name this is not known.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.names.is_none() && self.newest < self.ledger.newest()
     }
 
     fn position(&self, index: u32) -> Option<usize> {
@@ -334,6 +342,7 @@ impl Subscription {
     ) -> Result<(), Violation> {
         let before = self.held.get(at).copied().unwrap_or_default();
         let after = Held::of(content);
+        self.newest = self.newest.max(content.number);
         if before == after {
             eye.tally.repeated += 1;
             return Ok(());

@@ -1,7 +1,7 @@
 //! A ledger of resources that this program did not make: it learns names and contents from the first client that gets them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Instant;
 
@@ -34,6 +34,7 @@ impl Ledger {
             learned: Some(RwLock::default()),
             counts: Kind::ALL.map(|kind| (kind, 0)),
             log: Mutex::default(),
+            newest: AtomicU64::new(0),
             bell,
         }
     }
@@ -59,6 +60,7 @@ impl Ledger {
         let serial = u32::try_from(slot.history.len()).ok()?;
         let content = Arc::new(Content {
             serial,
+            number: 0,
             seed: serial,
             bytes: 0,
             hash,

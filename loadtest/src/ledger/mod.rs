@@ -3,7 +3,7 @@
 
 mod learning;
 
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -32,6 +32,8 @@ pub(crate) struct Ledger {
     counts: [(Kind, u32); 5],
     /// Which resource changed, in order. A generation is a position in it.
     log: Mutex<Vec<u32>>,
+    /// The number of the newest content of all resources.
+    newest: AtomicU64,
     bell: Arc<Bell>,
 }
 
@@ -93,6 +95,8 @@ struct Slot {
 pub(crate) struct Content {
     /// Its position in the resource's history.
     pub(crate) serial: u32,
+    /// Its number among the contents of all resources; 0 for a learned one.
+    pub(crate) number: u64,
     /// The seed of its body; that of an earlier content if the body is the same again.
     seed: u32,
     /// The size of its body.
@@ -172,6 +176,7 @@ impl Ledger {
             learned: None,
             counts,
             log: Mutex::default(),
+            newest: AtomicU64::new(0),
             bell,
         };
         for index in 0..all {
@@ -286,6 +291,7 @@ impl Ledger {
         slot.current = seed.map(|seed| self.body(index, seed, bytes));
         let content = Arc::new(Content {
             serial,
+            number: self.newest.fetch_add(1, Ordering::AcqRel) + 1,
             seed: seed.unwrap_or(serial),
             bytes,
             hash: slot.current.as_ref().map(|body| xxh3_128(body)),
@@ -346,6 +352,11 @@ impl Ledger {
         let slot = self.slots.get(usize::try_from(index).ok()?)?;
         let slot = slot.read().unwrap_or_else(PoisonError::into_inner);
         Some(look(&slot.history))
+    }
+
+    /// Returns the number of the newest content of all resources.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest.load(Ordering::Acquire)
     }
 
     /// Returns the number of announcements so far.

@@ -1,4 +1,4 @@
-//! A histogram of durations, with three digits of precision up to ten minutes. It is written in HdrHistogram's interchange format
+//! A histogram of durations or of other amounts, with three digits of precision; of durations, up to ten minutes. It is written in HdrHistogram's interchange format
 //! (V2, compressed, base64), which other tools read too.
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, de, ser};
 
 use super::Percentiles;
 
-/// Times in microseconds.
+/// Times in microseconds, or thousandths of something else.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Distribution(Histogram<u64>);
 
@@ -40,6 +40,11 @@ impl Distribution {
     pub(crate) fn record(&mut self, taken: Duration) {
         self.0
             .saturating_record(u64::try_from(taken.as_micros()).unwrap_or(MICROS_MAX));
+    }
+
+    /// Records what is no time.
+    pub(crate) fn record_thousandths(&mut self, thousandths: u64) {
+        self.0.saturating_record(thousandths);
     }
 
     pub(crate) fn add(&mut self, other: &Self) -> anyhow::Result<()> {

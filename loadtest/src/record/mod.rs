@@ -47,7 +47,7 @@ pub(crate) struct Record {
 }
 
 /// The version of the file format that this program writes and reads.
-pub(crate) const FORM: u32 = 2;
+pub(crate) const FORM: u32 = 3;
 
 /// The relay's memory with the first few clients. It is subtracted from the memory with more clients.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,6 +70,9 @@ pub(crate) struct Phase {
     pub(crate) propagation: Distribution,
     /// From when a client was let in to its last resource.
     pub(crate) join: Distribution,
+    /// How long clients waited for a response, in thousandths of a round. A round is as many responses as there are clients. Only
+    /// clients for which there was something all the time count, and only those that ask for everything.
+    pub(crate) waits: Distribution,
     pub(crate) series: Vec<Second>,
     pub(crate) counters: BTreeMap<String, f64>,
     pub(crate) relay: Option<RelayCost>,
@@ -250,6 +253,7 @@ impl Phase {
             clients: 0,
             propagation: empty.clone(),
             join: empty.clone(),
+            waits: empty.clone(),
             series: Vec::new(),
             counters: BTreeMap::new(),
             relay: None,

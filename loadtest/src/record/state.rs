@@ -83,6 +83,7 @@ impl State {
         phase.clients = fleets.clients;
         phase.propagation.add(&self.fresh.propagation)?;
         phase.join.add(&self.fresh.join)?;
+        phase.waits.add(&self.fresh.waits)?;
         phase.tool.cpu_ms += millis(tool);
         phase.tool.clients_ms += millis(clients);
         phase.tool.control_plane_ms += millis(control_plane);

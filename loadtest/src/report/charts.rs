@@ -99,12 +99,23 @@ const OVER_TIME: [Chart; 8] = [
 /// Returns all plots of a record that are not empty.
 pub(super) fn plots(record: &Record) -> Vec<Plot> {
     let spreads = [
-        spread(record, "spread", "How the times of changes are spread", |phase| {
-            &phase.propagation
-        }),
-        spread(record, "joins", "How the times of joins are spread", |phase| {
+        spread(
+            record,
+            "spread",
+            "How the times of changes are spread",
+            &TIMES,
+            |phase| &phase.propagation,
+        ),
+        spread(record, "joins", "How the times of joins are spread", &TIMES, |phase| {
             &phase.join
         }),
+        spread(
+            record,
+            "waits",
+            "How long clients waited for which there was something, in rounds of all clients",
+            &ROUNDS,
+            |phase| &phase.waits,
+        ),
     ];
     let mut plots = over_time(record);
     let behind_the_first = plots.len().min(1);
@@ -189,6 +200,24 @@ fn end(record: &Record) -> f64 {
         .fold(record.length_ms / 1e3, |end, band| end.max(band.to))
 }
 
+/// What a distribution is of. It is shown in thousands of what it counts.
+pub(super) struct Measure {
+    /// The plural, for one value of each.
+    noun: &'static str,
+    unit: &'static str,
+}
+
+/// Microseconds, shown as milliseconds.
+pub(super) const TIMES: Measure = Measure {
+    noun: "times",
+    unit: "ms",
+};
+/// Thousandths of rounds.
+pub(super) const ROUNDS: Measure = Measure {
+    noun: "waits",
+    unit: "rounds",
+};
+
 /// The quantiles of a distribution's plot, closer and closer to 1.
 fn quantiles() -> impl Iterator<Item = f64> {
     (0..=60).map(|step| 1.0 - 10_f64.powf(-f64::from(step) / 12.0))
@@ -200,7 +229,7 @@ pub(super) fn is_spread(distribution: &Distribution) -> bool {
 }
 
 /// Returns the plot of the distributions, with a line for each phase.
-fn spread(record: &Record, id: &str, title: &str, of: fn(&Phase) -> &Distribution) -> Plot {
+fn spread(record: &Record, id: &str, title: &str, measure: &Measure, of: fn(&Phase) -> &Distribution) -> Plot {
     let phases: Vec<&Phase> = record.phases.iter().filter(|phase| is_spread(of(phase))).collect();
     let all = phases.len();
     // If there are more phases than lines can be told apart, some are left out, but never the last.
@@ -210,41 +239,43 @@ fn spread(record: &Record, id: &str, title: &str, of: fn(&Phase) -> &Distributio
         .map(|phase| (phase.name.clone(), of(phase)))
         .collect();
     match all {
-        _ if all > STYLES => of_distributions(id, &format!("{title}, {STYLES} of {all} phases"), &named),
-        _ => of_distributions(id, title, &named),
+        _ if all > STYLES => {
+            let title = format!("{title}, {STYLES} of {all} phases");
+            of_distributions(id, &title, measure, &named)
+        }
+        _ => of_distributions(id, title, measure, &named),
     }
 }
 
 /// Returns the plot of the distributions, with a line for each of `named`.
-pub(super) fn of_distributions(id: &str, title: &str, named: &[(String, &Distribution)]) -> Plot {
-    let millis = |micros: u64| float(micros) / 1e3;
+pub(super) fn of_distributions(id: &str, title: &str, measure: &Measure, named: &[(String, &Distribution)]) -> Plot {
+    let Measure { noun, unit } = measure;
+    let shown = |thousandths: u64| float(thousandths) / 1e3;
     let lines: Vec<Line> = named
         .iter()
         .map(|(name, distribution)| Line {
-            name: format!("{name} ({} times)", distribution.count()),
+            name: format!("{name} ({} {noun})", distribution.count()),
             // Beyond the last recorded value a line would only repeat it.
             points: quantiles()
                 .take_while(|part| (1.0 - part) * float(distribution.count()) >= 0.5)
-                .map(|part| (part, Some(millis(distribution.at(part)))))
+                .map(|part| (part, Some(shown(distribution.at(part)))))
                 .collect(),
         })
         .collect();
-    let mut figures = Grid::new([
-        "phase",
-        "p50 (ms)",
-        "p90 (ms)",
-        "p99 (ms)",
-        "p99.9 (ms)",
-        "max (ms)",
-        "times",
-    ]);
+    let quantiles_shown = ["p50", "p90", "p99", "p99.9", "max"].map(|name| format!("{name} ({unit})"));
+    let first = std::iter::once("phase".to_owned());
+    let mut figures = Grid::new(first.chain(quantiles_shown).chain([(*noun).to_owned()]));
     for (name, distribution) in named {
-        let quantiles = [0.5, 0.9, 0.99, 0.999, 1.0].map(|part| number(millis(distribution.at(part))));
+        let quantiles = [0.5, 0.9, 0.99, 0.999, 1.0].map(|part| number(shown(distribution.at(part))));
         let cells = quantiles.into_iter().chain([distribution.count().to_string()]);
         figures.rows.push(std::iter::once(name.clone()).chain(cells).collect());
     }
     let points = || lines.iter().flat_map(|line| &line.points);
-    let y = Axis::around("time (ms)", Scale::Log, points().filter_map(|(_, value)| *value));
+    let y = Axis::around(
+        &format!("{noun} ({unit})"),
+        Scale::Log,
+        points().filter_map(|(_, value)| *value),
+    );
     let x = Axis::around(
         "part that took no longer (%)",
         Scale::Nines,
@@ -254,7 +285,7 @@ pub(super) fn of_distributions(id: &str, title: &str, named: &[(String, &Distrib
         id: id.to_owned(),
         title: title.to_owned(),
         about: format!(
-            "Time in milliseconds below which each part lies, from half to nearly all. {}",
+            "The {noun} ({unit}) below which each part lies, from half to nearly all. {}",
             highest(&lines)
         ),
         x,

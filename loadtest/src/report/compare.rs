@@ -3,10 +3,11 @@
 
 use std::fmt::Write as _;
 
+use super::charts::{self, Measure};
 use super::columns::Column;
 use super::grid::Grid;
 use super::plot::Plot;
-use super::{charts, table};
+use super::table;
 use crate::record::{Distribution, Phase, Quantity, Record, Unit};
 
 /// Two records and which of their phases belong together.
@@ -83,7 +84,7 @@ impl<'a> Comparison<'a> {
     pub(super) fn spreads(&self) -> Vec<Plot> {
         let mut plots = Vec::new();
         for (at, pair) in self.phases.iter().enumerate() {
-            for (what, of) in SPREADS {
+            for (what, measure, of) in SPREADS {
                 let named = ["A", "B"].into_iter().zip(pair);
                 let lines: Vec<(String, &Distribution)> = named
                     .filter_map(|(name, phase)| Some((name.to_owned(), of(phase.as_ref()?))))
@@ -93,7 +94,8 @@ impl<'a> Comparison<'a> {
                     continue;
                 };
                 let title = format!("{}: {what}", phase.name);
-                plots.push(charts::of_distributions(&format!("both-{what}-{at}"), &title, &lines));
+                let id = format!("both-{what}-{at}");
+                plots.push(charts::of_distributions(&id, &title, &measure, &lines));
             }
         }
         plots
@@ -122,9 +124,13 @@ impl<'a> Comparison<'a> {
 
 const HEADINGS: [&str; 4] = ["figure", "A", "B", "B / A"];
 
-type Spread = (&'static str, fn(&Phase) -> &Distribution);
+type Spread = (&'static str, Measure, fn(&Phase) -> &Distribution);
 
-const SPREADS: [Spread; 2] = [("changes", |phase| &phase.propagation), ("joins", |phase| &phase.join)];
+const SPREADS: [Spread; 3] = [
+    ("changes", charts::TIMES, |phase| &phase.propagation),
+    ("joins", charts::TIMES, |phase| &phase.join),
+    ("waits", charts::ROUNDS, |phase| &phase.waits),
+];
 
 fn figures(pair: &[Option<&Phase>; 2]) -> Grid {
     let mut grid = Grid::new(HEADINGS);

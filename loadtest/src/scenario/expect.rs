@@ -139,6 +139,9 @@ fn times(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
     );
     let spread = (of(joins, joins.max()) / join(0.5), Unit::Times);
     bar.below("slowest join to the median", spread, expect.join_max_to_median, true);
+    let waits = of(&past.phase.waits, past.phase.waits.max());
+    let text = "longest wait of a client for which there is something, in rounds";
+    bar.below(text, (waits, Unit::Count), expect.waits_at_most, false);
     bar.ratio("p99 to floor", expect.p99_to_floor, true);
     bar.ratio("p99 to calm", expect.p99_to_calm, true);
     bar.ratio("processor time to floor", expect.cpu_to_floor, false);

@@ -231,6 +231,7 @@ built_in!(
     "chain",
     "warm-start",
     "slow-clients",
+    "shared-connections",
     "nack-storm",
     "m-of-n",
     "certificates",

@@ -118,6 +118,9 @@ pub(crate) struct Expect {
     pub(crate) join_p99_below: Option<Time>,
     /// The slowest client's join, as a multiple of the median.
     pub(crate) join_max_to_median: Option<f64>,
+    /// How many rounds a client waits for a response as long as there is something for it. A round is as many responses as there
+    /// are clients.
+    pub(crate) waits_at_most: Option<f64>,
     pub(crate) p99_to_floor: Option<f64>,
     pub(crate) cpu_to_floor: Option<f64>,
     /// The time until all clients have it.

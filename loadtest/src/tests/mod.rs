@@ -6,6 +6,7 @@ mod places;
 mod polls;
 mod record;
 mod scenarios;
+mod waits;
 
 use std::sync::Arc;
 use std::time::Instant;

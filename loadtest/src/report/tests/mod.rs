@@ -78,6 +78,7 @@ fn every_plot_can_be_read_without_seeing_it() {
         "propagation",
         "spread",
         "joins",
+        "waits",
         "bytes",
         "messages",
         "cpu",

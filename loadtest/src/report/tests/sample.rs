@@ -100,6 +100,7 @@ pub(super) fn small() -> Record {
 fn changes() -> Phase {
     let mut phase = phase("changes", 7000.0, 2000.0, 100);
     phase.propagation = millis((0..800).map(|turn| 1 + turn % 9));
+    phase.waits = millis((0..100).map(|turn| 1 + turn % 2));
     let mut first = second(8000.0, 100, 5 * MIB);
     first.deliveries = 400;
     first.messages = 400;
