@@ -140,3 +140,23 @@ fn pace() {
         ",
     );
 }
+
+/// C-15, B-32: an Envoy is not told that routes do not exist which it does not hold, because it would wait for them for ever.
+#[test]
+fn routes_that_an_envoy_waits_for() {
+    delta(
+        "
+        origin put rds x@1
+        client runs envoy
+        client subscribe rds x ghost
+        client <- rds [x@1], ack
+        nothing for 60s
+        origin drop rds x
+        client <- rds -[x], ack
+        origin put rds ghost@1
+        client <- rds [ghost@1], ack
+        second subscribe rds none
+        second <- rds -[none], ack
+        ",
+    );
+}

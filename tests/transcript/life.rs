@@ -245,7 +245,7 @@ fn times_to_live_of_any_length() {
         origin put rds none@1:ttl=0s short@1:ttl=1ms years@1:ttl=315360000s
         client runs envoy
         client subscribe rds none short years
-        client <- rds sotw [short@1:ttl=1ms:wrapped years@1:ttl=315360000s:wrapped] | delta [short@1:ttl=1ms years@1:ttl=315360000s] -[none]
+        client <- rds sotw [short@1:ttl=1ms:wrapped years@1:ttl=315360000s:wrapped] | delta [short@1:ttl=1ms years@1:ttl=315360000s]
         client ack
         wait 1ms
         delta client <- rds -[short], ack

@@ -209,20 +209,27 @@ impl Subscription {
 
     /// Plans a removal. Returns whether there was room for it.
     pub(super) fn plan_removal(&self, name: &Name, slot: TypeSight<'_>, plan: &mut Plan) -> bool {
-        if self.dialect == Dialect::Sotw {
+        let never_held = self.names.get(name).is_some_and(|held| !held.perhaps());
+        if self.dialect == Dialect::Sotw || never_held && self.waits_for_routes() {
             return true;
         }
         // What the wildcard lost and the client gave up goes once.
         if !plan.removed.contains(name) && !plan.room.takes_name(name) {
             return false;
         }
-        if self.names.get(name).is_some_and(|held| !held.perhaps()) {
+        if never_held {
             plan.missing.insert(name.clone());
         }
         self.plan_former(name, slot, plan);
         plan.removed.insert(name.clone());
         plan.holds.push((name.clone(), Held::Nothing));
         true
+    }
+
+    /// C-15: whether this client is not told that a name does not exist. An Envoy that is told so of routes ends its own wait for
+    /// them and never takes the listener into use; without an answer it does so after `initial_fetch_timeout`.
+    fn waits_for_routes(&self) -> bool {
+        self.features.envoy && self.traits().kind == Kind::Rds
     }
 
     /// K-17: plans a heartbeat, only for a client that holds exactly that content. C-21: a virtual host is sent again whole. E-11:

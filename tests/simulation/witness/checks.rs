@@ -194,6 +194,12 @@ impl Witness {
             true => watch.holds_of(name),
             false => watch.sent.contains_key(name) || watch.remembered.contains_key(name),
         };
+        if self.envoy && kind == Type::Rds && !holds && watch.names.contains(name) && !watch.memory.contains(name) {
+            return Err(Broken::new(
+                Rule::C15,
+                format!("an Envoy is told that routes {name} do not exist"),
+            ));
+        }
         tally.hit(Rule::G20);
         let seen = if collection {
             watch.extent(name, lens)

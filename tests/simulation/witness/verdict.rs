@@ -38,7 +38,8 @@ impl Witness {
     }
 
     fn check_asked(&self, kind: Type, watch: &Watch, lens: Lens<'_>, tally: &mut Tally) -> Result<(), Broken> {
-        let delta = self.dialect == Dialect::Delta;
+        // C-15: an Envoy is not told that routes do not exist.
+        let delta = self.dialect == Dialect::Delta && !(self.envoy && kind == Type::Rds);
         for (name, asked) in &watch.asked {
             let holds = watch.memory.contains(name)
                 || watch.reborn.contains(name)
