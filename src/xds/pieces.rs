@@ -22,7 +22,7 @@ pub(super) struct Pieces {
 
 impl Pieces {
     pub(super) fn items(&mut self, item: &Item, dialect: Dialect, texts: &BTreeSet<Name>) {
-        if (dialect, item.form) == (Dialect::Sotw, Form::Whole) {
+        if let (Dialect::Sotw, Form::Whole | Form::Repeated) = (dialect, item.form) {
             // Its name is in the body, which is not changed.
             return self.item(item, dialect, None);
         }

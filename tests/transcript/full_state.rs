@@ -66,7 +66,7 @@ fn a_full_state_lists_everything() {
 /// B-18: other types carry only what is new.
 #[test]
 fn a_partial_answer_says_what_is_new() {
-    for topic in ["eds", "rds", "sds", "rtds", "ecds", "example.Unknown"] {
+    for topic in ["eds", "rds", "rtds", "ecds", "example.Unknown"] {
         both(&format!(
             "
             origin put {topic} a@1 b@1

@@ -31,6 +31,7 @@ mod poller;
 mod polls;
 mod rejecting;
 mod resending;
+mod secrets;
 mod settling;
 mod story;
 mod text;

@@ -555,15 +555,15 @@ fn rejected_after_it_was_wanted_for_another_reason() {
 fn rejected_by_a_wildcard_and_named() {
     sotw(
         "
-        origin put sds a@1 b@1
-        client sends sds [a *]
-        client <- sds [a@1 b@1]
-        client sends sds [a *] v1 n1 ! => nack
-        client sends sds [a b] v1 n1
-        client <- sds [b@1], ack
+        origin put rtds a@1 b@1
+        client sends rtds [a *]
+        client <- rtds [a@1 b@1]
+        client sends rtds [a *] v1 n1 ! => nack
+        client sends rtds [a b] v1 n1
+        client <- rtds [b@1], ack
         nothing
-        origin put sds a@2
-        client <- sds [a@2], ack
+        origin put rtds a@2
+        client <- rtds [a@2], ack
         nothing
         ",
     );

@@ -35,6 +35,11 @@ impl Subscription {
         said.or_else(|| silent.then(|| Arc::new(ResourceError::not_found())))
     }
 
+    /// Returns whether a name has an error that the client must get.
+    pub(super) fn has_error(&self, name: &Name, slot: TypeSight<'_>) -> bool {
+        self.error(name, slot).is_some()
+    }
+
     /// Whether the client was sent an error that does not hold any more.
     pub(super) fn is_absolved(&self, name: &Name, slot: TypeSight<'_>) -> bool {
         self.told.get(name).is_some() && self.error(name, slot).is_none()

@@ -22,8 +22,8 @@ impl Server {
 impl Subscription {
     /// Drops the bodies of what the client holds or was to be sent, unless they are needed again.
     fn lighten(&mut self, baselines: &mut Baselines) {
-        // G-20: a full state may have to list a resource again although nothing is known of it any more.
-        if !self.full_state() {
+        // G-20: a response that lists everything may have to list a resource although nothing is known of it any more.
+        if !self.full_state() && !self.lists_all() {
             self.names.lighten(baselines);
         }
         self.cut_off();

@@ -38,6 +38,7 @@ mod sorted;
 mod spellings;
 mod stream;
 mod subscription;
+mod whole;
 
 pub use flight::{Receipt, ReceiptKind, Response};
 pub(in crate::protocol) use name_faults::NameBound;

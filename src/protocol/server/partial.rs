@@ -1,4 +1,5 @@
-//! Partial answers, which have only what is new: delta of every type, and SotW of the types that are not full state (B-18).
+//! Partial answers, which have only what is new: delta of every type, and SotW of the types that are not full state
+//! (B-18).
 //!
 //! Owns the order in which things are sent, and what is left for later. Knows nothing of full states.
 
@@ -27,7 +28,7 @@ impl Subscription {
             }
             return composed;
         }
-        let chunk = if self.reads_nothing() {
+        let chunk = if self.reads_nothing() || self.lists_all() {
             usize::MAX
         } else {
             answers.chunk()
@@ -35,6 +36,7 @@ impl Subscription {
         let mut plan = Plan::new(chunk, allowed);
         plan.errors = self.due_errors(slot);
         self.plan(slot, answers, &mut plan);
+        self.plan_all(slot, &mut plan);
         let composed = self.carry_out(plan, slot, answers);
         // If nothing was left to send of the answer that had begun, what came after it is sent now.
         let ended = begun.is_some() && !self.is_under_way();
@@ -138,7 +140,7 @@ impl Subscription {
 
     /// Returns a function that tells whether the wildcard's answer leaves a resource out: the client asked for it by name, holds
     /// it by one of its aliases, holds newer content of this view by one, or rejected it by one (B-22).
-    fn passed_over<'a>(&'a self, slot: TypeSight<'a>) -> impl Fn(&Arc<Resource>) -> bool + 'a {
+    pub(super) fn passed_over<'a>(&'a self, slot: TypeSight<'a>) -> impl Fn(&Arc<Resource>) -> bool + 'a {
         let newer = self.names.newer_by_alias();
         let is_here = move |held: &Arc<Resource>| {
             let found = slot.named(held.name());

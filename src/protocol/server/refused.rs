@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::flight::Flight;
 use super::subscription::{Current, Subscription};
-use crate::xds::{Held, Known, Name, Reason, Resource, TypeSight, Version};
+use crate::xds::{Form, Held, Known, Name, Reason, Resource, TypeSight, Version};
 
 /// The rejected responses of one type on one stream, as groups of names. No member of a group is sent again unchanged until any
 /// member changes, because a rejection does not say which member was bad (M-02).
@@ -129,6 +129,10 @@ impl Subscription {
     pub(super) fn refuse(&mut self, flight: &Flight) {
         let mut group = Group::default();
         for item in flight.batch.items() {
+            // What was only listed beside the news, the client accepted before.
+            if self.lists_all() && item.form == Form::Repeated {
+                continue;
+            }
             let resource = &item.resource;
             let wanted = self.wanted(resource.name(), resource.aliases()).cloned();
             match wanted {

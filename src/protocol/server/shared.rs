@@ -17,7 +17,7 @@ impl Subscription {
         // C-23: in SotW, the constraints of a variant are in the wrapper around its body.
         let chosen = self.dialect == Dialect::Sotw && self.features.wrapper && state.is_chosen();
         let private = chosen || self.wrapped() && !state.is_nameless() || self.tells_ttl(state);
-        self.wildcard && alike && !private
+        self.wildcard && alike && !private && !self.lists_all()
     }
 
     /// Composes the next response of a client that is like all others: the rest of the begun answer, or what is new in this

@@ -10,11 +10,13 @@ from .resources import ADS, address
 
 @dataclass(frozen=True)
 class Dialect:
-    """How an Envoy subscribes: all types on one stream or one stream per type, state of the world or delta; or by polling."""
+    """How an Envoy subscribes: all types on one stream or one stream per type, state of the world or delta; or by polling.
+    `unified`: with the newer of Envoy's two implementations."""
 
     name: str
     api_type: str
     aggregated: bool
+    unified: bool = False
 
     def api_config(self):
         if self.api_type == "REST":
@@ -30,6 +32,7 @@ class Dialect:
 
 ADS_SOTW = Dialect("ads-sotw", "GRPC", True)
 ADS_DELTA = Dialect("ads-delta", "DELTA_GRPC", True)
+UNIFIED_SOTW = Dialect("unified-ads-sotw", "GRPC", True, unified=True)
 STREAMS_SOTW = Dialect("streams-sotw", "GRPC", False)
 STREAMS_DELTA = Dialect("streams-delta", "DELTA_GRPC", False)
 POLLING = Dialect("polling", "REST", False)
@@ -99,8 +102,9 @@ def bootstrap(dialect, server, node, layers):
         dynamic["ads_config"] = {**dialect.api_config(), "set_node_on_first_message_only": True}
     boot = {"node": node, "admin": {"address": address(0)},
             "static_resources": {"clusters": [xds]}, "dynamic_resources": dynamic}
-    if layers:
+    if layers or dialect.unified:
         boot["layered_runtime"] = {"layers": [
+            {"name": "fixed", "static_layer": {"envoy.reloadable_features.unified_mux": dialect.unified}},
             *({"name": layer, "rtds_layer": {"name": layer, "rtds_config": dialect.source()}} for layer in layers),
             {"name": "admin", "admin_layer": {}}]}
     return boot

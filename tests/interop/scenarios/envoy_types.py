@@ -5,8 +5,8 @@ import time
 
 from peers import resources as make
 from peers.control_plane import certificate
-from peers.envoy import ADS_DELTA, ADS_SOTW, AGGREGATED, EVERY, STREAMS_DELTA
-from peers.process import Failed, eventually
+from peers.envoy import ADS_DELTA, ADS_SOTW, AGGREGATED, EVERY, STREAMS_DELTA, UNIFIED_SOTW
+from peers.process import Failed, eventually, free_port
 from peers.traffic import ask
 from scenario import scenario
 
@@ -15,6 +15,14 @@ def clusters(world, source, names="ab"):
     """A cluster for each backend, with the backend's name."""
     return [part for name in names
             for part in (make.cluster(name, source), make.endpoints(name, world.backends.http[name]))]
+
+
+def shown(port):
+    """The certificate that a listener shows."""
+    try:
+        return ssl.get_server_certificate(("127.0.0.1", port), timeout=5).strip()
+    except OSError:
+        return None
 
 
 @scenario("A-T1 SDS", EVERY)
@@ -30,16 +38,34 @@ def secrets(world, dialect):
         make.listener("web", world.port, make.rds("main", source), transport_socket=tls),
     ])
     world.through_relay().envoy(dialect).ready()
-
-    def shown():
-        try:
-            return ssl.get_server_certificate(("127.0.0.1", world.port), timeout=5).strip()
-        except OSError:
-            return None
-
-    eventually("the first certificate is shown", lambda: shown() == pairs[0]["certificate"].strip())
+    eventually("the first certificate is shown", lambda: shown(world.port) == pairs[0]["certificate"].strip())
     world.control_plane.apply(put=[make.secret("web", pairs[1])])
-    eventually("the second certificate is shown", lambda: shown() == pairs[1]["certificate"].strip())
+    eventually("the second certificate is shown", lambda: shown(world.port) == pairs[1]["certificate"].strip())
+
+
+@scenario("B-18", (ADS_SOTW, UNIFIED_SOTW), where="unified-ads-sotw/linear",
+          relay_only="a linear cache sends only the secret that changed, and Envoy rejects that")
+def several_secrets(world, dialect):
+    """Two secrets on one stream come one after the other and change one by one; Envoy rejects nothing."""
+    source = dialect.source()
+    ports = {"one": world.port, "two": free_port()}
+
+    def listener(name):
+        tls = {"name": "tls", "typed_config": {
+            "@type": make.PREFIX + "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+            "common_tls_context": {"tls_certificate_sds_secret_configs": [{"name": name, "sds_config": source}]}}}
+        return make.listener(name, ports[name], make.rds("main", source), transport_socket=tls)
+
+    def show(name):
+        pair = certificate(world.programs.go, f"{name}.test")
+        put = [make.secret(name, pair)]
+        world.control_plane.apply(put=put if shown(ports[name]) else [*put, listener(name)])
+        eventually(f"secret {name} is shown", lambda: shown(ports[name]) == pair["certificate"].strip())
+
+    world.control_plane.apply(put=[*clusters(world, source), make.routes("main", make.to("a"))])
+    world.through_relay().envoy(dialect).ready()
+    for name in ("one", "two", "one", "two", "two"):
+        show(name)
 
 
 @scenario("A-T1 SRDS, B-16, D-01", AGGREGATED, where="sotw/linear",

@@ -39,8 +39,8 @@ pub(super) struct Track {
     pub(super) names: BTreeSet<String>,
     /// What was sent, by the name in the response.
     pub(super) sent: BTreeMap<String, Sent>,
-    /// What the last full state listed, wanted or not: a resource that goes stays in it until everything that depends on it has
-    /// gone.
+    /// What the last full state, or the last response with secrets (B-18), listed, wanted or not: a resource that goes stays in
+    /// it until everything that depends on it has gone.
     listed: BTreeMap<String, u64>,
     /// Names that it declared to hold from an earlier stream.
     pub(super) remembered: BTreeSet<String>,
@@ -210,10 +210,12 @@ impl Track {
         beats || answer.entries.is_empty() && answer.removed.iter().all(moot)
     }
 
-    fn take(&mut self, answer: &Answer, full: bool) {
+    fn take(&mut self, answer: &Answer, full: bool, all: bool) {
         self.chain = answer.nonce.ends_with('+');
         if full {
             self.sent.clear();
+        }
+        if full || all {
             let listed = answer.entries.iter();
             let listed = listed.filter_map(|entry| Some((entry.name.clone(), entry.facts.as_ref()?.revision)));
             self.listed = listed.collect();
@@ -346,6 +348,8 @@ impl Follower {
     pub(super) fn response(&mut self, answer: &Answer, reading: &Reading<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let kind = answer.kind;
         let full = self.dialect == Dialect::Sotw && kind.full_state();
+        // B-18: all secrets of the client are in each response.
+        let all = self.dialect == Dialect::Sotw && kind == Type::Sds;
         let Some(track) = self.tracks.get_mut(&kind) else {
             return Err(Broken::new(Rule::B29, format!("{kind:?} was never asked for")));
         };
@@ -366,7 +370,7 @@ impl Follower {
                     return Err(Broken::new(Rule::F09, format!("nobody asked for {}", entry.name)));
                 }
             }
-            let relisted = full && track.listed.get(&entry.name) == Some(&facts.revision);
+            let relisted = (full || all) && track.listed.get(&entry.name) == Some(&facts.revision);
             let kept = relisted
                 && matches!(
                     reading.seen(kind, &entry.name, track),
@@ -401,7 +405,7 @@ impl Follower {
                 return Err(Broken::new(Rule::G11, what));
             }
         }
-        track.take(answer, full);
+        track.take(answer, full, all);
         self.sent += 1;
         Ok(())
     }

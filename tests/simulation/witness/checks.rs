@@ -95,7 +95,8 @@ impl Witness {
         let place = lens.place(name, facts.revision);
         // What a client holds from a server that is no longer read stays in full states while the view does not know the name
         // (G-17).
-        let kept = self.full_state(kind) && before.is_some_and(|sent| sent.revision == facts.revision);
+        let kept = (self.full_state(kind) || self.lists_all(kind))
+            && before.is_some_and(|sent| sent.revision == facts.revision);
         if place.is_none() && !kept {
             return Err(Broken::new(
                 Rule::Age,
@@ -244,32 +245,53 @@ impl Witness {
         if answer.entries.is_empty() && answer.removed.is_empty() && !watch.first {
             return Err(Broken::new(Rule::B18, format!("an empty answer of {kind:?}")));
         }
-        for entry in answer.entries.iter().filter(|entry| entry.ttl.is_none()) {
-            let Some(facts) = &entry.facts else { continue };
-            let licensed = watch.licensed(&entry.name, &entry.aliases);
-            watch.check_refused(kind, &entry.name, Some(facts.revision), licensed, tally)?;
-            tally.hit(Rule::B21);
-            // What the wildcard has lost since then without a response may be sent again.
-            let brought = watch.brought.get(&entry.name).filter(|_| self.dialect == Dialect::Sotw);
-            let lost = brought.is_some_and(|before| *before < scene.lens(kind).losses(&entry.name));
-            let same = watch
-                .sent
-                .get(&entry.name)
-                .filter(|_| !lost)
-                // What was gone in the meantime may be sent again.
-                .filter(|sent| scene.lens(kind).place(&entry.name, facts.revision) == sent.place)
-                // E-11: only the resource itself can tell the client that it has no time to live any more.
-                .is_some_and(|sent| sent.revision == facts.revision && sent.sure && !sent.mortal);
-            if same && !licensed && !watch.chain {
-                let what = format!("{kind:?} {}@{} is sent again for nothing", entry.name, facts.revision);
-                return Err(Broken::new(Rule::B21, what));
-            }
+        let listed = self.lists_all(kind);
+        let news = answer
+            .entries
+            .iter()
+            .map(|entry| self.check_news_of(kind, entry, scene, tally));
+        let news: Vec<_> = news.collect();
+        // B-18: beside what is new, it lists all the rest.
+        let nothing = listed && !watch.first && !news.iter().any(Result::is_ok);
+        if !listed || nothing {
+            news.into_iter().collect::<Result<(), _>>()?;
         }
+        self.check_listed(answer, scene, tally)?;
         for name in &answer.removed {
             let licensed = watch.licensed(name, &[]);
             watch.check_refused(kind, name, None, licensed, tally)?;
         }
         Ok(())
+    }
+
+    /// B-21, B-22: an entry is new to the client, or was asked for.
+    fn check_news_of(&self, kind: Type, entry: &Entry, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
+        let watch = &self.watches[&kind];
+        let Some(facts) = entry.facts.as_ref().filter(|_| entry.ttl.is_none()) else {
+            return Ok(());
+        };
+        let licensed = watch.licensed(&entry.name, &entry.aliases);
+        watch.check_refused(kind, &entry.name, Some(facts.revision), licensed, tally)?;
+        tally.hit(Rule::B21);
+        if self.is_same(kind, entry, scene) && !licensed && !watch.chain {
+            let what = format!("{kind:?} {}@{} is sent again for nothing", entry.name, facts.revision);
+            return Err(Broken::new(Rule::B21, what));
+        }
+        Ok(())
+    }
+
+    /// Whether the client certainly holds exactly what an entry brings.
+    pub(super) fn is_same(&self, kind: Type, entry: &Entry, scene: &Scene<'_>) -> bool {
+        let watch = &self.watches[&kind];
+        let Some(facts) = &entry.facts else { return false };
+        // What the wildcard has lost since then without a response may be sent again.
+        let brought = watch.brought.get(&entry.name).filter(|_| self.dialect == Dialect::Sotw);
+        let lost = brought.is_some_and(|before| *before < scene.lens(kind).losses(&entry.name));
+        let sent = watch.sent.get(&entry.name).filter(|_| !lost);
+        // What was gone in the meantime may be sent again. E-11: only the resource itself can tell the client that it has no time
+        // to live any more.
+        sent.filter(|sent| scene.lens(kind).place(&entry.name, facts.revision) == sent.place)
+            .is_some_and(|sent| sent.revision == facts.revision && sent.sure && !sent.mortal)
     }
 }
 

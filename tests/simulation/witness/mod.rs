@@ -6,6 +6,7 @@
 
 mod checks;
 mod full;
+mod listed;
 mod notes;
 mod order;
 mod refusals;

@@ -34,8 +34,8 @@ impl Witness {
 
     /// Notes what the client is left with.
     pub(super) fn note(&mut self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) {
-        let full = self.full_state(answer.kind);
-        let kind = answer.kind;
+        let (kind, full) = (answer.kind, self.full_state(answer.kind));
+        let listed = self.only_listed(answer, scene);
         let Some(watch) = self.watches.get_mut(&kind) else {
             return;
         };
@@ -87,6 +87,7 @@ impl Witness {
                 watch.empty_collections(name);
             }
         }
+        members.retain(|name, _| !listed.contains(name));
         if full {
             watch.asked.clear();
             watch.licence.clear();

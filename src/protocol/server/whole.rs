@@ -1,0 +1,71 @@
+//! SotW answers of secrets: they bring only what is new, and list everything else beside it (B-18).
+//!
+//! With several secrets on one stream, Envoy takes a secret that a response leaves out for one without content, and rejects the
+//! response. Owns what is listed beside the news. Does not know what is new.
+
+use std::sync::Arc;
+
+use super::plan::Plan;
+use super::subscription::Subscription;
+use crate::xds::{Dialect, Form, Held, Item, Kind, Known, Name, Reason, Resource, TypeSight};
+
+impl Subscription {
+    /// Returns whether an answer that brings anything lists all that the client wants, in one response.
+    pub(super) fn lists_all(&self) -> bool {
+        self.dialect == Dialect::Sotw && self.traits().kind == Kind::Sds
+    }
+
+    /// Adds everything else that the client wants, if the response has anything to say.
+    pub(super) fn plan_all(&self, slot: TypeSight<'_>, plan: &mut Plan) {
+        if !self.lists_all() || plan.items.is_empty() && plan.errors.is_empty() {
+            return;
+        }
+        for (name, entry) in self.names.iter() {
+            if let Some(resource) = slot.resource(name) {
+                self.plan_listed(name, resource, &entry.held(), slot, plan);
+            }
+        }
+        let passed_over = self.passed_over(slot);
+        let covered = slot.wildcard().filter(|_| self.wildcard);
+        let covered = covered.into_iter().flat_map(|state| state.resources());
+        for resource in covered.filter(|resource| !passed_over(resource)) {
+            let held = self.covered.held(resource.name());
+            self.plan_listed(resource.name(), resource, &held, slot, plan);
+        }
+        for (name, entry) in self.names.iter() {
+            let held = entry.held();
+            if let Some(content) = held.whole().filter(|content| self.stays(name, content, slot)) {
+                self.plan_listed(name, content, &held, slot, plan);
+            }
+        }
+    }
+
+    /// Whether a secret that is unknown or has gone is listed as the client was sent it: Envoy keeps and wants it, for example
+    /// until a listener is drained. K-17: not if it had a time to live. B-31: not if the client can be told of its absence.
+    fn stays(&self, name: &Name, content: &Resource, slot: TypeSight<'_>) -> bool {
+        let lost = match slot.known(name) {
+            None | Some(Known::Absent(Reason::Said | Reason::TimedOut)) => content.name() == name,
+            Some(Known::Absent(Reason::Expired) | Known::Present(_)) => false,
+        };
+        let mortal = !self.knows_beat(content, slot);
+        lost && !mortal && !(self.features.errors && self.has_error(name, slot))
+    }
+
+    /// Lists a resource that is not new. If the client rejected it before, it may accept it now.
+    fn plan_listed(&self, name: &Name, resource: &Arc<Resource>, held: &Held, slot: TypeSight<'_>, plan: &mut Plan) {
+        if plan.items.contains_key(resource.name()) {
+            return;
+        }
+        let item = self.item(resource, slot, plan.allowed.now);
+        let holds = held.is(resource.version());
+        let form = if holds && item.form == Form::Whole {
+            Form::Repeated
+        } else {
+            item.form
+        };
+        plan.put(Item { form, ..item });
+        if !holds {
+            plan.holds.push((name.clone(), Held::Content(resource.clone())));
+        }
+    }
+}

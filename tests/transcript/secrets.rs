@@ -1,0 +1,121 @@
+//! Secrets in SotW: with several on one stream, Envoy rejects a response that leaves one out. In delta they are like any type.
+
+use crate::story::{both, sotw};
+
+/// B-18: what is new of secrets comes with all others that the client wants and that are known, in one response.
+#[test]
+fn secrets_come_together() {
+    sotw(
+        "
+        origin put sds a@1
+        client subscribe sds a b
+        client <- sds [a@1], ack
+        origin put sds b@1
+        client <- sds [a@1 b@1], ack
+        origin put sds a@2
+        client <- sds [a@2 b@1], ack
+        client subscribe sds c
+        nothing for 2s
+        origin put sds c@1
+        client <- sds [a@2 b@1 c@1], ack
+        client unsubscribe sds a
+        nothing for 2s
+        origin put sds b@2
+        client <- sds [b@2 c@1], ack
+        ",
+    );
+    sotw(
+        "
+        origin put sds a@1 b@1
+        client sends sds [*]
+        client <- sds [a@1 b@1], ack
+        origin put sds b@2
+        client <- sds [a@1 b@2], ack
+        client sends sds [* d]
+        origin put sds d@1
+        client <- sds [a@1 b@2 d@1], ack
+        ",
+    );
+}
+
+/// B-18: secrets are not split, however large they are.
+#[test]
+fn secrets_are_not_split() {
+    sotw(
+        "
+        relay chunk 1
+        origin put sds a@1 b@1 c@1, put rds a@1 b@1
+        client subscribe rds a b
+        client <- rds [a@1], ack
+        client <- rds [b@1], ack
+        client subscribe sds a b c
+        client <- sds [a@1 b@1 c@1], ack
+        origin put sds b@2 c@2
+        client <- sds [a@1 b@2 c@2], ack
+        ",
+    );
+}
+
+/// B-18, K-19: a secret that goes is no reason for a response. The next one lists it as the client was sent it, because Envoy may
+/// want it until a listener is drained; a client that can read errors is told instead.
+#[test]
+fn a_secret_that_goes() {
+    both(
+        "
+        origin put sds a@1 b@1
+        client subscribe sds a b
+        client <- sds [a@1 b@1], ack
+        origin drop sds a
+        delta client <- sds -[a], ack
+        nothing for 2s
+        origin put sds b@2
+        client <- sds sotw [a@1 b@2] | delta [b@2]
+        client ack
+        origin put sds a@3
+        client <- sds sotw [a@3 b@2] | delta [a@3]
+        client ack
+        ",
+    );
+}
+
+/// B-18, B-22: the client keeps what it accepted when it rejects a response that lists it again. What it rejected is listed with
+/// the next news, because nobody else knows whether it was bad.
+#[test]
+fn a_rejected_secret() {
+    sotw(
+        "
+        origin put sds a@1 b@1
+        client subscribe sds a b
+        client <- sds [a@1 b@1], ack
+        origin put sds a@bad
+        client <- sds [a@bad b@1], nack
+        nothing for 2s
+        origin drop sds b
+        nothing for 2s
+        origin put sds b@2
+        client <- sds [a@bad b@2], nack
+        nothing for 2s
+        client subscribe sds c
+        origin put sds c@1
+        client <- sds [a@bad b@2 c@1], nack
+        nothing for 2s
+        origin put sds a@2
+        client <- sds [a@2 b@2 c@1], ack
+        ",
+    );
+}
+
+/// B-18, G-11, G-20: a server that does not know a secret takes it from nobody.
+#[test]
+fn a_secret_that_is_unknown_elsewhere() {
+    sotw(
+        "
+        origin put sds a@1 b@1
+        client subscribe sds a b
+        client <- sds [a@1 b@1], ack
+        other put sds a@2
+        client moves other
+        client <- sds [a@2 b@1], ack
+        ",
+    );
+}
