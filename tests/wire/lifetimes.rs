@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use distributary::wire::{Listener, message};
+use distributary::wire::message;
 use distributary::xds::{Dialect, ServerState, TypeUrl};
 use prost::Message as _;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
@@ -29,7 +29,7 @@ fn path(dialect: Dialect) -> String {
     format!("/{ADS}/{method}")
 }
 
-async fn subscriber(client: &Client, dialect: Dialect, type_url: &str, name: &str) -> Subscriber {
+pub(crate) async fn subscriber(client: &Client, dialect: Dialect, type_url: &str, name: &str) -> Subscriber {
     let mut subscriber = Subscriber::new(client.call(&path(dialect)).await, dialect, type_url);
     subscriber.subscribe(&[name]);
     subscriber
@@ -354,34 +354,6 @@ async fn a_cut_connection_ends_its_streams() {
     task.abort();
     relay.settles_at(0).await;
     until(|| relay.open() == (0, 0), || "the connection stays".to_owned()).await;
-}
-
-/// A Unix domain socket serves like a port; the relay replaces a socket file only if no process listens on it.
-#[tokio::test]
-async fn unix_sockets() {
-    let folder = std::env::temp_dir().join(format!("distributary-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("relay.sock");
-    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    assert!(path.exists(), "the dead process leaves its file");
-    let relay = Relay::with(|plan: &mut Plan| plan.unix = Some(path.clone()));
-    relay.put(CDS, &["a"], "body");
-    let client = relay.connect().await;
-    assert_eq!(
-        subscriber(&client, Dialect::Delta, CDS, "a").await.take().await.bodies,
-        ["body"]
-    );
-
-    let taken = Listener::unix(&path).unwrap_err();
-    assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
-    let file = folder.join("file");
-    std::fs::write(&file, "precious").unwrap();
-    assert_eq!(Listener::unix(&file).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
-
-    relay.begin_drain(PATIENCE);
-    until(|| !path.exists(), || "the socket's file stays".to_owned()).await;
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// `requests_per_second`: requests that come faster are read later; the stream goes on and nothing is lost.

@@ -21,3 +21,4 @@ mod services;
 mod support;
 mod times_to_live;
 mod tls;
+mod unix_sockets;
