@@ -21,6 +21,7 @@ def a_listener_without_a_name_of_its_routes(world, dialect):
         traffic.reaches(backend)
 
     world.control_plane.apply(put=[make.listener("slip", port, make.rds("main", source))])
+    eventually("Envoy uses the listener", lambda: envoy.stat("listener_manager.total_listeners_active") == 2)
     repaired = world.traffic(port=port)
     repaired.reaches("a")
     world.control_plane.apply(put=[make.endpoints("x", http["b"])])
