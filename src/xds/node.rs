@@ -93,6 +93,8 @@ impl Features {
                 _ => {}
             }
         }
+        // A relay may pass on the name of its client's software, and reads what it says that it reads.
+        features.envoy &= !features.variants;
         features
     }
 

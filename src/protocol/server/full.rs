@@ -249,7 +249,8 @@ impl Subscription {
     ) -> (Arc<Batch>, Version) {
         let (state, listed, errors) = (found.state, &found.named.listed, &found.errors);
         // C-23: the constraints of a variant are in the wrapper around its body.
-        let chosen = self.features.wrapper && state.is_some_and(|state| state.is_chosen());
+        let varies = state.is_some_and(|state| state.is_chosen()) || kept.as_ref().is_some_and(|kept| kept.is_chosen());
+        let chosen = self.features.wrapper && varies;
         let wrapped = self.wrapped() && !state.is_some_and(|state| state.is_nameless());
         let mortal = state.is_some_and(|state| self.tells_ttl(state));
         let private = chosen || wrapped || mortal || !self.spellings.is_empty();

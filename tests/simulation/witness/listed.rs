@@ -20,7 +20,8 @@ impl Witness {
     /// to be gone.
     pub(super) fn check_listed(&self, answer: &Answer, scene: &Scene<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let kind = answer.kind;
-        if !self.lists_all(kind) {
+        // The empty answer to a wildcard with nothing behind it brings nothing.
+        if !self.lists_all(kind) || answer.entries.is_empty() {
             return Ok(());
         }
         let watch = &self.watches[&kind];
