@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::plan::dictionary;
+use super::plan::{dictionary, file_bytes};
 use crate::clock;
 use crate::config::{Config, Credentials, Server, Source, Tls};
 use crate::json::{Schemas, Unknown};
@@ -60,10 +60,7 @@ impl Inspection {
                     types: Types::default(),
                 },
             },
-            bytes_max: config
-                .map(|config| config.limits.upstream_message)
-                .filter(|bytes| *bytes > 0)
-                .unwrap_or(usize::MAX),
+            bytes_max: config.map_or(usize::MAX, file_bytes),
             problems: problems.into_iter().collect(),
             warnings: Vec::new(),
             origin,

@@ -29,7 +29,7 @@ use crate::admin::{self, Admin, AdminError, Shown};
 use crate::cache::{Library, Scopes, View};
 use crate::clock;
 use crate::config::{self, Address, Config, ListenerTls, Source};
-use crate::downstream::{self, Handshakes, Shared};
+use crate::downstream::{self, Admission, Handshakes, Shared};
 use crate::json::{SchemaError, Schemas};
 use crate::shutdown::{self, Drain, OtherSignals, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
@@ -109,6 +109,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         scopes: scopes.clone(),
         library: Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk)),
         settings: plan::downstream(&config, &mark),
+        admission: Arc::new(Admission::new(plan::admission(&config.limits), clock::now())),
         budget: Arc::new(Budget::new(plan::reading_bytes(&config))),
         metrics: metrics.clone(),
         health: health.clone(),

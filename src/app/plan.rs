@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cache::{Route, Routes, Scopes, ViewSettings};
-use crate::config::{Config, Identity};
+use crate::config::{Config, Identity, Limits};
 use crate::json::{Schemas, Unknown};
 use crate::protocol::{ClientSettings, Departures};
 use crate::upstream::{ClassFiles, Dictionary};
@@ -89,6 +89,16 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::ConnectionS
             stream_age_jitter: timers.stream_age_jitter,
             rest_poll: timers.rest_poll,
         },
+    }
+}
+
+pub(super) fn admission(limits: &Limits) -> downstream::AdmissionLimits {
+    downstream::AdmissionLimits {
+        connections: limits.connections,
+        connections_per_identity: limits.connections_per_identity,
+        streams: limits.streams,
+        streams_per_identity: limits.streams_per_identity,
+        new_streams_per_second: narrow(limits.new_streams_per_second),
     }
 }
 

@@ -6,6 +6,7 @@
 //! `scopes` are all views, with the `routes` to servers and the `node_ids` that control planes see. Its rooms: `view`, which knows
 //! `interest`; and `shared`, which knows neither.
 
+mod claims;
 mod interest;
 mod node_ids;
 mod routes;
@@ -13,6 +14,7 @@ mod scopes;
 mod shared;
 mod view;
 
+pub use claims::Claims;
 pub use interest::{Bell, Rang, Woken};
 pub use routes::{Route, Routes, WakeOnFailure};
 pub use scopes::Scopes;
@@ -23,12 +25,32 @@ use crate::xds::Unfit;
 
 /// What clients ask for exceeds a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("limits.{limit} of {value} is reached; raise it if so many are intended")]
+#[error("{}", full(self))]
 pub struct Full {
     /// The key of the limit.
     pub limit: &'static str,
     /// Its value.
     pub value: usize,
+    /// How much of it the connection has.
+    pub own: usize,
+    /// How much of it is left.
+    pub left: usize,
+}
+
+fn full(full: &Full) -> String {
+    let Full {
+        limit,
+        value,
+        own,
+        left,
+    } = full;
+    if *left == 0 {
+        return format!("limits.{limit} of {value} is reached; raise it if so many are intended");
+    }
+    format!(
+        "this connection has {own} of limits.{limit} of {value}, and the {left} that are left are for others; raise it if so many are \
+         intended"
+    )
 }
 
 /// Why a client has no place at a view.

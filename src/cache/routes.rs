@@ -24,12 +24,12 @@ pub struct Route {
     pub reachability_only: bool,
 }
 
-/// Which sessions must look again when the server begins to fail, because there is another one.
+/// Which sessions must look again when the server begins to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WakeOnFailure {
-    /// None: there is no other server.
+    /// None: no authority has the server.
     Nobody,
-    /// Sessions that want anything of which nothing is known (G-03).
+    /// Sessions that want anything of which nothing is known: there is another server (G-03), or none is left (G-18).
     Lacking,
     /// All sessions (G-04).
     Everybody,
@@ -82,9 +82,8 @@ impl Routes {
             };
             let last = at + 1 == route.servers.len();
             wake_on_failure = wake_on_failure.max(match (last, route.reachability_only) {
-                (true, _) => WakeOnFailure::Nobody,
-                (false, false) => WakeOnFailure::Lacking,
                 (false, true) => WakeOnFailure::Everybody,
+                (true, _) | (false, false) => WakeOnFailure::Lacking,
             });
         }
         wake_on_failure

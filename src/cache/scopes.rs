@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::claims::{Claims, is_fair};
 use super::node_ids::NodeIds;
 use super::routes::Routes;
 use super::view::{Seat, View, ViewSettings};
@@ -30,8 +31,11 @@ pub struct Scopes {
     limit: usize,
     views: Mutex<Views>,
     news: Notify,
+    connections: AtomicU64,
     said: AtomicBool,
     said_passed: AtomicBool,
+    /// Whether it was said that new types wait.
+    said_waiting: AtomicBool,
 }
 
 #[derive(Default)]
@@ -62,8 +66,10 @@ impl Scopes {
             limit,
             views: Mutex::default(),
             news: Notify::new(),
+            connections: AtomicU64::new(1),
             said: AtomicBool::new(false),
             said_passed: AtomicBool::new(false),
+            said_waiting: AtomicBool::new(false),
         }
     }
 
@@ -73,13 +79,26 @@ impl Scopes {
         &self.routes
     }
 
+    /// Returns what a new connection takes of the limits: nothing yet.
+    #[must_use]
+    pub fn claims(&self) -> Arc<Claims> {
+        Arc::new(Claims::new(self.connections.fetch_add(1, Ordering::Relaxed)))
+    }
+
     /// Returns a seat for a client at the view of a server, which is created if there is none. F-13: new-style names are the same
     /// for all classes of clients; old-style names are not.
     ///
     /// # Errors
     ///
-    /// There would be more views than allowed, and each of them has a session; or the client's class has no credentials.
-    pub fn enter(&self, node: &Arc<Node>, authority: Option<&Arc<str>>, server: usize) -> Result<Seat, NoPlace> {
+    /// There would be more views than allowed, and each of them has a session; or this connection has as many as are left for all
+    /// others; or the client's class has no credentials.
+    pub fn enter(
+        &self,
+        node: &Arc<Node>,
+        authority: Option<&Arc<str>>,
+        server: usize,
+        claims: &Arc<Claims>,
+    ) -> Result<Seat, NoPlace> {
         let class = match authority {
             None => self.classes.class(node),
             Some(_) => Classes::default().class(node),
@@ -88,7 +107,7 @@ impl Scopes {
         let mut views = self.views.lock();
         if let Some(open) = views.open.get(&key) {
             // The seat is taken before the lock is released, so that no sweep can end the view in between.
-            let seat = Seat::new(open.view.clone(), authority.cloned());
+            let seat = Seat::new(open.view.clone(), authority.cloned(), claims.clone());
             open.view.come_through(&node.relays);
             let first = open.first.clone();
             drop(views);
@@ -98,15 +117,10 @@ impl Scopes {
             return Ok(seat);
         }
         self.classes.credentials(&key.0)?;
-        if self.limit > 0 && views.open.len() >= self.limit && !views.make_room() {
-            return Err(NoPlace::from(Full {
-                limit: "views",
-                value: self.limit,
-            }));
-        }
+        views.admit(self.limit, claims)?;
         let wake_on_failure = self.routes.wake_on_failure(server);
         let view = View::of(server, wake_on_failure, key.0.clone(), self.settings);
-        let seat = Seat::new(view.clone(), authority.cloned());
+        let seat = Seat::new(view.clone(), authority.cloned(), claims.clone());
         view.come_through(&node.relays);
         views.created.push(view.clone());
         let open = Open {
@@ -194,7 +208,9 @@ impl Scopes {
         });
         created.retain(|view| !view.is_closed());
         drop(views);
-        for view in self.all() {
+        let views = self.all();
+        self.say_waiting(views.iter().map(|view| view.waiting_types()).sum());
+        for view in views {
             view.settle();
             if view.relieve() {
                 tracing::warn!(
@@ -202,6 +218,17 @@ impl Scopes {
                     "clients that do not read hold more than limits.pinned_bytes_per_view even without bodies; the oldest streams end"
                 );
             }
+        }
+    }
+
+    /// Warns when new types begin to wait.
+    fn say_waiting(&self, types: usize) {
+        if !self.said_waiting.swap(types > 0, Ordering::Relaxed) && types > 0 {
+            tracing::warn!(
+                types,
+                "clients ask for many types that the relay does not know; of these, it asks its control planes for at most 20 new ones a \
+                 second, and for at most 1,024 at a time; those of the connections with the most types wait longest"
+            );
         }
     }
 
@@ -247,6 +274,29 @@ impl Open {
 }
 
 impl Views {
+    /// Whether a connection may have one more view.
+    fn admit(&mut self, limit: usize, claims: &Arc<Claims>) -> Result<(), Full> {
+        // With so few views there are always enough.
+        if limit == 0 || self.open.len() * 2 < limit {
+            return Ok(());
+        }
+        let (mut used, mut own) = (0, 0);
+        for claimed in self.open.values().filter_map(|open| open.view.claims()) {
+            used += 1;
+            own += usize::from(Arc::ptr_eq(&claimed, claims));
+        }
+        let left = limit.saturating_sub(used);
+        if !is_fair(own, left) || self.open.len() >= limit && !self.make_room() {
+            return Err(Full {
+                limit: "views",
+                value: limit,
+                own,
+                left,
+            });
+        }
+        Ok(())
+    }
+
     /// Ends a view without sessions: a view that only lingers must not keep out a client.
     fn make_room(&mut self) -> bool {
         let empty = self.open.iter().find(|(_, open)| open.view.seats() == 0);

@@ -7,6 +7,7 @@
 mod awake;
 mod sleep;
 
+use std::cell::Cell;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -30,6 +31,12 @@ static BASE: LazyLock<Instant> = LazyLock::new(|| {
     real.checked_sub(Duration::from_secs(1)).unwrap_or(real)
 });
 
+thread_local! {
+    /// Until then this thread need not look again: it has just seen that the relay's time is the clock's, and a process that was
+    /// suspended since then wakes up later.
+    static FRESH: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
 /// How often the keeper notes that the process runs.
 const TICK: Duration = Duration::from_millis(250);
 /// Other calls note that it runs no more often than this.
@@ -41,6 +48,9 @@ const LINE: Duration = Duration::from_secs(60);
 #[must_use]
 pub fn now() -> Instant {
     let real = real();
+    if FRESH.get().is_some_and(|until| real < until) {
+        return real;
+    }
     let seen = SEEN.load(Ordering::Acquire);
     if seen == 0 {
         return real;
@@ -52,7 +62,9 @@ pub fn now() -> Instant {
     if at > seen + span(STEP) {
         SEEN.fetch_max(at, Ordering::Release);
     }
-    of(real)
+    let own = of(real);
+    FRESH.set((own == real).then(|| real + STEP));
+    own
 }
 
 /// Returns the relay's time at a moment of the machine's clock.
@@ -185,6 +197,7 @@ mod tests {
                 nanos(real()).saturating_sub(span(Duration::from_secs(30))).max(1),
                 Ordering::Release,
             );
+            FRESH.set(None);
         }
         let after = now();
         assert!(after < before, "it is as late as when it was last seen");

@@ -18,6 +18,16 @@ const MIB: usize = 1024 * KIB;
 /// The limits for peers and views. 0 means no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// Open connections of clients.
+    pub connections: usize,
+    /// Those of one identity, which is the address of the peer.
+    pub connections_per_identity: usize,
+    /// Open streams.
+    pub streams: usize,
+    /// Those of one identity.
+    pub streams_per_identity: usize,
+    /// Streams that begin in a second.
+    pub new_streams_per_second: usize,
     /// Open streams of one connection.
     pub streams_per_connection: usize,
     /// Resource types that one stream subscribes to.
@@ -47,6 +57,11 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            connections: 0,
+            connections_per_identity: 0,
+            streams: 0,
+            streams_per_identity: 0,
+            new_streams_per_second: 0,
             streams_per_connection: 4096,
             types_per_stream: 64,
             names_per_stream: 200_000,

@@ -57,8 +57,11 @@ pub(super) trait Shape: Sized {
 impl Unknown {
     pub(super) fn message(&self) -> String {
         let name = &self.name;
-        let close = |key: &&&str| distance(name, key) <= 1 + key.len() / 4;
-        match self.expected.iter().filter(close).min_by_key(|key| distance(name, key)) {
+        // No key is as long as this.
+        let short: String = name.chars().take(100).collect();
+        let distance = |key: &str| strsim::levenshtein(&short, key);
+        let close = |key: &&&str| distance(key) <= 1 + key.len() / 4;
+        match self.expected.iter().filter(close).min_by_key(|key| distance(key)) {
             Some(meant) => format!("unknown field `{name}`; did you mean `{meant}`?"),
             None => format!("unknown field `{name}`, expected one of {}", self.expected.join(", ")),
         }
@@ -184,8 +187,8 @@ impl<T: Shape> Shape for BTreeMap<String, T> {
     }
 }
 
-/// A mapping with fixed keys. A key with `needs` must be there; an `Option` holds its value all the same, because a value of a wrong
-/// kind is left out.
+/// A mapping with fixed keys. A key with `needs` must be there; an `Option` holds its value all the same, because a value of a
+/// wrong kind is left out.
 macro_rules! mapping {
     ($(#[$doc:meta])* $name:ident { $($key:literal $($needs:ident)? => $field:ident: $type:ty,)* }) => {
         $(#[$doc])*
@@ -229,47 +232,3 @@ macro_rules! mapping {
     };
 }
 pub(super) use mapping;
-
-/// Returns how many characters must be inserted, removed or replaced to turn one word into the other.
-fn distance(one: &str, other: &str) -> usize {
-    /// No key is as long as this.
-    const CHARS_MAX: usize = 100;
-    let one: Vec<char> = one.chars().take(CHARS_MAX).collect();
-    let mut above: Vec<usize> = (0..=one.len()).collect();
-    for (row, theirs) in other.chars().take(CHARS_MAX).enumerate() {
-        let mut diagonal = row;
-        let mut left = row + 1;
-        let mut line = vec![left];
-        for (mine, up) in one.iter().zip(above.iter().skip(1)) {
-            left = (diagonal + usize::from(*mine != theirs)).min(left + 1).min(up + 1);
-            diagonal = *up;
-            line.push(left);
-        }
-        above = line;
-    }
-    above.last().copied().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_distance_of_words() {
-        for (one, other, far) in [
-            ("", "", 0),
-            ("views", "views", 0),
-            ("viewz", "views", 1),
-            ("view", "views", 1),
-            ("vviews", "views", 1),
-            ("", "abc", 3),
-            ("kitten", "sitting", 3),
-        ] {
-            assert_eq!(
-                (distance(one, other), distance(other, one)),
-                (far, far),
-                "{one} {other}"
-            );
-        }
-    }
-}

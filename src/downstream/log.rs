@@ -1,8 +1,8 @@
 //! The log lines about clients.
 //!
 //! Owns one line for each rejection, each stream that ends with an error, each connection that fails to begin or to be accepted,
-//! each node that reports its health, and each node and type with a faulty name; and a limit on the rate of these lines. Does not
-//! act on these events (K-07).
+//! each connection and stream that is refused, each node that reports its health, and each node and type with a faulty name; and
+//! a limit on the rate of these lines. Does not act on these events (K-07).
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use tonic::{Code, Status};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::admission::Full;
 use super::handshakes::Fault;
 use crate::protocol::NameFault;
 use crate::wire::Peer;
@@ -23,6 +24,7 @@ pub(super) struct Log {
     ends: Lines,
     handshakes: Lines,
     accepts: Lines,
+    full: Lines,
     reports: Lines,
     /// The nodes that have reported their health.
     reported: Once,
@@ -97,10 +99,8 @@ impl Log {
             return;
         };
         let answer = match fault {
-            NameFault::Empty => "an empty name: told that there is no such resource",
-            NameFault::Malformed => {
-                "a name that is no valid xdstp name of the type: told that there is no such resource"
-            }
+            NameFault::Empty => "an empty name: there is no such resource",
+            NameFault::Malformed => "a name that is no valid xdstp name of the type: there is no such resource",
             NameFault::Long => "a name over `limits.name_bytes`: not answered",
         };
         tracing::warn!(node, r#type = %type_url, name, suppressed, "a client asks for {answer}; its other names are served");
@@ -113,6 +113,13 @@ impl Log {
         }
         if let Some(suppressed) = self.handshakes.admit(now) {
             tracing::info!(%peer, reason = fault.reason(), suppressed, "no TLS connection: {fault}");
+        }
+    }
+
+    /// Logs that a connection or a stream is refused because there are too many.
+    pub(super) fn not_admitted(&self, peer: &Peer, full: &Full, now: Instant) {
+        if let Some(suppressed) = self.full.admit(now) {
+            tracing::warn!(%peer, limit = full.limit, suppressed, "a connection or stream is refused: {full}");
         }
     }
 

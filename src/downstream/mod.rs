@@ -6,12 +6,14 @@
 //! Each module knows only those after it: `serve` accepts connections; `connection` is one socket with HTTP on it; `call` is one
 //! request and its service; `stream` is a discovery stream, and `rest` a poll.
 
+mod admission;
 mod alarm;
 mod body;
 mod call;
 mod connection;
 mod handshakes;
 mod log;
+mod portion;
 mod request_body;
 mod rest;
 mod serve;
@@ -21,8 +23,9 @@ mod shared;
 mod stall;
 mod stream;
 
+pub use admission::Admission;
 pub use handshakes::Handshakes;
 pub use serve::serve;
-pub use settings::{ConnectionLimits, ConnectionSettings, ConnectionTimers};
+pub use settings::{AdmissionLimits, ConnectionLimits, ConnectionSettings, ConnectionTimers};
 pub use shared::Shared;
 pub use stream::{Rung, Seats};

@@ -28,13 +28,17 @@ pub async fn serve(listener: Listener, tls: Option<Handshakes>, shared: Arc<Shar
             _ = &mut draining => return,
         };
         match accepted {
-            Ok((socket, peer)) => connection::start(Connection {
-                calls: calls.clone(),
-                socket,
-                peer,
-                tls: tls.clone(),
-                drain: drain.clone(),
-            }),
+            Ok((socket, peer)) => match calls.shared.admission.connection(peer) {
+                Ok(guest) => connection::start(Connection {
+                    calls: calls.clone(),
+                    socket,
+                    peer,
+                    guest: Arc::new(guest),
+                    tls: tls.clone(),
+                    drain: drain.clone(),
+                }),
+                Err(full) => calls.not_admitted(&peer, &full),
+            },
             Err(error) => {
                 calls.not_accepted(&error);
                 clock::sleep(ACCEPT_PAUSE).await;

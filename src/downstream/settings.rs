@@ -33,6 +33,21 @@ pub struct ConnectionLimits {
     pub requests_per_second: u32,
 }
 
+/// How many connections and streams there may be; 0 means no limit. An identity is the address of a peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdmissionLimits {
+    /// Open connections.
+    pub connections: usize,
+    /// Open connections of one identity.
+    pub connections_per_identity: usize,
+    /// Open streams.
+    pub streams: usize,
+    /// Open streams of one identity.
+    pub streams_per_identity: usize,
+    /// Streams that begin in a second.
+    pub new_streams_per_second: u32,
+}
+
 /// How long things may take; `None` means forever.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionTimers {

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::admission::Admission;
 use super::settings::ConnectionSettings;
 use crate::cache::{Library, Scopes};
 use crate::json::Schemas;
@@ -18,6 +19,8 @@ pub struct Shared {
     pub library: Arc<Library>,
     /// The settings of the operator.
     pub settings: ConnectionSettings,
+    /// How many connections and streams there may be.
+    pub admission: Arc<Admission>,
     /// The memory for unfinished requests.
     pub budget: Arc<Budget>,
     /// The metrics.

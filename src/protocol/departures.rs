@@ -180,8 +180,7 @@ const fn waits(kind: Kind) -> bool {
 }
 
 /// Whether the control plane says that a name does not exist, or that the wildcard or a collection does not have it any more.
-/// Variants do not wait.
-/// K-16: that it does not answer takes nothing from anybody. The end of a time to live never waits.
+/// K-16: that it does not answer takes nothing from anybody. The end of a time to live never waits, nor does a variant.
 fn removes(update: &Update) -> bool {
     match update {
         Update::Absent(_, reason) => *reason == Reason::Said,

@@ -76,6 +76,16 @@ impl End {
         Self::new(Code::Unavailable, message)
     }
 
+    /// All servers for something of the type are lost; `reason` says why, if that is known.
+    #[must_use]
+    pub fn lost(type_url: &TypeUrl, reason: Option<&str>) -> Self {
+        let message = format!(
+            "no upstream is left to ask for {type_url}, and nothing is known of a name that was asked for{}",
+            Self::because(reason)
+        );
+        Self::new(Code::Unavailable, message)
+    }
+
     /// Returns the part of a message that says why nothing is known; empty without a reason.
     #[must_use]
     pub fn because(reason: Option<&str>) -> String {

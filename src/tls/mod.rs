@@ -63,10 +63,14 @@ pub fn provider() -> Arc<CryptoProvider> {
 /// # Errors
 /// When the file cannot be read, or has no certificate or a bad one.
 pub fn authorities(path: &Path) -> Result<RootCertStore, BadFile> {
+    roots(path, &chain(path)?)
+}
+
+fn roots(path: &Path, chain: &[CertificateDer<'static>]) -> Result<RootCertStore, BadFile> {
     let mut roots = RootCertStore::empty();
-    for (at, certificate) in chain(path)?.into_iter().enumerate() {
+    for (at, certificate) in chain.iter().enumerate() {
         let bad = |_| bad(path, format!("certificate {} in it is not a CA", at + 1));
-        roots.add(certificate).map_err(bad)?;
+        roots.add(certificate.clone()).map_err(bad)?;
     }
     Ok(roots)
 }
@@ -102,7 +106,7 @@ pub fn identity(identity: &Identity) -> Result<Certified, BadFile> {
 pub fn inspect(tls: &Tls) -> (Vec<BadFile>, Vec<String>) {
     let (mut faults, mut warnings) = (Vec::new(), Vec::new());
     if let Some(path) = &tls.ca_certificate_file {
-        match authorities(path).and_then(|_| chain(path)) {
+        match chain(path).and_then(|chain| roots(path, &chain).map(|_| chain)) {
             Ok(chain) => warnings.extend(ends(path, &chain)),
             Err(error) => faults.push(error),
         }
@@ -124,13 +128,14 @@ pub fn listener(tls: &ListenerTls) -> Result<Offer, BadFile> {
     let provider = provider();
     let files = &tls.identity;
     let (chain, private_key) = identity(files)?;
-    let mut warnings: Vec<String> = doubt(&files.certificate_file, &chain, &provider)?.into_iter().collect();
+    let mut warnings: Vec<String> = doubt(&files.certificate_file, &chain, &provider).into_iter().collect();
     let clients = match &tls.client_ca {
         None => WebPkiClientVerifier::no_client_auth(),
         Some(path) => {
-            let roots = Arc::new(authorities(path)?);
-            warnings.extend(ends(path, &self::chain(path)?));
-            WebPkiClientVerifier::builder_with_provider(roots, provider.clone())
+            let authorities = self::chain(path)?;
+            warnings.extend(ends(path, &authorities));
+            let roots = roots(path, &authorities)?;
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
                 .build()
                 .map_err(|_| bad(path, "the certificates in it cannot be used".to_owned()))?
         }
@@ -193,19 +198,16 @@ fn garbled(error: &pem::Error) -> String {
 }
 
 /// Returns why clients will reject the certificate, for reasons that do not depend on which authorities they trust.
-fn doubt(path: &Path, chain: &[CertificateDer<'_>], provider: &CryptoProvider) -> Result<Option<String>, BadFile> {
-    let Some((own, others)) = chain.split_first() else {
-        return Ok(None);
-    };
-    let parsed = ParsedCertificate::try_from(own);
-    let parsed = parsed.map_err(|_| bad(path, "the first certificate in it is bad".to_owned()))?;
+fn doubt(path: &Path, chain: &[CertificateDer<'_>], provider: &CryptoProvider) -> Option<String> {
+    let (own, others) = chain.split_first()?;
+    let parsed = ParsedCertificate::try_from(own).ok()?;
     let wrong = |at| flaw(&parsed, others, at, provider);
     let path = path.display();
-    Ok(match (wrong(now()), wrong(soon())) {
+    match (wrong(now()), wrong(soon())) {
         (Some(flaw), _) => Some(format!("{path}: clients will refuse it: certificate {}", flaw.words())),
         (None, Some(_)) => Some(format!("{path}: it expires within 14 days; renew it")),
         (None, None) => None,
-    })
+    }
 }
 
 /// Returns which certificates of a file have expired or will soon.

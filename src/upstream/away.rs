@@ -24,8 +24,8 @@ struct State {
 }
 
 impl Away {
-    /// An attempt failed; with `refusal`, the server was reached and refused it. Returns how many failures were not logged since the
-    /// last line, if this one is to be logged.
+    /// An attempt failed; with `refusal`, the server was reached and refused it. Returns how many failures were not logged since
+    /// the last line, if this one is to be logged.
     pub(super) fn failed(&self, refusal: bool, now: Instant) -> Option<u64> {
         let mut state = self.0.lock();
         if refusal {

@@ -39,6 +39,8 @@ pub struct Corked<S>(Arc<Mutex<Inner<S>>>);
 pub const COPIED_BYTES_MAX: usize = 128 * 1024;
 /// The most bytes that are gathered before a write, give or take one frame: 256 KiB of content, and the framing around it.
 pub const GATHERED_BYTES_MAX: usize = 272 * 1024;
+/// The most bytes that are written in a turn, give or take one write. Then other connections have their turn.
+const TURN_BYTES_MAX: u64 = 1024 * 1024;
 
 thread_local! {
     /// Lent to one connection for the time of its turn; empty between turns.
@@ -62,7 +64,8 @@ struct Inner<S> {
     rest: VecDeque<Bytes>,
     /// Whether the socket still holds bytes that it took and has not sent, such as records that TLS has sealed.
     unsent: bool,
-    /// Bytes that were ever written to the socket, and read from it.
+    /// Bytes that were ever written to the socket, by the beginning of this turn and until now, and read from it.
+    begun_at: u64,
     sent: u64,
     received: u64,
     failed: Option<io::Error>,
@@ -80,6 +83,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
             gathering: None,
             rest: VecDeque::new(),
             unsent: false,
+            begun_at: 0,
             sent: 0,
             received: 0,
             failed: None,
@@ -95,9 +99,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
         inner.end(cx);
         let flow = Flow {
             received: inner.received,
-            stuck_at: (inner.unsent || !inner.rest.is_empty()).then_some(inner.sent),
+            stuck_at: inner.is_blocked().then_some(inner.sent),
         };
         (result, flow)
+    }
+
+    /// Whether bytes wait that the socket has not taken.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        self.0.lock().is_blocked()
     }
 
     /// Returns the shared bytes on their way through this connection.
@@ -108,7 +118,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
+    fn is_blocked(&self) -> bool {
+        self.unsent || !self.rest.is_empty()
+    }
+
     fn begin(&mut self, cx: &mut Context<'_>) {
+        self.begun_at = self.sent;
         if let Poll::Ready(Err(error)) = self.send_rest(cx) {
             self.failed = Some(error);
         }
@@ -208,6 +223,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
             return Poll::Ready(Err(error));
         }
         ready!(self.send_rest(cx))?;
+        if self.within && self.sent - self.begun_at >= TURN_BYTES_MAX {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let full =
             |gathering: &Gathering| gathering.len() >= GATHERED_BYTES_MAX || gathering.copied() >= COPIED_BYTES_MAX;
         if self.gathering.as_ref().is_some_and(full) {

@@ -14,10 +14,21 @@ pub struct SharedSlices(Mutex<Ropes>);
 
 #[derive(Debug, Default)]
 struct Ropes {
-    pieces: Vec<Arc<[Bytes]>>,
-    /// The rope and piece of the last slice that was found. The next slice is usually in the same piece or in the one after it.
-    last: (usize, usize),
+    ropes: Vec<Afloat>,
+    /// The rope of the last slice that was found.
+    last: usize,
 }
+
+/// The pieces of one rope.
+#[derive(Debug)]
+struct Afloat {
+    pieces: Arc<[Bytes]>,
+    /// The piece of the last slice that was found. The next one is in this piece or one of the next.
+    at: usize,
+}
+
+/// How many pieces may be between the last slice and the next one before all are searched. Shorter pieces are never looked for.
+const NEAR: usize = 8;
 
 /// Copying a shorter slice costs less than referring to it.
 pub(super) const SHARED_BYTES_MIN: usize = 2048;
@@ -26,7 +37,8 @@ impl SharedSlices {
     /// Adds the pieces of a rope that is given to the transport.
     pub(super) fn enter(&self, pieces: &Arc<[Bytes]>) {
         if is_worth(pieces) {
-            self.0.lock().pieces.push(pieces.clone());
+            let pieces = pieces.clone();
+            self.0.lock().ropes.push(Afloat { pieces, at: 0 });
         }
     }
 
@@ -36,37 +48,45 @@ impl SharedSlices {
             return;
         }
         let mut ropes = self.0.lock();
-        if let Some(at) = ropes.pieces.iter().position(|known| Arc::ptr_eq(known, pieces)) {
-            ropes.pieces.swap_remove(at);
+        let mut known = ropes.ropes.iter();
+        if let Some(at) = known.position(|known| Arc::ptr_eq(&known.pieces, pieces)) {
+            ropes.ropes.swap_remove(at);
         }
-        if ropes.pieces.is_empty() {
+        if ropes.ropes.is_empty() {
             // An idle connection holds no memory here.
-            ropes.pieces = Vec::new();
+            ropes.ropes = Vec::new();
         }
     }
 
     /// Returns the slice as a reference to shared bytes, if it is part of any on their way.
     pub(super) fn find(&self, slice: &[u8]) -> Option<Bytes> {
         let mut ropes = self.0.lock();
-        let (rope, piece) = ropes.last;
-        let near = ropes
-            .pieces
-            .get(rope)
-            .into_iter()
-            .flat_map(|pieces| pieces.iter().enumerate().skip(piece).take(2));
-        let near = near.map(|(piece, bytes)| (rope, piece, bytes));
-        let all = ropes.pieces.iter().enumerate();
-        let all = all.flat_map(|(rope, pieces)| {
-            pieces
-                .iter()
-                .enumerate()
-                .map(move |(piece, bytes)| (rope, piece, bytes))
-        });
-        let found = near.chain(all).find(|(_, _, bytes)| contains(bytes, slice));
-        let (rope, piece, bytes) = found?;
-        let bytes = bytes.slice_ref(slice);
-        ropes.last = (rope, piece);
-        Some(bytes)
+        let Ropes { ropes, last } = &mut *ropes;
+        let near = |rope: &Afloat| rope.find(slice, rope.at, NEAR);
+        // Pieces are read in their order, so what is read next of the last rope is found soon, wherever it is.
+        let of_last = ropes
+            .get(*last)
+            .and_then(|rope| Some((*last, near(rope).or_else(|| rope.find(slice, rope.at, usize::MAX))?)));
+        let nth = |(nth, piece): (usize, Option<usize>)| Some((nth, piece?));
+        let found = of_last
+            .or_else(|| ropes.iter().map(near).enumerate().find_map(nth))
+            .or_else(|| {
+                let all = ropes.iter().map(|rope| rope.find(slice, 0, usize::MAX));
+                all.enumerate().find_map(nth)
+            });
+        let (rope, piece) = found?;
+        *last = rope;
+        let rope = ropes.get_mut(rope)?;
+        rope.at = piece;
+        rope.pieces.get(piece).map(|bytes| bytes.slice_ref(slice))
+    }
+}
+
+impl Afloat {
+    /// Returns the number of the piece that the slice is part of, among `count` of them from this one on.
+    fn find(&self, slice: &[u8], from: usize, count: usize) -> Option<usize> {
+        let mut pieces = self.pieces.iter().enumerate().skip(from).take(count);
+        pieces.find(|(_, bytes)| contains(bytes, slice)).map(|(at, _)| at)
     }
 }
 
@@ -115,6 +135,28 @@ mod tests {
         shared_slices.enter(&small);
         assert_eq!(shared_slices.find(&small[0]), None, "it is copied");
         shared_slices.leave(&small);
-        assert_eq!(shared_slices.0.lock().pieces.capacity(), 0);
+        assert_eq!(shared_slices.0.lock().ropes.capacity(), 0);
+    }
+
+    /// Ropes of many pieces whose slices come in turns, with short pieces between that are never looked for.
+    #[test]
+    fn each_rope_is_found_where_it_was() {
+        let rope = || -> Arc<[Bytes]> {
+            let lens = (0..300).map(|n| if n % 20 == 7 { SHARED_BYTES_MIN } else { 600 });
+            lens.map(|len| Bytes::from(vec![1; len])).collect()
+        };
+        let ropes = [rope(), rope(), rope()];
+        let shared_slices = SharedSlices::default();
+        ropes.iter().for_each(|rope| shared_slices.enter(rope));
+        for at in 0..300 {
+            for rope in ropes.iter().filter(|rope| rope[at].len() >= SHARED_BYTES_MIN) {
+                for part in [&rope[at][..1000], &rope[at][1000..]] {
+                    let found = shared_slices.find(part).unwrap();
+                    assert_eq!(found.as_ptr_range(), part.as_ptr_range());
+                }
+            }
+        }
+        ropes.iter().for_each(|rope| shared_slices.leave(rope));
+        assert_eq!(shared_slices.find(&ropes[1][7]), None);
     }
 }

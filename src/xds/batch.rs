@@ -100,6 +100,8 @@ pub struct Batch {
     texts: Texts,
     errors: Errors,
     withdrawn: BTreeMap<Name, Bytes>,
+    /// Whether one session alone gets it.
+    alone: bool,
     sotw: OnceLock<Arc<[Bytes]>>,
     delta: OnceLock<Arc<[Bytes]>>,
     /// The aliases of all resources, in order.
@@ -133,6 +135,7 @@ impl Batch {
             texts: Texts::new(),
             errors: Errors::new(),
             withdrawn: BTreeMap::new(),
+            alone: false,
             sotw: OnceLock::new(),
             delta: OnceLock::new(),
             aliases: OnceLock::new(),
@@ -168,6 +171,12 @@ impl Batch {
         Self { texts, ..self }
     }
 
+    /// One session alone gets it: its bytes refer to the resources, where others are copied together once for all sessions.
+    #[must_use]
+    pub fn alone(self) -> Self {
+        Self { alone: true, ..self }
+    }
+
     /// C-23: the client holds variants with these constraints under these names. They are removed by their full name. C-26: the
     /// same response brings their replacements.
     #[must_use]
@@ -197,6 +206,7 @@ impl Batch {
             texts: self.texts.clone(),
             errors: self.errors.clone(),
             withdrawn: self.withdrawn.clone(),
+            alone: self.alone,
             sotw: OnceLock::new(),
             delta: OnceLock::new(),
             aliases: OnceLock::new(),
@@ -257,7 +267,7 @@ impl Batch {
     }
 
     fn encode(&self, dialect: Dialect) -> Arc<[Bytes]> {
-        let mut rope = Pieces::default();
+        let mut rope = Pieces::new(self.alone);
         for item in &self.items {
             match self.texts.get(item.resource.name()) {
                 Some(texts) => rope.items(item, dialect, texts),

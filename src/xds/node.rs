@@ -65,6 +65,9 @@ pub const RELAYS: &str = "distributary.relays";
 /// The name of the software that `envoy` stands for.
 const ENVOY: &str = "envoy";
 
+/// How the names of all gRPC implementations begin: `gRPC Go`, `gRPC Java`, `gRPC C-core linux`, `gRPC Node Pure JS`.
+const GRPC: &str = "gRPC ";
+
 /// The name of the feature that `endpoint_collections` stands for.
 pub const ENDPOINT_COLLECTIONS: &str = "xds.endpoint.supports_lb_endpoint_collection";
 
@@ -73,6 +76,15 @@ pub const RESOURCE_ERRORS: &str = "xds.config.supports-resource-errors";
 
 /// The name of the feature that `variants` stands for, which only relays of this kind have.
 pub const ALL_VARIANTS: &str = "distributary.all-variants";
+
+impl Node {
+    /// G-18: whether it is gRPC, which turns to its next server if a stream ends before the first response. A relay may pass on
+    /// the user agent of its clients.
+    #[must_use]
+    pub fn is_grpc(&self) -> bool {
+        self.user_agent.starts_with(GRPC) && !self.features.variants
+    }
+}
 
 impl Features {
     /// Reads the names of features, as they are on the wire or in the documents, and the name of the software (B-30).
@@ -93,7 +105,7 @@ impl Features {
                 _ => {}
             }
         }
-        // A relay may pass on the name of its client's software, and reads what it says that it reads.
+        // A relay may pass on the user agent of its clients. It is no Envoy: it names the features that it has.
         features.envoy &= !features.variants;
         features
     }

@@ -12,15 +12,27 @@ use super::batch::{Dialect, Form, Item};
 
 /// Records below this size are joined into one buffer; larger ones are passed by reference.
 const JOIN_BELOW: usize = 16 * 1024;
+/// The same for a response that one session alone gets. Its copies would cost memory as long as its client does not read, for each
+/// such client. Copying a shorter record costs less than referring to it.
+const JOIN_ALONE_BELOW: usize = 512;
 
 /// Collects pieces; joins the small ones, so that a response of many small resources is one buffer.
-#[derive(Default)]
 pub(super) struct Pieces {
     pieces: Vec<Bytes>,
     small: Vec<Bytes>,
+    join_below: usize,
 }
 
 impl Pieces {
+    /// Creates it for a response that only one session gets (`alone`), or many.
+    pub(super) const fn new(alone: bool) -> Self {
+        Self {
+            pieces: Vec::new(),
+            small: Vec::new(),
+            join_below: if alone { JOIN_ALONE_BELOW } else { JOIN_BELOW },
+        }
+    }
+
     pub(super) fn items(&mut self, item: &Item, dialect: Dialect, texts: &BTreeSet<Name>) {
         if let (Dialect::Sotw, Form::Whole | Form::Repeated) = (dialect, item.form) {
             // Its name is in the body, which is not changed.
@@ -56,7 +68,7 @@ impl Pieces {
     }
 
     pub(super) fn push(&mut self, piece: Bytes) {
-        if piece.len() < JOIN_BELOW {
+        if piece.len() < self.join_below {
             if !piece.is_empty() {
                 self.small.push(piece);
             }

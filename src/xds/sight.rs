@@ -5,8 +5,8 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{
-    Audience, Authorities, Choice, Constraints, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, Slot, State,
-    TypeUrl, Version,
+    Audience, Authorities, Choice, Constraints, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, ServerState,
+    Slot, State, TypeUrl, Version,
 };
 
 /// One cut for the old-style names, and one for each authority that the session uses. No name has two.
@@ -17,6 +17,8 @@ pub struct Sight {
     authorities: Vec<(Arc<str>, Arc<Cut>)>,
     /// The authorities that have servers of their own.
     served: Authorities,
+    /// Authorities of which the session may still come to read another server; `None`: the old-style names.
+    others: Vec<Option<Arc<str>>>,
 }
 
 /// One type as a session reads it.
@@ -48,7 +50,13 @@ impl Sight {
             plain,
             authorities: Vec::new(),
             served,
+            others: Vec::new(),
         }
+    }
+
+    /// The session may still come to read another server of this authority than the one that it reads.
+    pub fn add_other(&mut self, authority: Option<Arc<str>>) {
+        self.others.push(authority);
     }
 
     /// Reads the names of this authority from this cut.
@@ -95,6 +103,28 @@ impl Sight {
             None => self.plain.server_state().reachable(),
             Some(authority) => self.cut(authority).is_some_and(|cut| cut.server_state().reachable()),
         }
+    }
+
+    /// Whether any server that the session reads has failed and has not answered since.
+    #[must_use]
+    pub fn any_failing(&self) -> bool {
+        let mut all = std::iter::once(&self.plain).chain(self.authorities.iter().map(|(_, cut)| cut));
+        all.any(|cut| cut.server_state() == ServerState::Failing)
+    }
+
+    /// Whether the server for this name has failed and has not answered since.
+    #[must_use]
+    pub fn failing(&self, name: Option<&Name>) -> bool {
+        let authority = name.and_then(|name| self.authority(name));
+        let cut = authority.map_or(Some(&self.plain), |authority| self.cut(authority));
+        cut.is_some_and(|cut| cut.server_state() == ServerState::Failing)
+    }
+
+    /// Whether all servers for this name have failed, and none has answered since.
+    #[must_use]
+    pub fn lost(&self, name: Option<&Name>) -> bool {
+        let authority = name.and_then(|name| self.authority(name));
+        self.failing(name) && !self.others.iter().any(|other| other.as_deref() == authority)
     }
 
     /// Why the server for this name has not answered, as far as the relay knows.

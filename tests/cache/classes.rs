@@ -206,7 +206,9 @@ fn parts_of_a_client_are_passed_on() {
 fn enter(scopes: &Scopes, classes: &Classes, wire: &core::Node) -> (Seat, Option<core::Node>) {
     let mut node = read_node(wire);
     node.passed = classes.take(&node, wire);
-    let seat = scopes.enter(&Arc::new(node), None, 0).expect("there is room");
+    let seat = scopes
+        .enter(&Arc::new(node), None, 0, &Arc::default())
+        .expect("there is room");
     let created = scopes.take_created();
     let node = created.first().map(|view| scopes.introduce(view, &relay()).0);
     (seat, node)
@@ -253,7 +255,9 @@ fn all_of_a_client_is_passed_on() {
     // Names with an authority are asked for as the relay.
     let mut node = read_node(&client());
     node.passed = classes.take(&node, &client());
-    let seat = scopes.enter(&Arc::new(node), Some(&Arc::from("a")), 0).unwrap();
+    let seat = scopes
+        .enter(&Arc::new(node), Some(&Arc::from("a")), 0, &Arc::default())
+        .unwrap();
     assert_eq!(scopes.introduce(seat.view(), &relay()).0, relay());
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use distributary::cache::Claims;
+
 use super::random::Random;
 use super::*;
 
@@ -16,6 +18,8 @@ struct World {
     view: Arc<View>,
     now: Instant,
     seats: BTreeMap<u32, Seat>,
+    /// The connections on which sessions come.
+    connections: [Arc<Claims>; 3],
     /// Which session waits for which name.
     wanted: BTreeMap<(TypeUrl, Target), BTreeSet<u32>>,
     /// What upstream has been told, and since when the writer knows that a name is not wanted.
@@ -34,6 +38,7 @@ impl World {
             view: View::new(Class::default(), settings),
             now: start(),
             seats: BTreeMap::new(),
+            connections: Default::default(),
             wanted: BTreeMap::new(),
             told: BTreeMap::new(),
             content: 0,
@@ -43,7 +48,9 @@ impl World {
     fn step(&mut self) {
         match self.random.below(13) {
             0 => {
-                let seat = self.view.enter();
+                self.connections.rotate_left(self.random.below(2));
+                let [connection, ..] = &self.connections;
+                let seat = self.view.enter_by(connection);
                 self.seats.insert(seat.number(), seat);
             }
             1 => {
@@ -73,6 +80,9 @@ impl World {
         let summary = self.view.summary();
         assert_eq!((summary.seats, summary.wanted), (self.seats.len(), wanted));
         assert!(summary.leased <= 2 * LIMIT);
+        // Each name counts for exactly one connection.
+        let claims = self.connections.iter().map(|claims| claims.names());
+        assert_eq!(claims.sum::<usize>(), wanted);
     }
 
     /// No two sets of one type are equal once they are shared.
@@ -226,6 +236,7 @@ impl World {
         self.now += LINGER * 2;
         self.turn();
         assert!(self.told.is_empty() && self.view.is_idle());
+        assert!(self.connections.iter().all(|claims| claims.names() == 0));
         assert_eq!(self.view.cut().slots().count(), 0);
         assert_eq!(self.view.poll_timeout(), None);
     }

@@ -10,6 +10,7 @@ mod pressure;
 mod random;
 mod scopes;
 mod sets;
+mod shares;
 mod threads;
 mod view;
 mod work;

@@ -8,7 +8,7 @@ use distributary::xds::{Class, Classes, Features, Node, Passes, Path, Piece, Rul
 
 use super::*;
 
-fn by_cluster(limit: usize) -> Scopes {
+pub(super) fn by_cluster(limit: usize) -> Scopes {
     let rule = Rule {
         key: vec![Selector::Cluster],
         ..Rule::default()
@@ -16,7 +16,7 @@ fn by_cluster(limit: usize) -> Scopes {
     Scopes::new(Classes::new(vec![rule]), Routes::default(), settings(), limit)
 }
 
-fn node(cluster: &str) -> Arc<Node> {
+pub(super) fn node(cluster: &str) -> Arc<Node> {
     Arc::new(Node {
         cluster: cluster.into(),
         ..Node::default()
@@ -33,7 +33,7 @@ fn one_view_for_a_class_under_races() {
             let (scopes, gate) = (&scopes, &gate);
             scope.spawn(move || {
                 gate.wait();
-                scopes.enter(&node(["a", "b"][n % 2]), None, 0).ok()
+                scopes.enter(&node(["a", "b"][n % 2]), None, 0, &Arc::default()).ok()
             })
         };
         let threads: Vec<_> = (0..8).map(enter).collect();
@@ -57,21 +57,34 @@ fn one_view_for_a_class_under_races() {
 #[test]
 fn views_are_bounded_and_the_error_names_the_key() {
     let scopes = by_cluster(2);
-    let a = scopes.enter(&node("a"), None, 0).expect("there is room");
-    let b = scopes.enter(&node("b"), None, 0).expect("there is room");
-    let refused = scopes.enter(&node("c"), None, 0).err().expect("there is no room");
+    let a = scopes
+        .enter(&node("a"), None, 0, &Arc::default())
+        .expect("there is room");
+    let b = scopes
+        .enter(&node("b"), None, 0, &Arc::default())
+        .expect("there is room");
+    let refused = scopes
+        .enter(&node("c"), None, 0, &Arc::default())
+        .err()
+        .expect("there is no room");
     assert_eq!(
         refused.to_string(),
         "limits.views of 2 is reached; raise it if so many are intended"
     );
     assert_eq!(
-        scopes.enter(&node("a"), None, 0).expect("there is one").view().seats(),
+        scopes
+            .enter(&node("a"), None, 0, &Arc::default())
+            .expect("there is one")
+            .view()
+            .seats(),
         2
     );
     let view = b.view().clone();
     assert_eq!(scopes.take_created().len(), 2);
     drop(b);
-    let c = scopes.enter(&node("c"), None, 0).expect("b is nobody's");
+    let c = scopes
+        .enter(&node("c"), None, 0, &Arc::default())
+        .expect("b is nobody's");
     assert!(view.is_closed() && !a.view().is_closed() && !c.view().is_closed());
     assert_eq!((scopes.all().len(), scopes.take_created().len()), (2, 1));
 }
@@ -79,7 +92,9 @@ fn views_are_bounded_and_the_error_names_the_key() {
 #[test]
 fn a_view_without_clients_ends_when_its_time_is_over() {
     let (scopes, mut now) = (by_cluster(2), start());
-    let seat = scopes.enter(&node("a"), None, 0).expect("there is room");
+    let seat = scopes
+        .enter(&node("a"), None, 0, &Arc::default())
+        .expect("there is room");
     assert_eq!(seat.want(&want(&eds(), "a", true)), Ok(()));
     let view = seat.view().clone();
     let _ = view.take_wants(now);
@@ -92,7 +107,9 @@ fn a_view_without_clients_ends_when_its_time_is_over() {
     }
     assert_eq!(asked(&view.take_wants(now)), ["-eds a"]);
     scopes.sweep(now);
-    let back = scopes.enter(&node("a"), None, 0).expect("it is still there");
+    let back = scopes
+        .enter(&node("a"), None, 0, &Arc::default())
+        .expect("it is still there");
     assert!(Arc::ptr_eq(back.view(), &view));
     now += LINGER;
     scopes.sweep(now);
@@ -101,7 +118,9 @@ fn a_view_without_clients_ends_when_its_time_is_over() {
     assert!(!view.is_closed());
     scopes.sweep(now + LINGER);
     assert!(view.is_closed() && scopes.all().is_empty());
-    let again = scopes.enter(&node("a"), None, 0).expect("there is room");
+    let again = scopes
+        .enter(&node("a"), None, 0, &Arc::default())
+        .expect("there is room");
     assert!(!Arc::ptr_eq(again.view(), &view));
 }
 
@@ -115,11 +134,15 @@ fn a_view_knows_the_relays_before_it() {
             ..Node::default()
         })
     };
-    let first = scopes.enter(&through(&["edge", "zone"]), None, 0).unwrap();
-    let second = scopes.enter(&through(&[]), None, 0).unwrap();
+    let first = scopes
+        .enter(&through(&["edge", "zone"]), None, 0, &Arc::default())
+        .unwrap();
+    let second = scopes.enter(&through(&[]), None, 0, &Arc::default()).unwrap();
     assert_eq!(first.view().take_relays().unwrap(), ["edge", "zone"]);
     assert_eq!(second.view().take_relays(), None);
-    let third = scopes.enter(&through(&["other", "zone"]), None, 0).unwrap();
+    let third = scopes
+        .enter(&through(&["other", "zone"]), None, 0, &Arc::default())
+        .unwrap();
     assert_eq!(third.view().take_relays().unwrap(), ["edge", "zone", "other"]);
 }
 
@@ -129,7 +152,8 @@ fn readers_are_counted_for_each_authority() {
     let scopes = by_cluster(0);
     let of = |authority: &str| Some(Arc::from(authority));
     let (a, b): (Option<Arc<str>>, _) = (of("a"), of("b"));
-    let seats = [None, a.as_ref(), a.as_ref(), b.as_ref()].map(|of| scopes.enter(&node("x"), of, 0).unwrap());
+    let seats =
+        [None, a.as_ref(), a.as_ref(), b.as_ref()].map(|of| scopes.enter(&node("x"), of, 0, &Arc::default()).unwrap());
     seats[2].watch(true);
     let count = |authority: Option<&str>| {
         let views = scopes.all();
@@ -148,7 +172,11 @@ fn sharing_is_said_once() {
     let log = Log::default();
     tracing::subscriber::with_default(log.clone(), || {
         let scopes = Scopes::new(Classes::default(), Routes::default(), settings(), 0);
-        let seats = ["a", "a", "b", "c"].map(|cluster| scopes.enter(&node(cluster), None, 0).map_err(|_| cluster));
+        let seats = ["a", "a", "b", "c"].map(|cluster| {
+            scopes
+                .enter(&node(cluster), None, 0, &Arc::default())
+                .map_err(|_| cluster)
+        });
         assert!(seats.iter().all(Result::is_ok));
     });
     let lines = log.lines();
@@ -218,7 +246,7 @@ fn views_with_one_node_id_are_found() {
         ..Default::default()
     };
     let begin = |node: &Arc<Node>, authority: Option<&Arc<str>>, server| {
-        let seat = scopes.enter(node, authority, server).unwrap();
+        let seat = scopes.enter(node, authority, server, &Arc::default()).unwrap();
         let found = scopes
             .take_created()
             .iter()

@@ -239,7 +239,8 @@ fn names_are_bounded_and_the_error_names_the_key() {
         ..settings()
     };
     let (view, now) = (View::new(Class::default(), settings), start());
-    let first = seat(&view, &eds(), &["a", "b", "c"]);
+    let first = seat(&view, &eds(), &["a", "b"]);
+    let other = seat(&view, &eds(), &["c"]);
     let second = seat(&view, &eds(), &["a"]);
     let refused = second.want(&want(&eds(), "d", true)).expect_err("there is no room");
     assert_eq!(
@@ -250,14 +251,14 @@ fn names_are_bounded_and_the_error_names_the_key() {
     let _ = view.take_wants(now);
 
     // Lingering names give way to wanted ones.
-    drop(first);
+    drop((first, other));
     let _ = view.take_wants(now);
     second.want(&want(&eds(), "d", true)).expect("b and c are nobody's");
     assert_eq!(asked(&view.take_wants(now)), ["-eds b", "-eds c", "+eds d"]);
     let summary = view.summary();
     assert_eq!((summary.seats, summary.wanted, summary.leased), (1, 2, 2));
-    second.want(&want(&eds(), "e", true)).expect("one is left");
-    assert!(second.want(&want(&eds(), "f", true)).is_err());
+    let third = seat(&view, &eds(), &["e"]);
+    assert!(third.want(&want(&eds(), "f", true)).is_err());
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub(crate) struct Stage {
 pub(crate) struct Session {
     pub(crate) server: Server,
     cluster: String,
+    /// The name of its software.
+    pub(crate) agent: &'static str,
     pub(crate) place: Option<Seats>,
     pub(crate) ended: Option<End>,
     task: Arc<Task>,
@@ -104,6 +106,7 @@ impl Stage {
         Session {
             server: Server::new(Arc::new(settings), opening),
             cluster: cluster.to_owned(),
+            agent: "",
             place: None,
             ended: None,
             task: Arc::default(),
@@ -116,9 +119,9 @@ impl Stage {
     }
 
     pub(crate) fn stands(&self, server: usize, server_state: ServerState) {
-        if let Some(view) = self.view(server) {
-            view.publish_server_state(server_state);
-        }
+        let views = self.scopes.all();
+        let views = views.iter().filter(|view| view.server() == server);
+        views.for_each(|view| view.publish_server_state(server_state));
     }
 
     /// The server sends the content of these names; `None`: the name does not exist.
@@ -182,6 +185,7 @@ impl Session {
             node: Some(Said {
                 id: "client".to_owned(),
                 cluster: self.cluster.clone(),
+                user_agent_name: self.agent.to_owned(),
                 ..Said::default()
             }),
             type_url: type_url.to_owned(),
@@ -200,7 +204,7 @@ impl Session {
         let patience = StreamTimers::default().unanswered;
         let place = match self.place.take() {
             Some(place) => place,
-            None => Seats::enter(&stage.scopes, &node, patience).expect("there is room"),
+            None => Seats::enter(&stage.scopes, &node, &Arc::default(), patience).expect("there is room"),
         };
         let place = self.place.insert(place);
         while let Some(want) = self.server.poll_want() {
@@ -229,6 +233,7 @@ impl Session {
                 self.ended = self.server.handle_timeout(&sight, stage.now);
             }
             let Some(response) = self.server.poll_response(&sight, &answers, stage.now) else {
+                self.ended = self.ended.take().or_else(|| self.server.poll_end());
                 return told;
             };
             for item in response.batch.items() {

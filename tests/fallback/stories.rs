@@ -199,7 +199,7 @@ fn authorities_are_read_apart() {
     assert_eq!(session.hears(&stage), told(&[("x", Some("plain 2"))]));
 }
 
-/// G-18: a stream that got nothing, and whose servers all fail, ends after a time; one that got something stays.
+/// G-18: a stream that got nothing, and whose servers all fail, ends after a time; one that got something stays, unless it is gRPC.
 #[test]
 fn who_got_nothing_is_sent_elsewhere_in_time() {
     let mut stage = Stage::new(&[0, 1], &[], false);
@@ -228,6 +228,71 @@ fn who_got_nothing_is_sent_elsewhere_in_time() {
     stage.now += Duration::from_secs(60);
     assert!(session.hears(&stage).is_empty());
     assert!(session.ended.is_none());
+}
+
+/// G-18: a gRPC client is sent elsewhere also if it got something, but only when every server is lost: while another one may still
+/// answer, the session waits for that. Each authority has its own servers.
+#[test]
+fn grpc_is_sent_elsewhere_when_every_server_is_lost() {
+    for name in ["y", "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/y"] {
+        let mut stage = Stage::new(&[0, 1], &[0, 1], false);
+        let session = |stage: &Stage, prefix| {
+            let mut session = stage.session(prefix);
+            session.agent = "gRPC Go";
+            session.asks(stage, EDS, &["x"]);
+            session
+        };
+        let mut first = session(&stage, 1);
+        stage.stands(0, Up);
+        stage.says(0, EDS, &[("x", Some("1"))]);
+        assert_eq!(first.hears(&stage), told(&[("x", Some("1"))]));
+        first.asks(&stage, EDS, &[name]);
+        stage.now += Duration::from_secs(9);
+        stage.stands(0, Failing);
+        first.hears(&stage);
+        assert!(first.ended.is_none(), "the second server is being tried");
+        stage.stands(1, Failing);
+        assert!(first.wakes(&stage).is_empty());
+        assert_eq!(first.ended.map(|end| end.code), Some(Code::Unavailable), "{name}");
+
+        // It comes back, and all its requests are read before anything is sent.
+        let mut second = session(&stage, 2);
+        assert!(second.hears(&stage).is_empty() && second.ended.is_none());
+        stage.now += Duration::from_millis(40);
+        second.asks(&stage, EDS, &[name]);
+        assert!(second.hears(&stage).is_empty() && second.ended.is_none());
+        stage.now += Duration::from_millis(50);
+        assert!(second.hears(&stage).is_empty());
+        assert_eq!(second.ended.map(|end| end.code), Some(Code::Unavailable), "{name}");
+
+        // Another client, which lacks nothing, is answered.
+        let mut third = session(&stage, 3);
+        assert!(third.hears(&stage).is_empty());
+        stage.now += Duration::from_millis(50);
+        assert_eq!(third.hears(&stage), told(&[("x", Some("1"))]));
+        assert!(third.ended.is_none());
+    }
+}
+
+/// G-18: a gRPC session that waits is woken when its only server is lost, and is sent elsewhere within a second.
+#[test]
+fn the_loss_of_the_only_server_is_heard() {
+    let mut stage = Stage::new(&[0], &[], false);
+    let mut session = stage.session(1);
+    session.agent = "gRPC Go";
+    session.asks(&stage, EDS, &["x"]);
+    session.hears(&stage);
+    stage.stands(0, Failing);
+    assert!(session.wakes(&stage).is_empty());
+    let due = session.server.poll_timeout().expect("it is looked after");
+    assert!(due <= stage.now + Duration::from_millis(50));
+    stage.now = due;
+    session.hears(&stage);
+    stage.now = session.server.poll_timeout().expect("it is looked after");
+    assert!(session.ended.is_none());
+    session.hears(&stage);
+    assert_eq!(session.ended.map(|end| end.code), Some(Code::Unavailable));
+    assert!(stage.now - due < Duration::from_secs(1));
 }
 
 /// F-13: names under a configured authority are in one view for clients of all classes. Names of old style are not (K-02), nor

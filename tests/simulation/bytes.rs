@@ -369,7 +369,10 @@ impl World {
         };
         receipt.expect("the request is in order");
         let known = server.node().expect("the request has a node").clone();
-        let seat = self.scopes.enter(&known, None, 0).expect("there is room");
+        let seat = self
+            .scopes
+            .enter(&known, None, 0, &Arc::default())
+            .expect("there is room");
         let mut client = Asker {
             dialect,
             server,

@@ -181,13 +181,13 @@ impl World {
 
     /// A place for a stream at the view of its client's class; none if there are too many views.
     pub(crate) fn seat(&mut self, zone: usize, node: &Arc<xds::Node>) -> Result<Option<Seats>, Broken> {
-        let place = Seats::enter(&self.scopes, node, self.settings.timers.unanswered);
+        let place = Seats::enter(&self.scopes, node, &Arc::default(), self.settings.timers.unanswered);
         if self.lists.is_some() {
             return place
                 .map(Some)
                 .map_err(|full| Broken::new(Rule::Views, full.to_string()));
         }
-        let entered = place.and_then(|place| Ok((place, self.scopes.enter(node, None, 0)?)));
+        let entered = place.and_then(|place| Ok((place, self.scopes.enter(node, None, 0, &Arc::default())?)));
         self.see_ends();
         for view in self.scopes.take_created() {
             let node = self.scopes.presented(view.class()).over(&relay_node());

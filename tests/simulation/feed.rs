@@ -15,6 +15,7 @@ use distributary::xds::{
 
 use super::body::{Content, Type};
 use super::classes::nobody;
+use super::farewells::Farewells;
 use super::lists::{Source, Upper};
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
@@ -30,6 +31,7 @@ pub(crate) struct Zone {
     /// Whether there is a view of it.
     pub(crate) attached: bool,
     pub(crate) book: Book,
+    pub(crate) farewells: Farewells,
     /// The way through the protocol; without one, changes are published directly.
     pub(crate) wire: Option<Wire>,
     /// The way that is no stream: files or polls.
@@ -67,6 +69,7 @@ impl Zone {
             view: nobody(),
             attached: false,
             book: Book::new(first..first + 1_000_000),
+            farewells: Farewells::default(),
             wire: way(rng).map(|habits| Wire::new(habits, Node::default())),
             source: None,
             upper: None,

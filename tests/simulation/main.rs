@@ -27,10 +27,12 @@
 //! - 2, with lists: times to live at every server, also at polled ones.
 //! - 4, without lists: control planes that end delta streams unanswered, each in its own way, always or now and then (E-23).
 //! - 8, without lists: a relay that stands still at times (K-27, `frozen`).
+//! - 16, without lists: clients that ask for names that are none (B-32).
 //! - 16, with lists: two classes of clients, with different servers for names of old style and the same servers for names under an
 //!   authority (F-13).
 //! - 32, without lists: control planes that end each stream on which a certain type is asked for, until everything heals (E-15).
 //! - 32, with lists: times to live at every server, most of which are files.
+//! - 64, without lists: control planes that say the removal of a cluster before the routes that leave it (D-03).
 //! - 64, with lists: lists of endpoints (LEDS), to which assignments refer; if there are two classes, only for the class of clients
 //!   that read such lists (K-04).
 //!
@@ -56,11 +58,13 @@ mod body;
 mod bytes;
 mod classes;
 mod client;
+mod farewells;
 mod feed;
 mod frozen;
 mod hops;
 mod line;
 mod lists;
+mod losses;
 mod names;
 mod origin;
 mod people;
@@ -94,10 +98,11 @@ const KEPT: &[u64] = &[
     1089, 6367, 7994, 57, 314, 2087, 3361, 3441, 23_728, 41_526, 45_110, 54_378, 92_071, 115_519, 157_390, 134_977,
     171_793, 190_039, 190_745, 207_471, 10_000_123, 10_000_787, 10_004_022, 10_005_137, 10_007_149, 10_035_617,
     10_042_111, 30_031_191, 80_001_288, 40_301_738, 720, 40_000_517, 80_000_143, 80_000_453, 40_006_607, 80_009_383,
-    80_503_044, 704_952, 10_702_719, 41_404_379, 11_504_244, 82_003_410, 82_011_973, 3_002_576,
+    80_503_044, 704_952, 10_702_719, 41_404_379, 11_504_244, 82_003_410, 82_011_973, 3_002_576, 46_002_385, 16_104_271,
+    7_005_389,
 ];
 /// The same of worlds with types that end streams, counted from the first of those.
-const KEPT_SUSPECTS: &[u64] = &[304_241, 600_755, 704_474, 704_749, 1_401_294, 1_300_465];
+const KEPT_SUSPECTS: &[u64] = &[304_241, 600_755, 704_474, 704_749, 1_401_294, 1_300_465, 6_300_197];
 /// The same of worlds with lists of servers, counted from [`LISTS`].
 const KEPT_LISTS: &[u64] = &[
     44, 60, 170, 345, 441, 655, 727, 997, 1159, 1264, 1681, 1782, 1973, 1982, 2475, 2646, 2974, 3704, 3812, 4281, 4443,
@@ -111,7 +116,7 @@ const KEPT_LISTS: &[u64] = &[
     30_501_582, 20_603_027, 10_601_585, 20_601_011, 20_600_043, 20_603_729, 10_701_003, 20_701_701, 20_701_402,
     10_700_311, 20_700_898, 20_900_584, 30_800_392, 10_900_365, 903_156, 1_000_772, 1_001_903, 11_002_745, 1_102_824,
     1_202_902, 1_103_259, 1_501_800, 1_503_590, 2_000_639, 2_006_011, 2_012_937, 11_602_364, 1_602_949, 12_011_287,
-    22_005_401, 22_014_672, 2_014_553, 22_015_280, 23_002_330, 30_000_371,
+    22_005_401, 22_014_672, 2_014_553, 22_015_280, 23_002_330, 30_000_371, 6_000_703, 16_000_661, 6_100_365,
 ];
 /// The same of worlds of newer kinds.
 const KEPT_NEWER: &[u64] = &[
@@ -125,13 +130,19 @@ const KEPT_NEWER: &[u64] = &[
     161_300_124,
     161_402_002,
     161_502_077,
+    166_000_605,
+    161_504_694,
+    186_000_893,
+    186_000_943,
+    186_001_225,
+    167_000_721,
 ];
 /// How many seeds every test run tries.
 const SEEDS: u64 = 10_000;
 /// From this seed on worlds have lists of servers.
 const LISTS: u64 = 1_000_000_000;
 /// The additional features of worlds, one after the other.
-const KINDS: &[u64] = &[0, 1, 4, 8, 32];
+const KINDS: &[u64] = &[0, 1, 4, 8, 32, 16, 64];
 /// The same of those with lists of servers.
 const KINDS_LISTS: &[u64] = &[0, 1, 2, 3];
 /// The same of those that are newer, after all others.

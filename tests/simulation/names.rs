@@ -93,6 +93,9 @@ pub(crate) fn is_unnamed(name: &str) -> bool {
 
 /// F-03: whether a text cannot be the name of a resource of this type at any server.
 pub(crate) fn is_nothing(kind: Type, text: &str) -> bool {
+    if text.is_empty() {
+        return kind != Type::Odd;
+    }
     if !text.starts_with("xdstp:") {
         return false;
     }

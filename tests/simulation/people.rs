@@ -156,6 +156,10 @@ impl World {
                 .into_iter()
                 .collect();
         }
+        if self.besides.slips && self.rng.chance(30) {
+            client.slip(&mut self.rng);
+            return client.sync(&mut self.rng);
+        }
         if client.dialect == Dialect::Delta && self.rng.chance(30) {
             let request = client.repeat(&mut self.rng);
             return request

@@ -294,9 +294,7 @@ impl Zone {
             if !self.says_gone(*kind) || !self.is_sure() {
                 known.retain(|name, _| expected.contains_key(name));
             }
-            // K-16: a relay above does not report a resource as gone if it only got no answer in time.
-            let silent = |zone: &Self, key: &str| timed_out(&zone.view.cut(), *kind, variants::parts(key).0);
-            known.retain(|key, _| expected.contains_key(key) || !above.is_some_and(|zone| silent(zone, key)));
+            Self::forgive_silence(*kind, target, above, &expected, &mut known);
             if known != expected {
                 return Err(Broken::new(
                     Rule::K23,
@@ -305,6 +303,27 @@ impl Zone {
             }
         }
         self.check_asked(&cut)
+    }
+
+    /// K-16: a relay above does not report a resource as gone, or an alias, if it only got no answer in time.
+    fn forgive_silence(
+        kind: Type,
+        target: &Target,
+        above: Option<&Self>,
+        expected: &BTreeMap<String, u64>,
+        known: &mut BTreeMap<String, u64>,
+    ) {
+        let Some(above) = above else { return };
+        let cut = above.view.cut();
+        let asked = match target {
+            Target::Name(name) => Some(name.as_str()),
+            Target::Wildcard => None,
+        };
+        let silent = |key: &str| {
+            let mut names = std::iter::once(variants::parts(key).0).chain(asked);
+            names.any(|name| timed_out(&cut, kind, name))
+        };
+        known.retain(|key, _| expected.contains_key(key) || !silent(key));
     }
 
     /// K-23: what is asked of the control plane is what is wanted and not covered, once.

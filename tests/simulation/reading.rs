@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use distributary::xds::{Cut, Expiry, Known, Name, Reason, Resource, Slot, State, Version};
 
@@ -49,6 +50,12 @@ impl<'a> Reading<'a> {
     pub(crate) fn book(&self, name: &str) -> Option<&Book> {
         let (server, _) = self.reads.get(&authority(name))?;
         Some(&self.zones[*server].book)
+    }
+
+    /// D-03: whether the server that is read has said that a cluster is gone, and clients must not hear that yet.
+    pub(crate) fn departs(&self, cluster: &str, now: Instant) -> bool {
+        let server = self.reads.get(&authority(cluster));
+        server.is_some_and(|(server, _)| self.zones[*server].farewells.waits(cluster, now))
     }
 
     /// The version of a revision, from whichever server.

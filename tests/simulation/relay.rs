@@ -196,8 +196,10 @@ impl World {
         } else {
             Ok(())
         };
+        let end = stream.server.poll_end();
         self.streams.insert(id, stream);
-        spoken
+        spoken?;
+        end.map_or(Ok(()), |end| self.end(id, &end))
     }
 
     fn speak(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
@@ -295,6 +297,9 @@ impl World {
         if done {
             self.tally.hit(Rule::Done);
         }
+        if response.is_some() {
+            self.check_first_response(stream)?;
+        }
         if let Some(place) = &stream.place {
             place.looked(|type_url| is_dealt_with(&stream.server, response.as_ref(), type_url));
         }
@@ -367,6 +372,7 @@ impl World {
         };
         self.tally.hit(Rule::G18);
         let lonely = end.code == Code::Unavailable && stream.witness.sent + stream.follower.sent == 0;
+        let lonely = lonely || end.code == Code::Unavailable && self.is_forsaken(stream);
         let rude = stream.follower.hostile && end.code == Code::InvalidArgument;
         if !lonely && !rude {
             return Err(Broken::new(Rule::G18, format!("stream {id} ended with {end}")));

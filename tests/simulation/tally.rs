@@ -50,7 +50,7 @@ rules! {
     E15 = "E-15": "a type that ends streams has one of its own",
     E18 = "E-18": "a server that is silent until it is asked for all takes nothing away",
     E23 = "E-23": "a server that has no answer in one dialect is asked in the other one at once",
-    G18 = "G-18": "a stream ends for want of an upstream only if nothing was said on it",
+    G18 = "G-18": "only gRPC loses a stream on which something was said for want of an upstream, and only while a name is lost",
     G19 = "G-19": "losing the upstream changes nothing",
     G20 = "G-20": "nothing is left out or removed out of ignorance",
     H07 = "H-07": "a poll that fails changes nothing",

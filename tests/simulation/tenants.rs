@@ -349,7 +349,10 @@ impl World {
             .handle_delta(&request, &answers, self.now)
             .expect("the request is in order");
         let known = server.node().expect("the request has a node").clone();
-        let seat = self.scopes.enter(&known, None, 0).expect("there is room");
+        let seat = self
+            .scopes
+            .enter(&known, None, 0, &Arc::default())
+            .expect("there is room");
         while let Some(want) = server.poll_want() {
             seat.want(&want).expect("there is room");
         }

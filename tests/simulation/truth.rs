@@ -19,6 +19,8 @@ pub(crate) enum Step {
     /// The route begins or ceases to lead to this cluster.
     Point(String, String, bool),
     DropCluster(String),
+    /// A cluster goes although routes lead to it.
+    Forsake(String),
     DropEndpoints(String),
     /// New content of an existing resource.
     Touch(Type, String),
@@ -52,6 +54,8 @@ pub(crate) struct Truth {
     aliases: bool,
     /// Whether there are variants of names.
     varies: bool,
+    /// Whether clusters go before the routes that lead to them (D-03).
+    hasty: bool,
     /// The authorities under which it has names as well.
     authorities: &'static [&'static str],
 }
@@ -70,6 +74,7 @@ impl Truth {
             listed: false,
             aliases: rng.chance(50),
             varies: false,
+            hasty: false,
             authorities: &[],
         };
         truth.filled(rng)
@@ -85,6 +90,7 @@ impl Truth {
             listed: false,
             aliases: rng.chance(40),
             varies: false,
+            hasty: false,
             authorities,
         };
         let mut truth = truth.filled(rng);
@@ -134,6 +140,12 @@ impl Truth {
             let lives = rng.chance(40).then(|| Duration::from_secs(rng.range(5, 30) as u64));
             Arc::make_mut(content).ttl = lives;
         }
+        self
+    }
+
+    /// The same, but the removal of a cluster is said before the routes that leave it, as by go-control-plane (D-03).
+    pub(crate) fn hasty(mut self) -> Self {
+        self.hasty = true;
         self
     }
 
@@ -266,12 +278,28 @@ impl Truth {
     pub(crate) fn plan(&self, rng: &mut Rng) -> Vec<(Duration, Step)> {
         let route = name(Type::Rds, rng.below(4));
         let some = cluster(rng.below(CLUSTERS));
+        if self.hasty && rng.chance(50) {
+            return self.leave(some, rng);
+        }
         let steps = match (self.varies && rng.chance(40), self.listed && rng.chance(40)) {
             (_, true) => self.list(6, rng),
             (true, false) => self.vary(4, rng),
             (false, false) => self.change(route, some, rng),
         };
         paced(steps, rng)
+    }
+
+    /// Plans the end of a cluster: first the cluster goes, then at once the routes that lead to it, and later it comes back.
+    fn leave(&self, some: String, rng: &mut Rng) -> Vec<(Duration, Step)> {
+        let routes = self.of(Type::Rds).filter(|content| content.refers.contains(&some));
+        let routes = routes.map(|content| content.name.clone()).collect::<Vec<_>>();
+        let back = routes.first().cloned().unwrap_or_else(|| name(Type::Rds, rng.below(4)));
+        let points = routes.into_iter().map(|route| Step::Point(route, some.clone(), false));
+        let mut steps = vec![(rng.millis(50, 3000), Step::Forsake(some.clone()))];
+        steps.extend(points.map(|step| (rng.millis(0, 80), step)));
+        steps.push((rng.millis(0, 5000), Step::AddCluster(some.clone())));
+        steps.push((rng.millis(0, 300), Step::Point(back, some, true)));
+        steps
     }
 
     fn change(&self, route: String, some: String, rng: &mut Rng) -> Vec<Step> {
@@ -365,6 +393,7 @@ impl Truth {
                     self.drop_key(Type::Cds, name)
                 }
             }
+            Step::Forsake(name) => self.drop_key(Type::Cds, name),
             Step::DropEndpoints(name) => {
                 let used = self
                     .of(Type::Cds)

@@ -407,7 +407,9 @@ impl World {
         let now = self.instant();
         let here = &mut self.zones[zone];
         if let Some(wire) = &mut here.wire {
-            wire.departures.hold(changes, &here.view.cut(), now);
+            let cut = here.view.cut();
+            here.farewells.note(changes, &cut, now);
+            wire.departures.hold(changes, &cut, now);
         }
     }
 

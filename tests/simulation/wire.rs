@@ -178,6 +178,12 @@ fn entry(kind: Type, inner: discovery::Resource, wrapped: bool) -> Result<Entry,
 }
 
 impl Answer {
+    /// The names of its heartbeats.
+    pub(crate) fn beats(&self) -> Vec<String> {
+        let beats = self.entries.iter().filter(|entry| entry.facts.is_none());
+        beats.map(|entry| entry.name.clone()).collect()
+    }
+
     pub(crate) fn revision(&self, name: &str) -> Option<u64> {
         let entry = self.entries.iter().find(|entry| entry.name == name)?;
         entry.facts.as_ref().map(|facts| facts.revision)

@@ -198,6 +198,10 @@ pub(crate) struct Besides {
     pub(crate) files: bool,
     /// Where there are lists: endpoints in lists of their own (LEDS).
     pub(crate) endpoints: bool,
+    /// Clients whose requests contain names that are none (B-32).
+    pub(crate) slips: bool,
+    /// Control planes that say the removal of a cluster before the routes that leave it (D-03).
+    pub(crate) hasty: bool,
 }
 
 /// The digits of a seed above this number are the additional features of its world.
@@ -217,7 +221,9 @@ impl Besides {
             frozen: all & 8 > 0,
             classes: all & 16 > 0,
             files: all & 32 > 0 && seed >= super::LISTS,
-            endpoints: all & 64 > 0,
+            endpoints: all & 64 > 0 && seed >= super::LISTS,
+            slips: all & 16 > 0 && seed < super::LISTS,
+            hasty: all & 64 > 0 && seed < super::LISTS,
         }
     }
 }
@@ -294,6 +300,8 @@ impl World {
         // Zones that publish without a protocol have no variants.
         let varied = zones.iter_mut().filter(|zone| besides.variants && zone.wire.is_some());
         varied.for_each(|zone| zone.truth = zone.truth.clone().varied(&mut rng));
+        let routing = zones.iter_mut().filter(|zone| besides.hasty && zone.wire.is_some());
+        routing.for_each(|zone| zone.truth = zone.truth.clone().hasty());
         let mut refusals = Rng::new(seed ^ REFUSALS);
         for wire in zones.iter_mut().filter_map(|zone| zone.wire.as_mut()) {
             wire.trouble(besides, &mut refusals);

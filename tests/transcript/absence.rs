@@ -141,6 +141,25 @@ fn pace() {
     );
 }
 
+/// B-16, C-15: an Envoy drops routes and asks for them again while they are on their way. It may hold them, so it is told that
+/// they are gone.
+#[test]
+fn routes_on_their_way_that_an_envoy_asks_for_again() {
+    delta(
+        "
+        origin put rds x@1
+        client runs envoy
+        client subscribe rds x
+        client <- rds [x@1]
+        client sends rds -x
+        origin drop rds x
+        client sends rds +x
+        client <- rds -[x]
+        client ack
+        ",
+    );
+}
+
 /// C-15, B-32: an Envoy is not told that routes do not exist which it does not hold, because it would wait for them for ever.
 #[test]
 fn routes_that_an_envoy_waits_for() {

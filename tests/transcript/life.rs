@@ -1,6 +1,6 @@
 //! Time to live: resources that end by themselves, and the heartbeats that keep them.
 
-use crate::story::{both, delta};
+use crate::story::{both, delta, sotw};
 
 /// K-17, K-18, L-24: the remaining time to live is passed on, never the original one; heartbeats go to clients that understand
 /// them; at the end the resource goes.
@@ -163,6 +163,35 @@ fn no_heartbeat_for_what_was_rejected() {
     }
 }
 
+/// K-17, B-22: an Envoy rejects a heartbeat that comes after its own timer has ended. It has accepted the content before, and gets
+/// it again.
+#[test]
+fn a_heartbeat_that_comes_too_late() {
+    for (topic, names) in [("rds", "x y"), ("cds", "*")] {
+        delta(&format!(
+            "
+            origin put {topic} x@1:ttl=10s y@1
+            client runs envoy
+            client subscribe {topic} {names}
+            client <- {topic} [x@1:ttl=10s y@1], ack
+            wait 8s
+            origin put {topic} x@1:ttl=10s y@bad
+            client <- {topic} [x@-:ttl=10s y@bad], nack
+            client <- {topic} [x@1:ttl=10s], ack
+            nothing for 5s
+            origin put {topic} x@1:ttl=10s
+            client <- {topic} [x@-:ttl=10s], nack
+            client <- {topic} [x@1:ttl=10s], nack
+            nothing for 8s
+            origin put {topic} x@1:ttl=10s y@2
+            client <- {topic} [y@2], ack
+            wait 10s
+            client <- {topic} -[x], ack
+            ",
+        ));
+    }
+}
+
 /// B-30, K-17, K-18: an Envoy names no features, and reads time to live all the same. In SotW only what has one is in the wrapper.
 #[test]
 fn time_to_live_for_an_envoy() {
@@ -206,6 +235,26 @@ fn time_to_live_in_a_full_state_for_an_envoy() {
         origin put cds y@2
         client <- cds sotw [x@1 y@2] | delta [y@2]
         client ack
+        ",
+    );
+}
+
+/// K-17: so is one that has gone, and that a full state lists until the routes no longer need it.
+#[test]
+fn time_to_live_of_what_goes_later() {
+    sotw(
+        "
+        origin put lds m@1 xdstp://a/LDS/l@1:aside, put rds r@1
+        client runs envoy
+        client sends lds [* xdstp://a/LDS/l]
+        client <- lds [m@1 xdstp://a/LDS/l@1]
+        client sends rds [r]
+        client <- rds [r@1]
+        origin put lds m@2 xdstp://a/LDS/l@1:aside:ttl=10s
+        client sends lds [*] v1 n1 => ack
+        client <- lds [m@2 xdstp://a/LDS/l@1:ttl=10s:wrapped], ack
+        client ack rds
+        client <- lds [m@2], ack
         ",
     );
 }

@@ -24,6 +24,7 @@ mod jumps;
 mod lagging;
 mod life;
 mod limits;
+mod lost;
 mod names;
 mod order;
 mod origin;

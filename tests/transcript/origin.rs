@@ -35,6 +35,8 @@ pub(crate) struct Origin {
     errors: BTreeMap<(TypeUrl, String), i32>,
     /// Whether it speaks SotW: then it never reports that a name does not exist.
     sotw: bool,
+    /// Whether it was lost since it was last looked at.
+    fell: bool,
     /// The files that hold its content, if it is no server.
     folder: Option<Folder>,
 }
@@ -60,6 +62,7 @@ impl Origin {
             open: BTreeSet::new(),
             errors: BTreeMap::new(),
             sotw: false,
+            fell: false,
             folder: None,
         }
     }
@@ -98,7 +101,7 @@ impl Origin {
     }
 
     /// One clause of a line: `put cds a@1`, `drop cds a`, `silent cds`, `speaks`, `late cds`, `behind cds`, `punctual cds`, `open cds`,
-    /// `complete cds`, `forgets cds`, `lost`, `back`, `talks sotw`, `fails cds a=5`.
+    /// `complete cds`, `forgets cds`, `lost`, `trying`, `back`, `talks sotw`, `fails cds a=5`.
     pub(crate) fn clause(&mut self, words: &[&str], now: Instant) {
         let (verb, words) = words.split_first().expect("a verb");
         let topic = words.first().copied();
@@ -128,7 +131,8 @@ impl Origin {
             "open" => drop(self.open.insert(named())),
             "complete" => drop(self.open.remove(&named())),
             "forgets" => self.wanted.retain(|(wanted, _), _| *wanted != named()),
-            "lost" => self.cut = self.cut.with_server_state(ServerState::Failing),
+            "lost" => (self.cut, self.fell) = (self.cut.with_server_state(ServerState::Failing), true),
+            "trying" => self.cut = self.cut.with_server_state(ServerState::Trying),
             "back" => self.cut = self.cut.with_server_state(ServerState::Up),
             "talks" => self.sotw = topic == Some("sotw"),
             other => panic!("an origin does not know `{other}`"),
@@ -170,6 +174,9 @@ impl Origin {
             self.cut = cut;
             return changed;
         }
+        if std::mem::take(&mut self.fell) {
+            return self.lacking();
+        }
         if !self.cut.server_state().reachable() {
             return Vec::new();
         }
@@ -188,6 +195,21 @@ impl Origin {
             }
         }
         changed
+    }
+
+    /// What is wanted and unknown: who wants it is woken when the server fails.
+    fn lacking(&self) -> Vec<Changed> {
+        let unknown = |(type_url, target): &(TypeUrl, Target)| {
+            let slot = self.cut.slot(type_url);
+            match target {
+                Target::Wildcard => slot.is_none_or(|slot| slot.wildcard.is_none()).then(Vec::new),
+                Target::Name(name) => slot
+                    .is_none_or(|slot| slot.known(name).is_none())
+                    .then(|| vec![name.clone()]),
+            }
+        };
+        let all = self.wanted.keys();
+        all.filter_map(|key| Some((key.0.clone(), unknown(key)?))).collect()
     }
 
     /// What the wildcard of the type covers, as a difference from what the relay knows.

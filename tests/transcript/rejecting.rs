@@ -239,6 +239,44 @@ fn rejected_and_one_is_sent_again() {
     );
 }
 
+/// B-22, C-15: of what never was a client holds nothing, also if it rejects to hear so after it gave the name up, and asks for it
+/// again. Every time it asks it is answered, even if nobody has said anything of that name in time.
+#[test]
+fn rejected_and_what_never_was_is_asked_for_again() {
+    delta(
+        "
+        origin talks sotw, put eds b@1
+        client sends eds +c
+        client sends eds +* -c
+        client <- eds [b@1] -[c]
+        client sends eds +c
+        wait 15s
+        client <- eds -[c]
+        client sends eds n1 ! => nack
+        origin put eds b@2
+        client <- eds [b@2] -[c]
+        client sends eds n2 => ack
+        client sends eds n3 => ack
+        client sends eds +c
+        client <- eds -[c], ack
+        ",
+    );
+    delta(
+        "
+        origin put eds b@1
+        client sends eds +* +c
+        client <- eds [b@1] -[c]
+        client sends eds -c
+        client <- eds -[c]
+        client sends eds n1 ! => nack
+        client sends eds n2 ! => nack
+        nothing for 2s
+        origin put eds c@1
+        client <- eds [b@1 c@1], ack
+        ",
+    );
+}
+
 /// B-22: rejections that share a member are one: any member may have been the bad one.
 #[test]
 fn rejections_that_share_a_member() {

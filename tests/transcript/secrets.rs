@@ -78,6 +78,30 @@ fn a_secret_that_goes() {
     );
 }
 
+/// B-18, K-17: the same for a secret that ends by itself. A client that reads times to live drops it then.
+#[test]
+fn a_secret_that_ends_by_itself() {
+    sotw(
+        "
+        origin put sds a@1:ttl=10s b@1
+        plain subscribe sds a b
+        plain <- sds [a@1 b@1], ack
+        client can xds.config.supports-resource-ttl xds.config.resource-in-sotw
+        client subscribe sds a b
+        client <- sds [a@1:ttl=10s:wrapped b@1], ack
+        nothing for 10s
+        origin put sds b@2
+        plain <- sds [a@1 b@2], ack
+        client <- sds [b@2], ack
+        other put sds b@3
+        plain moves other
+        plain <- sds [a@1 b@3], ack
+        client moves other
+        client <- sds [b@3], ack
+        ",
+    );
+}
+
 /// B-18, B-22: the client keeps what it accepted when it rejects a response that lists it again. What it rejected is listed with
 /// the next news, because nobody else knows whether it was bad.
 #[test]

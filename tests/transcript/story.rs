@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! origin put cds a@1 b@1:eds, drop rds r   # one message of the control plane; `other` is a second one, for a second view
-//! origin silent cds | speaks | lost | back # it does not answer for a type; it answers again; it is lost, or back
+//! origin silent cds | speaks | lost | back # it does not answer for a type; it answers again; it is lost, or back; or `trying`:
+//!                                          # it is being tried for the first time
 //! client subscribe cds *                   # without names: the legacy empty request; the first one carries what it holds
 //! client unsubscribe cds a
 //! client <- cds [a@1 b@1] -[c], ack        # the next response, exactly; answered at once, or by `client ack [cds]`
@@ -17,7 +18,7 @@
 //! client upstream can FEATURE | cannot FEATURE # the features that the control plane sees for its class
 //! client can FEATURE... | speaks eds        # before its first request: node features, by which it may be of the class
 //!                                           # that reads the view `other`; a stream of one service; or
-//! client runs envoy                        # the name of its software
+//! client runs gRPC Go                      # the name of its software
 //! client nameless | via relay-1 | renames x # no node, relays on the way; then another node with every request
 //! client reconnects | moves other          # a new stream of the same client; another view
 //! client stalls | reads 1 | reads          # its transport takes nothing, one response, or everything
@@ -225,7 +226,7 @@ impl Story {
                 node.client_features = features.iter().map(|feature| (*feature).to_owned()).collect();
                 client.view = view(client).to_owned();
             }
-            ("runs", [program]) => client.node.get_or_insert_default().user_agent_name = (*program).to_owned(),
+            ("runs", program) => client.node.get_or_insert_default().user_agent_name = program.join(" "),
             ("nameless", []) => client.node = None,
             ("via", relays) => client.came_through(relays),
             ("renames", [id]) => client.rename(id),

@@ -292,3 +292,21 @@ fn what_it_was_called_before() {
         ));
     }
 }
+
+/// C-20, C-25: the same, if the client has given the name up meanwhile: it keeps what it held, because it asks for its alias.
+#[test]
+fn what_it_was_called_before_it_was_given_up() {
+    delta(
+        "
+        origin put rds o@1:aka=z
+        client subscribe rds o z
+        client <- rds [o@1:aka=z], ack
+        origin put rds o@2
+        client <- rds [o@2] -[z]
+        client sends rds -o
+        client nack rds
+        client <- rds -[o z], ack
+        nothing
+        ",
+    );
+}

@@ -70,8 +70,9 @@ fn poller() -> (Poller, Instant) {
     (Poller::new(client, INTERVAL, RECONNECT_MAX), Instant::now())
 }
 
-/// H-07: a version belongs to the names that the poll asked for. If the names have changed and the answer to the new ones was
-/// refused, the next poll has no version: a server that compares only versions would answer "not modified".
+/// H-07: a version belongs to the names that the poll asked for, and to all that was used of its answer. After an answer that was
+/// refused, the next poll has no version: a server that compares only versions, and goes back to the former content, would answer
+/// "not modified".
 #[test]
 fn a_refused_answer_leaves_no_version() {
     let (mut poller, mut now) = poller();
@@ -87,6 +88,10 @@ fn a_refused_answer_leaves_no_version() {
     answer(&mut poller, &["a", "b"], now);
     now += INTERVAL * 2;
     assert_eq!(asked(&mut poller, now).as_deref(), Some("1"));
+    // E-13: "c" is used, though the answer is refused.
+    answer(&mut poller, &["a", "b", "b", "c"], now);
+    now += INTERVAL * 2;
+    assert_eq!(asked(&mut poller, now).as_deref(), Some(""));
 }
 
 /// G-12, L-20: an answer that still waits for other types when another server takes over leaves no version either: the next poll

@@ -1,5 +1,7 @@
 //! How the relay connects to a control plane.
 
+use std::path::Path;
+
 use distributary::config::{Credentials, Endpoint, Tls};
 use distributary::upstream::Phase;
 use rcgen::generate_simple_self_signed;
@@ -82,6 +84,20 @@ async fn a_late_handshake() {
     assert!(start.elapsed() >= ms(400));
 }
 
+/// A relay that connects to the control plane by the name `localhost`, and trusts the authorities in a file.
+fn trusting(authorities: &Path, plane: &Plane, port: u16) -> Relay {
+    Relay::with(plane.address, &[(EDS, "a")], |plan| {
+        plan.server.endpoint = Endpoint::Tcp {
+            host: "localhost".to_owned(),
+            port,
+        };
+        plan.server.credentials = Credentials::Tls(Tls {
+            ca_certificate_file: Some(authorities.to_owned()),
+            ..Tls::default()
+        });
+    })
+}
+
 /// TLS with a given authority: trusted, or not.
 #[tokio::test]
 async fn tls_with_a_given_authority() {
@@ -91,16 +107,7 @@ async fn tls_with_a_given_authority() {
         let path = std::env::temp_dir().join(format!("distributary-upstream-{}-{right}.pem", std::process::id()));
         std::fs::write(&path, trusted.cert.pem()).unwrap();
         let (mut plane, port) = tls_plane(&authority).await;
-        let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-            plan.server.endpoint = Endpoint::Tcp {
-                host: "localhost".to_owned(),
-                port,
-            };
-            plan.server.credentials = Credentials::Tls(Tls {
-                ca_certificate_file: Some(path.clone()),
-                ..Tls::default()
-            });
-        });
+        let relay = trusting(&path, &plane, port);
         if right {
             let mut call = plane.call().await;
             relay.takes(&mut call, "a=1").await;
@@ -184,16 +191,7 @@ async fn certificates_that_do_not_serve() {
         let path = std::env::temp_dir().join(format!("distributary-upstream-{}-{name}.pem", std::process::id()));
         std::fs::write(&path, identity.cert.pem()).unwrap();
         let (plane, port) = tls_plane(&identity).await;
-        let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-            plan.server.endpoint = Endpoint::Tcp {
-                host: "localhost".to_owned(),
-                port,
-            };
-            plan.server.credentials = Credentials::Tls(Tls {
-                ca_certificate_file: Some(path.clone()),
-                ..Tls::default()
-            });
-        });
+        let relay = trusting(&path, &plane, port);
         let status = relay.status("an error", |status| status.phase == Phase::Waiting).await;
         let error = status.error.unwrap();
         assert!(error.contains(said) && !error.contains("UNIX"), "{error}");

@@ -19,6 +19,7 @@ mod frozen;
 mod health;
 mod identity;
 mod logged;
+mod lost;
 mod messages;
 #[path = "../upstream/plane.rs"]
 #[expect(dead_code, reason = "this control plane can do more")]

@@ -327,6 +327,13 @@ impl<R: Answer> Stream<R> {
         (status.code(), status.message().to_owned())
     }
 
+    /// The same of a stream on which there must be no response.
+    pub(crate) async fn ends_unanswered(&mut self) -> (tonic::Code, String) {
+        let data = soon("the end", self.responses.data()).await;
+        assert!(self.read.is_empty() && data.is_none(), "it is answered");
+        self.end().await
+    }
+
     /// Whether nothing comes for a while.
     pub(crate) async fn is_silent(&mut self) -> bool {
         tokio::time::timeout(Duration::from_millis(500), self.message())

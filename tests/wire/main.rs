@@ -8,10 +8,12 @@
     reason = "a test fails by panicking"
 )]
 
+mod admission;
 mod bad_input;
 mod calls;
 mod churn;
 mod cork;
+mod hostile;
 mod laggards;
 mod lifetimes;
 mod memory;
@@ -21,4 +23,5 @@ mod services;
 mod support;
 mod times_to_live;
 mod tls;
+mod turns;
 mod unix_sockets;

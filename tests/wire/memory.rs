@@ -1,8 +1,6 @@
 //! Floods of clients leave no memory in use. The relay is a process of its own here.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::SocketAddr;
 
 use bytes::Bytes;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
@@ -14,74 +12,8 @@ use tokio::io::AsyncWriteExt as _;
 use crate::neighbours::packed;
 use crate::support::client::Client;
 use crate::support::messages::node;
-use crate::support::{ADS, Address, EDS, PATIENCE, raw, until};
-
-/// The program with its default limits and no control plane, as a process; dropping it ends it.
-struct Process {
-    child: Child,
-    clients: SocketAddr,
-    admin: SocketAddr,
-}
-
-impl Process {
-    fn start() -> Self {
-        let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("memory.yaml");
-        let text = "upstream: {xds_servers: [{server_uri: '127.0.0.1:1'}]}\nadmin: {address: '127.0.0.1:0'}\n\
-                    listeners: [{address: '127.0.0.1:0'}]\ntimers: {linger: 100ms}\n";
-        std::fs::write(&path, text).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_distributary"))
-            .args(["serve", "--log-level", "info", "--config"])
-            .arg(&path)
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut log = BufReader::new(child.stderr.take().unwrap())
-            .lines()
-            .map_while(Result::ok);
-        let mut address = |words: &str| {
-            let line = log.find(|line| line.contains(words)).unwrap();
-            let at = line.find("127.0.0.1:").unwrap();
-            let end = |c: char| !c.is_ascii_digit() && c != '.' && c != ':';
-            line[at..].split(end).next().unwrap().parse().unwrap()
-        };
-        let (admin, clients) = (address("admin address"), address("listening for clients"));
-        std::thread::spawn(move || log.for_each(drop));
-        Self { child, clients, admin }
-    }
-
-    /// Bytes of memory that the process has for itself.
-    fn resident(&self) -> usize {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
-    }
-
-    /// Whether no stream and no connection is open.
-    fn is_empty(&self) -> bool {
-        let mut socket = TcpStream::connect(self.admin).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        write!(
-            socket,
-            "GET /metrics HTTP/1.1\r\nhost: relay\r\nconnection: close\r\n\r\n"
-        )
-        .unwrap();
-        let mut text = String::new();
-        socket.read_to_string(&mut text).unwrap();
-        let open =
-            |line: &&str| line.starts_with("distributary_streams{") || line.starts_with("distributary_connections ");
-        let counts: Vec<&str> = text.lines().filter(open).collect();
-        assert!(counts.len() >= 2, "{text}");
-        counts.iter().all(|line| line.ends_with(" 0"))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::support::process::Process;
+use crate::support::{ADS, Address, EDS, raw, until};
 
 fn path() -> String {
     format!("/{ADS}/DeltaAggregatedResources")
@@ -139,13 +71,6 @@ async fn requests(address: SocketAddr, round: usize) {
     assert!(call.is_silent().await && unfinished.is_silent().await);
 }
 
-/// The peak memory of the process.
-fn most(relay: &Process) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", relay.child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
-}
-
 /// By the default limits unfinished requests may take a sixth of this. The rest is for requests that are read just now, for
 /// connection buffers, and for what the allocator has not given back yet.
 const READING: usize = 6 * (64 << 20);
@@ -156,7 +81,7 @@ const READING: usize = 6 * (64 << 20);
 async fn what_is_read_has_a_bound() {
     let relay = Process::start();
     until(|| relay.is_empty(), || "a stream or connection is open".to_owned()).await;
-    let base = most(&relay);
+    let base = relay.peak();
     let address = Address::Tcp(relay.clients);
     let rejection = DiscoveryRequest {
         node: Some(node()),
@@ -193,7 +118,7 @@ async fn what_is_read_has_a_bound() {
     assert_eq!(call.end().await.code, 3);
     drop((call, client, clients));
     until(|| relay.is_empty(), || "somebody stays".to_owned()).await;
-    let grown = most(&relay) - base;
+    let grown = relay.peak() - base;
     assert!(grown < READING, "{} MiB at the most", grown >> 20);
 }
 
@@ -217,6 +142,49 @@ async fn floods_leave_nothing_behind() {
     until(
         || grown() < SLACK,
         || format!("{} KiB more than {}", grown() >> 10, base >> 10),
+    )
+    .await;
+}
+
+/// Many clients that ask for the same resources by name and read nothing take little memory: the responses refer to the resources.
+#[tokio::test]
+async fn what_is_not_read_is_shared() {
+    const CLIENTS: usize = 200;
+    const NAMES: usize = 200;
+    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("unread-resources.json");
+    let resource = |n: usize| {
+        let filler = "x".repeat(1000);
+        format!(r#"{{"@type": "{EDS}", "clusterName": "n{n}", "namedEndpoints": {{"{filler}": {{}}}}}}"#)
+    };
+    let resources: Vec<String> = (0..NAMES).map(resource).collect();
+    std::fs::write(&path, format!(r#"{{"resources": [{}]}}"#, resources.join(","))).unwrap();
+    let relay = Process::of("unread", path.to_str().unwrap(), "timers: {linger: 100ms}\n");
+    let names: Vec<String> = (0..NAMES).map(|n| format!("n{n}")).collect();
+    let mut connections = Vec::new();
+    let mut base = 0;
+    for n in 0..2 * CLIENTS {
+        if n == CLIENTS {
+            answered(&relay, n).await;
+            base = relay.resident();
+        }
+        let (mut frames, mut write) = raw::connect(relay.clients).await;
+        frames.next_of(raw::WINDOW_UPDATE).await;
+        // Each asks for a few names fewer than the one before, so that few requests are equal.
+        let names = names.iter().skip(n % 50).cloned().collect();
+        let request = message(&request(names).encode_to_vec());
+        let call = [raw::call(1, &self::path(), &[]), raw::frame(raw::DATA, 0, 1, &request)];
+        write.write_all(&call.concat()).await.unwrap();
+        connections.push((frames, write));
+    }
+    answered(&relay, 2 * CLIENTS).await;
+    let each = (relay.resident() - base) / CLIENTS;
+    assert!(each < 100_000, "{each} bytes a client, and {} unread", NAMES * 1000);
+}
+
+async fn answered(relay: &Process, responses: usize) {
+    until(
+        || relay.responses() >= responses,
+        || format!("{} of {responses} responses", relay.responses()),
     )
     .await;
 }

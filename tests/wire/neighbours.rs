@@ -232,3 +232,36 @@ pub(crate) fn packed(bytes: &[u8]) -> Vec<u8> {
     framed[0] = 1;
     framed
 }
+
+/// A few connections take as many names of a view as they can, and leave enough for others.
+#[tokio::test]
+async fn names_of_a_few_connections() {
+    let relay = Relay::with(|plan| plan.names_per_view = 1000);
+    relay.put(EDS, &["mine-0"], "body");
+    let mut greedy = Vec::new();
+    for connection in 0..5 {
+        let mut subscriber = Subscriber::new(stream(&relay).await, Dialect::Sotw, EDS);
+        let names: Vec<String> = (0..190).map(|n| format!("{connection}-{n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let wanted = relay.view().summary().wanted;
+        subscriber.subscribe(&names);
+        if connection < 4 {
+            until(
+                || relay.view().summary().wanted == wanted + 190,
+                || format!("{} are wanted", relay.view().summary().wanted),
+            )
+            .await;
+        } else {
+            let ended = subscriber.call.end().await;
+            assert!(
+                ended.code == 8 && ended.message.contains("limits.names_per_view of 1000, and the 1"),
+                "{ended:?}"
+            );
+        }
+        greedy.push(subscriber);
+    }
+    let mut modest = Subscriber::new(stream(&relay).await, Dialect::Sotw, EDS);
+    let names: Vec<String> = (0..100).map(|n| format!("mine-{n}")).collect();
+    modest.subscribe(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(modest.take().await.bodies, ["body"]);
+}

@@ -118,7 +118,7 @@ impl Client {
             }
             poll.next = None;
             let asked = json!({
-                "node": { "id": format!("load-{:07}", self.number), "cluster": "load", "user_agent_name": "distributary-load" },
+                "node": { "id": format!("load-{:07}", self.number), "cluster": "load", "user_agent_name": "envoy" },
                 "version_info": version,
                 "resource_names": names,
                 "type_url": kind.type_url(),

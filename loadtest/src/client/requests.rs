@@ -74,7 +74,8 @@ impl Request<'_> {
             // All ids have the same length, so that the requests of all clients have the same length.
             id: format!("load-{number:07}"),
             cluster: "load".to_owned(),
-            user_agent_name: "distributary-load".to_owned(),
+            // What a server does for Envoys alone must be measured as well.
+            user_agent_name: "envoy".to_owned(),
             ..Node::default()
         };
         prost::encoding::message::encode(field, &node, out);

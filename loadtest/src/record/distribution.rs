@@ -1,5 +1,5 @@
-//! A histogram of durations or of other amounts, with three digits of precision; of durations, up to ten minutes. It is written in HdrHistogram's interchange format
-//! (V2, compressed, base64), which other tools read too.
+//! A histogram of durations or of other amounts, with three digits of precision; of durations, up to ten minutes. It is written
+//! in HdrHistogram's interchange format (V2, compressed, base64), which other tools read too.
 
 use std::time::Duration;
 

@@ -2,16 +2,21 @@
 //!
 //! Owns the split into shards and the bound on how much can be wanted. Does not know what is known of it.
 
+use std::collections::BTreeMap;
 use std::hash::RandomState;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::sets::{Set, Sets};
+use super::new_types::NewTypes;
+use super::set::Set;
+use super::sets::Sets;
 use super::shard::{LeaseChanges, SHARDS, Shard};
 use crate::cache::Full;
+use crate::cache::claims::{Claims, is_fair};
 use crate::xds::{Cut, Name, Target, TypeUrl};
 
 /// All leases of one view, in shards by target, because many sessions come and go at the same time.
@@ -21,6 +26,7 @@ pub(in crate::cache) struct Leases {
     linger: Duration,
     /// The most targets that may be wanted at the same time; 0: no bound.
     limit: usize,
+    new_types: Mutex<NewTypes>,
     /// How many targets somebody wants.
     wanted: AtomicUsize,
     /// How many leases there are, lingering ones included.
@@ -34,6 +40,7 @@ impl Leases {
             hasher: RandomState::new(),
             linger,
             limit,
+            new_types: Mutex::default(),
             wanted: AtomicUsize::new(0),
             kept: AtomicUsize::new(0),
         }
@@ -45,25 +52,31 @@ impl Leases {
         shard.find(type_url, target).map(|number| shard.everywhere(number))
     }
 
-    /// A set begins to want the target. Returns whether the writer must be told.
-    pub(in crate::cache) fn begin(&self, type_url: &TypeUrl, target: &Target, set: &Set) -> Result<bool, Full> {
+    /// A set, which only one session has, begins to want the target. Returns whether the writer must be told.
+    pub(in crate::cache) fn begin(
+        &self,
+        type_url: &TypeUrl,
+        target: &Target,
+        set: &Set,
+        claims: &Claims,
+    ) -> Result<bool, Full> {
         let mut shard = self.shard(target).lock();
         let found = shard.find(type_url, target);
         if found.is_none_or(|number| shard.waiters(number).is_empty()) {
-            self.admit(found.is_none())?;
+            self.admit(found.is_none(), claims)?;
         }
         let number = match found {
             Some(number) => number,
             None => shard.open(type_url, target, &self.hasher),
         };
-        Ok(shard.wait(number, set))
+        Ok(shard.wait(number, set, Some(claims)))
     }
 
     /// Makes a set a copy of another one.
     pub(in crate::cache) fn copy(&self, from: &Set, to: &Set) {
         for lease in from.all() {
             if let Some(shard) = self.shards.get((lease % SHARDS) as usize) {
-                shard.lock().wait(lease / SHARDS, to);
+                shard.lock().wait(lease / SHARDS, to, None);
             }
         }
     }
@@ -100,14 +113,31 @@ impl Leases {
 
     /// Returns what has begun and what has ended since the last call, in the order of types and names.
     /// A `fleeting` lease ends as soon as nobody wants it.
-    pub(in crate::cache) fn turn(&self, now: Instant, fleeting: &impl Fn(&TypeUrl, &Target) -> bool) -> LeaseChanges {
+    pub(in crate::cache) fn turn(
+        &self,
+        now: Instant,
+        sets: &Sets,
+        fleeting: &impl Fn(&TypeUrl, &Target) -> bool,
+    ) -> LeaseChanges {
         // Lingering leases must not keep out what somebody wants.
         let pressed = self.limit > 0 && self.kept.load(Ordering::Relaxed) > self.limit;
         let linger = if pressed { Duration::ZERO } else { self.linger };
+        let crowded = self.new_types.lock().is_crowded();
+        let fleeting =
+            |type_url: &TypeUrl, target: &Target| crowded && !type_url.is_of_table() || fleeting(type_url, target);
+        let told = |type_url: &TypeUrl| type_url.is_of_table() || self.new_types.lock().is_told(type_url);
         let mut turn = LeaseChanges::default();
         for shard in &self.shards {
-            shard.lock().turn(now, linger, fleeting, &mut turn);
+            shard.lock().turn(now, linger, &fleeting, &told, &mut turn);
         }
+        for type_url in self.tell_types(now, sets, std::mem::take(&mut turn.new)) {
+            for shard in &self.shards {
+                let mut shard = shard.lock();
+                shard.tell(&type_url);
+                shard.turn(now, linger, &fleeting, &told, &mut turn);
+            }
+        }
+        self.forget_types(&turn.ended);
         self.kept.fetch_sub(turn.ended.len(), Ordering::Relaxed);
         turn.wants
             .sort_unstable_by(|a, b| (&a.type_url, &a.target).cmp(&(&b.type_url, &b.target)));
@@ -115,9 +145,16 @@ impl Leases {
         turn
     }
 
-    /// When the next lease ends.
+    /// When the next lease ends, or upstream can be told of the next new type.
     pub(in crate::cache) fn poll_timeout(&self) -> Option<Instant> {
-        self.shards.iter().filter_map(|shard| shard.lock().poll_timeout()).min()
+        let new_types = self.new_types.lock().poll_timeout();
+        let ends = self.shards.iter().filter_map(|shard| shard.lock().poll_timeout());
+        ends.chain(new_types).min()
+    }
+
+    /// How many new types wait until upstream may be told of them.
+    pub(in crate::cache) fn waiting_types(&self) -> usize {
+        self.new_types.lock().waiting()
     }
 
     /// Returns the wanted targets of which nothing is known, in the order of types and names.
@@ -176,17 +213,52 @@ impl Leases {
         (self.wanted.load(Ordering::Relaxed), self.kept.load(Ordering::Relaxed))
     }
 
+    /// Returns the types of which upstream may be told now; `new` are further ones.
+    fn tell_types(&self, now: Instant, sets: &Sets, new: Vec<(Arc<TypeUrl>, u32)>) -> Vec<TypeUrl> {
+        let connection = |set| sets.read().claims(set).map(Claims::number);
+        let mut new_types = self.new_types.lock();
+        for (type_url, set) in new {
+            new_types.meet(&type_url, connection(set).unwrap_or_default());
+        }
+        if !new_types.is_due(now) {
+            return Vec::new();
+        }
+        let mut own = BTreeMap::new();
+        if new_types.is_crowded() {
+            let mut count = |type_url| {
+                let waiter = self.shards.iter().find_map(|shard| shard.lock().waiter(type_url));
+                let connection = waiter.and_then(connection);
+                connection.into_iter().for_each(|of| *own.entry(of).or_default() += 1);
+            };
+            new_types.told().for_each(&mut count);
+        }
+        new_types.tell(now, own)
+    }
+
+    /// Forgets the types of which nothing is leased any more.
+    fn forget_types(&self, ended: &[(TypeUrl, Target)]) {
+        for (type_url, _) in ended {
+            if !type_url.is_of_table() && !self.has_type(type_url) {
+                self.new_types.lock().forget(type_url);
+            }
+        }
+    }
+
     /// Counts one more wanted target, and one more lease if it is `new`. With lingering leases there may be twice as many as the
     /// bound, until the writer's next turn.
-    fn admit(&self, new: bool) -> Result<(), Full> {
+    fn admit(&self, new: bool, claims: &Claims) -> Result<(), Full> {
         let wanted = self.wanted.fetch_add(1, Ordering::Relaxed);
         let kept = self.kept.fetch_add(usize::from(new), Ordering::Relaxed);
-        if self.limit > 0 && (wanted >= self.limit || new && kept >= self.limit.saturating_mul(2)) {
+        let left = self.limit.saturating_sub(wanted);
+        let fair = is_fair(claims.names(), left);
+        if self.limit > 0 && (!fair || new && kept >= self.limit.saturating_mul(2)) {
             self.wanted.fetch_sub(1, Ordering::Relaxed);
             self.kept.fetch_sub(usize::from(new), Ordering::Relaxed);
             return Err(Full {
                 limit: "names_per_view",
                 value: self.limit,
+                own: claims.names(),
+                left: if fair { 0 } else { left },
             });
         }
         Ok(())

@@ -6,7 +6,9 @@
 mod bell;
 mod leases;
 mod members;
+mod new_types;
 mod positions;
+mod set;
 mod sets;
 mod shard;
 mod slab;
@@ -15,6 +17,7 @@ mod written;
 
 pub use bell::{Bell, Rang};
 pub(super) use leases::Leases;
-pub(super) use sets::{Own, Seated, Set, Sets};
+pub(super) use set::Set;
+pub(super) use sets::{Own, Seated, Sets};
 pub use woken::Woken;
 pub(super) use written::Written;

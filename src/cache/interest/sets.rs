@@ -10,8 +10,9 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use super::bell::Bell;
 use super::members::Members;
-use super::positions::Positions;
+use super::set::Set;
 use super::slab::Slab;
+use crate::cache::claims::Claims;
 use crate::xds::TypeUrl;
 
 /// All sessions of one view, and what they lease.
@@ -36,6 +37,8 @@ pub(in crate::cache) struct Seated {
     pub(in crate::cache) bell: Bell,
     /// The authority whose names the session reads here; `None`: old-style names.
     authority: Option<Arc<str>>,
+    /// Those of its connection.
+    claims: Arc<Claims>,
     /// Whether it reads another view, and waits here for a reason to read this one.
     watches: AtomicBool,
     /// Whether its session has seats at the views of other servers as well.
@@ -47,6 +50,11 @@ pub(in crate::cache) struct Seated {
 impl Seated {
     pub(in crate::cache) fn authority(&self) -> Option<&str> {
         self.authority.as_deref()
+    }
+
+    /// What its connection takes of the limits.
+    pub(in crate::cache) const fn claims(&self) -> &Arc<Claims> {
+        &self.claims
     }
 
     /// Whether its session reads another view.
@@ -96,13 +104,6 @@ struct Group {
     listed: Option<u64>,
 }
 
-/// What one or several sessions lease.
-#[derive(Debug)]
-pub(in crate::cache) struct Set {
-    pub(in crate::cache) number: u32,
-    pub(super) positions: Mutex<Positions>,
-}
-
 /// A set that a session may change.
 pub(in crate::cache) enum Own {
     /// This one; nobody else has it.
@@ -112,9 +113,10 @@ pub(in crate::cache) enum Own {
 }
 
 impl Sets {
-    pub(in crate::cache) fn enter(&self, authority: Option<Arc<str>>) -> (u32, Arc<Seated>) {
+    pub(in crate::cache) fn enter(&self, authority: Option<Arc<str>>, claims: Arc<Claims>) -> (u32, Arc<Seated>) {
         let seated = Arc::new(Seated {
             authority,
+            claims,
             ..Seated::default()
         });
         let place = Occupant {
@@ -127,9 +129,11 @@ impl Sets {
     /// Removes a session. Returns the sets that nobody has any more, which the caller must dissolve.
     pub(in crate::cache) fn leave(&self, seat: u32) -> Vec<Arc<Set>> {
         let mut tables = self.0.write();
-        let place = tables.places.remove(seat);
-        let has = place.into_iter().flat_map(|place| place.has);
-        has.filter_map(|has| tables.part(&has)).collect()
+        let Some(Occupant { seated, has }) = tables.places.remove(seat) else {
+            return Vec::new();
+        };
+        let left = has.iter().filter_map(|has| tables.part(has, &seated.claims));
+        left.collect()
     }
 
     /// Returns the set that a session has of a type, and whether it may be changed in place.
@@ -209,10 +213,7 @@ impl Tables {
 
     /// Creates a set that nobody has yet.
     fn open(&mut self) -> Arc<Set> {
-        let set = Arc::new(Set {
-            number: self.groups.next(),
-            positions: Mutex::default(),
-        });
+        let set = Arc::new(Set::new(self.groups.next()));
         self.groups.insert(Group {
             set: set.clone(),
             members: Members::default(),
@@ -225,6 +226,9 @@ impl Tables {
         let (Some(group), Some(place)) = (self.groups.get_mut(set), self.places.get_mut(seat)) else {
             return;
         };
+        if group.members.len() == 0 {
+            place.seated.claims.add(group.set.claimed());
+        }
         place.has.reserve_exact(1);
         place.has.push(Membership {
             type_url: type_url.clone(),
@@ -234,17 +238,23 @@ impl Tables {
     }
 
     fn depart(&mut self, seat: u32, type_url: &TypeUrl) -> Option<Arc<Set>> {
-        let has = &mut self.places.get_mut(seat)?.has;
+        let Occupant { seated, has } = self.places.get_mut(seat)?;
         let at = has.iter().position(|has| has.type_url == *type_url)?;
-        let has = has.swap_remove(at);
-        self.part(&has)
+        let (seated, has) = (seated.clone(), has.swap_remove(at));
+        self.part(&has, &seated.claims)
     }
 
-    /// Removes a member. Returns the set if that was the last one; it keeps its number until it is dissolved.
-    fn part(&mut self, has: &Membership) -> Option<Arc<Set>> {
+    /// Removes a member, with its claims. Returns the set if that was the last one; it keeps its number until it is dissolved.
+    fn part(&mut self, has: &Membership, claims: &Claims) -> Option<Arc<Set>> {
         let group = self.groups.get_mut(has.set)?;
         let moved = group.members.swap_remove(has.at);
         let left = (group.members.len() == 0).then(|| group.set.clone());
+        if has.at == 0 {
+            let next = group.members.iter().next().and_then(|next| self.places.get(next));
+            claims.subtract(group.set.claimed());
+            next.into_iter()
+                .for_each(|next| next.seated.claims.add(group.set.claimed()));
+        }
         if left.is_some() {
             self.unlist(has.set);
         }
@@ -290,36 +300,6 @@ impl Group {
     }
 }
 
-impl Set {
-    pub(in crate::cache) fn has(&self, lease: u32) -> bool {
-        self.positions.lock().get(lease).is_some()
-    }
-
-    pub(in crate::cache) fn len(&self) -> usize {
-        self.positions.lock().len()
-    }
-
-    /// All that it leases.
-    pub(super) fn all(&self) -> Vec<u32> {
-        self.positions.lock().leases().collect()
-    }
-
-    fn rest(&self) -> u64 {
-        let mut positions = self.positions.lock();
-        positions.rest();
-        positions.hash()
-    }
-
-    /// Whether two sets at rest have the same leases.
-    fn equals(&self, other: &Self) -> bool {
-        if self.number == other.number {
-            return false;
-        }
-        let (one, other) = (self.positions.lock(), other.positions.lock());
-        one.leases().eq(other.leases())
-    }
-}
-
 /// The sessions and sets that are there.
 pub(in crate::cache) struct Reading<'a>(RwLockReadGuard<'a, Tables>);
 
@@ -342,6 +322,21 @@ impl Reading<'_> {
     /// The session with this number, if it is still there.
     pub(in crate::cache) fn seated(&self, seat: u32) -> Option<&Arc<Seated>> {
         self.0.places.get(seat).map(|place| &place.seated)
+    }
+
+    /// The claims of the connection to which those of a set belong.
+    pub(super) fn claims(&self, set: u32) -> Option<&Claims> {
+        self.members(set).next().map(|seated| &*seated.claims)
+    }
+
+    /// A set is the first now that waits for a lease.
+    pub(super) fn claim(&self, set: &Set) {
+        set.claim(self.claims(set.number));
+    }
+
+    /// A set was the first that waited for a lease.
+    pub(super) fn unclaim(&self, set: &Set) {
+        set.unclaim(self.claims(set.number));
     }
 
     pub(super) fn set(&self, number: u32) -> Option<&Set> {

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::sets::{Reading, Set};
+use super::set::Set;
+use super::sets::Reading;
+use crate::cache::claims::Claims;
 use crate::xds::{Cut, Name, Target, TypeUrl, Want};
 
 /// The leases whose targets fall into this part.
@@ -49,6 +51,8 @@ pub(in crate::cache) struct LeaseChanges {
     pub(in crate::cache) wants: Vec<Want>,
     /// What is not leased any more.
     pub(in crate::cache) ended: Vec<(TypeUrl, Target)>,
+    /// New types that wait, each with a set that waits for anything of it.
+    pub(super) new: Vec<(Arc<TypeUrl>, u32)>,
 }
 
 /// How many shards there are.
@@ -132,6 +136,12 @@ impl Shard {
         number
     }
 
+    /// A set that waits for anything of the type.
+    pub(super) fn waiter(&self, type_url: &TypeUrl) -> Option<u32> {
+        let mut numbers = self.types.get(type_url)?.targets.values();
+        numbers.find_map(|number| self.waiters(*number).first().copied())
+    }
+
     pub(super) fn waiters(&self, number: u32) -> &[u32] {
         match self.leases.get(number as usize) {
             Some(Some(lease)) => &lease.waiters,
@@ -139,8 +149,9 @@ impl Shard {
         }
     }
 
-    /// Adds a set whose sessions wait. Returns whether the writer must be told.
-    pub(super) fn wait(&mut self, number: u32, set: &Set) -> bool {
+    /// Adds a set whose sessions wait, with the claims of its only session, if it has one yet. Returns whether the writer must be
+    /// told.
+    pub(super) fn wait(&mut self, number: u32, set: &Set, claims: Option<&Claims>) -> bool {
         let everywhere = self.everywhere(number);
         let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
             return false;
@@ -151,6 +162,9 @@ impl Shard {
         if lease.waiters.len() == lease.waiters.capacity() {
             // Doubling would leave a third of the memory for waiters unused.
             lease.waiters.reserve_exact((lease.waiters.len() / 4).max(1));
+        }
+        if lease.waiters.is_empty() {
+            set.claim(claims);
         }
         lease.waiters.push(set.number);
         if let Some(until) = lease.until.take() {
@@ -172,10 +186,13 @@ impl Shard {
         if position < lease.waiters.len() {
             lease.waiters.swap_remove(position);
         }
-        if let Some(moved) = lease.waiters.get(position)
-            && let Some(other) = sets.set(*moved)
-        {
+        let other = lease.waiters.get(position).and_then(|moved| sets.set(*moved));
+        if let Some(other) = other {
             other.positions.lock().moved(everywhere, position);
+        }
+        if position == 0 {
+            sets.unclaim(set);
+            other.into_iter().for_each(|other| sets.claim(other));
         }
         if lease.waiters.len() * 4 < lease.waiters.capacity() {
             lease.waiters.shrink_to_fit();
@@ -186,12 +203,25 @@ impl Shard {
         lease.waiters.is_empty()
     }
 
-    /// Adds what has begun and what has ended since the last call to `turn`. If `linger` is zero, leases end at once.
+    /// Upstream may be told of the type from now on.
+    pub(super) fn tell(&mut self, type_url: &TypeUrl) {
+        let typed = self.types.get(type_url);
+        let numbers = typed.into_iter().flat_map(|typed| typed.targets.values());
+        for number in numbers {
+            if let Some(Some(lease)) = self.leases.get_mut(*number as usize) {
+                note(&mut self.pending, lease, *number);
+            }
+        }
+    }
+
+    /// Adds what has begun and what has ended since the last call to `turn`. If `linger` is zero, leases end at once. `told` says
+    /// whether upstream may be told of a type.
     pub(super) fn turn(
         &mut self,
         now: Instant,
         linger: Duration,
         fleeting: &impl Fn(&TypeUrl, &Target) -> bool,
+        told: &impl Fn(&TypeUrl) -> bool,
         turn: &mut LeaseChanges,
     ) {
         for number in std::mem::take(&mut self.pending) {
@@ -199,10 +229,12 @@ impl Shard {
                 continue;
             };
             lease.pending = false;
-            if !lease.waiters.is_empty() {
-                if !lease.told {
+            if let Some(waiter) = lease.waiters.first() {
+                if !lease.told && told(&lease.type_url) {
                     lease.told = true;
                     turn.wants.push(lease.want(true));
+                } else if !lease.told {
+                    turn.new.push((lease.type_url.clone(), *waiter));
                 }
             } else if !lease.told {
                 // K-23: upstream never heard of it, so there is nothing to linger for.

@@ -26,6 +26,7 @@ use replaced::Replaced;
 pub use restored::Knowledge;
 pub use seat::Seat;
 
+use crate::cache::Claims;
 use crate::cache::interest::{Leases, Set, Sets, Woken, Written};
 use crate::cache::routes::WakeOnFailure;
 use crate::xds::{Baselines, Changes, Class, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
@@ -176,6 +177,12 @@ impl View {
         self.sets.read().len()
     }
 
+    /// Returns the claims of the connection to which the view counts: that of its first session. None if there is no session.
+    pub(in crate::cache) fn claims(&self) -> Option<Arc<Claims>> {
+        let sets = self.sets.read();
+        sets.iter().next().map(|(_, seated)| seated.claims().clone())
+    }
+
     /// Whether there is no session, and nothing is kept for one that might come back.
     #[must_use]
     pub fn is_idle(&self) -> bool {
@@ -196,7 +203,7 @@ impl View {
             }
         };
         let mut written = self.written.lock();
-        let turn = self.leases.turn(now, &fleeting);
+        let turn = self.leases.turn(now, &self.sets, &fleeting);
         written.forget(&turn.ended);
         let wants = written.tell(turn.wants);
         drop(written);
@@ -210,6 +217,12 @@ impl View {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.leases.poll_timeout()
+    }
+
+    /// Returns how many types that are in no table wait until upstream is asked for them.
+    #[must_use]
+    pub fn waiting_types(&self) -> usize {
+        self.leases.waiting_types()
     }
 
     /// Waits until it is the writer's turn again. There may be nothing to do.

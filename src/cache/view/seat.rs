@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use super::View;
-use crate::cache::Full;
 use crate::cache::interest::{Bell, Own, Seated, Set};
+use crate::cache::{Claims, Full};
 use crate::xds::{TypeUrl, Want};
 
 /// One session's place at a view. Dropping it ends all that the session wants.
@@ -20,16 +20,22 @@ pub struct Seat {
 const FEW: usize = 16;
 
 impl View {
-    /// Returns a seat for one more session.
+    /// Returns a seat for one more session, on a connection of its own.
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> Seat {
-        Seat::new(self.clone(), None)
+        self.enter_by(&Arc::default())
+    }
+
+    /// Returns a seat for one more session on the connection with these claims.
+    #[must_use]
+    pub fn enter_by(self: &Arc<Self>, claims: &Arc<Claims>) -> Seat {
+        Seat::new(self.clone(), None, claims.clone())
     }
 }
 
 impl Seat {
-    pub(in crate::cache) fn new(view: Arc<View>, authority: Option<Arc<str>>) -> Self {
-        let (number, seated) = view.sets.enter(authority);
+    pub(in crate::cache) fn new(view: Arc<View>, authority: Option<Arc<str>>, claims: Arc<Claims>) -> Self {
+        let (number, seated) = view.sets.enter(authority, claims);
         Self { view, number, seated }
     }
 
@@ -101,7 +107,7 @@ impl Seat {
         let leases = &self.view.leases;
         let mut written = self.view.written.of(want);
         let leased = written.is_some() && leases.find(&want.type_url, &want.target).is_some();
-        let begun = leases.begin(&want.type_url, &want.target, &set);
+        let begun = leases.begin(&want.type_url, &want.target, &set, self.seated.claims());
         let more = written.as_mut().filter(|_| begun.is_ok());
         let more = more.is_some_and(|written| written.note(want, leased));
         drop(written);

@@ -215,61 +215,54 @@ impl Check {
         })
     }
 
+    fn count(&mut self, name: &str, given: Option<&Scalar>, usual: usize) -> usize {
+        let given = self.read(&format!("limits.{name}"), given, quantity::count);
+        given.unwrap_or(usual)
+    }
+
+    /// Reads a size that is off, or at least `least`.
+    fn size(&mut self, name: &str, given: Option<&Scalar>, usual: usize, least: usize) -> usize {
+        let enough = |text: &str| match quantity::size(text)? {
+            0 => Ok(0),
+            bytes if bytes < least => Err(format!(
+                "with {bytes} bytes no peer could be served; write a unit, or at least {least} (0 = off)"
+            )),
+            bytes => Ok(bytes),
+        };
+        let given = self.read(&format!("limits.{name}"), given, enough);
+        given.unwrap_or(usual)
+    }
+
     fn limits(&mut self, limits: &shape::LimitsShape) -> Limits {
         let usual = Limits::default();
-        let mut count = |name: &str, scalar: &Option<Scalar>, usual: usize| {
-            self.read(&format!("limits.{name}"), scalar.as_ref(), quantity::count)
-                .unwrap_or(usual)
-        };
-        let streams_per_connection = count(
-            "streams_per_connection",
-            &limits.streams_per_connection,
-            usual.streams_per_connection,
-        );
-        let types_per_stream = count("types_per_stream", &limits.types_per_stream, usual.types_per_stream);
-        let names_per_stream = count("names_per_stream", &limits.names_per_stream, usual.names_per_stream);
-        let requests_per_second = count(
-            "requests_per_second",
-            &limits.requests_per_second,
-            usual.requests_per_second,
-        );
-        let handshakes = count("handshakes", &limits.handshakes, usual.handshakes);
-        let views = count("views", &limits.views, usual.views);
-        let names_per_view = count("names_per_view", &limits.names_per_view, usual.names_per_view);
-        let mut size = |name: &str, scalar: &Option<Scalar>, usual: usize, least: usize| {
-            let enough = |text: &str| match quantity::size(text)? {
-                0 => Ok(0),
-                bytes if bytes < least => Err(format!(
-                    "with {bytes} bytes no peer could be served; write a unit, or at least {least} (0 = off)"
-                )),
-                bytes => Ok(bytes),
+        macro_rules! count {
+            ($name:ident) => {
+                self.count(stringify!($name), limits.$name.as_ref(), usual.$name)
             };
-            self.read(&format!("limits.{name}"), scalar.as_ref(), enough)
-                .unwrap_or(usual)
-        };
+        }
+        macro_rules! size {
+            ($name:ident, $least:expr) => {
+                self.size(stringify!($name), limits.$name.as_ref(), usual.$name, $least)
+            };
+        }
         Limits {
-            streams_per_connection,
-            types_per_stream,
-            names_per_stream,
-            name_bytes: size("name_bytes", &limits.name_bytes, usual.name_bytes, NAME_LEAST),
-            node_bytes: size("node_bytes", &limits.node_bytes, usual.node_bytes, NODE_LEAST),
-            request: size("request", &limits.request, usual.request, MESSAGE_LEAST),
-            upstream_message: size(
-                "upstream_message",
-                &limits.upstream_message,
-                usual.upstream_message,
-                MESSAGE_LEAST,
-            ),
-            requests_per_second,
-            handshakes,
-            views,
-            names_per_view,
-            pinned_bytes_per_view: size(
-                "pinned_bytes_per_view",
-                &limits.pinned_bytes_per_view,
-                usual.pinned_bytes_per_view,
-                0,
-            ),
+            connections: count!(connections),
+            connections_per_identity: count!(connections_per_identity),
+            streams: count!(streams),
+            streams_per_identity: count!(streams_per_identity),
+            new_streams_per_second: count!(new_streams_per_second),
+            streams_per_connection: count!(streams_per_connection),
+            types_per_stream: count!(types_per_stream),
+            names_per_stream: count!(names_per_stream),
+            name_bytes: size!(name_bytes, NAME_LEAST),
+            node_bytes: size!(node_bytes, NODE_LEAST),
+            request: size!(request, MESSAGE_LEAST),
+            upstream_message: size!(upstream_message, MESSAGE_LEAST),
+            requests_per_second: count!(requests_per_second),
+            handshakes: count!(handshakes),
+            views: count!(views),
+            names_per_view: count!(names_per_view),
+            pinned_bytes_per_view: size!(pinned_bytes_per_view, 0),
         }
     }
 

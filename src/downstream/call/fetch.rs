@@ -12,20 +12,21 @@ use tonic::Status;
 use super::{GRPC, HttpResult, in_time, refusal};
 use crate::clock;
 use crate::downstream::body::Body;
+use crate::downstream::portion::Portion;
 use crate::downstream::rest::{Poll, Polled, Refusal, hold};
 use crate::downstream::shared::Shared;
 use crate::downstream::stream::{Pace, Requests, only_request, trailers};
 use crate::protocol::{self, PollContent};
 use crate::shutdown::Drain;
-use crate::wire::{Deframer, Encoding, ResponseFields, Rope, Share, encode, timeout};
+use crate::wire::{Deframer, Encoding, ResponseFields, Rope, encode, timeout};
 use crate::xds::{Batch, Dialect, Form, Item, NameRule, TypeUrl};
 
 /// One unary call.
 pub(super) struct Fetch {
     pub(super) shared: Arc<Shared>,
     pub(super) type_url: TypeUrl,
-    /// The connection's share of the memory for unfinished requests.
-    pub(super) share: Arc<Share>,
+    /// What the connection takes of what all share.
+    pub(super) portion: Portion,
     pub(super) drain: Drain,
 }
 
@@ -56,7 +57,7 @@ impl Fetch {
             theirs => hold(theirs, timers.unanswered),
         };
         let limits = &shared.settings.limits;
-        let deframer = Deframer::new(encoding, limits.request, self.share);
+        let deframer = Deframer::new(encoding, limits.request, self.portion.share);
         let pace = Pace::new(limits.requests_per_second, clock::now());
         let asked = only_request(Requests::new(request.into_body(), deframer, pace), shared);
         let mut asked = in_time(asked).await??;
@@ -68,7 +69,8 @@ impl Fetch {
         }
         // A unary call is always answered, whatever the client has.
         asked.version_info = String::new();
-        let poll = Poll::new(shared, self.type_url, asked, clock::now()).map_err(Refusal::status)?;
+        let poll =
+            Poll::new(shared, &self.portion.claims, self.type_url, asked, clock::now()).map_err(Refusal::status)?;
         let polled = poll.wait(hold, self.drain, |found, poll| Ok(reply(found, poll, shared)));
         match polled.await.map_err(Refusal::status)? {
             Polled::News(rope) => Ok(rope),

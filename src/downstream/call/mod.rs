@@ -24,16 +24,18 @@ use health::HealthCalls;
 pub(super) use unary::UnaryCall;
 
 use crate::clock;
+use crate::downstream::admission::Full;
 use crate::downstream::body::Body;
 use crate::downstream::handshakes::Fault;
 use crate::downstream::log::Log;
+use crate::downstream::portion::Portion;
 use crate::downstream::request_body::RequestBody;
 use crate::downstream::rest::Polls;
 use crate::downstream::services::{self, Unknown};
 use crate::downstream::shared::Shared;
 use crate::downstream::stream::{Accounts, Driver, Pace, Requests, Session, trailers};
 use crate::shutdown::Drain;
-use crate::wire::{ACCEPTED_ENCODINGS, Deframer, Encoding, Peer, Progress, Share, SharedSlices, timeout};
+use crate::wire::{ACCEPTED_ENCODINGS, Deframer, Encoding, Peer, Progress, SharedSlices, timeout};
 
 /// Answers the requests of all connections of one listener.
 pub(super) struct Calls {
@@ -59,10 +61,8 @@ pub(super) enum Called {
 
 /// The state that the calls of a connection share.
 pub(super) struct Links {
-    /// Where it comes from.
-    pub(super) peer: Arc<Peer>,
-    /// The connection's share of the memory for unfinished requests.
-    pub(super) share: Arc<Share>,
+    /// What the connection takes of what all share.
+    pub(super) portion: Portion,
     /// The shared bytes that they have given to the transport.
     pub(super) shared_slices: Arc<SharedSlices>,
 }
@@ -91,6 +91,12 @@ impl Calls {
         self.log.handshake(peer, fault, clock::now());
     }
 
+    /// Counts and logs a connection that is closed because there are too many.
+    pub(super) fn not_admitted(&self, peer: &Peer, full: &Full) {
+        self.shared.metrics.refused(full.limit);
+        self.log.not_admitted(peer, full, clock::now());
+    }
+
     /// Counts and logs a connection that could not be accepted.
     pub(super) fn not_accepted(&self, error: &std::io::Error) {
         self.shared.metrics.not_accepted.inc();
@@ -102,7 +108,7 @@ impl Calls {
         if Polls::path(request.uri().path()) {
             let request = request.map(RequestBody::Http2);
             return Called::Answer(Either::Right(
-                self.polls.clone().answer(request, links.share.clone()).boxed(),
+                self.polls.clone().answer(request, links.portion.clone()).boxed(),
             ));
         }
         let response = match refuse(request.method(), request.headers()) {
@@ -126,10 +132,10 @@ impl Calls {
     }
 
     /// Handles one request on an HTTP/1.1 connection. Polling clients may use HTTP/1.1; gRPC cannot.
-    pub(super) fn call_http1(&self, request: Request<Incoming>, share: &Arc<Share>) -> PendingResponse {
+    pub(super) fn call_http1(&self, request: Request<Incoming>, portion: &Portion) -> PendingResponse {
         if Polls::path(request.uri().path()) {
             let request = request.map(RequestBody::Http1);
-            return Either::Right(self.polls.clone().answer(request, share.clone()).boxed());
+            return Either::Right(self.polls.clone().answer(request, portion.clone()).boxed());
         }
         let message = "gRPC needs HTTP/2 with prior knowledge; over HTTP/1.1 there are only polls, such as POST \
                        /v3/discovery:clusters\n";
@@ -149,7 +155,7 @@ impl Calls {
             let fetch = Fetch {
                 shared: self.shared.clone(),
                 type_url,
-                share: links.share.clone(),
+                portion: links.portion.clone(),
                 drain: self.polls.drain(),
             };
             return Ok(Called::Answer(Either::Right(fetch.answer(request).boxed())));
@@ -159,16 +165,15 @@ impl Calls {
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(Status::deadline_exceeded("grpc-timeout is zero"));
         }
-        let deframer = Deframer::new(encoding, settings.limits.request, links.share.clone());
+        let stay = links.portion.guest.stream(now).map_err(|full| {
+            self.not_admitted(links.portion.guest.peer(), &full);
+            full.status()
+        })?;
+        let deframer = Deframer::new(encoding, settings.limits.request, links.portion.share.clone());
         let pace = Pace::new(settings.limits.requests_per_second, now);
         let requests = Requests::new(request.into_body(), deframer, pace);
-        let accounts = Accounts::open(
-            self.shared.metrics.clone(),
-            self.log.clone(),
-            links.peer.clone(),
-            method.dialect,
-        );
-        let session = Session::new(self.shared.clone(), accounts, method, now);
+        let accounts = Accounts::open(self.shared.metrics.clone(), self.log.clone(), stay, method.dialect);
+        let session = Session::new(self.shared.clone(), accounts, links.portion.claims.clone(), method, now);
         let progress = Arc::new(Progress::new(links.shared_slices.clone()));
         let mut head = Response::new(());
         head.headers_mut().insert(CONTENT_TYPE, GRPC);

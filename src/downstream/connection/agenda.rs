@@ -1,7 +1,8 @@
 //! The parts of one connection that have something to do.
 //!
 //! A connection is one task. Its transport and its calls are parts of it, each with a waker of its own, so that a turn polls only
-//! the parts that were woken. Owns that no wake is lost. Knows nothing of what a part does.
+//! the parts that were woken. Owns that no wake is lost, and that each part that was woken has its turn before any other comes
+//! round again. Knows nothing of what a part does.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -21,10 +22,20 @@ pub(super) struct Agenda {
     task: Mutex<Option<Waker>>,
 }
 
+/// Those of the woken parts that come before all that are woken later. What one turn leaves of it, the next turn begins with.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// The bits that the last turn left.
+    left: u64,
+    /// How many parts at the front of [`Agenda::others`] are of this round, once the first of them was returned.
+    listed: usize,
+}
+
 /// One turn of the task. The task asks for each next part.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     agenda: &'a Arc<Agenda>,
+    round: &'a mut Round,
     /// Bits taken from [`Agenda::woken`] whose parts were not returned yet.
     taken: u64,
     over: bool,
@@ -46,6 +57,8 @@ struct Part {
     listed: AtomicBool,
 }
 
+/// The part that comes first in each turn.
+pub(super) const FIRST: u32 = 0;
 /// How many parts have a bit. Nearly every connection has fewer parts.
 const BITS: u32 = 62;
 /// The bit that says that [`Agenda::others`] is not empty.
@@ -67,16 +80,21 @@ impl Agenda {
         }
     }
 
-    /// Begins a turn of the task.
-    pub(super) fn begin<'a>(self: &'a Arc<Self>, task: &Waker) -> Turn<'a> {
+    /// Begins a turn of the task, with what the turn before has left of its last round.
+    pub(super) fn begin<'a>(self: &'a Arc<Self>, round: &'a mut Round, task: &Waker) -> Turn<'a> {
         match &mut *self.task.lock() {
             Some(known) => known.clone_from(task),
             none => *none = Some(task.clone()),
         }
         self.woken.fetch_or(WITHIN, Ordering::AcqRel);
+        let mut taken = std::mem::take(&mut round.left);
+        if taken != 0 {
+            taken |= self.woken.fetch_and(!(1 << FIRST), Ordering::AcqRel) & 1 << FIRST;
+        }
         Turn {
             agenda: self,
-            taken: 0,
+            round,
+            taken,
             over: false,
         }
     }
@@ -122,8 +140,8 @@ impl Turn<'_> {
             }
         }
         let number = self.taken.trailing_zeros();
-        self.taken &= self.taken - 1;
         if number < BITS {
+            self.taken &= self.taken - 1;
             return Some(number);
         }
         self.listed()
@@ -131,9 +149,18 @@ impl Turn<'_> {
 
     fn listed(&mut self) -> Option<u32> {
         let mut others = self.agenda.others.lock();
+        let round = &mut *self.round;
+        if round.listed == 0 {
+            round.listed = others.len();
+        }
         let other = others.pop_front();
-        if !others.is_empty() {
-            self.taken |= LISTED;
+        round.listed = round.listed.saturating_sub(1);
+        if round.listed == 0 {
+            self.taken = 0;
+            // The others were woken after this round had begun.
+            if !others.is_empty() {
+                self.agenda.woken.fetch_or(LISTED, Ordering::AcqRel);
+            }
         }
         drop(others);
         other.or_else(|| self.next())
@@ -146,9 +173,9 @@ impl Drop for Turn<'_> {
         if self.over {
             return;
         }
-        let woken = &self.agenda.woken;
-        woken.fetch_or(self.taken, Ordering::AcqRel);
-        if woken.fetch_and(!WITHIN, Ordering::AcqRel) & !WITHIN != 0 {
+        self.round.left = self.taken;
+        let woken = self.agenda.woken.fetch_and(!WITHIN, Ordering::AcqRel) & !WITHIN;
+        if woken != 0 || self.taken != 0 {
             self.agenda.come_back();
         }
     }
@@ -211,14 +238,14 @@ mod tests {
             let count = Arc::new(Count::default());
             let task = Waker::from(count.clone());
             let turns = || count.0.swap(0, Ordering::Relaxed);
-            let agenda = Arc::new(Agenda::default());
+            let (agenda, mut round) = (Arc::new(Agenda::default()), Round::default());
             let parts = [one, two].map(|number| agenda.part(number));
-            assert_eq!(agenda.begin(&task).next(), None, "nobody was woken");
+            assert_eq!(agenda.begin(&mut round, &task).next(), None, "nobody was woken");
             for _ in 0..2 {
                 parts[1].wake();
             }
             assert_eq!(turns(), 1, "once, however often");
-            let mut turn = agenda.begin(&task);
+            let mut turn = agenda.begin(&mut round, &task);
             assert_eq!(turn.next(), Some(two));
             let _ = parts[1].begin();
             parts[0].wake();
@@ -228,14 +255,14 @@ mod tests {
             let _ = parts[0].begin();
             drop(turn);
             assert_eq!(turns(), 1, "there is more to do");
-            let mut turn = agenda.begin(&task);
+            let mut turn = agenda.begin(&mut round, &task);
             assert_eq!(turn.next(), Some(two));
             let _ = parts[1].begin();
             assert_eq!(turn.next(), None);
             drop(turn);
             parts[0].wake();
             assert_eq!(turns(), 1, "after the turn");
-            let mut turn = agenda.begin(&task);
+            let mut turn = agenda.begin(&mut round, &task);
             assert_eq!(turn.next(), Some(one));
             let _ = parts[0].begin();
             drop(turn);
@@ -243,11 +270,34 @@ mod tests {
         }
     }
 
+    /// All parts always have something to do, and a turn is shorter than a round.
+    #[test]
+    fn nobody_comes_round_again_before_all_others_had_their_turn() {
+        const PARTS: u32 = 1000;
+        let (agenda, mut round) = (Arc::new(Agenda::default()), Round::default());
+        let parts: Vec<Ear> = (0..PARTS).map(|number| agenda.part(number)).collect();
+        parts.iter().for_each(Ear::wake);
+        let mut turns = vec![0_u32; PARTS as usize];
+        for _ in 0..1000 {
+            let mut turn = agenda.begin(&mut round, Waker::noop());
+            for at in 0..128 {
+                let number = turn.next().unwrap();
+                assert!(at > 0 || number == FIRST, "{number} came before the first");
+                let _ = parts[number as usize].begin();
+                parts[number as usize].wake();
+                turns[number as usize] += 1;
+            }
+            let others = &turns[1..];
+            let (least, most) = (others.iter().min().unwrap(), others.iter().max().unwrap());
+            assert!(most - least <= 1, "{least} and {most} turns");
+        }
+    }
+
     /// With wakes on one thread and turns on another, every woken part is polled.
     #[test]
     fn no_wake_is_lost() {
         const WAKES: usize = 20_000;
-        let agenda = Arc::new(Agenda::default());
+        let (agenda, mut round) = (Arc::new(Agenda::default()), Round::default());
         let parts = [0, 1, 63, 64].map(|number| (number, agenda.part(number)));
         let made: [AtomicUsize; 4] = Default::default();
         let count = Arc::new(Count::default());
@@ -270,7 +320,7 @@ mod tests {
                     continue;
                 }
                 turns = count.0.load(Ordering::Acquire);
-                let mut turn = agenda.begin(&task);
+                let mut turn = agenda.begin(&mut round, &task);
                 for _ in 0..3 {
                     let Some(number) = turn.next() else { break };
                     let at = parts.iter().position(|(known, _)| *known == number).unwrap();

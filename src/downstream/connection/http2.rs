@@ -9,18 +9,22 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
+use h2::RecvStream;
 use h2::server::{Builder, Connection, SendResponse};
-use h2::{RecvStream, SendStream};
 use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::age::Age;
-use super::agenda::{Agenda, Ear, Turn};
+use super::agenda::{Agenda, Ear, FIRST, Round, Turn};
 use super::keepalive::Keepalive;
+use super::line::{HELPING_BYTES, Line};
+use super::open_call::{Kind, OpenCall};
 use crate::clock;
+use crate::downstream::admission::Guest;
 use crate::downstream::call::{Called, Calls, Links, UnaryCall};
-use crate::downstream::stream::{Allowance, Driver};
-use crate::wire::{Cork, Corked, Peer, Rope};
+use crate::downstream::portion::Portion;
+use crate::downstream::stream::Allowance;
+use crate::wire::{Cork, Corked, Rope};
 
 /// An established HTTP/2 connection.
 pub(super) struct Http2<S> {
@@ -30,6 +34,7 @@ pub(super) struct Http2<S> {
     keepalive: Keepalive,
     age: Age,
     agenda: Arc<Agenda>,
+    round: Round,
     /// The transport's own part in the agenda.
     ear: Ear,
     inner: Inner<S>,
@@ -40,23 +45,16 @@ struct Inner<S> {
     links: Links,
     transport: Connection<Corked<S>, Rope>,
     /// Each call has two numbers in the agenda: the second one for its requests, the first one for everything else.
-    open: Vec<Option<Call>>,
+    open: Vec<Option<OpenCall>>,
+    /// The streams that wait for room in the transport, by their first numbers.
+    line: Line,
+    /// What those who are not in the line may do.
+    allowance: Allowance,
     draining: bool,
 }
 
-struct Call {
-    ear: Ear,
-    kind: Kind,
-}
-
-enum Kind {
-    /// The last field is woken by requests.
-    Stream(Box<Driver>, SendStream<Rope>, Ear),
-    Unary(Box<UnaryCall>),
-}
-
 /// The transport's number in the agenda.
-const TRANSPORT: u32 = 0;
+const TRANSPORT: u32 = FIRST;
 /// How many parts, and how often the transport, are polled in a turn. Then other connections have their turn.
 const PARTS_IN_A_TURN: usize = 128;
 const TRANSPORT_IN_A_TURN: usize = 4;
@@ -78,7 +76,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
     ///
     /// # Errors
     /// When the client does not speak HTTP/2.
-    pub(super) async fn begin(calls: Arc<Calls>, peer: Peer, socket: S, begun: Bytes) -> Result<Self, h2::Error> {
+    pub(super) async fn begin(
+        calls: Arc<Calls>,
+        guest: Arc<Guest>,
+        socket: S,
+        begun: Bytes,
+    ) -> Result<Self, h2::Error> {
         let settings = &calls.shared.settings;
         let (cork, io) = Cork::new(socket, begun, Arc::default());
         let streams = settings.limits.streams_per_connection;
@@ -99,16 +102,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
             age: Age::new(settings.timers.stream_age, settings.timers.stream_age_jitter, now),
             keepalive: Keepalive::new(settings.timers.keepalive, transport.ping_pong(), now),
             agenda,
+            round: Round::default(),
             ear,
             inner: Inner {
                 links: Links {
-                    peer: Arc::new(peer),
-                    share: calls.shared.budget.share(),
+                    portion: Portion::of_a_connection(&calls.shared, guest),
                     shared_slices: cork.shared_slices(),
                 },
                 calls,
                 transport,
                 open: Vec::new(),
+                line: Line::default(),
+                allowance: Allowance::new(HELPING_BYTES),
                 draining: false,
             },
             cork,
@@ -136,6 +141,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
             keepalive,
             age,
             agenda,
+            round,
             ear,
             inner,
         } = self.get_mut();
@@ -143,10 +149,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
         if age.is_over(|| inner.is_settled(), now, cx) {
             inner.drain(ear);
         }
-        let turn = agenda.begin(cx.waker());
+        let turn = agenda.begin(round, cx.waker());
         // When the socket becomes readable or writable, the transport must be polled.
         let (ended, flow) = cork.turn(&mut Context::from_waker(ear.waker()), |cx| {
-            inner.turn(turn, ear, cx, now)
+            if inner.begin(stuck_at.is_some()) {
+                inner.turn::<true>(turn, ear, cork, cx, now)
+            } else {
+                inner.turn::<false>(turn, ear, cork, cx, now)
+            }
         });
         *stuck_at = flow.stuck_at;
         if let Poll::Ready(ended) = ended {
@@ -165,28 +175,40 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         ear.wake();
         for call in self.open.iter_mut().flatten() {
             call.drain();
-            call.ear.wake();
+            call.wake();
         }
     }
 
     /// Whether the client has accepted everything that was sent on its streams.
     fn is_settled(&self) -> bool {
-        self.open.iter().flatten().all(Call::is_settled)
+        self.open.iter().flatten().all(OpenCall::is_settled)
     }
 
-    fn turn(
+    /// Begins a turn. Returns whether streams wait for the transport, or may have to.
+    fn begin(&mut self, stuck: bool) -> bool {
+        let crowded = stuck || !self.line.is_empty();
+        self.allowance.begin();
+        if !crowded {
+            self.allowance.set_room(HELPING_BYTES);
+        }
+        crowded
+    }
+
+    /// Polls the parts that have something to do. `CROWDED`: streams wait for the transport, or may have to. There are two copies of
+    /// it, so that otherwise they cost nothing.
+    fn turn<const CROWDED: bool>(
         &mut self,
         mut turn: Turn<'_>,
         ear: &Ear,
+        cork: &Cork<S>,
         cx: &mut Context<'_>,
         now: Instant,
     ) -> Poll<Result<(), h2::Error>> {
         let mut again = TRANSPORT_IN_A_TURN;
-        let mut allowance = Allowance::of_a_turn();
         for _ in 0..PARTS_IN_A_TURN {
-            let Some(number) = turn.next() else {
-                break;
-            };
+            let waited = CROWDED && self.line.is_moving();
+            let next = if waited { self.come_forward() } else { turn.next() };
+            let Some(number) = next else { break };
             if number == TRANSPORT {
                 ear.begin();
                 if again == 0 {
@@ -194,20 +216,40 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
                     break;
                 }
                 again -= 1;
-                if let Poll::Ready(ended) = self.poll_transport(&turn, cx, now) {
+                if let Poll::Ready(ended) = self.poll_transport::<CROWDED>(&turn, cx, now) {
                     return Poll::Ready(ended);
                 }
-            } else {
-                self.poll_call(number, &mut allowance, now);
-                if allowance.is_spent() {
+                if CROWDED && self.allowance.room() == 0 && !cork.is_blocked() {
+                    self.offer(HELPING_BYTES);
+                }
+                continue;
+            }
+            self.poll_call::<CROWDED>(number, now);
+            if waited {
+                self.offer(self.allowance.room());
+            }
+            if self.allowance.is_spent() {
+                if !self.line_up(number, ear) {
                     break;
                 }
+                if !CROWDED {
+                    return self.turn::<true>(turn, ear, cork, cx, now);
+                }
             }
+        }
+        if CROWDED && self.line.is_moving() {
+            // The next turn goes on.
+            ear.wake();
         }
         Poll::Pending
     }
 
-    fn poll_transport(&mut self, turn: &Turn<'_>, cx: &mut Context<'_>, now: Instant) -> Poll<Result<(), h2::Error>> {
+    fn poll_transport<const CROWDED: bool>(
+        &mut self,
+        turn: &Turn<'_>,
+        cx: &mut Context<'_>,
+        now: Instant,
+    ) -> Poll<Result<(), h2::Error>> {
         loop {
             match std::task::ready!(self.transport.poll_accept(cx)) {
                 Some(Ok((request, respond))) => self.accept(request, respond, turn, now),
@@ -237,7 +279,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         };
         let ear = turn.part(number);
         ear.wake();
-        let mut call = Call { ear, kind };
+        let mut call = OpenCall::new(ear, kind);
         if self.draining {
             call.drain();
         }
@@ -258,12 +300,45 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         })
     }
 
-    fn poll_call(&mut self, number: u32, allowance: &mut Allowance, now: Instant) {
-        let at = (number as usize - 1) / 2;
+    /// Returns who has waited longest, and gives it the room.
+    #[cold]
+    fn come_forward(&mut self) -> Option<u32> {
+        let (number, room) = self.line.next()?;
+        self.allowance.set_room(room);
+        if let Some(Some(call)) = self.open.get_mut(place_of(number)) {
+            call.come_forward();
+        }
+        Some(number)
+    }
+
+    /// The transport has room for this many bytes of responses.
+    #[cold]
+    fn offer(&mut self, room: usize) {
+        let room = self.line.offer(room);
+        self.allowance.set_room(room);
+    }
+
+    /// If the call had no room for a response, puts it in the line. Returns whether it had none.
+    #[cold]
+    fn line_up(&mut self, number: u32, ear: &Ear) -> bool {
+        let denied = self.allowance.take_denied();
+        if denied {
+            self.line.enter(number);
+            // After its poll there may be room.
+            ear.wake();
+        }
+        denied
+    }
+
+    fn poll_call<const CROWDED: bool>(&mut self, number: u32, now: Instant) {
+        let at = place_of(number);
         // The call may have ended after it was woken.
         let Some(place) = self.open.get_mut(at) else { return };
         let Some(call) = place else { return };
-        if call.poll(number.is_multiple_of(2), allowance, now).is_pending() {
+        if call
+            .poll(number.is_multiple_of(2), &mut self.allowance, now)
+            .is_pending()
+        {
             return;
         }
         *place = None;
@@ -276,40 +351,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     }
 }
 
-impl Call {
-    fn poll(&mut self, requests: bool, allowance: &mut Allowance, now: Instant) -> Poll<()> {
-        match &mut self.kind {
-            Kind::Stream(driver, _, ear) if requests => {
-                let over = driver.hear(allowance, &mut Context::from_waker(ear.begin()), now);
-                if driver.has_news() {
-                    self.ear.wake();
-                }
-                over
-            }
-            Kind::Stream(driver, send, requests) => {
-                let over = driver.poll(send, &mut Context::from_waker(self.ear.begin()), now);
-                if driver.hears_again(now) {
-                    requests.wake();
-                }
-                over
-            }
-            Kind::Unary(answer) => answer.poll(&mut Context::from_waker(self.ear.begin())),
-        }
-    }
-
-    fn is_settled(&self) -> bool {
-        match &self.kind {
-            Kind::Stream(driver, ..) => driver.is_settled(),
-            Kind::Unary(_) => true,
-        }
-    }
-
-    fn drain(&mut self) {
-        match &mut self.kind {
-            Kind::Stream(driver, ..) => driver.drain(),
-            Kind::Unary(_) => {}
-        }
-    }
+/// Returns the position of the call with this number.
+const fn place_of(number: u32) -> usize {
+    (number as usize - 1) / 2
 }
 
 /// Returns a window in which all streams of a connection can send a small request at the same time.

@@ -6,6 +6,8 @@ mod age;
 mod agenda;
 mod http2;
 mod keepalive;
+mod line;
+mod open_call;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,9 +25,11 @@ use tokio::io::AsyncReadExt as _;
 use http2::Http2;
 
 use crate::clock;
+use crate::downstream::admission::Guest;
 use crate::downstream::alarm::Alarm;
 use crate::downstream::call::Calls;
 use crate::downstream::handshakes::{Fault, Handshakes};
+use crate::downstream::portion::Portion;
 use crate::downstream::stall::Stall;
 use crate::shutdown::{Departure, Drain, Draining};
 use crate::wire::{Cork, HANDSHAKE, Peer, Socket};
@@ -35,6 +39,7 @@ pub(super) struct Connection {
     pub(super) calls: Arc<Calls>,
     pub(super) socket: Socket,
     pub(super) peer: Peer,
+    pub(super) guest: Arc<Guest>,
     /// The TLS handshakes of the listener, if it has TLS.
     pub(super) tls: Option<Arc<Handshakes>>,
     pub(super) drain: Drain,
@@ -109,7 +114,7 @@ impl Connection {
 
     async fn begin_http2(self, begun: Bytes) -> Option<impl Future<Output = ()> + Send> {
         let bound = self.calls.shared.settings.timers.write_stall;
-        let beginning = Http2::begin(self.calls, self.peer, self.socket, begun);
+        let beginning = Http2::begin(self.calls, self.guest, self.socket, begun);
         let connection = match clock::timeout(PREFACE_TIMEOUT, beginning).await {
             Some(Ok(connection)) => Box::pin(connection),
             Some(Err(error)) => {
@@ -138,12 +143,12 @@ impl Connection {
     async fn speak_http1(self, begun: Bytes) {
         let bound = self.calls.shared.settings.timers.write_stall;
         let calls = self.calls.clone();
-        let share = calls.shared.budget.share();
+        let portion = Portion::of_a_connection(&calls.shared, self.guest);
         let asked = Arc::new(AtomicBool::new(false));
         let was_asked = asked.clone();
         let service = service_fn(move |request| {
             asked.store(true, Ordering::Relaxed);
-            calls.call_http1(request, &share)
+            calls.call_http1(request, &portion)
         });
         let (cork, io) = Cork::new(self.socket, begun, Arc::default());
         let connection = http1::Builder::new()

@@ -25,6 +25,7 @@ use reply::reply;
 
 use crate::clock;
 use crate::downstream::body::Body;
+use crate::downstream::portion::Portion;
 use crate::downstream::request_body::RequestBody;
 use crate::downstream::shared::Shared;
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
@@ -61,10 +62,10 @@ impl Polls {
     pub(super) async fn answer(
         self: Arc<Self>,
         request: Request<RequestBody>,
-        share: Arc<Share>,
+        portion: Portion,
     ) -> Result<Response<Body>, Infallible> {
         let path = request.uri().path().to_owned();
-        let response = self.poll(request, share).await.unwrap_or_else(|refusal| {
+        let response = self.poll(request, portion).await.unwrap_or_else(|refusal| {
             tracing::debug!(
                 path,
                 status = refusal.status.as_u16(),
@@ -76,13 +77,13 @@ impl Polls {
         Ok(response)
     }
 
-    async fn poll(&self, request: Request<RequestBody>, share: Arc<Share>) -> Result<Response<Body>, Refusal> {
+    async fn poll(&self, request: Request<RequestBody>, portion: Portion) -> Result<Response<Body>, Refusal> {
         let settings = &self.shared.settings;
         let method = Method::of(&request, settings)?;
         let hold = head::hold(request.headers(), settings.timers.rest_poll);
-        let asked = clock::timeout(BODY_TIMEOUT, self.read(request, share)).await;
+        let asked = clock::timeout(BODY_TIMEOUT, self.read(request, portion.share)).await;
         let asked = asked.unwrap_or_else(|| Err(Refusal::slow(BODY_TIMEOUT)))?;
-        let poll = Poll::new(&self.shared, method.type_url, asked, clock::now())?;
+        let poll = Poll::new(&self.shared, &portion.claims, method.type_url, asked, clock::now())?;
         let told = |found: &PollContent<'_>, poll: &protocol::Poll| {
             reply(found, poll.type_url(), &self.shared).map_err(Refusal::internal)
         };

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Buf;
 
 use super::refusal::Refusal;
-use crate::cache::NoPlace;
+use crate::cache::{Claims, NoPlace};
 use crate::clock;
 use crate::downstream::shared::Shared;
 use crate::downstream::stream::Seats;
@@ -50,6 +50,7 @@ impl<'a> Poll<'a> {
     /// Begins a poll: subscribes to what it asks for.
     pub(in crate::downstream) fn new(
         shared: &'a Shared,
+        claims: &Arc<Claims>,
         type_url: TypeUrl,
         asked: DiscoveryRequest,
         now: Instant,
@@ -74,7 +75,7 @@ impl<'a> Poll<'a> {
             }
         };
         let node = poll.server().node().cloned().unwrap_or_default();
-        let mut seats = Seats::enter(&shared.scopes, &node, settings.timers.unanswered).map_err(no_place)?;
+        let mut seats = Seats::enter(&shared.scopes, &node, claims, settings.timers.unanswered).map_err(no_place)?;
         while let Some(want) = poll.poll_want() {
             seats.want(&shared.scopes, &want).map_err(no_place)?;
         }

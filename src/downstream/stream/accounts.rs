@@ -7,17 +7,18 @@ use std::time::Instant;
 
 use tonic::Status;
 
+use crate::downstream::admission::Stay;
 use crate::downstream::log::{Log, Rejected};
 use crate::protocol::{Receipt, ReceiptKind};
 use crate::telemetry::{Metrics, TypeMetrics};
-use crate::wire::Peer;
 use crate::xds::{Dialect, Node, TypeUrl};
 
 /// The counters of one stream. The stream counts as open as long as this value lives.
 pub(in crate::downstream) struct Accounts {
     metrics: Arc<Metrics>,
     log: Arc<Log>,
-    peer: Arc<Peer>,
+    /// Held as long as the stream is open.
+    stay: Stay,
     dialect: Dialect,
     types: Vec<(TypeUrl, Arc<TypeMetrics>)>,
     expired_gates: u64,
@@ -25,11 +26,11 @@ pub(in crate::downstream) struct Accounts {
 }
 
 impl Accounts {
-    pub(in crate::downstream) fn open(metrics: Arc<Metrics>, log: Arc<Log>, peer: Arc<Peer>, dialect: Dialect) -> Self {
+    pub(in crate::downstream) fn open(metrics: Arc<Metrics>, log: Arc<Log>, stay: Stay, dialect: Dialect) -> Self {
         let accounts = Self {
             metrics,
             log,
-            peer,
+            stay,
             dialect,
             types: Vec::new(),
             expired_gates: 0,
@@ -70,7 +71,7 @@ impl Accounts {
                         response,
                         reason: message,
                     };
-                    self.log.nack(node, &self.peer, &rejected, now);
+                    self.log.nack(node, self.stay.peer(), &rejected, now);
                 }
             }
             ReceiptKind::Stale => drop(counters.stale_nonces.inc()),

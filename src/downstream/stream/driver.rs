@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use bytes::Buf as _;
 use h2::SendStream;
 use tonic::Status;
 
@@ -26,6 +27,8 @@ pub(in crate::downstream) struct Driver {
     alarm: Alarm,
     stall: Stall,
     times: Times,
+    /// Whether it had no room for a response, and is in the connection's line.
+    in_line: bool,
 }
 
 /// The deadlines of the stream.
@@ -44,23 +47,72 @@ const REQUEST_BYTES_IN_A_TURN: usize = 256 * 1024;
 /// The work for a name, in bytes of a request.
 const NAME_BYTES: usize = 128;
 
-/// What may still be read in this turn of a connection. It limits large requests, so that other connections have their turn.
-pub(in crate::downstream) struct Allowance(usize);
+/// What the streams of a connection may still do before others have their turn.
+pub(in crate::downstream) struct Allowance {
+    /// What may still be read in this turn. It limits large requests, so that other connections have their turn.
+    read: usize,
+    /// How many bytes of responses may be given to the transport, give or take one response.
+    room: usize,
+    /// Whether nothing more may be read, or a stream had no room.
+    spent: bool,
+    /// Whether a stream had no room for a response.
+    denied: bool,
+}
 
 impl Allowance {
-    /// Returns the allowance of one turn.
-    pub(in crate::downstream) const fn of_a_turn() -> Self {
-        Self(REQUEST_BYTES_IN_A_TURN)
+    /// Creates an allowance with room for this many bytes of responses.
+    pub(in crate::downstream) const fn new(room: usize) -> Self {
+        Self {
+            read: REQUEST_BYTES_IN_A_TURN,
+            room,
+            spent: false,
+            denied: false,
+        }
+    }
+
+    /// A turn begins: so much may be read again.
+    pub(in crate::downstream) const fn begin(&mut self) {
+        self.read = REQUEST_BYTES_IN_A_TURN;
+        self.spent = false;
     }
 
     /// Subtracts what was read.
     fn count(&mut self, bytes: usize, names: usize) {
-        self.0 = self.0.saturating_sub(bytes.max(names * NAME_BYTES));
+        self.read = self.read.saturating_sub(bytes.max(names * NAME_BYTES));
+        self.spent |= self.read == 0;
     }
 
-    /// Whether nothing more may be read.
+    /// Nothing more may be read.
+    const fn stop(&mut self) {
+        self.read = 0;
+        self.spent = true;
+    }
+
+    /// A stream has no room for its response.
+    const fn deny(&mut self) {
+        self.spent = true;
+        self.denied = true;
+    }
+
+    /// Returns whether a stream had no room; true once each time.
+    pub(in crate::downstream) const fn take_denied(&mut self) -> bool {
+        self.spent = self.read == 0;
+        std::mem::replace(&mut self.denied, false)
+    }
+
+    /// Whether nothing more may be read, or a stream had no room.
     pub(in crate::downstream) const fn is_spent(&self) -> bool {
-        self.0 == 0
+        self.spent
+    }
+
+    /// Returns the room for responses.
+    pub(in crate::downstream) const fn room(&self) -> usize {
+        self.room
+    }
+
+    /// Sets the room for responses.
+    pub(in crate::downstream) const fn set_room(&mut self, room: usize) {
+        self.room = room;
     }
 }
 
@@ -84,6 +136,7 @@ impl Driver {
             alarm: Alarm::default(),
             stall: Stall::default(),
             times,
+            in_line: false,
         }
     }
 
@@ -118,10 +171,17 @@ impl Driver {
         self.requests.poll_timeout().is_some_and(|at| at <= now)
     }
 
-    /// Does everything else: changes, timers, responses. Ready when the stream is over, as with [`Self::hear`].
+    /// It has left the line, to be polled with room.
+    pub(in crate::downstream) const fn come_forward(&mut self) {
+        self.in_line = false;
+    }
+
+    /// Does everything else: changes, timers, responses as far as there is room. Ready when the stream is over, as with
+    /// [`Self::hear`].
     pub(in crate::downstream) fn poll(
         &mut self,
         send: &mut SendStream<Rope>,
+        allowance: &mut Allowance,
         cx: &mut Context<'_>,
         now: Instant,
     ) -> Poll<()> {
@@ -136,7 +196,7 @@ impl Driver {
         if due {
             self.handle_times(now);
         }
-        if self.say(send, cx).is_ready() || self.requests.is_deaf() && send.poll_reset(cx).is_ready() {
+        if self.say(send, allowance, cx).is_ready() || self.requests.is_deaf() && send.poll_reset(cx).is_ready() {
             return Poll::Ready(());
         }
         // Most wakes have nothing to do with timers.
@@ -145,10 +205,17 @@ impl Driver {
 
     /// Sends responses as long as the transport can take more. Further responses are not made yet, because their content might be
     /// outdated when the transport takes them.
-    fn say(&mut self, send: &mut SendStream<Rope>, cx: &Context<'_>) -> Poll<()> {
+    fn say(&mut self, send: &mut SendStream<Rope>, allowance: &mut Allowance, cx: &Context<'_>) -> Poll<()> {
         while self.session.is_ending() || self.progress.ready(cx.waker()) {
+            if allowance.room == 0 && self.session.is_stirred() && !self.session.is_ending() {
+                if !std::mem::replace(&mut self.in_line, true) {
+                    allowance.deny();
+                }
+                return Poll::Pending;
+            }
             match ready!(self.session.poll_output()) {
                 Output::Response(rope) => {
+                    allowance.room = allowance.room.saturating_sub(rope.remaining());
                     if send.send_data(rope.reporting(&self.progress), false).is_err() {
                         return Poll::Ready(());
                     }
@@ -183,7 +250,7 @@ impl Driver {
                     let names = self.session.handle_message(&message, share);
                     allowance.count(message.len(), names);
                 }
-                Poll::Ready(Next::Later) => allowance.0 = 0,
+                Poll::Ready(Next::Later) => allowance.stop(),
                 Poll::Ready(Next::Closed) => {
                     self.session.close();
                     self.give_up_later(now);

@@ -1,6 +1,6 @@
-//! The rate limit for a client's requests.
+//! A rate limit: for a client's requests, and for streams that begin.
 //!
-//! Owns a bucket that holds the requests of one second. Does not read requests: the reader asks first.
+//! Owns a bucket that holds what may come in one second. Reads nothing itself: the reader asks first.
 
 use std::time::{Duration, Instant};
 
@@ -23,12 +23,12 @@ impl Pace {
     }
 
     /// Returns when the next request may be read.
-    pub(super) fn next(&self) -> Instant {
+    pub(in crate::downstream) fn next(&self) -> Instant {
         self.paid.checked_sub(BURST - self.interval).unwrap_or(self.paid)
     }
 
     /// Counts a request that was read.
-    pub(super) fn count(&mut self, now: Instant) {
+    pub(in crate::downstream) fn count(&mut self, now: Instant) {
         self.paid = self.paid.max(now) + self.interval;
     }
 }

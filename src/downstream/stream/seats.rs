@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use crate::cache::{NoPlace, Route, Scopes, Seat, View};
+use crate::cache::{Claims, NoPlace, Route, Scopes, Seat, View};
 use crate::protocol::{Fallback, Look, Server, Step};
 use crate::xds::{Authorities, Dirty, Node, ServerState, Sight, Target, TypeUrl, Want};
 
 /// The seats of one session.
 pub struct Seats {
     node: Arc<Node>,
+    /// Those of the session's connection.
+    claims: Arc<Claims>,
     plain: Binding,
     authorities: BTreeMap<Arc<str>, Binding>,
     /// The task that polls the bells.
@@ -29,6 +31,9 @@ struct Binding {
     /// One for each watched server, by priority.
     seats: Vec<Seat>,
 }
+
+/// The node of a session, and the claims of its connection.
+type Who<'a> = (&'a Arc<Node>, &'a Arc<Claims>);
 
 /// What the bells reported, apart from the changes.
 #[derive(Default)]
@@ -47,11 +52,12 @@ impl Seats {
     /// # Errors
     ///
     /// When there would be more views than allowed, or the client's class has no credentials.
-    pub fn enter(scopes: &Scopes, node: &Arc<Node>, patience: Duration) -> Result<Self, NoPlace> {
+    pub fn enter(scopes: &Scopes, node: &Arc<Node>, claims: &Arc<Claims>, patience: Duration) -> Result<Self, NoPlace> {
         let top = scopes.routes().route(None).cloned().unwrap_or_default();
-        let plain = Binding::new(scopes, node, None, top, patience)?;
+        let plain = Binding::new(scopes, (node, claims), None, top, patience)?;
         Ok(Self {
             node: node.clone(),
+            claims: claims.clone(),
             plain,
             authorities: BTreeMap::new(),
             reader: None,
@@ -79,7 +85,8 @@ impl Seats {
         };
         let authority: Arc<str> = Arc::from(authority);
         let patience = self.plain.fallback.patience();
-        let binding = Binding::new(scopes, &self.node, Some(&authority), route.clone(), patience)?;
+        let who = (&self.node, &self.claims);
+        let binding = Binding::new(scopes, who, Some(&authority), route.clone(), patience)?;
         let outcome = self.authorities.entry(authority).or_insert(binding).want(want);
         self.listen_again();
         outcome
@@ -152,6 +159,12 @@ impl Seats {
         for (authority, binding) in &self.authorities {
             sight.add(authority.clone(), cut(binding));
         }
+        // Whether there are others matters only where one has failed.
+        if sight.any_failing() {
+            for binding in self.bindings().filter(|binding| binding.has_others()) {
+                sight.add_other(binding.authority.clone());
+            }
+        }
         sight
     }
 
@@ -165,7 +178,7 @@ impl Seats {
         let (mut moved, mut seated) = (false, false);
         for binding in bindings {
             let seats = binding.seats.len();
-            moved |= binding.settle(scopes, &self.node, server, now);
+            moved |= binding.settle(scopes, (&self.node, &self.claims), server, now);
             seated |= binding.seats.len() > seats;
         }
         if seated {
@@ -213,13 +226,13 @@ impl Seats {
 impl Binding {
     fn new(
         scopes: &Scopes,
-        node: &Arc<Node>,
+        (node, claims): Who<'_>,
         authority: Option<&Arc<str>>,
         route: Route,
         patience: Duration,
     ) -> Result<Self, NoPlace> {
         let first = route.servers.first();
-        let seat = first.map(|server| scopes.enter(node, authority, *server));
+        let seat = first.map(|server| scopes.enter(node, authority, *server, claims));
         Ok(Self {
             authority: authority.cloned(),
             fallback: Fallback::new(route.servers.len(), route.reachability_only, patience),
@@ -237,7 +250,13 @@ impl Binding {
         self.seats.get(self.fallback.bound())
     }
 
-    fn settle(&mut self, scopes: &Scopes, node: &Arc<Node>, server: &Server, now: Instant) -> bool {
+    /// Whether the session may still come to read another server: one is not tried yet, or has not failed.
+    fn has_others(&self) -> bool {
+        let fails = |seat: &Seat| seat.view().server_state() == ServerState::Failing;
+        self.servers.len() > 1 && !(self.seats.len() == self.servers.len() && self.seats.iter().all(fails))
+    }
+
+    fn settle(&mut self, scopes: &Scopes, who: Who<'_>, server: &Server, now: Instant) -> bool {
         let before = self.fallback.bound();
         let server_state = self.seat().map(|seat| seat.view().server_state());
         if self.fallback.at_rest() && server_state != Some(ServerState::Failing) {
@@ -261,7 +280,7 @@ impl Binding {
                 }
                 Step::Watch(watched) if watched <= self.seats.len() => self.seats.truncate(watched),
                 Step::Watch(_) => {
-                    if !self.watch_next(scopes, node, server) {
+                    if !self.watch_next(scopes, who, server) {
                         break;
                     }
                 }
@@ -286,18 +305,20 @@ impl Binding {
 
     /// G-06: takes a seat at the next server's view, and subscribes there to everything that the session wants of the authority.
     /// Returns whether there was room.
-    fn watch_next(&mut self, scopes: &Scopes, node: &Arc<Node>, server: &Server) -> bool {
+    fn watch_next(&mut self, scopes: &Scopes, (node, claims): Who<'_>, server: &Server) -> bool {
         let authority = self.authority.as_deref();
         let Some(next) = self.servers.get(self.seats.len()) else {
             return false;
         };
-        let seat = scopes.enter(node, self.authority.as_ref(), *next).and_then(|seat| {
-            seat.watch(true);
-            server
-                .wants(authority, scopes.routes().served())
-                .try_for_each(|want| seat.want(&want))?;
-            Ok(seat)
-        });
+        let seat = scopes
+            .enter(node, self.authority.as_ref(), *next, claims)
+            .and_then(|seat| {
+                seat.watch(true);
+                server
+                    .wants(authority, scopes.routes().served())
+                    .try_for_each(|want| seat.want(&want))?;
+                Ok(seat)
+            });
         match seat {
             Ok(seat) => {
                 self.seats.push(seat);

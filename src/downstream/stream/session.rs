@@ -16,10 +16,11 @@ use super::decode::bounded;
 use super::ends::{no_place, status};
 use super::seats::Seats;
 use super::sliced::{Request, Sliced};
+use crate::cache::Claims;
 use crate::downstream::services::{Method, Transport};
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
-use crate::protocol::{self, End, Opening, Response, SLICE, Server};
+use crate::protocol::{self, Code, End, Opening, Response, SLICE, Server};
 use crate::wire::{ResponseFields, Rope, Share, acknowledgement, encode};
 use crate::xds::{Dialect, Sight};
 
@@ -27,6 +28,7 @@ use crate::xds::{Dialect, Sight};
 pub(in crate::downstream) struct Session {
     shared: Arc<Shared>,
     accounts: Accounts,
+    claims: Arc<Claims>,
     method: Method,
     server: Server,
     /// From the first request on.
@@ -54,7 +56,13 @@ pub(super) enum Output {
 }
 
 impl Session {
-    pub(in crate::downstream) fn new(shared: Arc<Shared>, accounts: Accounts, method: Method, now: Instant) -> Self {
+    pub(in crate::downstream) fn new(
+        shared: Arc<Shared>,
+        accounts: Accounts,
+        claims: Arc<Claims>,
+        method: Method,
+        now: Instant,
+    ) -> Self {
         let opening = Opening {
             dialect: method.dialect,
             service: method.service.clone(),
@@ -64,6 +72,7 @@ impl Session {
         Self {
             shared,
             accounts,
+            claims,
             method,
             server,
             seats: None,
@@ -157,8 +166,7 @@ impl Session {
         self.stirred = true;
         let sight = self.sight();
         if let Some(end) = self.server.handle_timeout(&sight, now) {
-            self.shared.metrics.unanswered.inc();
-            let status = status(&self.shared, end);
+            let status = self.ended(end);
             self.end.get_or_insert(status);
         }
     }
@@ -246,13 +254,21 @@ impl Session {
             return Poll::Ready(Output::Response(self.encode(&response)));
         }
         if let Some(end) = self.server.poll_end() {
-            return Poll::Ready(Output::End(status(&self.shared, end)));
+            return Poll::Ready(Output::End(self.ended(end)));
         }
         // K-26: a client that got a response can reconnect without an error; one that asked for nothing lacks nothing.
         if self.closing && (self.answered() || !self.asked()) {
             return Poll::Ready(Output::End(Status::ok("")));
         }
         Poll::Pending
+    }
+
+    /// The machine ended the stream by itself.
+    fn ended(&self, end: End) -> Status {
+        if end.code == Code::Unavailable {
+            self.shared.metrics.unanswered.inc();
+        }
+        status(&self.shared, end)
     }
 
     /// Tells the views which types are up to date: those that get a response now, or need none and await no acknowledgement.
@@ -306,8 +322,8 @@ impl Session {
             return Ok(());
         }
         let patience = self.shared.settings.protocol.timers.unanswered;
-        let seats = Seats::enter(&self.shared.scopes, node, patience).map_err(|error| no_place(&self.shared, error))?;
-        self.seats = Some(seats);
+        let seats = Seats::enter(&self.shared.scopes, node, &self.claims, patience);
+        self.seats = Some(seats.map_err(|error| no_place(&self.shared, error))?);
         Ok(())
     }
 

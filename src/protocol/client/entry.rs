@@ -252,8 +252,10 @@ fn no_name(type_url: &TypeUrl) -> String {
     }
 }
 
-/// A negative duration counts as zero, one that is too long for the type as the longest.
+/// A negative duration counts as zero, one that is longer than the message allows (10,000 years) as the longest.
 fn duration(seconds: i64, nanos: i32) -> Duration {
+    const LONGEST: Duration = Duration::from_secs(315_576_000_000);
     let seconds = u64::try_from(seconds).unwrap_or(0);
-    Duration::from_secs(seconds).saturating_add(Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)))
+    let nanos = u64::try_from(nanos).unwrap_or(0);
+    LONGEST.min(Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos)))
 }

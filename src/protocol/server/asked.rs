@@ -50,6 +50,14 @@ impl Asked {
         self.last
     }
 
+    /// Returns since when a request may be unanswered. What was sent since the client last asked may have answered it in part.
+    pub(super) const fn since(&self) -> Instant {
+        match self.wait {
+            Wait::Since(since) => since,
+            Wait::Over | Wait::Waived => self.last,
+        }
+    }
+
     /// Returns when the wait ends.
     pub(super) fn ends(&self, bound: Duration) -> Option<Instant> {
         match self.wait {
@@ -89,11 +97,12 @@ mod tests {
         asked.more(now);
         asked.more(now + second);
         assert_eq!((asked.ends(bound), asked.last()), (Some(now + bound), now + second));
+        assert_eq!(asked.since(), now);
         assert!(!asked.waive(bound, now + bound - second));
         assert!(asked.waive(bound, now + bound) && asked.is_waived() && asked.ends(bound).is_none());
         asked.more(now + bound);
         assert!(!asked.is_waived());
         asked.answered();
-        assert_eq!(asked.ends(bound), None);
+        assert_eq!((asked.ends(bound), asked.since()), (None, now + bound));
     }
 }

@@ -327,7 +327,7 @@ impl Server {
             let slot = sight.type_sight(&type_url).seen_by(audience.as_deref());
             if !subscription.admit(slot, room) {
                 let what = format_args!("a collection of {type_url} brings more than {max} names to one stream");
-                self.end = Some(Box::new(End::limit("names_per_stream", what)));
+                self.end(End::limit("names_per_stream", what));
                 return false;
             }
         }

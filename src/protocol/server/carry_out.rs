@@ -2,6 +2,7 @@
 //!
 //! Owns that exactly what is sent counts as held. Does not decide what is sent.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::compose::{Composed, Step};
@@ -86,7 +87,7 @@ impl Subscription {
         for name in later.into_iter().chain(wait.into_keys()) {
             self.look_at(name);
         }
-        holds.splice(0..0, self.names.replaced_by(&items));
+        holds.splice(0..0, self.rename(&items));
         self.note_all(holds, reach, slot);
         self.collections.settle(items.keys(), &removed);
         self.note_beats(&items, slot);
@@ -125,5 +126,13 @@ impl Subscription {
             since,
             set: None,
         }
+    }
+
+    /// C-20: returns the aliases that the client asks for and that these resources have lost: the client may have lost what it held
+    /// under them.
+    fn rename(&mut self, items: &BTreeMap<Name, Item>) -> Vec<(Name, Held)> {
+        let (aliases, owns): (Vec<Name>, Vec<Name>) = self.names.replaced_by(items).into_iter().unzip();
+        self.cold.note_renamed(owns);
+        aliases.into_iter().map(|alias| (alias, Held::Unknown)).collect()
     }
 }

@@ -18,6 +18,7 @@ struct Contents {
     refused: Option<Box<RefusedSet>>,
     clusters: Vec<Name>,
     refusals: Refusals,
+    renamed: Vec<Name>,
     beats: Beats,
     held_back: Option<Instant>,
 }
@@ -37,6 +38,7 @@ impl Contents {
             refused: None,
             clusters: Vec::new(),
             refusals: Refusals::new(),
+            renamed: Vec::new(),
             beats: Beats::new(),
             held_back: None,
         }
@@ -56,7 +58,7 @@ impl Cold {
     /// Returns how many entries are kept.
     pub(super) fn len(&self) -> usize {
         let contents = self.contents();
-        contents.refusals.len() + contents.beats.len() + contents.clusters.len()
+        contents.refusals.len() + contents.beats.len() + contents.clusters.len() + contents.renamed.len()
     }
 
     /// Returns whether there may be something to send although nothing else shows it.
@@ -127,6 +129,25 @@ impl Cold {
 
     pub(super) fn refusals_mut(&mut self) -> &mut Refusals {
         &mut self.contents_mut().refusals
+    }
+
+    /// C-20: a response takes aliases that the client asks for from these resources.
+    pub(super) fn note_renamed(&mut self, owns: Vec<Name>) {
+        if !owns.is_empty() {
+            self.contents_mut().renamed.extend(owns);
+        }
+    }
+
+    /// Returns whether a response on its way may take an alias that the client asks for from this resource.
+    pub(super) fn is_renamed(&self, own: &Name) -> bool {
+        self.contents().renamed.contains(own)
+    }
+
+    /// No response is on its way any more.
+    pub(super) fn forget_renamed(&mut self) {
+        if let Some(contents) = &mut self.0 {
+            contents.renamed = Vec::new();
+        }
     }
 
     pub(super) fn beats(&self) -> &Beats {

@@ -145,7 +145,7 @@ impl Subscription {
         for (name, ways) in texts.iter_mut().filter(|(name, _)| self.collections.covers(name)) {
             ways.insert(name.clone());
         }
-        Batch::new(items, removed).with_texts(texts)
+        Batch::new(items, removed).with_texts(texts).alone()
     }
 
     /// Returns the version of the set that the client holds (K-09).

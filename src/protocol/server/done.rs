@@ -35,7 +35,7 @@ impl Server {
     }
 
     pub(super) fn note_done(&mut self, sight: &Sight) {
-        let waits = self.additions.waits() || self.removals.waits() || self.end.is_some();
+        let waits = self.additions.waits() || self.removals.waits() || self.is_ending();
         let sated = |one: &Subscription| one.sated(one.type_sight(sight));
         self.done = !waits && self.types.iter().all(sated);
     }

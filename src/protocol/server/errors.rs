@@ -27,17 +27,12 @@ impl Told {
 
 impl Subscription {
     /// Returns the error that a client must get for a name. K-16: in SotW, only an error can say that a name does not exist.
-    fn error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
+    pub(super) fn error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
         let absent = || matches!(slot.known(name), Some(Known::Absent(_)));
         // B-31: an error has a name, so there is none for the empty name.
         let silent = self.dialect == Dialect::Sotw && !name.is_blank() && absent();
         let said = slot.error(name).cloned();
         said.or_else(|| silent.then(|| Arc::new(ResourceError::not_found())))
-    }
-
-    /// Returns whether a name has an error that the client must get.
-    pub(super) fn has_error(&self, name: &Name, slot: TypeSight<'_>) -> bool {
-        self.error(name, slot).is_some()
     }
 
     /// Whether the client was sent an error that does not hold any more.

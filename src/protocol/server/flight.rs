@@ -120,7 +120,7 @@ impl Subscription {
             let again = self.flights.is_last(number) && error.is_none();
             return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
         };
-        match error {
+        let kind = match error {
             None => ReceiptKind::Ack {
                 since: self.accept(&flight),
             },
@@ -132,7 +132,11 @@ impl Subscription {
                     message: detail.message.clone(),
                 }
             }
+        };
+        if self.flights.is_empty() {
+            self.cold.forget_renamed();
         }
+        kind
     }
 
     /// The client has accepted a response. Returns when the oldest change in it was received.

@@ -252,7 +252,7 @@ impl Subscription {
         let varies = state.is_some_and(|state| state.is_chosen()) || kept.as_ref().is_some_and(|kept| kept.is_chosen());
         let chosen = self.features.wrapper && varies;
         let wrapped = self.wrapped() && !state.is_some_and(|state| state.is_nameless());
-        let mortal = state.is_some_and(|state| self.tells_ttl(state));
+        let mortal = state.is_some_and(|state| self.tells_ttl(state)) || self.keeps_mortal(kept.as_deref(), slot);
         let private = chosen || wrapped || mortal || !self.spellings.is_empty();
         if let Some(state) = state.filter(|_| listed.is_empty() && going.is_empty() && errors.is_empty() && !private) {
             let kept_sum = kept.as_ref().map_or(Version::EMPTY, |extra| extra.sum());
@@ -280,6 +280,13 @@ impl Subscription {
             .with_errors(errors);
         let set = batch.sum();
         (Arc::new(batch), set)
+    }
+
+    /// K-17: whether the client must be told of the time to live of a resource that is gone and still listed.
+    fn keeps_mortal(&self, kept: Option<&Extra>, slot: TypeSight<'_>) -> bool {
+        let kept = kept.filter(|_| self.reads_ttl()).map(Extra::names);
+        let mut listed = kept.into_iter().flatten().filter_map(|(_, held)| held.whole());
+        listed.any(|resource| slot.expiry(resource).is_some())
     }
 
     pub(super) fn holds_by_name(&self, resource: &Resource) -> bool {

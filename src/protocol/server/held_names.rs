@@ -156,8 +156,8 @@ impl HeldNames {
         self.from("")
     }
 
-    /// Returns a function that finds newer content of a resource that is held under one of its aliases (C-20). Newer means received
-    /// later.
+    /// Returns a function that finds newer content of a resource that is held under one of its aliases (C-20). Newer means
+    /// received later.
     pub(super) fn newer_by_alias<'a>(&'a self) -> impl Fn(&Resource) -> Option<&'a Arc<Resource>> {
         let other = self.other.iter().flat_map(|other| other.from(""));
         let held = other.filter_map(|other| other.held.content());
@@ -168,14 +168,16 @@ impl HeldNames {
         }
     }
 
-    /// C-20: returns former aliases of the new resources: the client may have lost what it held under them.
-    pub(super) fn replaced_by(&self, items: &BTreeMap<Name, Item>) -> Vec<(Name, Held)> {
+    /// C-20: returns former aliases of the new resources, and the name of each resource: the client may have lost what it held
+    /// under these aliases.
+    pub(super) fn replaced_by(&self, items: &BTreeMap<Name, Item>) -> Vec<(Name, Name)> {
         let other = self.other.iter().flat_map(|other| other.iter());
-        let replaced = other.filter(|other| {
-            let new = other.held.own_name(&other.name).and_then(|own| items.get(own));
-            new.is_some_and(|new| !new.resource.aliases().contains(&other.name))
+        let replaced = other.filter_map(|other| {
+            let own = other.held.own_name(&other.name)?;
+            let lost = !items.get(own)?.resource.aliases().contains(&other.name);
+            lost.then(|| (other.name.clone(), own.clone()))
         });
-        replaced.map(|other| (other.name.clone(), Held::Unknown)).collect()
+        replaced.collect()
     }
 
     /// Returns how many names are wanted only as members of collections.

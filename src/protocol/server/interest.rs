@@ -50,12 +50,12 @@ impl Subscription {
             .extra
             .iter()
             .flat_map(|extra| extra.names().values());
-        let lost = lost.filter_map(Held::content).flat_map(|content| {
-            let aliases = content.aliases().iter();
+        let unheld = |alias: &&Name| self.names.get(alias).is_some_and(|entry| !entry.perhaps());
+        let kept = lost.filter_map(Held::content).flat_map(|content| {
+            let aliases = content.aliases().iter().filter(unheld);
             aliases.map(move |alias| (alias.clone(), content.clone()))
         });
-        let unheld = |alias: &Name| self.names.get(alias).is_some_and(|entry| !entry.perhaps());
-        let kept: Vec<_> = lost.filter(|(alias, _)| unheld(alias)).collect();
+        let kept: Vec<_> = kept.collect();
         for (alias, content) in kept {
             self.look_at(alias.clone());
             self.names.set(alias, Held::Content(content));

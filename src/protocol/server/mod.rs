@@ -16,6 +16,7 @@ mod covered;
 mod done;
 mod errors;
 mod extra;
+mod fate;
 mod flight;
 mod flights;
 mod full;

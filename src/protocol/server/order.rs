@@ -13,6 +13,10 @@ use crate::xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
 impl Server {
     /// Returns the next response, if anything can be sent now. If there is none, call [`poll_end`](Self::poll_end).
     pub fn poll_response(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
+        if self.note_loss(sight, now) {
+            self.done = false;
+            return None;
+        }
         let response = self.next_response(sight, answers, now);
         self.note_done(sight);
         response
@@ -217,7 +221,8 @@ impl Server {
             answer.into_iter().chain(subscription.cold.held_back())
         });
         let gates = [&self.additions, &self.removals].map(|gate| gate.poll_timeout(timers.order_gate));
-        of_types.chain(gates.into_iter().flatten()).min()
+        let loss = self.loss().map(|loss| loss.until);
+        of_types.chain(gates.into_iter().flatten()).chain(loss).min()
     }
 
     fn bound(&self) -> Duration {

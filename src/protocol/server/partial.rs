@@ -1,5 +1,4 @@
-//! Partial answers, which have only what is new: delta of every type, and SotW of the types that are not full state
-//! (B-18).
+//! Partial answers, which have only what is new: delta of every type, and SotW of the types that are not full state (B-18).
 //!
 //! Owns the order in which things are sent, and what is left for later. Knows nothing of full states.
 

@@ -209,15 +209,15 @@ impl Subscription {
 
     /// Plans a removal. Returns whether there was room for it.
     pub(super) fn plan_removal(&self, name: &Name, slot: TypeSight<'_>, plan: &mut Plan) -> bool {
-        let never_held = self.names.get(name).is_some_and(|held| !held.perhaps());
-        if self.dialect == Dialect::Sotw || never_held && self.waits_for_routes() {
+        let holds_nothing = !self.held(name).perhaps();
+        if self.dialect == Dialect::Sotw || holds_nothing && self.names.contains(name) && self.waits_for_routes() {
             return true;
         }
         // What the wildcard lost and the client gave up goes once.
         if !plan.removed.contains(name) && !plan.room.takes_name(name) {
             return false;
         }
-        if never_held {
+        if holds_nothing {
             plan.missing.insert(name.clone());
         }
         self.plan_former(name, slot, plan);
@@ -226,8 +226,8 @@ impl Subscription {
         true
     }
 
-    /// C-15: whether this client is not told that a name does not exist. An Envoy that is told so of routes ends its own wait for
-    /// them and never takes the listener into use; without an answer it does so after `initial_fetch_timeout`.
+    /// C-15: whether this client gets no answer for a name that does not exist. An Envoy that is told that routes do not exist ends
+    /// its wait for them, but never uses the listener. Without an answer it uses the listener after `initial_fetch_timeout`.
     fn waits_for_routes(&self) -> bool {
         self.features.envoy && self.traits().kind == Kind::Rds
     }
@@ -237,6 +237,11 @@ impl Subscription {
     pub(super) fn plan_beat(&self, resource: &Arc<Resource>, slot: TypeSight<'_>, plan: &mut Plan) {
         let beat = slot.expiry(resource).map(|expiry| expiry.beat);
         if !plan.beats || !self.reads_ttl() || self.knows_beat(resource, slot) || self.refuses(resource) {
+            return;
+        }
+        // What has gone has no time to live either. A begun answer may still have it; its removal follows.
+        let current = slot.resource(resource.name());
+        if beat.is_none() && current.is_none_or(|current| current.version() != resource.version()) {
             return;
         }
         let heartbeat = beat.is_some() && !resource.is_bundle() && self.traits().kind != Kind::Vhds;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::flight::Flight;
 use super::subscription::{Current, Subscription};
-use crate::xds::{Form, Held, Known, Name, Reason, Resource, TypeSight, Version};
+use crate::xds::{Dialect, Form, Held, Known, Name, Reason, Resource, TypeSight, Version};
 
 /// The rejected responses of one type on one stream, as groups of names. No member of a group is sent again unchanged until any
 /// member changes, because a rejection does not say which member was bad (M-02).
@@ -28,6 +28,8 @@ pub(super) struct Group {
 struct Member {
     /// The rejected version; `None` for a removal.
     version: Option<Version>,
+    /// Whether the client held nothing of it.
+    missing: bool,
     aliases: Box<[Name]>,
 }
 
@@ -109,10 +111,20 @@ impl Group {
         self.members.get(name).is_some_and(|member| member.version == version)
     }
 
-    fn add(&mut self, name: &Name, resource: Option<&Resource>) {
+    fn add(&mut self, resource: &Resource) {
         let member = Member {
-            version: resource.map(Resource::version),
-            aliases: resource.map_or_else(Box::default, |resource| resource.aliases().into()),
+            version: Some(resource.version()),
+            missing: false,
+            aliases: resource.aliases().into(),
+        };
+        self.members.insert(resource.name().clone(), member);
+    }
+
+    fn add_removal(&mut self, name: &Name, missing: bool) {
+        let member = Member {
+            version: None,
+            missing,
+            aliases: Box::default(),
         };
         self.members.insert(name.clone(), member);
     }
@@ -136,24 +148,34 @@ impl Subscription {
             let resource = &item.resource;
             let wanted = self.wanted(resource.name(), resource.aliases()).cloned();
             match wanted {
+                // K-17: an Envoy rejects the heartbeat of what has just expired there. It gets the resource itself.
+                Some(name) if item.form == Form::Heartbeat && self.held(&name).is(resource.version()) => {
+                    self.names.note(&name, Held::Unknown);
+                    self.owed.insert(name);
+                }
                 Some(name) if self.held(&name).is(resource.version()) => {
                     self.names.note(&name, Held::Unknown);
                     self.note_rejected(resource);
-                    group.add(resource.name(), Some(resource));
+                    group.add(resource);
                 }
                 // It was also rejected in another response.
-                Some(_) if self.refuses(resource) => group.add(resource.name(), Some(resource)),
+                Some(_) if self.refuses(resource) => group.add(resource),
                 // It was given up since, and is wanted for another reason: nothing else was sent of it.
-                Some(name) if self.is_unsent(&name, resource) => group.add(resource.name(), Some(resource)),
-                // It was sent in another form since, or is not wanted any more.
-                Some(_) | None => group.freed = true,
+                Some(name) if self.is_unsent(&name, resource) => group.add(resource),
+                // It was sent in another form since.
+                Some(_) => group.freed = true,
+                None => {
+                    group.freed = true;
+                    // C-20: the client keeps what it held before, because it asks for one of its aliases.
+                    if self.dialect == Dialect::Delta && self.cold.is_renamed(resource.name()) {
+                        self.note_covered(vec![(resource.name().clone(), Held::Unknown)]);
+                    }
+                }
             }
         }
         for name in flight.batch.removed() {
-            // C-08: a removal that answered an unsubscription is not needed any more; one of a name that never existed matters
-            // only if the client asks for that name.
-            let moot = flight.batch.is_missing(name) && !self.names.contains(name);
-            if moot || self.wanted(name, &[]).is_none() {
+            // C-08: a removal that answered an unsubscription is not needed any more.
+            if self.wanted(name, &[]).is_none() {
                 continue;
             }
             if self.held(name).perhaps() && !self.cold.refusals().has(name, None) {
@@ -161,10 +183,11 @@ impl Subscription {
                 continue;
             }
             // Of a name that never existed the client holds nothing, even if it rejects the removal.
-            if !flight.batch.is_missing(name) {
+            let missing = flight.batch.is_missing(name);
+            if !missing {
                 self.names.note(name, Held::Unknown);
             }
-            group.add(name, None);
+            group.add_removal(name, missing);
         }
         if !group.members.is_empty() {
             self.cold.refusals_mut().add(group);
@@ -268,15 +291,15 @@ impl Subscription {
     fn owe_group(&mut self, group: &Group, slot: TypeSight<'_>) {
         let mut covered = Vec::new();
         let (mut owed, mut gone) = (Vec::new(), Vec::new());
-        for (own, aliases) in group.members() {
-            let Some(name) = self.wanted(own, aliases) else {
+        for (own, member) in &group.members {
+            let Some(name) = self.wanted(own, &member.aliases) else {
                 continue;
             };
             match self.current(name, slot) {
                 Current::Known(Known::Absent(_)) | Current::Uncovered => {
                     gone.extend(self.names.contains(name).then(|| name.clone()));
                     // C-20: a client that asked by an alias holds the resource under its own name.
-                    if !self.names.contains(own) && !self.covered.held(own).perhaps() {
+                    if !member.missing && !self.names.contains(own) && !self.covered.held(own).perhaps() {
                         covered.push((own.clone(), Held::Unknown));
                     }
                 }
@@ -299,7 +322,9 @@ mod tests {
 
     fn removals(names: &[&str]) -> Group {
         let mut group = Group::default();
-        names.iter().for_each(|name| group.add(&Name::from(*name), None));
+        names
+            .iter()
+            .for_each(|name| group.add_removal(&Name::from(*name), false));
         group
     }
 

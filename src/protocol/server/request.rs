@@ -169,10 +169,7 @@ impl Subscription {
         let new = self.spellings.set(&name, texts, asked);
         if !asked {
             // B-14: a newly listed name is sent even if the client had it before.
-            let mut held = self.held(&name);
-            if !held.perhaps() && (remembers || self.flights.carries(&name)) {
-                held = Held::Unknown;
-            }
+            let held = self.held_when_asked(&name, remembers);
             self.add(name, held);
             self.asked.more(now);
         } else if new {
@@ -277,8 +274,7 @@ impl Subscription {
             }
             self.owe(name);
         } else {
-            // K-16: what the client holds by its wildcard, or as a member, it holds by name from now on.
-            let held = self.held(&name);
+            let held = self.held_when_asked(&name, false);
             self.add(name, held);
         }
     }
@@ -346,6 +342,17 @@ impl Subscription {
             });
         }
         false
+    }
+
+    /// Returns what a client holds of a name that it begins to ask for. K-16: what it holds by its wildcard, or as a member, it
+    /// holds by name from now on. B-16: what is on its way may reach it after it asked. `remembers`: it may hold the name from an
+    /// earlier stream.
+    fn held_when_asked(&self, name: &Name, remembers: bool) -> Held {
+        let held = self.held(name);
+        if !held.perhaps() && (remembers || self.flights.carries(name)) {
+            return Held::Unknown;
+        }
+        held
     }
 
     pub(super) fn held(&self, name: &Name) -> Held {

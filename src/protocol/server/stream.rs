@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::fate::Fate;
 use super::gates::Gate;
 use super::name_faults::{NameBound, NameFault, NameFaults};
 use super::nonce::Nonces;
@@ -40,8 +41,8 @@ pub struct Server {
     pub(super) sent: u64,
     /// Whether nothing is left to send until there is input other than an acknowledgement.
     pub(super) done: bool,
-    /// Set if the collections have brought more names than one stream may have.
-    pub(super) end: Option<Box<End>>,
+    /// What ends the stream, if that is not its client.
+    pub(super) fate: Option<Box<Fate>>,
 }
 
 /// How a stream begins.
@@ -71,7 +72,7 @@ impl Server {
             removals: Gate::default(),
             sent: 0,
             done: false,
-            end: None,
+            fate: None,
         }
     }
 
@@ -139,13 +140,14 @@ impl Server {
                 continue;
             }
             let type_url = &subscription.type_url;
-            // G-18: a client that was sent nothing may find another server; one that was sent something keeps it.
+            // G-18: a client that was sent nothing may find another server; one that was sent something stays. Clients of gRPC
+            // leave all the same if that server is lost (`handle_loss`).
             let hopeless = subscription.hopeless(sight).filter(|_| self.sent == 0);
             if let Some(name) = hopeless {
                 return Some(End::unanswered(type_url, bound, sight.reason(name)));
             }
         }
-        None
+        self.handle_loss(sight, now)
     }
 
     /// Returns everything that is wanted under one of the `served` authorities; `None`: what is requested together with old-style
@@ -179,11 +181,6 @@ impl Server {
     pub fn handle_moved(&mut self) {
         self.done = false;
         self.types.iter_mut().for_each(Subscription::handle_moved);
-    }
-
-    /// Returns the end of the stream, if its collections have grown too large for it.
-    pub fn poll_end(&mut self) -> Option<End> {
-        self.end.take().map(|end| *end)
     }
 
     /// Returns the next interest that begins or ends.

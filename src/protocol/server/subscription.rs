@@ -273,11 +273,25 @@ impl Subscription {
     /// Returns something that was requested, is unknown, and will not be known soon, as far as its server shows; `None` inside
     /// stands for the wildcard.
     pub(super) fn hopeless<'a>(&'a self, sight: &'a Sight) -> Option<Option<&'a Name>> {
-        let slot = sight.type_sight(&self.type_url).seen_by(self.audience.as_deref());
+        let slot = self.type_sight(sight);
         // L-14: a reachable server may still say that a name does not exist. SotW clients would not wait for that.
         let sotw = self.dialect == Dialect::Sotw;
-        self.missing(slot)
-            .find(|name| !sight.reachable(*name) || sotw && !slot.answered(*name))
+        self.missing_of(sight, |name| !sight.reachable(name) || sotw && !slot.answered(name))
+    }
+
+    /// Returns something that was requested, is unknown, and for which `counts` is true; `None` inside stands for the wildcard.
+    pub(super) fn missing_of<'a>(
+        &'a self,
+        sight: &'a Sight,
+        counts: impl Fn(Option<&Name>) -> bool,
+    ) -> Option<Option<&'a Name>> {
+        self.missing(self.type_sight(sight)).find(|name| counts(*name))
+    }
+
+    /// Whether anything is known of what was requested.
+    pub(super) fn knows_any(&self, sight: &Sight) -> bool {
+        let asked = usize::from(self.wildcard) + self.single_names().count() + self.collections.len();
+        self.missing(self.type_sight(sight)).count() < asked
     }
 
     /// Returns how much of the stream's limit of names it uses.

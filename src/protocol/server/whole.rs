@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::plan::Plan;
 use super::subscription::Subscription;
-use crate::xds::{Dialect, Form, Held, Item, Kind, Known, Name, Reason, Resource, TypeSight};
+use crate::xds::{Dialect, Form, Held, Item, Kind, Known, Name, Resource, TypeSight};
 
 impl Subscription {
     /// Returns whether an answer that brings anything lists all that the client wants, in one response.
@@ -21,8 +21,10 @@ impl Subscription {
             return;
         }
         for (name, entry) in self.names.iter() {
-            if let Some(resource) = slot.resource(name) {
-                self.plan_listed(name, resource, &entry.held(), slot, plan);
+            let held = entry.held();
+            let lost = || held.whole().filter(|content| self.stays(name, content, slot));
+            if let Some(resource) = slot.resource(name).or_else(lost) {
+                self.plan_listed(name, resource, &held, slot, plan);
             }
         }
         let passed_over = self.passed_over(slot);
@@ -32,23 +34,15 @@ impl Subscription {
             let held = self.covered.held(resource.name());
             self.plan_listed(resource.name(), resource, &held, slot, plan);
         }
-        for (name, entry) in self.names.iter() {
-            let held = entry.held();
-            if let Some(content) = held.whole().filter(|content| self.stays(name, content, slot)) {
-                self.plan_listed(name, content, &held, slot, plan);
-            }
-        }
     }
 
     /// Whether a secret that is unknown or has gone is listed as the client was sent it: Envoy keeps and wants it, for example
-    /// until a listener is drained. K-17: not if it had a time to live. B-31: not if the client can be told of its absence.
+    /// until a listener is drained. K-17: not if the client was sent a time to live with it. B-31: not if the client can be told of
+    /// its absence.
     fn stays(&self, name: &Name, content: &Resource, slot: TypeSight<'_>) -> bool {
-        let lost = match slot.known(name) {
-            None | Some(Known::Absent(Reason::Said | Reason::TimedOut)) => content.name() == name,
-            Some(Known::Absent(Reason::Expired) | Known::Present(_)) => false,
-        };
-        let mortal = !self.knows_beat(content, slot);
-        lost && !mortal && !(self.features.errors && self.has_error(name, slot))
+        let lost = !matches!(slot.known(name), Some(Known::Present(_))) && content.name() == name;
+        let mortal = self.reads_ttl() && !self.knows_beat(content, slot);
+        lost && !mortal && !(self.features.errors && self.error(name, slot).is_some())
     }
 
     /// Lists a resource that is not new. If the client rejected it before, it may accept it now.

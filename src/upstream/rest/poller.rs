@@ -157,8 +157,9 @@ impl Poller {
             topic.version = request.version_info;
             topic.fault = request.error_detail;
             if let Some(fault) = &topic.fault {
-                // The last accepted version belongs to an answer to the earlier wants, so the next poll must not state it.
-                topic.changed |= topic.answers_change;
+                // E-13: the sound resources of the rejected response are used, so the last accepted version is no longer that of
+                // what is held, and the next poll must not state it.
+                topic.changed = true;
                 return Some((request.type_url, fault.message.clone()));
             }
         }
@@ -254,7 +255,7 @@ impl Poller {
             else {
                 continue;
             };
-            topic.answers_change = std::mem::take(&mut topic.changed);
+            topic.changed = false;
             self.nonce += 1;
             let response = DiscoveryResponse {
                 type_url: type_url.url().to_owned(),

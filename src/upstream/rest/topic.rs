@@ -21,11 +21,9 @@ pub(super) struct Topic {
     pub(super) version: String,
     /// Why the last response was rejected.
     pub(super) fault: Option<rpc::Status>,
-    /// Whether the wants have changed since the last answer. Then the poll has no version: many servers look at the version
-    /// alone.
+    /// Whether the wants have changed since the last answer, or a part of that was rejected. Then the poll has no version: many
+    /// servers look at the version alone.
     pub(super) changed: bool,
-    /// Whether the last answer was the first one after a change of the wants.
-    pub(super) answers_change: bool,
     pub(super) due: Instant,
     /// A response and when it arrived. It waits until the types that belong to it were polled once more.
     pub(super) news: Option<(DiscoveryResponse, Instant)>,
@@ -54,7 +52,6 @@ impl Topic {
             version: String::new(),
             fault: None,
             changed: true,
-            answers_change: false,
             due: now,
             news: None,
             answered: None,

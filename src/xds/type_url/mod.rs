@@ -136,6 +136,12 @@ impl TypeUrl {
         Some(Self::new(url))
     }
 
+    /// Whether it is a type of the table to which the operator gave no other traits.
+    #[must_use]
+    pub const fn is_of_table(&self) -> bool {
+        matches!(self.0, Row::Known(_))
+    }
+
     /// The canonical URL, as it goes on the wire.
     #[must_use]
     pub fn url(&self) -> &str {

@@ -42,6 +42,11 @@ class Relay(Process):
         command = [self.program, "bootstrap", *arguments, "--relay", self.address]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
 
+    def get(self, *arguments):
+        """The output of `distributary get` from this relay."""
+        command = [self.program, "get", *arguments, "--server", self.address]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout
+
     def kill(self):
         """Kills it."""
         self.child.kill()

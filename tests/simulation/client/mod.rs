@@ -17,7 +17,7 @@ use distributary::xds::Dialect;
 
 use super::body::Type;
 use super::classes::Profile;
-use super::names::covers;
+use super::names::{canonical, covers};
 use super::rng::Rng;
 use super::variants;
 use super::wire::Up;
@@ -290,6 +290,9 @@ impl Client {
         if self.is_undeclared_envoy() {
             node.user_agent_name = "envoy".to_owned();
         }
+        if self.persona == Persona::Grpc {
+            node.user_agent_name = "gRPC Go".to_owned();
+        }
         if let Some(own) = self.own {
             variants::introduce(&mut node, own);
         }
@@ -326,11 +329,13 @@ impl Line {
 }
 
 impl Mux {
+    /// Whether it asks for a name, for its collection, or for an alias of it. Who asks for an alias, and for the name by another
+    /// text, holds the resource by that text alone (C-13).
     fn explicit(&self, name: &str, aliases: &[String]) -> bool {
         let collection = |collection: &String| covers(collection, name);
-        self.names.contains(name)
-            || aliases.iter().any(|alias| self.names.contains(alias))
-            || self.names.iter().any(collection)
+        let by_alias = || aliases.iter().any(|alias| self.names.contains(alias));
+        let otherwise = || self.names.iter().any(|asked| canonical(asked) == canonical(name));
+        self.names.contains(name) || self.names.iter().any(collection) || by_alias() && !otherwise()
     }
 }
 

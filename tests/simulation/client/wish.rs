@@ -50,6 +50,18 @@ impl Client {
         holds.flat_map(|(_, holding)| holding.refers.iter().cloned())
     }
 
+    /// Begins or ceases to ask for a name that is none (B-32).
+    pub(crate) fn slip(&mut self, rng: &mut Rng) {
+        // for a type whose resource has no name, the empty name is none of these.
+        let kinds = [Type::Cds, Type::Eds, Type::Lds, Type::Rds, Type::Sds];
+        let kind = *rng.pick(&kinds).unwrap_or(&Type::Rds);
+        let name = *rng.pick(&["", "", "xdstp:", "xdstp:///x", " "]).unwrap_or(&"");
+        let names = self.whims.entry(kind).or_default();
+        if !names.remove(name) {
+            names.insert(name.to_owned());
+        }
+    }
+
     /// Changes its mind about something.
     pub(crate) fn whim(&mut self, rng: &mut Rng) {
         let on_demand = self.persona == Persona::OnDemand;

@@ -113,7 +113,7 @@ impl Lists {
     }
 
     /// The servers of an authority, by priority, as this class sees them.
-    pub(super) fn servers_of(&self, class: usize, authority: Option<&str>) -> Vec<usize> {
+    pub(crate) fn servers_of(&self, class: usize, authority: Option<&str>) -> Vec<usize> {
         let servers = self.servers(authority).iter();
         servers
             .map(|server| self.sides.zone(class, authority, *server))

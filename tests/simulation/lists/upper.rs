@@ -179,7 +179,7 @@ impl World {
         if let (None, Some(node)) = (&ahead.place, ahead.server.node())
             && let Some(upper) = &self.zones[at.zone].upper
         {
-            let place = Seats::enter(&upper.scopes, node, self.settings.timers.unanswered);
+            let place = Seats::enter(&upper.scopes, node, &Arc::default(), self.settings.timers.unanswered);
             ahead.place = Some(place.map_err(|full| Broken::new(Rule::Views, full.to_string()))?);
         }
         self.turn_upper(at, ahead)
@@ -328,7 +328,8 @@ impl World {
                     .chain(state.into_iter().flat_map(|state| state.resources()))
                 {
                     let theirs = other.and_then(|slot| slot.resource(resource.name()));
-                    let silent = |kind| timed_out(&upper, kind, resource.name().as_str());
+                    let names = || std::iter::once(resource.name()).chain(resource.aliases());
+                    let silent = |kind| names().any(|name| timed_out(&upper, kind, name.as_str()));
                     if theirs.is_none() && (!unsays || kind.is_some_and(silent)) {
                         continue;
                     }

@@ -23,6 +23,7 @@ impl World {
     pub(super) fn judge_lull(&mut self, settled: u64) -> Result<(), Broken> {
         let ids: Vec<u64> = self.streams.keys().copied().filter(|id| *id <= settled).collect();
         for id in ids {
+            self.check_forsaken(id)?;
             let stream = &self.streams[&id];
             let hostile = stream.follower.hostile;
             let open =

@@ -8,7 +8,7 @@ use distributary::xds::{Dialect, Reason, Resource};
 
 use super::{Scene, Seen, Sent, Watch, Witness};
 use crate::body::Type;
-use crate::names::{canonical, covers};
+use crate::names::{canonical, covers, is_nothing};
 use crate::reading::Lens;
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::{Answer, Entry};
@@ -41,6 +41,9 @@ impl Witness {
         self.check_ttls(answer, scene, tally)?;
         watch.check_variants(answer, scene.reading.own, dialect == Dialect::Delta, tally)?;
         for name in &answer.removed {
+            if is_nothing(kind, name) {
+                tally.hit(Rule::F15);
+            }
             self.check_removal(kind, name, scene, tally)?;
         }
         if self.full_state(kind) {
@@ -159,7 +162,9 @@ impl Witness {
                 return Err(Broken::new(Rule::K18, format!("{} is called otherwise", entry.name)));
             }
             let Some(ttl) = entry.ttl else {
-                if reads && lens.resource(&entry.name).is_some_and(|now| is_mortal(now, entry)) {
+                // D-03: what the view has for others only is listed as this client holds it, until it may go.
+                let seen = self.watches[&answer.kind].seen(&entry.name, lens);
+                if reads && matches!(seen, Seen::Present(now) if is_mortal(now, entry)) {
                     return Err(Broken::new(
                         Rule::K17,
                         format!("{} without its time to live", entry.name),

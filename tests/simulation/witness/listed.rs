@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use distributary::xds::{Dialect, Reason};
+use distributary::xds::Dialect;
 
-use super::{Scene, Seen, Witness};
+use super::{Refused, Scene, Seen, Witness};
 use crate::body::Type;
 use crate::tally::{Broken, Rule, Tally};
 use crate::wire::{Answer, Entry};
@@ -38,8 +38,8 @@ impl Witness {
         }
         for (name, sent) in watch.sent.iter().filter(|(name, _)| watch.names.contains(*name)) {
             let stays = match watch.seen(name, lens) {
-                Seen::Unknown | Seen::Absent(Reason::Said | Reason::TimedOut) => sent.sure && !sent.mortal,
-                Seen::Absent(Reason::Expired) | Seen::Unwanted | Seen::Uncovered | Seen::Present(_) => false,
+                Seen::Unknown | Seen::Absent(_) => sent.sure && !sent.mortal,
+                Seen::Unwanted | Seen::Uncovered | Seen::Present(_) => false,
             };
             if stays && answer.revision(name) != Some(sent.revision) {
                 return left_out(name, "the client holds it");
@@ -48,13 +48,38 @@ impl Witness {
         Ok(())
     }
 
-    /// Returns the entries that the client certainly holds already: it keeps them if it rejects the response.
-    pub(super) fn only_listed(&self, answer: &Answer, scene: &Scene<'_>) -> BTreeSet<String> {
+    /// Returns the entries that the client certainly holds already: it keeps them if it rejects the response. The relay lists them
+    /// beside what is new, or, if it may send them again, perhaps sends them again.
+    pub(super) fn only_listed(&self, answer: &Answer, scene: &Scene<'_>) -> Listed {
         let listed = answer.entries.iter().filter(|_| self.lists_all(answer.kind));
         let watch = &self.watches[&answer.kind];
-        let again =
-            |entry: &&Entry| self.is_same(answer.kind, entry, scene) && !watch.licensed(&entry.name, &entry.aliases);
-        let listed = listed.filter(|entry| !entry.wrapped).filter(again);
-        listed.map(|entry| entry.name.clone()).collect()
+        let listed = listed.filter(|entry| !entry.wrapped && self.is_same(answer.kind, entry, scene));
+        let (perhaps, surely) = listed.partition::<Vec<_>, _>(|entry| watch.licensed(&entry.name, &entry.aliases));
+        let name = |entry: &Entry| entry.name.clone();
+        // What it rejected before is listed too, and it is known to be bad or not by that rejection.
+        let refused = |entry: &&Entry| {
+            let revision = answer.revision(&entry.name);
+            let again = |refused: &Refused| {
+                !refused.may_come()
+                    && refused
+                        .members
+                        .get(&entry.name)
+                        .is_some_and(|member| *member == revision)
+            };
+            self.lists_all(answer.kind) && watch.refused.iter().any(again)
+        };
+        let refused = answer.entries.iter().filter(refused).map(name);
+        Listed {
+            surely: surely.into_iter().map(name).chain(refused).collect(),
+            perhaps: perhaps.into_iter().map(name).collect(),
+        }
     }
+}
+
+/// The names in a response that the client certainly holds already.
+pub(super) struct Listed {
+    /// Those that are only listed.
+    pub(super) surely: BTreeSet<String>,
+    /// Those that perhaps are sent again.
+    pub(super) perhaps: BTreeSet<String>,
 }

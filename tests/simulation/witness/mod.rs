@@ -34,6 +34,8 @@ pub(crate) struct Witness {
     pub(crate) wrapper: bool,
     /// Whether it is an Envoy: it names neither, and reads both (B-30).
     pub(crate) envoy: bool,
+    /// Whether it is gRPC (G-18).
+    pub(crate) grpc: bool,
     nonces: BTreeSet<String>,
     prefix: Option<String>,
     watches: BTreeMap<Type, Watch>,
@@ -116,6 +118,10 @@ struct Open {
     nonce: String,
     /// The revision that it had of each name; `None` is a removal.
     members: BTreeMap<String, Option<u64>>,
+    /// Those of them that are heartbeats.
+    beats: Vec<String>,
+    /// Those of them that the client held before, and perhaps need not be sent again if it rejects this.
+    held: BTreeSet<String>,
 }
 
 struct Asked {
@@ -129,6 +135,8 @@ struct Asked {
 
 struct Refused {
     members: BTreeMap<String, Option<u64>>,
+    /// Those of them that the client held before, and that need not come again.
+    held: BTreeSet<String>,
     /// Whether all members may be sent again: one of them has changed, or is not wanted any more.
     released: bool,
     /// Whether all members must be sent again: one of them was given up, or had changed before the rejection came.
@@ -405,6 +413,7 @@ impl Witness {
             ttl: false,
             wrapper: false,
             envoy: false,
+            grpc: false,
             nonces: BTreeSet::new(),
             prefix: None,
             watches: BTreeMap::new(),

@@ -43,9 +43,8 @@ impl Witness {
         watch.chain = answer.nonce.ends_with('+');
         watch.first = false;
         let lens = scene.lens(kind);
-        let complete = lens.is_complete();
         // A response beside an unsettled one does not answer a wildcard that has just begun.
-        watch.again &= chain || !complete || !watch.open.is_empty();
+        watch.again &= chain || !lens.is_complete() || !watch.open.is_empty();
         if !chain {
             watch.begin(kind, scene);
         }
@@ -87,16 +86,12 @@ impl Witness {
                 watch.empty_collections(name);
             }
         }
-        members.retain(|name, _| !listed.contains(name));
+        members.retain(|name, _| !listed.surely.contains(name));
         if full {
             watch.asked.clear();
             watch.licence.clear();
         }
-        // Rejected content that is sent again unchanged, without a release, stays rejected until it is accepted.
-        for refused in watch.refused.iter_mut().filter(|refused| refused.may_come()) {
-            refused.members.retain(|name, _| !members.contains_key(name));
-        }
-        watch.refused.retain(|refused| !refused.members.is_empty());
+        watch.send_again(&members);
         if !watch.chain {
             watch.end();
             let (collections, asked) = (&watch.collections, &watch.asked);
@@ -104,12 +99,24 @@ impl Witness {
                 .licence
                 .retain(|name| !collections.contains(name) || asked.contains_key(name));
         }
-        let nonce = answer.nonce.clone();
-        watch.open.push(Open { nonce, members });
+        watch.open.push(Open {
+            nonce: answer.nonce.clone(),
+            members,
+            beats: answer.beats(),
+            held: listed.perhaps,
+        });
     }
 }
 
 impl Watch {
+    /// Rejected content that is sent again unchanged, without a release, stays rejected until it is accepted.
+    fn send_again(&mut self, members: &BTreeMap<String, Option<u64>>) {
+        for refused in self.refused.iter_mut().filter(|refused| refused.may_come()) {
+            refused.members.retain(|name, _| !members.contains_key(name));
+        }
+        self.refused.retain(|refused| !refused.members.is_empty());
+    }
+
     /// Begins an answer: when all its parts are sent, the client has what the wildcard has now.
     pub(super) fn begin(&mut self, kind: Type, scene: &Scene<'_>) {
         let lens = scene.lens(kind);

@@ -89,7 +89,17 @@ impl Witness {
             }
             tally.hit(Rule::D03);
             let leads = |refers: &Arc<[String]>| refers.iter().any(|name| name == cluster);
-            for (name, sent) in routes.sent.iter().filter(|(_, sent)| leads(&sent.refers)) {
+            let mut leading = routes.sent.iter().filter(|(_, sent)| leads(&sent.refers));
+            if let Some((name, sent)) = leading.clone().next()
+                && scene.reading.departs(cluster, scene.now)
+            {
+                let what = format!(
+                    "cluster {cluster} goes at once, while route {name}@{} leads to it",
+                    sent.revision
+                );
+                return Err(Broken::new(Rule::D03, what));
+            }
+            for (name, sent) in leading.by_ref() {
                 let better = match routes.seen(name, scene.lens(Type::Rds)) {
                     Seen::Present(resource) => {
                         let any = distributary::proto::google::protobuf::Any {

@@ -93,7 +93,8 @@ impl Watch {
                 Seen::Present(resource) => !came(name, resource.name().as_str(), lens.revision(resource)),
                 Seen::Unwanted | Seen::Uncovered | Seen::Unknown | Seen::Absent(_) => false,
             };
-            if let Some(name) = refused.members.keys().find(comes) {
+            let mut members = refused.members.keys().filter(|name| !refused.held.contains(*name));
+            if let Some(name) = members.find(comes) {
                 let what =
                     format!("{kind:?} {name} was refused with something that is different now, and never came again");
                 return Err(Broken::new(Rule::B22, what));

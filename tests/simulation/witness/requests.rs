@@ -8,7 +8,7 @@ use std::time::Instant;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::xds::Dialect;
 
-use super::{Asked, Refused, Watch, Witness};
+use super::{Asked, Open, Refused, Watch, Witness};
 use crate::body::Type;
 use crate::names::{canonical, covers, is_collection_of};
 use crate::tally::Rule;
@@ -25,6 +25,7 @@ impl Witness {
             self.ttl = has("xds.config.supports-resource-ttl");
             self.wrapper = has("xds.config.resource-in-sotw");
             self.envoy = node.user_agent_name == "envoy";
+            self.grpc = node.user_agent_name == "gRPC Go";
         }
         let full_state = self.dialect == Dialect::Sotw && kind.full_state();
         let first = !self.watches.contains_key(&kind);
@@ -54,7 +55,7 @@ impl Watch {
         let Some(at) = self.open.iter().position(|open| number(&open.nonce) == number(nonce)) else {
             return;
         };
-        let open = self.open.remove(at);
+        let mut open = self.open.remove(at);
         if !refused {
             if full_state {
                 self.refused_set = None;
@@ -75,18 +76,27 @@ impl Watch {
             self.refused_set = Some(set.collect());
             return;
         }
-        self.refuse(open.members);
+        // K-17: whoever rejects a heartbeat gets the resource itself.
+        for name in std::mem::take(&mut open.beats) {
+            let held = self.sent.get(&name).map(|sent| sent.revision);
+            if held.is_some() && open.members.get(&name) == Some(&held) && (self.asks(&name) || self.wildcard) {
+                open.members.remove(&name);
+                self.licence.insert(name);
+            }
+        }
+        self.refuse(open);
     }
 
     /// B-22: what was rejected together is one group, and groups that share a member become one. A member that had changed or had
     /// been given up before the rejection may have been the bad one.
-    fn refuse(&mut self, all: BTreeMap<String, Option<u64>>) {
+    fn refuse(&mut self, open: Open) {
         let mut refused = Refused {
             members: BTreeMap::new(),
+            held: open.held,
             released: false,
             freed: false,
         };
-        for (name, revision) in all {
+        for (name, revision) in open.members {
             let again = self
                 .refused
                 .iter()
@@ -107,6 +117,8 @@ impl Watch {
         for mut other in self.refused.extract_if(.., shares).collect::<Vec<_>>() {
             refused.released |= other.released;
             refused.freed |= other.freed;
+            other.held.retain(|name| !refused.members.contains_key(name));
+            refused.held.append(&mut other.held);
             other.members.append(&mut refused.members);
             refused.members = other.members;
         }
@@ -214,6 +226,11 @@ impl Watch {
             } else if is_collection_of(kind, name) {
                 self.add_collection(name.clone(), now);
             } else {
+                // B-16: what is on its way may reach the client after it asked.
+                let coming = |open: &Open| open.members.get(name).is_some_and(Option::is_some);
+                if !self.names.contains(name) && self.open.iter().any(coming) {
+                    self.memory.insert(name.clone());
+                }
                 let rule = match self.names.insert(name.clone()) {
                     true if self.dropped.remove(name) => Rule::B15,
                     true => Rule::B14,

@@ -8,7 +8,7 @@ use distributary::xds::{Dialect, Reason};
 
 use super::{Seen, Watch, Witness};
 use crate::body::Type;
-use crate::names::is_alias;
+use crate::names::{canonical, is_alias};
 use crate::reading::{Lens, Reading};
 use crate::tally::{Broken, Rule, Tally};
 
@@ -37,11 +37,28 @@ impl Witness {
         Ok(())
     }
 
+    /// Whether nothing is known of something that the client asks for, among the names for which `counts` is true; the wildcard
+    /// has the empty name.
+    pub(crate) fn lacks(&self, reading: &Reading<'_>, counts: impl Fn(&str) -> bool) -> bool {
+        self.watches.iter().any(|(kind, watch)| {
+            let lens = reading.lens(*kind);
+            let unknown = |name: &&String| match watch.collections.contains(*name) {
+                true => matches!(watch.extent(name, lens), Seen::Unknown),
+                false => matches!(watch.seen(name, lens), Seen::Unknown),
+            };
+            let mut names = watch.names.iter().chain(&watch.collections);
+            watch.wildcard && !lens.is_complete() && counts("") || names.any(|name| unknown(&name) && counts(name))
+        })
+    }
+
     fn check_asked(&self, kind: Type, watch: &Watch, lens: Lens<'_>, tally: &mut Tally) -> Result<(), Broken> {
         // C-15: an Envoy is not told that routes do not exist.
         let delta = self.dialect == Dialect::Delta && !(self.envoy && kind == Type::Rds);
         for (name, asked) in &watch.asked {
-            let holds = watch.memory.contains(name)
+            // C-13: by whatever text.
+            let own = canonical(name);
+            let mut brought = watch.memory.iter().chain(watch.sent.keys());
+            let holds = brought.any(|text| canonical(text) == own)
                 || watch.reborn.contains(name)
                 || watch.refused_names().contains(name.as_str());
             let seen = || match watch.collections.contains(name) {
@@ -60,7 +77,7 @@ impl Witness {
                 Seen::Absent(Reason::TimedOut) if watch.collections.contains(name) => {
                     delta && !asked.lost && !watch.holds_of(name)
                 }
-                Seen::Absent(Reason::TimedOut) => delta && !holds && !watch.sent.contains_key(name),
+                Seen::Absent(Reason::TimedOut) => delta && !holds,
                 Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => delta && !asked.lost,
                 Seen::Unwanted | Seen::Unknown => false,
             };

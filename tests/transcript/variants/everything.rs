@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, ResourceLocator};
 use distributary::xds::{Dialect, Reason, Update};
 
-use super::stage::{CDS, EDS, Stage, is};
+use super::stage::{CDS, EDS, SDS, Stage, is};
 
 const WRAPPER: &str = "xds.config.resource-in-sotw";
 const TTL: &str = "xds.config.supports-resource-ttl";
@@ -142,6 +142,21 @@ fn a_wildcard_of_other_types_in_sotw() {
     assert_eq!(stage.hears(Some("prod")), ["a[prod]=2 =4 c[prod]=5"]);
     stage.becomes(Some("test"));
     assert_eq!(stage.hears(Some("test")), ["a[test]=3"]);
+}
+
+/// B-18, F-16: what is for others by now is listed beside new secrets, like one that has gone, also if it has a time to live that
+/// the client was not told of.
+#[test]
+fn a_secret_that_is_for_others() {
+    let mut stage = Stage::of(SDS, Dialect::Sotw);
+    stage.subscribes_to(Some("prod"), "a");
+    stage.publish(vec![stage.put_for("a[prod]=1", 60, 1)]);
+    assert_eq!(stage.hears(Some("prod")), ["=1"]);
+    stage.becomes(Some("test"));
+    assert!(stage.hears(Some("test")).is_empty());
+    stage.publish(vec![stage.put("b=2")]);
+    stage.subscribes_to(Some("test"), "b");
+    assert_eq!(stage.hears(Some("test")), ["=1 =2"]);
 }
 
 /// K-09: a variant whose name was given up does not count in the version of the set, if no wildcard is known to have it.

@@ -23,6 +23,7 @@ use prost::Message;
 
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+pub(crate) const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
 
 pub(crate) fn is(key: &str, value: Option<&str>) -> DynamicParameterConstraints {
     let constraint_type = value.map_or(

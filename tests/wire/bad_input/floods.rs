@@ -167,8 +167,9 @@ async fn invented_clusters_and_names() {
             Err(_) => calls.push(call),
         }
     }
-    assert!(world.relay.shared.scopes.all().len() <= 8);
-    assert!(refusals >= 12, "{refusals} of 20 refused");
+    // This connection gets a half of those that were left; the others are for other clients.
+    assert!(world.relay.shared.scopes.all().len() <= 5);
+    assert!(refusals >= 16, "{refusals} of 20 refused");
     drop(calls);
 
     let mut call = world.call(Dialect::Delta).await;

@@ -4,6 +4,7 @@ pub(crate) mod certificates;
 pub(crate) mod client;
 pub(crate) mod messages;
 pub(crate) mod polls;
+pub(crate) mod process;
 pub(crate) mod raw;
 
 use std::net::SocketAddr;
@@ -11,7 +12,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::cache::{self, Library, Scopes, Seat, View};
-use distributary::downstream::{ConnectionLimits, ConnectionSettings, ConnectionTimers, Handshakes, Shared, serve};
+use distributary::clock;
+use distributary::downstream::{
+    Admission, AdmissionLimits, ConnectionLimits, ConnectionSettings, ConnectionTimers, Handshakes, Shared, serve,
+};
 use distributary::protocol;
 use distributary::shutdown::{DrainTrigger, after, drain};
 use distributary::telemetry::{Health, Metrics, Status};
@@ -54,6 +58,7 @@ pub(crate) struct Plan {
     pub(crate) library: u64,
     pub(crate) unix: Option<std::path::PathBuf>,
     pub(crate) tls: Option<Handshakes>,
+    pub(crate) admission: AdmissionLimits,
 }
 
 impl Relay {
@@ -90,6 +95,7 @@ impl Relay {
             library: 64 << 20,
             unix: None,
             tls: None,
+            admission: AdmissionLimits::default(),
         };
         plan(&mut planned);
         planned.settings.protocol = Arc::new(planned.protocol);
@@ -102,6 +108,7 @@ impl Relay {
         health.advance(Status::Ready);
         let budget = Arc::new(Budget::new(4 * planned.settings.limits.request));
         let shared = Arc::new(Shared {
+            admission: Arc::new(Admission::new(planned.admission, clock::now())),
             budget,
             scopes: Arc::new(Scopes::new(
                 planned.classes,
@@ -118,7 +125,10 @@ impl Relay {
         });
         let (listener, address) = listen(planned.unix);
         let (trigger, draining) = drain();
-        let seat = shared.scopes.enter(&Arc::new(Node::default()), None, 0).unwrap();
+        let seat = shared
+            .scopes
+            .enter(&Arc::new(Node::default()), None, 0, &Arc::default())
+            .unwrap();
         spawn(serve(listener, planned.tls, shared.clone(), draining));
         Self {
             address,

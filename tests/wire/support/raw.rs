@@ -12,7 +12,7 @@ use super::PATIENCE;
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
 pub(crate) const RESET: u8 = 3;
-const SETTINGS: u8 = 4;
+pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const GO_AWAY: u8 = 7;
 pub(crate) const WINDOW_UPDATE: u8 = 8;
 const END_HEADERS: u8 = 4;

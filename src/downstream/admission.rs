@@ -1,0 +1,277 @@
+//! How many connections and streams there may be.
+//!
+//! Owns the counts, for all clients and for each address. Knows nothing of what a connection or a stream does.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::HeaderMap;
+use parking_lot::Mutex;
+use tonic::metadata::MetadataMap;
+use tonic::{Code, Status};
+
+use super::settings::AdmissionLimits;
+use super::stream::Pace;
+use crate::wire::Peer;
+
+/// Admits connections and streams, as far as the limits allow.
+#[derive(Debug)]
+pub struct Admission {
+    limits: AdmissionLimits,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    all: Count,
+    /// By the address of the peer, if anything is limited for each address.
+    addresses: HashMap<IpAddr, Count>,
+    /// Streams that began.
+    pace: Pace,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    connections: usize,
+    streams: usize,
+}
+
+/// A connection that was admitted. It counts as long as this value lives.
+#[derive(Debug)]
+pub(super) struct Guest {
+    admission: Arc<Admission>,
+    peer: Peer,
+    /// Set if anything is limited for each address.
+    address: Option<IpAddr>,
+}
+
+/// A stream that was admitted. It counts as long as this value lives.
+#[derive(Debug)]
+pub(super) struct Stay(Arc<Guest>);
+
+/// A limit that admits no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Full {
+    /// The key of the limit.
+    pub(super) limit: &'static str,
+    max: usize,
+    /// When it may be worth trying again; `None` if it is the peer's own limit.
+    again: Option<Duration>,
+}
+
+/// When a client that is refused because of others should come back.
+const AGAIN: Duration = Duration::from_secs(1);
+
+impl Admission {
+    /// Admits as many as these limits say.
+    #[must_use]
+    pub fn new(limits: AdmissionLimits, now: Instant) -> Self {
+        Self {
+            limits,
+            open: Mutex::new(Open {
+                all: Count::default(),
+                addresses: HashMap::new(),
+                pace: Pace::new(limits.new_streams_per_second, now),
+            }),
+        }
+    }
+
+    /// Admits a connection. Connections over Unix sockets have no address, so that no limit for one address concerns them.
+    pub(super) fn connection(self: &Arc<Self>, peer: Peer) -> Result<Guest, Full> {
+        let limits = &self.limits;
+        let own = limits.connections_per_identity > 0 || limits.streams_per_identity > 0;
+        let address = match peer {
+            Peer::Tcp(address) if own => Some(address.ip().to_canonical()),
+            Peer::Tcp(_) | Peer::Unix => None,
+        };
+        let mut open = self.open.lock();
+        within(open.all.connections, limits.connections, "connections", Some(AGAIN))?;
+        let of = address.map_or(0, |address| open.of(address).connections);
+        within(of, limits.connections_per_identity, "connections_per_identity", None)?;
+        open.all.connections += 1;
+        if let Some(address) = address {
+            open.addresses.entry(address).or_default().connections += 1;
+        }
+        drop(open);
+        Ok(Guest {
+            admission: self.clone(),
+            peer,
+            address,
+        })
+    }
+}
+
+impl Open {
+    fn of(&self, address: IpAddr) -> Count {
+        self.addresses.get(&address).copied().unwrap_or_default()
+    }
+}
+
+impl Guest {
+    /// Where the connection comes from.
+    pub(super) const fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// Admits a stream of this connection.
+    pub(super) fn stream(self: &Arc<Self>, now: Instant) -> Result<Stay, Full> {
+        let limits = &self.admission.limits;
+        let mut open = self.admission.open.lock();
+        let of = self.address.map_or(0, |address| open.of(address).streams);
+        within(of, limits.streams_per_identity, "streams_per_identity", None)?;
+        within(open.all.streams, limits.streams, "streams", Some(AGAIN))?;
+        let wait = open.pace.next().saturating_duration_since(now);
+        if !wait.is_zero() {
+            return Err(Full {
+                limit: "new_streams_per_second",
+                max: limits.new_streams_per_second as usize,
+                again: Some(wait.max(AGAIN)),
+            });
+        }
+        open.pace.count(now);
+        open.all.streams += 1;
+        if let Some(address) = self.address {
+            open.addresses.entry(address).or_default().streams += 1;
+        }
+        drop(open);
+        Ok(Stay(self.clone()))
+    }
+}
+
+impl Stay {
+    /// Where the stream comes from.
+    pub(super) fn peer(&self) -> &Peer {
+        self.0.peer()
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        let Guest { admission, address, .. } = &*self.0;
+        let mut open = admission.open.lock();
+        open.all.streams -= 1;
+        if let Some(count) = address.and_then(|address| open.addresses.get_mut(&address)) {
+            count.streams -= 1;
+        }
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let mut open = self.admission.open.lock();
+        open.all.connections -= 1;
+        let Some(address) = self.address else { return };
+        let left = open.addresses.get_mut(&address).map_or(0, |count| {
+            count.connections -= 1;
+            count.connections
+        });
+        // All streams of a connection have ended before it.
+        if left == 0 {
+            open.addresses.remove(&address);
+        }
+    }
+}
+
+fn within(used: usize, max: usize, limit: &'static str, again: Option<Duration>) -> Result<(), Full> {
+    if max > 0 && used >= max {
+        return Err(Full { limit, max, again });
+    }
+    Ok(())
+}
+
+impl std::fmt::Display for Full {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { limit, max, .. } = self;
+        match self.again {
+            Some(_) => write!(
+                out,
+                "the relay serves as much as it may (`limits.{limit}` = {max}); try another one, or later"
+            ),
+            None => write!(
+                out,
+                "there is as much from this address as there may be (`limits.{limit}` = {max})"
+            ),
+        }
+    }
+}
+
+impl Full {
+    /// Returns the status of a call that is refused. A client that could be served later is told when to come back.
+    pub(super) fn status(&self) -> Status {
+        let Some(again) = self.again else {
+            return Status::new(Code::ResourceExhausted, self.to_string());
+        };
+        let mut headers = HeaderMap::new();
+        let millis = u64::try_from(again.as_millis()).unwrap_or(u64::MAX);
+        headers.insert("grpc-retry-pushback-ms", millis.into());
+        Status::with_metadata(Code::Unavailable, self.to_string(), MetadataMap::from_headers(headers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+    fn now() -> Instant {
+        Instant::now()
+    }
+
+    fn peer(last: u8) -> Peer {
+        Peer::Tcp(([127, 0, 0, last], 1000 + u16::from(last)).into())
+    }
+
+    /// What ends makes room; one address never takes the room of another.
+    #[test]
+    fn as_many_as_there_may_be() {
+        let now = now();
+        let limits = AdmissionLimits {
+            connections: 3,
+            connections_per_identity: 2,
+            streams: 3,
+            streams_per_identity: 2,
+            new_streams_per_second: 0,
+        };
+        let admission = Arc::new(Admission::new(limits, now));
+        let limit = |full: Result<Guest, Full>| full.unwrap_err().limit;
+        let one = Arc::new(admission.connection(peer(1)).unwrap());
+        let other = admission.connection(peer(1)).unwrap();
+        assert_eq!(limit(admission.connection(peer(1))), "connections_per_identity");
+        let second = Arc::new(admission.connection(peer(2)).unwrap());
+        assert_eq!(limit(admission.connection(Peer::Unix)), "connections");
+        drop(other);
+        let local = Arc::new(admission.connection(Peer::Unix).unwrap());
+        let streams = [one.stream(now).unwrap(), one.stream(now).unwrap()];
+        let own = one.stream(now).unwrap_err();
+        assert_eq!(
+            (own.limit, own.status().code()),
+            ("streams_per_identity", Code::ResourceExhausted)
+        );
+        let third = local.stream(now).unwrap();
+        let all = second.stream(now).unwrap_err();
+        assert_eq!((all.limit, all.status().code()), ("streams", Code::Unavailable));
+        assert_eq!(all.status().metadata().get("grpc-retry-pushback-ms").unwrap(), "1000");
+        drop(streams);
+        assert!(second.stream(now).is_ok() && one.stream(now).is_ok());
+        drop((third, one, second, local));
+        let open = admission.open.lock();
+        assert!(open.addresses.is_empty() && open.all.connections == 0 && open.all.streams == 0);
+    }
+
+    #[test]
+    fn so_many_in_a_second() {
+        let now = now();
+        let limits = AdmissionLimits {
+            new_streams_per_second: 10,
+            ..AdmissionLimits::default()
+        };
+        let admission = Arc::new(Admission::new(limits, now));
+        let guest = Arc::new(admission.connection(peer(1)).unwrap());
+        (0..10).for_each(|_| drop(guest.stream(now).unwrap()));
+        assert_eq!(guest.stream(now).unwrap_err().limit, "new_streams_per_second");
+        assert!(guest.stream(now + Duration::from_millis(100)).is_ok());
+        assert!(guest.stream(now + Duration::from_millis(150)).is_err());
+    }
+}

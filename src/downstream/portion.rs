@@ -1,0 +1,32 @@
+//! What one connection takes of what all connections share.
+//!
+//! Owns nothing itself: it holds the parts together. Knows nothing of calls.
+
+use std::sync::Arc;
+
+use super::admission::Guest;
+use super::shared::Shared;
+use crate::cache::Claims;
+use crate::wire::Share;
+
+/// What one connection takes of what all connections share.
+#[derive(Clone)]
+pub(super) struct Portion {
+    /// Of the memory for unfinished requests.
+    pub(super) share: Arc<Share>,
+    /// Of the names and views.
+    pub(super) claims: Arc<Claims>,
+    /// Of the connections and streams that there may be.
+    pub(super) guest: Arc<Guest>,
+}
+
+impl Portion {
+    /// Returns the portion of a new connection.
+    pub(super) fn of_a_connection(shared: &Shared, guest: Arc<Guest>) -> Self {
+        Self {
+            share: shared.budget.share(),
+            claims: shared.scopes.claims(),
+            guest,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! When a control plane's removals arrived at the relay, and what directs traffic (D-03).
+//!
+//! Owns how long a removal must wait. Knows nothing of how the relay does that.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use distributary::xds::{Changes, Cut, Known, Reason, Slot, Update};
+
+use super::body::Type;
+use super::upstream::{ORDER_GATE, REMOVAL_QUIET};
+
+/// What one server said of clusters and routes.
+#[derive(Default)]
+pub(crate) struct Farewells {
+    /// When the removal of each cluster arrived. Past ones stay until the cluster comes back.
+    gone: BTreeMap<String, Instant>,
+    /// When the last listener or route arrived.
+    stirred: Option<Instant>,
+}
+
+impl Farewells {
+    /// Notes what the server has said now, before the relay holds anything back.
+    pub(crate) fn note(&mut self, changes: &[Changes], cut: &Cut, now: Instant) {
+        for change in changes {
+            let slot = cut.slot(&change.type_url);
+            let said = change.updates.iter();
+            match Type::of(change.type_url.url()) {
+                Some(Type::Lds | Type::Rds) => {
+                    let news = |update: &Update| matches!(update, Update::Put(..) | Update::Absent(_, Reason::Said));
+                    self.stirred = said.clone().any(news).then_some(now).or(self.stirred);
+                }
+                Some(Type::Cds) => {
+                    for update in said {
+                        let name = update.name();
+                        let known = slot.and_then(|slot| slot.known(name));
+                        // What would end soon by itself does not wait.
+                        let mut halves = slot.into_iter().flat_map(Slot::halves);
+                        let ends = halves.any(|half| half.expiry(name).is_some_and(|it| it.at <= now + ORDER_GATE));
+                        match update {
+                            Update::Absent(_, Reason::Said) if !ends && matches!(known, Some(Known::Present(_))) => {
+                                self.gone.entry(name.as_str().to_owned()).or_insert(now);
+                            }
+                            Update::Put(..)
+                            | Update::Absent(..)
+                            | Update::Forget(_)
+                            | Update::Withdraw(_)
+                            | Update::Whole(_)
+                            | Update::Error(..) => drop(self.gone.remove(name.as_str())),
+                        }
+                    }
+                }
+                Some(Type::Eds | Type::Leds | Type::Sds | Type::Odd) | None => {}
+            }
+        }
+    }
+
+    /// Whether the removal of a cluster has arrived and must still wait.
+    pub(crate) fn waits(&self, cluster: &str, now: Instant) -> bool {
+        self.gone.get(cluster).is_some_and(|gone| {
+            let since = self.stirred.map_or(*gone, |stirred| stirred.max(*gone));
+            now < (since + REMOVAL_QUIET).min(*gone + ORDER_GATE)
+        })
+    }
+}

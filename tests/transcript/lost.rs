@@ -1,0 +1,218 @@
+//! gRPC clients while all servers are lost: they turn to their next server only if a stream ends before its first response.
+
+use crate::story::both;
+
+/// G-18: a gRPC client that waits for a cluster of a control plane that is gone is sent elsewhere, although it was sent something,
+/// well before it would take the silence for an answer.
+#[test]
+fn grpc_does_not_wait_for_a_lost_control_plane() {
+    both(
+        "
+        origin put lds l@1, put cds known@1
+        client runs gRPC C-core linux
+        client subscribe lds l
+        client <- lds [l@1], ack
+        origin lost
+        nothing for 60s
+        client subscribe cds c
+        nothing for 7s
+        wait 1s
+        client ends Unavailable no upstream is left to ask for envoy.config.cluster.v3.Cluster
+
+        # The next stream gets no response at all: only that is a failure for gRPC.
+        client subscribe lds l
+        client subscribe cds c
+        client <- lds nothing
+        wait 49ms
+        client <- lds nothing
+        wait 1ms
+        client ends Unavailable no upstream is left
+
+        # A stream that can be answered as a whole is.
+        next runs gRPC C-core linux
+        next subscribe lds l
+        next <- lds nothing
+        wait 50ms
+        next <- lds [l@1], ack
+        nothing for 60s
+        next subscribe cds c
+        nothing for 7s
+        origin back, put cds c@1
+        next <- cds [c@1], ack
+        ",
+    );
+}
+
+/// G-18: all others keep their streams: an Envoy, and a relay that passes on the name of its clients' software.
+#[test]
+fn only_grpc_is_sent_elsewhere_with_something() {
+    both(
+        "
+        origin put lds l@1
+        envoy runs envoy
+        relay2 runs gRPC Go
+        relay2 can distributary.all-variants
+        third runs grpc-proxy
+        envoy subscribe lds l
+        relay2 subscribe lds l
+        third subscribe lds l
+        envoy <- lds [l@1], ack
+        relay2 <- lds [l@1], ack
+        third <- lds [l@1], ack
+        origin lost
+        envoy subscribe cds c
+        relay2 subscribe cds c
+        third subscribe cds c
+        nothing for 60s
+        another runs envoy
+        another subscribe lds l
+        another <- lds [l@1], ack
+        ",
+    );
+}
+
+/// G-18: what counts is each name, not each type: a name that is still unknown is waited for, whatever else of its type was sent,
+/// and whenever the servers are lost.
+#[test]
+fn one_name_of_several_is_lost() {
+    both(
+        "
+        origin put eds A@1, silent eds
+        holder subscribe eds A
+        origin speaks
+        holder <- eds [A@1], ack
+        origin silent eds
+        client runs gRPC Go
+        client subscribe eds A B
+        client <- eds [A@1], ack
+        nothing for 3s
+        origin lost
+        nothing for 4s
+        wait 1s
+        client ends Unavailable no upstream is left
+
+        second runs gRPC Java
+        origin back
+        second subscribe eds A B
+        second <- eds [A@1], ack
+        nothing for 14s
+        origin lost
+        second ends Unavailable no upstream is left
+        ",
+    );
+}
+
+/// G-18: a new stream is read until its requests pause, and for a second at most.
+#[test]
+fn a_new_stream_is_read_before_it_is_answered() {
+    both(
+        "
+        origin put lds l@1, put rds r@1, put eds e@1 f@1 g@1
+        holder subscribe lds l
+        holder <- lds [l@1], ack
+        holder subscribe rds r
+        holder <- rds [r@1], ack
+        holder subscribe eds e f g
+        holder <- eds [e@1 f@1 g@1], ack
+        origin lost
+        client runs gRPC Node Pure JS
+        client subscribe lds l
+        wait 40ms
+        client subscribe rds r
+        wait 40ms
+        client subscribe eds e
+        wait 40ms
+        client subscribe cds ghost
+        client <- lds nothing
+        wait 50ms
+        client ends Unavailable no upstream is left
+
+        second runs gRPC Go
+        second subscribe lds l
+        wait 40ms
+        second subscribe rds r
+        second <- lds nothing
+        wait 50ms
+        second <- lds [l@1], ack
+        second <- rds [r@1], ack
+        ",
+    );
+}
+
+/// G-18: a client that never stops asking is answered in the end.
+#[test]
+fn who_never_pauses_is_answered() {
+    let names = |some: std::ops::Range<usize>, suffix| {
+        let names: Vec<String> = some.map(|name| format!("e{name}{suffix}")).collect();
+        names.join(" ")
+    };
+    let all = names(0..26, "@1");
+    let mut story = format!("origin put eds {all}\nholder subscribe eds {}\n", names(0..26, ""));
+    story += &format!("holder <- eds [{all}], ack\norigin lost\nclient runs gRPC Go\n");
+    for name in 0..25 {
+        story += &format!("client subscribe eds e{name}\nclient <- eds nothing\nwait 40ms\n");
+    }
+    both(&(story + &format!("client <- eds [{}], ack", names(0..25, "@1"))));
+}
+
+/// G-18: where nothing at all can be said, a gRPC client is sent elsewhere after a second, and others later. The second begins
+/// when the servers are known to be lost.
+#[test]
+fn nothing_can_be_said_at_all() {
+    both(
+        "
+        origin trying
+        early runs gRPC Go
+        early subscribe lds l
+        early subscribe cds c
+        nothing for 3s
+        origin lost
+        late runs gRPC Java
+        late subscribe lds l
+        envoy subscribe lds l
+        nothing for 949ms
+        wait 1ms
+        early ends Unavailable no upstream is left
+        late ends Unavailable no upstream is left
+        nothing for 7049ms
+        wait 1ms
+        envoy ends Unavailable no upstream has answered
+        ",
+    );
+}
+
+/// G-18: a control plane that comes back within the second is in time.
+#[test]
+fn a_control_plane_comes_in_time() {
+    both(
+        "
+        origin lost
+        client runs gRPC Go
+        client subscribe lds l
+        nothing for 900ms
+        origin back, put lds l@1
+        client <- lds [l@1], ack
+        nothing for 60s
+        ",
+    );
+}
+
+/// G-18: a control plane that is only silent, or is still being tried, may answer yet.
+#[test]
+fn a_control_plane_is_not_lost_yet() {
+    both(
+        "
+        origin put lds l@1, silent cds
+        client runs gRPC Go
+        client subscribe lds l
+        client <- lds [l@1], ack
+        client subscribe cds c
+        nothing for 10s
+        origin trying
+        nothing for 10s
+        second runs gRPC Go
+        second subscribe lds l
+        second <- lds [l@1], ack
+        ",
+    );
+}

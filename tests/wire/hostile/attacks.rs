@@ -1,0 +1,346 @@
+//! The attacks of the fleet, as bytes: what each connection sends first, then again and again.
+
+use std::net::SocketAddr;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use distributary::proto::google::rpc::Status;
+use distributary::wire::message;
+use prost::Message as _;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use crate::neighbours::packed;
+use crate::support::messages::node;
+use crate::support::raw::{self, DATA, HEADERS, RESET, SETTINGS, WINDOW_UPDATE, call, frame};
+use crate::support::{ADS, CDS, EDS};
+
+/// One kind of attack.
+pub(super) struct Attack {
+    pub(super) name: &'static str,
+    /// How many connections there are at a time.
+    pub(super) connections: usize,
+    hello: Hello,
+    /// What is sent for the n-th time on a connection. After the last one the connection is dropped and begun anew.
+    turn: fn(u32) -> Vec<u8>,
+    turns: u32,
+    pause: Duration,
+    /// Whether what the relay sends is read.
+    reads: bool,
+}
+
+/// How a connection begins.
+#[derive(Clone, Copy)]
+enum Hello {
+    Http2,
+    Nothing,
+}
+
+const CHECK: &str = "/grpc.health.v1.Health/Check";
+const PING: u8 = 6;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const FRAME_BYTES: usize = 16 * 1024;
+
+fn sotw() -> String {
+    format!("/{ADS}/StreamAggregatedResources")
+}
+
+fn delta() -> String {
+    format!("/{ADS}/DeltaAggregatedResources")
+}
+
+const fn id(n: u32) -> u32 {
+    2 * n + 1
+}
+
+/// One message of a call, in frames.
+fn data(stream: u32, bytes: &[u8]) -> Vec<u8> {
+    let frames = bytes.chunks(FRAME_BYTES).map(|part| frame(DATA, 0, stream, part));
+    frames.collect::<Vec<_>>().concat()
+}
+
+fn names(type_url: &str, subscribe: Vec<String>, unsubscribe: Vec<String>) -> Vec<u8> {
+    let request = DeltaDiscoveryRequest {
+        node: Some(node()),
+        type_url: type_url.to_owned(),
+        resource_names_subscribe: subscribe,
+        resource_names_unsubscribe: unsubscribe,
+        ..Default::default()
+    };
+    message(&request.encode_to_vec()).to_vec()
+}
+
+fn rejection(bytes: usize) -> DiscoveryRequest {
+    DiscoveryRequest {
+        node: Some(node()),
+        type_url: EDS.to_owned(),
+        response_nonce: "none".to_owned(),
+        error_detail: Some(Status {
+            code: 3,
+            message: "no ".repeat(bytes / 3),
+            details: Vec::new(),
+        }),
+        ..Default::default()
+    }
+}
+
+static COMPRESSED: LazyLock<Vec<u8>> = LazyLock::new(|| packed(&rejection(15 << 20).encode_to_vec()));
+static REJECTION: LazyLock<Vec<u8>> = LazyLock::new(|| message(&rejection(50_000).encode_to_vec()).to_vec());
+
+const USUAL: Attack = Attack {
+    name: "",
+    connections: 4,
+    hello: Hello::Http2,
+    turn: |_| Vec::new(),
+    turns: u32::MAX,
+    pause: Duration::from_millis(2),
+    reads: true,
+};
+
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        name: "health checks without a request",
+        turn: |n| call(id(n), CHECK, &[]),
+        turns: 300,
+        ..USUAL
+    },
+    Attack {
+        name: "requests without an end",
+        connections: 30,
+        turn: |n| [call(id(n), &sotw(), &[]), data(id(n), &unfinished(60_000))].concat(),
+        turns: 100,
+        ..USUAL
+    },
+    Attack {
+        name: "rejections that inflate",
+        turn: |n| {
+            [
+                call(id(n), &sotw(), &[("grpc-encoding", "gzip")]),
+                data(id(n), &COMPRESSED),
+            ]
+            .concat()
+        },
+        turns: 200,
+        pause: Duration::from_millis(40),
+        ..USUAL
+    },
+    Attack {
+        name: "rejections of nothing",
+        turn: |n| [begin(n, &sotw()), data(1, &REJECTION)].concat(),
+        pause: Duration::from_millis(10),
+        ..USUAL
+    },
+    Attack {
+        name: "many names",
+        connections: 5,
+        turn: |n| {
+            let some = (0..1000).map(|name| format!("a-name-that-nobody-knows-{n}-{name}"));
+            [begin(n, &delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
+        },
+        turns: 190,
+        pause: Duration::from_millis(20),
+        ..USUAL
+    },
+    Attack {
+        name: "invented types",
+        connections: 5,
+        turn: |n| {
+            let types = (0..50).map(|nth| names(&format!("invented.{n}.{nth}"), vec!["a".to_owned()], Vec::new()));
+            [
+                call(id(n), &delta(), &[]),
+                data(id(n), &types.collect::<Vec<_>>().concat()),
+            ]
+            .concat()
+        },
+        turns: 200,
+        pause: Duration::from_millis(50),
+        ..USUAL
+    },
+    Attack {
+        name: "invented classes",
+        turn: |n| {
+            let request = DiscoveryRequest {
+                node: Some(Node {
+                    cluster: format!("invented-{n}"),
+                    ..node()
+                }),
+                type_url: CDS.to_owned(),
+                ..Default::default()
+            };
+            [
+                call(id(n), &sotw(), &[]),
+                data(id(n), &message(&request.encode_to_vec())),
+            ]
+            .concat()
+        },
+        turns: 200,
+        pause: Duration::from_millis(20),
+        ..USUAL
+    },
+    Attack {
+        name: "names that come and go",
+        turn: |n| {
+            let some = |n: u32| (0..100).map(|name| format!("{n}-{name}")).collect();
+            [
+                begin(n, &delta()),
+                data(1, &names(EDS, some(n), some(n.saturating_sub(1)))),
+            ]
+            .concat()
+        },
+        ..USUAL
+    },
+    Attack {
+        name: "half-closed wildcards",
+        turn: |n| {
+            let all = names(CDS, vec!["*".to_owned()], Vec::new());
+            [call(id(n), &delta(), &[]), frame(DATA, END_STREAM, id(n), &all)].concat()
+        },
+        turns: 500,
+        ..USUAL
+    },
+    Attack {
+        name: "streams that do not read",
+        turn: |n| {
+            let all = names(CDS, vec!["*".to_owned()], Vec::new());
+            [call(id(n), &delta(), &[]), data(id(n), &all)].concat()
+        },
+        turns: 500,
+        reads: false,
+        ..USUAL
+    },
+    Attack {
+        name: "rapid resets",
+        turn: |n| [call(id(n), &sotw(), &[]), frame(RESET, 0, id(n), &8_u32.to_be_bytes())].concat(),
+        pause: Duration::ZERO,
+        ..USUAL
+    },
+    Attack {
+        name: "resets that the relay is made to send",
+        turn: |n| [call(id(n), &sotw(), &[]), frame(WINDOW_UPDATE, 0, id(n), &[0; 4])].concat(),
+        pause: Duration::ZERO,
+        ..USUAL
+    },
+    Attack {
+        name: "pings",
+        turn: |_| frame(PING, 0, 0, &[0; 8]).repeat(10),
+        reads: false,
+        ..USUAL
+    },
+    Attack {
+        name: "settings",
+        turn: |_| frame(SETTINGS, 0, 0, &[]).repeat(10),
+        reads: false,
+        ..USUAL
+    },
+    Attack {
+        name: "empty frames",
+        turn: |n| [begin(n, &sotw()), frame(DATA, 0, 1, &[]).repeat(10)].concat(),
+        ..USUAL
+    },
+    Attack {
+        name: "headers without an end",
+        turn: |n| match n {
+            0 => frame(HEADERS, 0, 1, &[]),
+            _ => frame(CONTINUATION, 0, 1, &[0; 1000]),
+        },
+        ..USUAL
+    },
+    Attack {
+        name: "many headers",
+        turn: |n| call(id(n), &sotw(), &vec![("x-filler", FILLER); 100]),
+        ..USUAL
+    },
+    Attack {
+        name: "bytes without a meaning",
+        turn: |n| {
+            (0..1000_u32)
+                .map(|at| (at.wrapping_mul(n + 7) >> 3).to_be_bytes()[3])
+                .collect()
+        },
+        ..USUAL
+    },
+    Attack {
+        name: "connections that come and go",
+        connections: 20,
+        turns: 0,
+        pause: Duration::from_millis(5),
+        ..USUAL
+    },
+    Attack {
+        name: "polls without an end",
+        connections: 50,
+        hello: Hello::Nothing,
+        turn: |n| match n {
+            0 => POLL.as_bytes().to_vec(),
+            _ => vec![b' '; 200],
+        },
+        pause: Duration::from_millis(10),
+        ..USUAL
+    },
+    Attack {
+        name: "TLS where there is none",
+        connections: 20,
+        hello: Hello::Nothing,
+        turn: |_| vec![0x16, 3, 1, 0, 200, 1],
+        turns: 1,
+        pause: Duration::from_millis(5),
+        ..USUAL
+    },
+];
+
+const FILLER: &str = "a value of some forty bytes, again and again";
+const POLL: &str = "POST /v3/discovery:clusters HTTP/1.1\r\nhost: relay\r\ncontent-type: application/json\r\ncontent-length: \
+                    100000\r\n\r\n";
+
+/// The beginning of the only call of a connection.
+fn begin(n: u32, path: &str) -> Vec<u8> {
+    if n == 0 { call(1, path, &[]) } else { Vec::new() }
+}
+
+/// The beginning of a message of nearly 16 MiB.
+fn unfinished(bytes: usize) -> Vec<u8> {
+    [&[0, 0, 0xff, 0, 0][..], &vec![0; bytes]].concat()
+}
+
+impl Attack {
+    /// Attacks with one connection after the other, until it is dropped.
+    pub(super) async fn run(&self, address: SocketAddr) {
+        loop {
+            if let Ok(socket) = TcpStream::connect(address).await {
+                // The relay may end the connection at any time.
+                drop(self.connection(socket).await);
+            }
+            tokio::time::sleep(self.pause.max(Duration::from_millis(1))).await;
+        }
+    }
+
+    async fn connection(&self, socket: TcpStream) -> std::io::Result<()> {
+        let (mut read, mut write) = socket.into_split();
+        if let Hello::Http2 = self.hello {
+            let room = frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes());
+            let hello = [raw::PREFACE, &frame(SETTINGS, 0, 0, &[]), &room].concat();
+            write.write_all(&hello).await?;
+        }
+        let sends = async {
+            for n in 0..self.turns {
+                write.write_all(&(self.turn)(n)).await?;
+                tokio::time::sleep(self.pause).await;
+            }
+            Ok(())
+        };
+        let reads = async {
+            if self.reads {
+                tokio::io::copy(&mut read, &mut tokio::io::sink()).await.map(drop)
+            } else {
+                std::future::pending().await
+            }
+        };
+        tokio::select! {
+            ended = sends => ended,
+            ended = reads => ended,
+        }
+    }
+}

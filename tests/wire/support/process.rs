@@ -1,0 +1,143 @@
+//! The relay as a process of its own.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::PATIENCE;
+
+/// The program as a process; dropping it ends it.
+pub(crate) struct Process {
+    child: Child,
+    pub(crate) clients: SocketAddr,
+    admin: SocketAddr,
+    lines: Arc<AtomicUsize>,
+}
+
+impl Process {
+    /// The program with its default limits and no control plane.
+    pub(crate) fn start() -> Self {
+        Self::of(
+            "memory",
+            "127.0.0.1:1",
+            "timers: {linger: 100ms}
+",
+        )
+    }
+
+    /// The program with this control plane, and these lines in its configuration, which gets this name. `DISTRIBUTARY_BIN` may
+    /// name another build of it.
+    pub(crate) fn of(name: &str, control_plane: &str, more: &str) -> Self {
+        let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.yaml"));
+        let text = format!(
+            "upstream: {{xds_servers: [{{server_uri: '{control_plane}'}}]}}
+admin: {{address: '127.0.0.1:0'}}
+\
+             listeners: [{{address: '127.0.0.1:0'}}]
+{more}"
+        );
+        std::fs::write(&path, text).unwrap();
+        let program =
+            std::env::var("DISTRIBUTARY_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_distributary").to_owned());
+        let mut child = Command::new(program)
+            .args(["serve", "--log-level", "info", "--config"])
+            .arg(&path)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
+        let mut address = |words: &str| {
+            let line = log.find(|line| line.contains(words)).unwrap();
+            let at = line.find("127.0.0.1:").unwrap();
+            let end = |c: char| !c.is_ascii_digit() && c != '.' && c != ':';
+            line[at..].split(end).next().unwrap().parse().unwrap()
+        };
+        let (admin, clients) = (address("admin address"), address("listening for clients"));
+        let lines = Arc::new(AtomicUsize::new(0));
+        let count = lines.clone();
+        std::thread::spawn(move || {
+            log.for_each(|_| {
+                count.fetch_add(1, Ordering::Relaxed);
+            })
+        });
+        Self {
+            child,
+            clients,
+            admin,
+            lines,
+        }
+    }
+
+    /// Bytes of memory that the process has for itself.
+    pub(crate) fn resident(&self) -> usize {
+        self.status("RssAnon:")
+    }
+
+    /// The most memory that the process ever had.
+    pub(crate) fn peak(&self) -> usize {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, field: &str) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
+    }
+
+    /// How many files and sockets it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+        open.unwrap().count()
+    }
+
+    /// How many lines it has written into its log since it began to listen.
+    pub(crate) fn lines(&self) -> usize {
+        self.lines.load(Ordering::Relaxed)
+    }
+
+    /// Whether no stream and no connection is open.
+    pub(crate) fn is_empty(&self) -> bool {
+        let text = self.metrics();
+        let open =
+            |line: &&str| line.starts_with("distributary_streams{") || line.starts_with("distributary_connections ");
+        let counts: Vec<&str> = text.lines().filter(open).collect();
+        assert!(counts.len() >= 2, "{text}");
+        counts.iter().all(|line| line.ends_with(" 0"))
+    }
+
+    /// How many responses clients were sent.
+    pub(crate) fn responses(&self) -> usize {
+        let text = self.metrics();
+        let lines = text
+            .lines()
+            .filter(|line| line.starts_with("distributary_responses_total"));
+        let counts = lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<usize>().ok());
+        counts.sum()
+    }
+
+    /// All metrics, as text.
+    pub(crate) fn metrics(&self) -> String {
+        let mut socket = TcpStream::connect(self.admin).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(
+            socket,
+            "GET /metrics HTTP/1.1\r\nhost: relay\r\nconnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut text = String::new();
+        socket.read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
