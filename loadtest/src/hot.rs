@@ -24,7 +24,7 @@ pub(crate) type Step = Box<dyn FnMut()>;
 pub(crate) type Make = fn() -> Step;
 
 /// All of them by name.
-pub(crate) const STEPS: [(&str, Make); 7] = [
+pub(crate) const STEPS: [(&str, Make); 8] = [
     ("compose", compose),
     ("publish-to-100-of-1000", || publish_to_some(1000)),
     ("publish-to-100-of-20000", || publish_to_some(20_000)),
@@ -32,6 +32,7 @@ pub(crate) const STEPS: [(&str, Make); 7] = [
     ("read-an-acknowledgement", || read(&an_acknowledgement())),
     ("make-a-resource", make_a_resource),
     ("change-one-of-10000", change_one),
+    ("ask-beside-10000-unknown", || ask_beside_unknown(10_000)),
 ];
 
 const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
@@ -54,13 +55,13 @@ fn compose() -> Step {
     let mut servers: Vec<Server> = (0..SESSIONS).map(server).collect();
     for server in &mut servers {
         drop(server.handle_delta(&first, &library, now));
-        deliver(server, &before, &library, now);
+        deliver(server, &before, CDS, &library, now);
     }
     let (mut next, mut last) = (after, before);
     Box::new(move || {
         for server in &mut servers {
             server.handle_dirty(&cds, Dirty::Names(Vec::new()));
-            let responses = deliver(server, &next, &library, now);
+            let responses = deliver(server, &next, CDS, &library, now);
             assert!(responses == 1, "a change was not sent");
         }
         std::mem::swap(&mut next, &mut last);
@@ -152,6 +153,33 @@ fn change_one() -> Step {
     })
 }
 
+/// A client that waits for many names of which nothing is known asks again for one that is known, and acknowledges it.
+fn ask_beside_unknown(unknown: usize) -> Step {
+    let (eds, library, now, view) = (TypeUrl::new(EDS), Library::new(1 << 26, 1 << 20), now(), view());
+    publish(&view, &eds, false, vec![resource(&eds, 0, 0)]);
+    let sight = Sight::from(view.cut());
+    let ask = |numbers: std::ops::RangeInclusive<usize>| DeltaDiscoveryRequest {
+        type_url: EDS.to_owned(),
+        resource_names_subscribe: numbers.map(|number| name(number).as_str().to_owned()).collect(),
+        ..Default::default()
+    };
+    let mut server = server(1);
+    drop(server.handle_delta(&ask(1..=unknown), &library, now));
+    assert!(
+        deliver(&mut server, &sight, EDS, &library, now) == 0,
+        "an unknown name was answered"
+    );
+    let again = ask(0..=0);
+    Box::new(move || {
+        drop(server.handle_delta(&again, &library, now));
+        while server.poll_want().is_some() {}
+        assert!(
+            deliver(&mut server, &sight, EDS, &library, now) == 1,
+            "a name was not answered"
+        );
+    })
+}
+
 #[expect(clippy::disallowed_methods, reason = "any instant will do")]
 fn now() -> Instant {
     Instant::now()
@@ -216,7 +244,7 @@ fn server(prefix: u32) -> Server {
 }
 
 /// Encodes all pending responses to one session, which acknowledges them. Returns how many there were.
-fn deliver(server: &mut Server, sight: &Sight, library: &Library, now: Instant) -> usize {
+fn deliver(server: &mut Server, sight: &Sight, type_url: &str, library: &Library, now: Instant) -> usize {
     let mut responses = 0;
     while let Some(response) = server.poll_response(sight, library, now) {
         let (pieces, _) = response.batch.encoded(response.dialect);
@@ -230,7 +258,7 @@ fn deliver(server: &mut Server, sight: &Sight, library: &Library, now: Instant) 
         };
         drop(black_box(encode(answer, pieces)));
         drop(black_box(
-            server.handle_acknowledgement(CDS.as_bytes(), response.nonce.as_bytes()),
+            server.handle_acknowledgement(type_url.as_bytes(), response.nonce.as_bytes()),
         ));
         responses += 1;
     }

@@ -35,8 +35,7 @@ fn one_question_for_all() {
     assert!(view.is_idle() && view.cut().slots().count() == 0);
 }
 
-/// C-22, G-03: a name that is absent because its complete collection lacks it stays absent for sessions that asked for it by
-/// itself, even when the collection is no longer wanted; other absent names are forgotten.
+/// C-22, G-03: sessions that asked by itself for a name that its complete collection lacks are told. It stays absent for them, even when the collection is no longer wanted; other absent names are forgotten.
 #[test]
 fn what_is_missing_in_a_collection_stays_missing() {
     let (view, now) = (view(), start());
@@ -45,10 +44,15 @@ fn what_is_missing_in_a_collection_stays_missing() {
         format!("xdstp://a/{type_name}/{name}")
     });
     let collector = seat(&view, &eds(), &[&all, &other]);
-    let _waits = seat(&view, &eds(), &[&missing]);
+    let waits = seat(&view, &eds(), &[&missing]);
     let _ = view.take_wants(now);
     let whole = Update::Whole(Name::from(all.as_str()));
     view.publish(&[named(&eds(), vec![put(&eds(), &there, "1"), whole])]);
+    let rung = waits.bell().take();
+    assert!(
+        matches!(&rung[..], [(_, Dirty::Names(names))] if names.iter().any(|name| name.as_str() == missing)),
+        "{rung:?}"
+    );
     let known = |name: &str| {
         let cut = view.cut();
         cut.slot(&eds()).and_then(|slot| slot.known(&Name::from(name)).cloned())

@@ -249,7 +249,7 @@ impl View {
         let mut cut = (*before).clone();
         let mut rings = Vec::new();
         for change in changes {
-            let (next, names) = apply(&cut, change);
+            let (next, mut names) = apply(&cut, change);
             let flipped = flags(cut.slot(&change.type_url)) != flags(next.slot(&change.type_url));
             // K-09: equal content is no change, and keeps the very state that sessions hold.
             if names.is_empty() && !flipped {
@@ -263,6 +263,9 @@ impl View {
             rings.push(if flipped || nameless {
                 Ring::Everybody(type_url)
             } else {
+                // C-22: with a whole collection, it is known which of its names do not exist.
+                let collections: Vec<Name> = names.iter().filter(|name| name.is_collection()).cloned().collect();
+                names.extend(collections.iter().flat_map(|all| self.leases.within(&type_url, all)));
                 let wildcard = change.wildcard;
                 Ring::Some {
                     type_url,

@@ -205,6 +205,7 @@ impl Subscription {
     }
 
     fn forget_member(&mut self, name: &Name) {
+        self.owed.wake(name);
         self.names.remove(name);
         self.dirty.remove(name);
     }
@@ -212,10 +213,12 @@ impl Subscription {
     /// Notes what the client holds under a name, if it asked for the name. A member that it no longer holds leaves the table.
     pub(super) fn note_held(&mut self, name: &Name, held: Held) {
         if !held.perhaps() && self.names.has_member(name) {
-            self.forget_member(name);
-        } else {
-            self.names.note(name, held);
+            return self.forget_member(name);
         }
+        if !held.perhaps() {
+            self.owed.wake(name);
+        }
+        self.names.note(name, held);
     }
 
     /// Updates the table to the known members of the collections. Returns whether there was room for all of them.

@@ -2,7 +2,7 @@
 //!
 //! Owns that exactly what is sent counts as held. Does not decide what is sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::compose::{Composed, Step};
@@ -60,7 +60,8 @@ impl Subscription {
             mut removed,
             missing,
             mut holds,
-            mut answered,
+            answered,
+            waiting,
             later,
             reach,
             errors,
@@ -76,14 +77,8 @@ impl Subscription {
         let waits = removals_wait || !later.is_empty();
         let (errors, wait) = self.tell_errors(errors, &items, slot);
         let withdrawn = self.withdrawn(&items, removed.iter().cloned(), slot);
-        // What is sent for another reason is not owed any more.
-        let sent = holds.iter().filter(|(_, held)| held.perhaps());
-        answered.extend(sent.map(|(name, _)| name.clone()));
-        let whole = items.iter().filter(|(_, item)| item.is_whole()).map(|(name, _)| name);
-        // Only the sent names are looked up: far more may be owed than one response has.
-        for name in answered.iter().chain(whole) {
-            self.owed.remove(name);
-        }
+        self.settle_owed(&answered, &holds, &items);
+        self.owed.put_off(waiting);
         for name in later.into_iter().chain(wait.into_keys()) {
             self.look_at(name);
         }
@@ -125,6 +120,17 @@ impl Subscription {
             batch,
             since,
             set: None,
+        }
+    }
+
+    /// Names that this response answers, or that are sent for another reason, are not owed any more.
+    fn settle_owed(&mut self, answered: &BTreeSet<Name>, holds: &[(Name, Held)], items: &BTreeMap<Name, Item>) {
+        let sent = holds.iter().filter(|(_, held)| held.perhaps());
+        let whole = items.iter().filter(|(_, item)| item.is_whole());
+        let names = sent.map(|(name, _)| name).chain(whole.map(|(name, _)| name));
+        // Only the sent names are looked up: far more may be owed than one response has.
+        for name in answered.iter().chain(names) {
+            self.owed.remove(name);
         }
     }
 

@@ -168,7 +168,7 @@ impl Subscription {
     /// composing.
     pub(super) fn pending(&self, slot: TypeSight<'_>, answers: &impl Answers, now: Instant) -> bool {
         if self.full_state() {
-            return !self.up_to_date(slot) && self.look_at_all(slot, answers).adds();
+            return !self.is_compared(slot) && self.look_at_all(slot, answers).adds();
         }
         // D-01: a resource that was rejected and is sent again waits like any addition.
         self.releases(slot) || {
@@ -188,7 +188,7 @@ impl Subscription {
         let answerable = |name: &Name| !matches!(self.answer(name, slot), Say::Wait);
         let collection =
             self.empty_collections(slot).next().is_some() || self.full_state() && self.owes_known_collection(slot);
-        let owes = self.owed.iter().any(answerable) || collection;
+        let owes = self.owed.due().any(answerable) || collection;
         let hurry = self.first || self.covered.is_owed() || self.is_under_way() || owes;
         let ends = self
             .flights
@@ -218,12 +218,17 @@ impl Subscription {
 
     /// Returns whether the client was sent everything that is current, removals included.
     pub(super) fn up_to_date(&self, slot: TypeSight<'_>) -> bool {
+        self.is_compared(slot) && self.owed.is_empty()
+    }
+
+    /// Returns whether the client was sent everything that can be said before something changes.
+    pub(super) fn is_compared(&self, slot: TypeSight<'_>) -> bool {
         let same = match (&self.covered.seen().state, slot.wildcard()) {
             (Some(seen), Some(state)) => seen.id() == state.id(),
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => !self.wildcard,
         };
-        let nothing = self.owed.is_empty() && !self.collections.owes() && !self.covered.is_owed() && !self.glances();
+        let nothing = self.owed.rests() && !self.collections.owes() && !self.covered.is_owed() && !self.glances();
         same && self.covered.seen().extra.is_none() && nothing
     }
 

@@ -46,6 +46,6 @@ impl Subscription {
     fn sated(&self, slot: TypeSight<'_>) -> bool {
         // Rejected resources may be sent again once another response is acknowledged.
         let waits = self.first || self.cold.waits() || self.collections.restless();
-        !waits && !self.is_under_way() && self.up_to_date(slot) && !self.frees(slot)
+        !waits && !self.is_under_way() && self.is_compared(slot) && !self.frees(slot)
     }
 }

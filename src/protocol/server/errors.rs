@@ -45,7 +45,7 @@ impl Subscription {
         if !self.features.errors {
             return Errors::new();
         }
-        let names = self.owed.iter().chain(self.glanced()).chain(self.collections.iter());
+        let names = self.owed.due().chain(self.glanced()).chain(self.collections.iter());
         let asked = names.filter(|name| self.asks(name));
         let due = asked.filter_map(|name| Some((name, self.error(name, slot)?)));
         let due = due.filter(|(name, error)| self.told.get(name) != Some(error));

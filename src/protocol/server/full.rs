@@ -79,7 +79,7 @@ impl Subscription {
             state,
             errors,
             forced: state.is_some() && self.covered.is_owed()
-                || self.owed.iter().any(|name| slot.resource(name).is_some())
+                || self.owed.due().any(|name| slot.resource(name).is_some())
                 || self.owes_known_collection(slot),
             lost: lost.cloned(),
             // A resource that was sent by name is already held when the wildcard brings it as well.
@@ -91,7 +91,7 @@ impl Subscription {
     }
 
     pub(super) fn compose_full(&mut self, slot: TypeSight<'_>, answers: &impl Answers, allowed: Allowed) -> Composed {
-        if self.quiet(slot) && !self.first {
+        if self.settled() && self.is_compared(slot) && !self.first {
             return Composed::Not(Step::Idle);
         }
         let found = self.look_at_all(slot, answers);
@@ -326,6 +326,8 @@ impl Subscription {
         for (name, held) in holds {
             self.note_held(&name, held);
         }
+        let waiting = self.owed.due().filter(|name| self.names.contains(name));
+        self.owed.put_off(waiting.cloned().collect());
         self.covered.arrive(Seen {
             state: state.cloned(),
             extra: kept,

@@ -151,7 +151,7 @@ impl Subscription {
     /// B-15: dropping a name forgets that it was sent.
     fn drop_name(&mut self, name: &Name) {
         let Some(held) = self.names.remove(name) else { return };
-        let owed = self.owed.remove(name).is_some();
+        let owed = self.owed.remove(name);
         self.forget_beat(name);
         self.dirty.remove(name);
         self.want(Target::Name(name.clone()), false);

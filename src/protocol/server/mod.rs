@@ -28,6 +28,7 @@ mod laggard;
 mod name_faults;
 mod nonce;
 mod order;
+mod owed;
 mod partial;
 mod plan;
 mod refused;

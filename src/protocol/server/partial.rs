@@ -207,7 +207,7 @@ impl Subscription {
     }
 
     fn plan_owed_names(&self, slot: TypeSight<'_>, plan: &mut Plan) {
-        for name in self.owed.iter() {
+        for name in self.owed.due() {
             if plan.room.is_full() {
                 return;
             }

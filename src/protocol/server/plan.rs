@@ -27,6 +27,8 @@ pub(super) struct Plan {
     pub(super) holds: Vec<(Name, Held)>,
     /// Owed names that this response answers, or that need no answer.
     pub(super) answered: BTreeSet<Name>,
+    /// Owed names that cannot be answered before something changes.
+    pub(super) waiting: Vec<Name>,
     /// Names that are removed once other types allow it.
     pub(super) later: BTreeSet<Name>,
     /// Names that may be removed once everything else is planned.
@@ -66,6 +68,7 @@ impl Plan {
             missing: BTreeSet::new(),
             holds: Vec::new(),
             answered: BTreeSet::new(),
+            waiting: Vec::new(),
             later: BTreeSet::new(),
             gone: Vec::new(),
             ahead: None,
@@ -120,14 +123,17 @@ impl Plan {
 }
 
 impl Subscription {
-    /// Plans the answer for an owed name. An unknown name stays owed, and so does one for which there is no room.
+    /// Plans the answer for an owed name. A name that cannot be answered stays owed, and so does one for which there is no room.
     pub(super) fn plan_owed(&self, name: &Name, slot: TypeSight<'_>, plan: &mut Plan) {
         match self.answer(name, slot) {
             Say::Put(resource) if plan.takes(resource) => {
                 self.plan_content(name, resource, slot, plan);
                 plan.put(self.item(resource, slot, plan.allowed.now));
             }
-            Say::Put(_) | Say::Wait => return,
+            Say::Put(_) => return,
+            // What a wildcard covers may be answered without a change of the name itself.
+            Say::Wait if self.names.contains(name) => return plan.waiting.push(name.clone()),
+            Say::Wait => return,
             Say::Gone => return plan.gone.push(name.clone()),
             Say::Past | Say::Beat(_) | Say::Nothing => {}
         }

@@ -147,6 +147,15 @@ impl<T: Named> Default for Sorted<T> {
     }
 }
 
+impl<T> IntoIterator for Sorted<T> {
+    type Item = T;
+    type IntoIter = std::iter::Flatten<std::vec::IntoIter<Vec<T>>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.lists.into_iter().flatten()
+    }
+}
+
 impl<T: Named> Extend<T> for Sorted<T> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, entries: I) {
         for entry in entries {

@@ -13,7 +13,7 @@ use super::errors::Told;
 use super::flights::Flights;
 use super::glances::Glances;
 use super::held_names::HeldNames;
-use super::sorted::Sorted;
+use super::owed::Owed;
 use super::spellings::Spellings;
 use crate::xds::{
     Audience, Authorities, Cut, Dialect, Dirty, Features, Known, Name, NameRule, Reason, Resource, Sight, Slot, Target,
@@ -52,7 +52,7 @@ pub(super) struct Subscription {
     /// What the wildcard has sent to the client.
     pub(super) covered: Covered,
     /// Names that must be answered whatever the client holds (K-12).
-    pub(super) owed: Sorted<Name>,
+    pub(super) owed: Owed,
     /// Whether the first answer is owed, even if it is empty (B-20, C-17).
     pub(super) first: bool,
     /// Names that may have changed since they were last compared with what the client holds.
@@ -92,7 +92,7 @@ impl Subscription {
             told: Told::default(),
             spellings: Spellings::default(),
             covered: Covered::default(),
-            owed: Sorted::new(),
+            owed: Owed::default(),
             first: false,
             dirty: Glances::default(),
             flights: Flights::default(),
@@ -110,6 +110,7 @@ impl Subscription {
         match dirty {
             Dirty::All => {
                 self.dirty.add_all();
+                self.owed.wake_all();
                 self.collections.stir_all();
             }
             Dirty::Names(names) => names.into_iter().for_each(|name| self.look_at(name)),
@@ -126,6 +127,7 @@ impl Subscription {
         if !self.names.contains(&name) {
             return self.collections.note(name);
         }
+        self.owed.wake(&name);
         self.dirty.add(name);
     }
 
