@@ -183,6 +183,15 @@ fn listeners_with_tls() {
     assert_eq!(config.warnings, [said]);
 }
 
+/// Each listener with port 0 gets a free port of its own.
+#[test]
+fn several_listeners_with_a_free_port() {
+    let config = good(
+        "upstream: {xds_servers: [{server_uri: a:1}]}\nlisteners: [{address: '127.0.0.1:0'}, {address: '127.0.0.1:0'}]\n",
+    );
+    assert_eq!(config.listeners.len(), 2);
+}
+
 #[test]
 fn bad_flags_are_named() {
     let flags = Flags {

@@ -1,21 +1,30 @@
-//! The attacks of the fleet, as bytes: what each connection sends first, then again and again.
+//! The attacks of the fleet: what each connection sends first, then again and again.
 
 use std::net::SocketAddr;
-use std::sync::LazyLock;
+use std::sync::Arc;
 use std::time::Duration;
 
 use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use distributary::proto::google::rpc::Status;
+use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use distributary::wire::message;
 use prost::Message as _;
-use tokio::io::AsyncWriteExt as _;
+use rustls::ClientConfig;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::neighbours::packed;
+use super::words::*;
+use crate::support::certificates::agree;
 use crate::support::messages::node;
 use crate::support::raw::{self, DATA, HEADERS, RESET, SETTINGS, WINDOW_UPDATE, call, frame};
-use crate::support::{ADS, CDS, EDS};
+use crate::support::{CDS, EDS};
+
+/// Where attackers connect.
+#[derive(Clone)]
+pub(super) struct Listeners {
+    pub(super) plain: SocketAddr,
+    pub(super) secure: SocketAddr,
+    pub(super) trust: Arc<ClientConfig>,
+}
 
 /// One kind of attack.
 pub(super) struct Attack {
@@ -23,6 +32,8 @@ pub(super) struct Attack {
     /// How many connections there are at a time.
     pub(super) connections: usize,
     hello: Hello,
+    /// Whether it attacks the listener with TLS.
+    secure: bool,
     /// What is sent for the n-th time on a connection. After the last one the connection is dropped and begun anew.
     turn: fn(u32) -> Vec<u8>,
     turns: u32,
@@ -38,62 +49,11 @@ enum Hello {
     Nothing,
 }
 
-const CHECK: &str = "/grpc.health.v1.Health/Check";
-const PING: u8 = 6;
-const CONTINUATION: u8 = 9;
-const END_STREAM: u8 = 1;
-const FRAME_BYTES: usize = 16 * 1024;
-
-fn sotw() -> String {
-    format!("/{ADS}/StreamAggregatedResources")
-}
-
-fn delta() -> String {
-    format!("/{ADS}/DeltaAggregatedResources")
-}
-
-const fn id(n: u32) -> u32 {
-    2 * n + 1
-}
-
-/// One message of a call, in frames.
-fn data(stream: u32, bytes: &[u8]) -> Vec<u8> {
-    let frames = bytes.chunks(FRAME_BYTES).map(|part| frame(DATA, 0, stream, part));
-    frames.collect::<Vec<_>>().concat()
-}
-
-fn names(type_url: &str, subscribe: Vec<String>, unsubscribe: Vec<String>) -> Vec<u8> {
-    let request = DeltaDiscoveryRequest {
-        node: Some(node()),
-        type_url: type_url.to_owned(),
-        resource_names_subscribe: subscribe,
-        resource_names_unsubscribe: unsubscribe,
-        ..Default::default()
-    };
-    message(&request.encode_to_vec()).to_vec()
-}
-
-fn rejection(bytes: usize) -> DiscoveryRequest {
-    DiscoveryRequest {
-        node: Some(node()),
-        type_url: EDS.to_owned(),
-        response_nonce: "none".to_owned(),
-        error_detail: Some(Status {
-            code: 3,
-            message: "no ".repeat(bytes / 3),
-            details: Vec::new(),
-        }),
-        ..Default::default()
-    }
-}
-
-static COMPRESSED: LazyLock<Vec<u8>> = LazyLock::new(|| packed(&rejection(15 << 20).encode_to_vec()));
-static REJECTION: LazyLock<Vec<u8>> = LazyLock::new(|| message(&rejection(50_000).encode_to_vec()).to_vec());
-
 const USUAL: Attack = Attack {
     name: "",
     connections: 4,
     hello: Hello::Http2,
+    secure: false,
     turn: |_| Vec::new(),
     turns: u32::MAX,
     pause: Duration::from_millis(2),
@@ -212,6 +172,27 @@ pub(super) const ATTACKS: &[Attack] = &[
         ..USUAL
     },
     Attack {
+        name: "streams that do not read, over TLS",
+        secure: true,
+        turn: |n| {
+            let all = names(CDS, vec!["*".to_owned()], Vec::new());
+            [call(id(n), &delta(), &[]), data(id(n), &all)].concat()
+        },
+        turns: 500,
+        reads: false,
+        ..USUAL
+    },
+    Attack {
+        name: "handshakes without an end",
+        connections: 100,
+        hello: Hello::Nothing,
+        secure: true,
+        turn: |n| if n == 0 { HANDSHAKE.clone() } else { Vec::new() },
+        turns: 20,
+        pause: Duration::from_millis(50),
+        ..USUAL
+    },
+    Attack {
         name: "rapid resets",
         turn: |n| [call(id(n), &sotw(), &[]), frame(RESET, 0, id(n), &8_u32.to_be_bytes())].concat(),
         pause: Duration::ZERO,
@@ -238,6 +219,25 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "empty frames",
         turn: |n| [begin(n, &sotw()), frame(DATA, 0, 1, &[]).repeat(10)].concat(),
+        ..USUAL
+    },
+    Attack {
+        name: "padding",
+        turn: |n| {
+            let padding = [&[255][..], &[0; 255]].concat();
+            [begin(n, &sotw()), frame(DATA, PADDED, 1, &padding).repeat(10)].concat()
+        },
+        ..USUAL
+    },
+    Attack {
+        name: "windows that open and close",
+        turn: |n| {
+            let all = names(CDS, vec!["*".to_owned()], Vec::new());
+            let asks = if n == 0 { data(1, &all) } else { Vec::new() };
+            let window = |bytes: u8| frame(SETTINGS, 0, 0, &[0, INITIAL_WINDOW_SIZE, 0, 0, bytes, 0]);
+            let one = frame(WINDOW_UPDATE, 0, 1, &1_u32.to_be_bytes()).repeat(10);
+            [begin(n, &delta()), asks, window(0), window(255), one].concat()
+        },
         ..USUAL
     },
     Attack {
@@ -291,34 +291,29 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
 ];
 
-const FILLER: &str = "a value of some forty bytes, again and again";
-const POLL: &str = "POST /v3/discovery:clusters HTTP/1.1\r\nhost: relay\r\ncontent-type: application/json\r\ncontent-length: \
-                    100000\r\n\r\n";
-
-/// The beginning of the only call of a connection.
-fn begin(n: u32, path: &str) -> Vec<u8> {
-    if n == 0 { call(1, path, &[]) } else { Vec::new() }
-}
-
-/// The beginning of a message of nearly 16 MiB.
-fn unfinished(bytes: usize) -> Vec<u8> {
-    [&[0, 0, 0xff, 0, 0][..], &vec![0; bytes]].concat()
-}
-
 impl Attack {
     /// Attacks with one connection after the other, until it is dropped.
-    pub(super) async fn run(&self, address: SocketAddr) {
+    pub(super) async fn run(&self, listeners: Listeners) {
         loop {
-            if let Ok(socket) = TcpStream::connect(address).await {
-                // The relay may end the connection at any time.
-                drop(self.connection(socket).await);
-            }
+            // The relay may end the connection at any time.
+            drop(self.connection(&listeners).await);
             tokio::time::sleep(self.pause.max(Duration::from_millis(1))).await;
         }
     }
 
-    async fn connection(&self, socket: TcpStream) -> std::io::Result<()> {
-        let (mut read, mut write) = socket.into_split();
+    async fn connection(&self, listeners: &Listeners) -> std::io::Result<()> {
+        if !self.secure {
+            return self.speak(TcpStream::connect(listeners.plain).await?).await;
+        }
+        let socket = TcpStream::connect(listeners.secure).await?;
+        match self.hello {
+            Hello::Http2 => self.speak(agree(&listeners.trust, socket).await?).await,
+            Hello::Nothing => self.speak(socket).await,
+        }
+    }
+
+    async fn speak(&self, socket: impl AsyncRead + AsyncWrite) -> std::io::Result<()> {
+        let (mut read, mut write) = tokio::io::split(socket);
         if let Hello::Http2 = self.hello {
             let room = frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes());
             let hello = [raw::PREFACE, &frame(SETTINGS, 0, 0, &[]), &room].concat();
@@ -327,6 +322,7 @@ impl Attack {
         let sends = async {
             for n in 0..self.turns {
                 write.write_all(&(self.turn)(n)).await?;
+                write.flush().await?;
                 tokio::time::sleep(self.pause).await;
             }
             Ok(())

@@ -12,6 +12,8 @@ use super::PATIENCE;
 pub(crate) struct Process {
     child: Child,
     pub(crate) clients: SocketAddr,
+    /// The addresses of the other listeners.
+    pub(crate) others: Vec<SocketAddr>,
     admin: SocketAddr,
     lines: Arc<AtomicUsize>,
 }
@@ -27,17 +29,22 @@ impl Process {
         )
     }
 
-    /// The program with this control plane, and these lines in its configuration, which gets this name. `DISTRIBUTARY_BIN` may
-    /// name another build of it.
+    /// The program with this control plane, and these lines in its configuration, which gets this name.
     pub(crate) fn of(name: &str, control_plane: &str, more: &str) -> Self {
+        let upstream = format!("xds_servers: [{{server_uri: '{control_plane}'}}]");
+        Self::with(name, &upstream, &[""], more)
+    }
+
+    /// The program with these `upstream`, a listener for each of these texts, with it after its address, and these lines in its
+    /// configuration. `DISTRIBUTARY_BIN` may name another build of it.
+    pub(crate) fn with(name: &str, upstream: &str, listeners: &[&str], more: &str) -> Self {
         let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.yaml"));
-        let text = format!(
-            "upstream: {{xds_servers: [{{server_uri: '{control_plane}'}}]}}
-admin: {{address: '127.0.0.1:0'}}
-\
-             listeners: [{{address: '127.0.0.1:0'}}]
-{more}"
-        );
+        let addresses = listeners
+            .iter()
+            .map(|keys| format!("- {{address: '127.0.0.1:0'{keys}}}\n"));
+        let addresses: String = addresses.collect();
+        let text =
+            format!("upstream: {{{upstream}}}\nadmin: {{address: '127.0.0.1:0'}}\nlisteners:\n{addresses}{more}");
         std::fs::write(&path, text).unwrap();
         let program =
             std::env::var("DISTRIBUTARY_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_distributary").to_owned());
@@ -57,7 +64,13 @@ admin: {{address: '127.0.0.1:0'}}
             let end = |c: char| !c.is_ascii_digit() && c != '.' && c != ':';
             line[at..].split(end).next().unwrap().parse().unwrap()
         };
-        let (admin, clients) = (address("admin address"), address("listening for clients"));
+        let admin = address("admin address");
+        let clients = address("listening for clients");
+        let others = listeners
+            .iter()
+            .skip(1)
+            .map(|_| address("listening for clients"))
+            .collect();
         let lines = Arc::new(AtomicUsize::new(0));
         let count = lines.clone();
         std::thread::spawn(move || {
@@ -68,6 +81,7 @@ admin: {{address: '127.0.0.1:0'}}
         Self {
             child,
             clients,
+            others,
             admin,
             lines,
         }

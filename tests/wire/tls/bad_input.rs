@@ -16,7 +16,7 @@ use crate::support::certificates::{Authority, VERSIONS};
 use crate::support::{PATIENCE, Relay, raw, until};
 
 /// The beginning of a good handshake.
-pub(super) fn hello(authority: &Authority) -> Vec<u8> {
+pub(crate) fn hello(authority: &Authority) -> Vec<u8> {
     let name = ServerName::try_from("localhost").unwrap();
     let mut hello = Vec::new();
     let config = Arc::new(authority.client(None, &VERSIONS));

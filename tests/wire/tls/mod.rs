@@ -11,6 +11,7 @@ use rustls::{ClientConfig, HandshakeKind};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio_rustls::client::TlsStream;
 
+pub(crate) use self::bad_input::hello;
 use crate::support::certificates::{Authority, Signed, VERSIONS, connect};
 use crate::support::client::{Client, Half};
 use crate::support::messages::Subscriber;

@@ -1,0 +1,84 @@
+//! What attackers say, as bytes.
+
+use std::sync::LazyLock;
+
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use distributary::proto::google::rpc::Status;
+use distributary::wire::message;
+use prost::Message as _;
+
+use crate::neighbours::packed;
+use crate::support::certificates::Authority;
+use crate::support::messages::node;
+use crate::support::raw::{DATA, call, frame};
+use crate::support::{ADS, EDS};
+use crate::tls::hello;
+
+pub(super) const CHECK: &str = "/grpc.health.v1.Health/Check";
+pub(super) const PING: u8 = 6;
+pub(super) const CONTINUATION: u8 = 9;
+pub(super) const END_STREAM: u8 = 1;
+pub(super) const PADDED: u8 = 8;
+pub(super) const INITIAL_WINDOW_SIZE: u8 = 4;
+pub(super) const FRAME_BYTES: usize = 16 * 1024;
+
+pub(super) fn sotw() -> String {
+    format!("/{ADS}/StreamAggregatedResources")
+}
+
+pub(super) fn delta() -> String {
+    format!("/{ADS}/DeltaAggregatedResources")
+}
+
+pub(super) const fn id(n: u32) -> u32 {
+    2 * n + 1
+}
+
+/// One message of a call, in frames.
+pub(super) fn data(stream: u32, bytes: &[u8]) -> Vec<u8> {
+    let frames = bytes.chunks(FRAME_BYTES).map(|part| frame(DATA, 0, stream, part));
+    frames.collect::<Vec<_>>().concat()
+}
+
+pub(super) fn names(type_url: &str, subscribe: Vec<String>, unsubscribe: Vec<String>) -> Vec<u8> {
+    let request = DeltaDiscoveryRequest {
+        node: Some(node()),
+        type_url: type_url.to_owned(),
+        resource_names_subscribe: subscribe,
+        resource_names_unsubscribe: unsubscribe,
+        ..Default::default()
+    };
+    message(&request.encode_to_vec()).to_vec()
+}
+
+pub(super) fn rejection(bytes: usize) -> DiscoveryRequest {
+    DiscoveryRequest {
+        node: Some(node()),
+        type_url: EDS.to_owned(),
+        response_nonce: "none".to_owned(),
+        error_detail: Some(Status {
+            code: 3,
+            message: "no ".repeat(bytes / 3),
+            details: Vec::new(),
+        }),
+        ..Default::default()
+    }
+}
+
+pub(super) static COMPRESSED: LazyLock<Vec<u8>> = LazyLock::new(|| packed(&rejection(15 << 20).encode_to_vec()));
+pub(super) static REJECTION: LazyLock<Vec<u8>> = LazyLock::new(|| message(&rejection(50_000).encode_to_vec()).to_vec());
+
+pub(super) static HANDSHAKE: LazyLock<Vec<u8>> = LazyLock::new(|| hello(&Authority::new()));
+pub(super) const FILLER: &str = "a value of some forty bytes, again and again";
+pub(super) const POLL: &str = "POST /v3/discovery:clusters HTTP/1.1\r\nhost: relay\r\ncontent-type: application/json\r\ncontent-length: \
+                    100000\r\n\r\n";
+
+/// The beginning of the only call of a connection.
+pub(super) fn begin(n: u32, path: &str) -> Vec<u8> {
+    if n == 0 { call(1, path, &[]) } else { Vec::new() }
+}
+
+/// The beginning of a message of nearly 16 MiB.
+pub(super) fn unfinished(bytes: usize) -> Vec<u8> {
+    [&[0, 0, 0xff, 0, 0][..], &vec![0; bytes]].concat()
+}
