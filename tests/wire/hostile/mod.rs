@@ -197,6 +197,7 @@ impl World {
             return Client::connect(&Address::Tcp(self.listeners.plain)).await;
         }
         let socket = raw::socket(self.listeners.secure).await;
+        socket.set_nodelay(true).unwrap();
         let mut builder = h2::client::Builder::new();
         builder
             .initial_window_size(16 << 20)
@@ -311,6 +312,7 @@ fn p99(sorted: &[Duration]) -> Duration {
 async fn a_hostile_fleet() {
     let scale = Scale::new();
     let mut world = World::new(scale.honest).await;
+    world.change().await;
     let (quiet, _) = world.endures(scale.of_each).await;
     let (memory, descriptors) = (world.relay.resident(), world.relay.descriptors());
     let bound = (2 * p99(&quiet)).max(LEAST_BOUND);
