@@ -20,6 +20,8 @@ pub(super) struct HeldNames {
     len: u32,
     /// How many names are wanted only as members of collections.
     members_len: u32,
+    /// Under how many names of `other` content is held.
+    aliased: u32,
     sum: Version,
 }
 
@@ -159,8 +161,7 @@ impl HeldNames {
     /// Returns a function that finds newer content of a resource that is held under one of its aliases (C-20). Newer means
     /// received later.
     pub(super) fn newer_by_alias<'a>(&'a self) -> impl Fn(&Resource) -> Option<&'a Arc<Resource>> {
-        let other = self.other.iter().flat_map(|other| other.from(""));
-        let held = other.filter_map(|other| other.held.content());
+        let held = self.aliased().filter_map(|other| other.held.content());
         let held: BTreeMap<&Name, &Arc<Resource>> = held.map(|content| (content.name(), content)).collect();
         move |resource| {
             let held = held.get(resource.name()).copied();
@@ -171,13 +172,18 @@ impl HeldNames {
     /// C-20: returns former aliases of the new resources, and the name of each resource: the client may have lost what it held
     /// under these aliases.
     pub(super) fn replaced_by(&self, items: &BTreeMap<Name, Item>) -> Vec<(Name, Name)> {
-        let other = self.other.iter().flat_map(|other| other.iter());
-        let replaced = other.filter_map(|other| {
+        let replaced = self.aliased().filter_map(|other| {
             let own = other.held.own_name(&other.name)?;
             let lost = !items.get(own)?.resource.aliases().contains(&other.name);
             lost.then(|| (other.name.clone(), own.clone()))
         });
         replaced.collect()
+    }
+
+    /// Returns `other`, unless no content is held there: a client may wait for very many names of which nothing is known.
+    fn aliased(&self) -> impl Iterator<Item = &Other> {
+        let other = self.other.iter().filter(|_| self.aliased > 0);
+        other.flat_map(|other| other.iter())
     }
 
     /// Returns how many names are wanted only as members of collections.
@@ -231,6 +237,7 @@ impl HeldNames {
                 }
             }
             Held::Nothing | Held::Unknown | Held::Version(_) | Held::Content(_) => {
+                self.aliased += u32::from(held.content().is_some());
                 let other = Other { name, held, member };
                 self.other.get_or_insert_default().insert(other);
             }
@@ -271,7 +278,9 @@ impl HeldNames {
     fn remove_other(&mut self, name: &Name) -> Option<(Held, bool)> {
         let other = self.other.as_mut()?.remove(name);
         self.other.take_if(|other| other.is_empty());
-        other.map(|other| (other.held, other.member))
+        let other = other?;
+        self.aliased -= u32::from(other.held.content().is_some());
+        Some((other.held, other.member))
     }
 
     /// Returns the version of what the client holds by name.
@@ -376,7 +385,10 @@ mod tests {
             assert!(!names.contains(&some));
             naive.keys().for_each(|name| drop(names.remove(name)));
             assert!(names.is_empty() && names.own.is_empty() && names.other.is_none() && names.members.is_none());
-            assert_eq!((names.members_len(), names.sum()), (0, Version::EMPTY));
+            assert_eq!(
+                (names.members_len(), names.aliased, names.sum()),
+                (0, 0, Version::EMPTY)
+            );
         }
     }
 }

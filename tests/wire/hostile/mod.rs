@@ -320,7 +320,8 @@ async fn a_hostile_fleet() {
     let attacks = ATTACKS.iter().map(|attack| (attack.name, Who::Clients(attack)));
     let planes = PLANES.iter().enumerate();
     let planes = planes.map(|(nth, plane)| (plane.authority, Who::Plane(nth)));
-    for (name, who) in attacks.chain(planes) {
+    let only = std::env::var("DISTRIBUTARY_ATTACK").unwrap_or_default();
+    for (name, who) in attacks.chain(planes).filter(|(name, _)| name.contains(&only)) {
         let lines = world.relay.lines();
         let attackers = world.attackers(&who).await;
         let begun = now();
