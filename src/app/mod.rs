@@ -5,6 +5,7 @@ mod descriptors;
 mod inspection;
 mod introduced;
 mod leaving;
+mod overload;
 mod overview;
 mod plan;
 mod warm;
@@ -312,6 +313,7 @@ async fn look_after(shared: &Shared, overview: &Overview) {
         shared
             .metrics
             .show_reading(shared.budget.bytes(), shared.budget.take_refused());
+        overload::show(shared);
         overview.say();
     }
 }

@@ -99,6 +99,7 @@ pub(super) fn admission(limits: &Limits) -> downstream::AdmissionLimits {
         streams: limits.streams,
         streams_per_identity: limits.streams_per_identity,
         new_streams_per_second: narrow(limits.new_streams_per_second),
+        subscriptions: limits.subscriptions,
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Limits {
     pub streams_per_identity: usize,
     /// Streams that begin in a second.
     pub new_streams_per_second: usize,
+    /// Names that all streams together subscribe to.
+    pub subscriptions: usize,
     /// Open streams of one connection.
     pub streams_per_connection: usize,
     /// Resource types that one stream subscribes to.
@@ -62,6 +64,7 @@ impl Default for Limits {
             streams: 0,
             streams_per_identity: 0,
             new_streams_per_second: 0,
+            subscriptions: 0,
             streams_per_connection: 4096,
             types_per_stream: 64,
             names_per_stream: 200_000,

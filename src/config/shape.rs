@@ -115,6 +115,7 @@ mapping!(LimitsShape {
     "streams" => streams: Option<Scalar>,
     "streams_per_identity" => streams_per_identity: Option<Scalar>,
     "new_streams_per_second" => new_streams_per_second: Option<Scalar>,
+    "subscriptions" => subscriptions: Option<Scalar>,
     "streams_per_connection" => streams_per_connection: Option<Scalar>,
     "types_per_stream" => types_per_stream: Option<Scalar>,
     "names_per_stream" => names_per_stream: Option<Scalar>,

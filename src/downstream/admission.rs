@@ -1,4 +1,4 @@
-//! How many connections and streams there may be.
+//! How many connections, streams and subscriptions there may be.
 //!
 //! Owns the counts, for all clients and for each address. Knows nothing of what a connection or a stream does.
 
@@ -7,16 +7,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::HeaderMap;
 use parking_lot::Mutex;
-use tonic::metadata::MetadataMap;
-use tonic::{Code, Status};
 
+use super::full::{AGAIN, Full};
 use super::settings::AdmissionLimits;
 use super::stream::Pace;
 use crate::wire::Peer;
 
-/// Admits connections and streams, as far as the limits allow.
+/// Admits connections, streams and names, as far as the limits allow.
 #[derive(Debug)]
 pub struct Admission {
     limits: AdmissionLimits,
@@ -28,6 +26,8 @@ struct Open {
     all: Count,
     /// By the address of the peer, if anything is limited for each address.
     addresses: HashMap<IpAddr, Count>,
+    /// Names that all streams subscribe to.
+    subscriptions: usize,
     /// Streams that began.
     pace: Pace,
 }
@@ -47,22 +47,21 @@ pub(super) struct Guest {
     address: Option<IpAddr>,
 }
 
-/// A stream that was admitted. It counts as long as this value lives.
+/// A stream that was admitted. It counts as long as this value lives, and so do its subscriptions.
 #[derive(Debug)]
-pub(super) struct Stay(Arc<Guest>);
-
-/// A limit that admits no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Full {
-    /// The key of the limit.
-    pub(super) limit: &'static str,
-    max: usize,
-    /// When it may be worth trying again; `None` if it is the peer's own limit.
-    again: Option<Duration>,
+pub(super) struct Stay {
+    guest: Arc<Guest>,
+    subscriptions: usize,
 }
 
-/// When a client that is refused because of others should come back.
-const AGAIN: Duration = Duration::from_secs(1);
+/// How much of a resource is used, and its limit; 0 means no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Used {
+    /// How much is used.
+    pub used: usize,
+    /// The limit.
+    pub max: usize,
+}
 
 impl Admission {
     /// Admits as many as these limits say.
@@ -73,6 +72,7 @@ impl Admission {
             open: Mutex::new(Open {
                 all: Count::default(),
                 addresses: HashMap::new(),
+                subscriptions: 0,
                 pace: Pace::new(limits.new_streams_per_second, now),
             }),
         }
@@ -100,6 +100,19 @@ impl Admission {
             peer,
             address,
         })
+    }
+
+    /// Returns how many connections, streams and subscriptions there are.
+    #[must_use]
+    pub fn used(&self) -> [Used; 3] {
+        let open = self.open.lock();
+        let limits = &self.limits;
+        [
+            (open.all.connections, limits.connections),
+            (open.all.streams, limits.streams),
+            (open.subscriptions, limits.subscriptions),
+        ]
+        .map(|(used, max)| Used { used, max })
     }
 }
 
@@ -136,22 +149,53 @@ impl Guest {
             open.addresses.entry(address).or_default().streams += 1;
         }
         drop(open);
-        Ok(Stay(self.clone()))
+        Ok(Stay {
+            guest: self.clone(),
+            subscriptions: 0,
+        })
     }
 }
 
 impl Stay {
     /// Where the stream comes from.
     pub(super) fn peer(&self) -> &Peer {
-        self.0.peer()
+        self.guest.peer()
+    }
+
+    /// Sets how many names the stream subscribes to. Fewer than before are always admitted.
+    pub(super) fn subscribe(&mut self, names: usize) -> Result<(), Full> {
+        if names == self.subscriptions {
+            return Ok(());
+        }
+        let Self { guest, subscriptions } = self;
+        let admission = &guest.admission;
+        let mut open = admission.open.lock();
+        let others = open.subscriptions - *subscriptions;
+        if names > *subscriptions {
+            let max = admission.limits.subscriptions;
+            within(others + names - 1, max, "subscriptions", Some(AGAIN))?;
+        }
+        open.subscriptions = others + names;
+        *subscriptions = names;
+        Ok(())
+    }
+
+    /// The same without any limit.
+    pub(super) fn count_names(&mut self, names: usize) {
+        if names != self.subscriptions {
+            let mut open = self.guest.admission.open.lock();
+            open.subscriptions = open.subscriptions - self.subscriptions + names;
+            self.subscriptions = names;
+        }
     }
 }
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        let Guest { admission, address, .. } = &*self.0;
+        let Guest { admission, address, .. } = &*self.guest;
         let mut open = admission.open.lock();
         open.all.streams -= 1;
+        open.subscriptions -= self.subscriptions;
         if let Some(count) = address.and_then(|address| open.addresses.get_mut(&address)) {
             count.streams -= 1;
         }
@@ -181,37 +225,10 @@ fn within(used: usize, max: usize, limit: &'static str, again: Option<Duration>)
     Ok(())
 }
 
-impl std::fmt::Display for Full {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { limit, max, .. } = self;
-        match self.again {
-            Some(_) => write!(
-                out,
-                "the relay serves as much as it may (`limits.{limit}` = {max}); try another one, or later"
-            ),
-            None => write!(
-                out,
-                "there is as much from this address as there may be (`limits.{limit}` = {max})"
-            ),
-        }
-    }
-}
-
-impl Full {
-    /// Returns the status of a call that is refused. A client that could be served later is told when to come back.
-    pub(super) fn status(&self) -> Status {
-        let Some(again) = self.again else {
-            return Status::new(Code::ResourceExhausted, self.to_string());
-        };
-        let mut headers = HeaderMap::new();
-        let millis = u64::try_from(again.as_millis()).unwrap_or(u64::MAX);
-        headers.insert("grpc-retry-pushback-ms", millis.into());
-        Status::with_metadata(Code::Unavailable, self.to_string(), MetadataMap::from_headers(headers))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use tonic::Code;
+
     use super::*;
 
     #[expect(clippy::disallowed_methods, reason = "any instant will do")]
@@ -232,7 +249,7 @@ mod tests {
             connections_per_identity: 2,
             streams: 3,
             streams_per_identity: 2,
-            new_streams_per_second: 0,
+            ..AdmissionLimits::default()
         };
         let admission = Arc::new(Admission::new(limits, now));
         let limit = |full: Result<Guest, Full>| full.unwrap_err().limit;
@@ -273,5 +290,28 @@ mod tests {
         assert_eq!(guest.stream(now).unwrap_err().limit, "new_streams_per_second");
         assert!(guest.stream(now + Duration::from_millis(100)).is_ok());
         assert!(guest.stream(now + Duration::from_millis(150)).is_err());
+    }
+
+    /// Only growth is refused. What a stream drops, and what a stream had that ended, makes room.
+    #[test]
+    fn as_many_names_as_there_may_be() {
+        let now = now();
+        let limits = AdmissionLimits {
+            subscriptions: 10,
+            ..AdmissionLimits::default()
+        };
+        let admission = Arc::new(Admission::new(limits, now));
+        let guest = Arc::new(admission.connection(peer(1)).unwrap());
+        let (mut one, mut other) = (guest.stream(now).unwrap(), guest.stream(now).unwrap());
+        let of_names = || admission.used()[2];
+        assert_eq!(one.subscribe(11).unwrap_err().limit, "subscriptions");
+        assert!(one.subscribe(6).is_ok() && other.subscribe(4).is_ok());
+        assert_eq!(of_names(), Used { used: 10, max: 10 });
+        assert!(other.subscribe(5).is_err() && other.subscribe(4).is_ok());
+        assert!(one.subscribe(5).is_ok() && other.subscribe(5).is_ok());
+        drop(one);
+        assert!(other.subscribe(10).is_ok());
+        drop(other);
+        assert_eq!(of_names().used, 0);
     }
 }

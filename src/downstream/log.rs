@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tonic::{Code, Status};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::admission::Full;
+use super::full::Full;
 use super::handshakes::Fault;
 use crate::protocol::NameFault;
 use crate::wire::Peer;
@@ -120,6 +120,13 @@ impl Log {
     pub(super) fn not_admitted(&self, peer: &Peer, full: &Full, now: Instant) {
         if let Some(suppressed) = self.full.admit(now) {
             tracing::warn!(%peer, limit = full.limit, suppressed, "a connection or stream is refused: {full}");
+        }
+    }
+
+    /// Logs that a stream may not have more names for now.
+    pub(super) fn not_grown(&self, node: &str, peer: &Peer, full: &Full, now: Instant) {
+        if let Some(suppressed) = self.full.admit(now) {
+            tracing::warn!(node, %peer, limit = full.limit, suppressed, "a stream that asks for more names waits or ends: {full}");
         }
     }
 

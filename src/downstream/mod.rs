@@ -11,6 +11,7 @@ mod alarm;
 mod body;
 mod call;
 mod connection;
+mod full;
 mod handshakes;
 mod log;
 mod portion;
@@ -23,7 +24,7 @@ mod shared;
 mod stall;
 mod stream;
 
-pub use admission::Admission;
+pub use admission::{Admission, Used};
 pub use handshakes::Handshakes;
 pub use serve::serve;
 pub use settings::{AdmissionLimits, ConnectionLimits, ConnectionSettings, ConnectionTimers};

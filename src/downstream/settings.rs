@@ -33,7 +33,7 @@ pub struct ConnectionLimits {
     pub requests_per_second: u32,
 }
 
-/// How many connections and streams there may be; 0 means no limit. An identity is the address of a peer.
+/// How many connections, streams and subscriptions there may be; 0 means no limit. An identity is the address of a peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AdmissionLimits {
     /// Open connections.
@@ -46,6 +46,8 @@ pub struct AdmissionLimits {
     pub streams_per_identity: usize,
     /// Streams that begin in a second.
     pub new_streams_per_second: u32,
+    /// Names that all streams together subscribe to.
+    pub subscriptions: usize,
 }
 
 /// How long things may take; `None` means forever.

@@ -7,6 +7,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
 use super::metrics::{FileMetrics, TypeMetrics, Updates, UpstreamMetrics};
+use super::overload::OverloadMetrics;
 
 const PREFIX: &str = "distributary";
 
@@ -33,6 +34,7 @@ pub(super) struct Families {
     pub(super) not_accepted: Counter,
     pub(super) reading_bytes: Gauge,
     pub(super) stale_serving: Gauge,
+    pub(super) overload: OverloadMetrics,
     snapshots: Family<Labels<1>, Counter>,
     streams: Family<Labels<1>, Gauge>,
     refused: Family<Labels<1>, Counter>,
@@ -98,6 +100,11 @@ impl Families {
             not_accepted: register(own, "accept_failures", "Connections that the relay could not accept, for example because file descriptors ran out", Counter::default()),
             reading_bytes: register(own, "reading_bytes", "Bytes held of unfinished requests", Gauge::default()),
             stale_serving: register(own, "stale_serving", "Types of views that are served from a snapshot and that the server has not confirmed yet", Gauge::default()),
+            overload: OverloadMetrics {
+                subscriptions: register(own, "subscriptions", "Names that client streams subscribe to", Gauge::default()),
+                pressures: register(own, "overload_pressure", "Percent of a limited resource in use", Family::default()),
+                actions: register(own, "overload_active", "Whether the relay does this against overload", Family::default()),
+            },
             snapshots: register(own, "snapshots", "Snapshots written and loaded, and those that failed", Family::default()),
             refused: register(own, "refused", "Peers that exceeded a limit", Family::default()),
             name_faults: register(own, "name_faults", "Names in requests of clients that are empty, malformed or over limits.name_bytes", Family::default()),

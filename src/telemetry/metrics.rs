@@ -12,6 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::families::Families;
+use super::overload::OverloadMetrics;
 use crate::xds::TypeUrl;
 
 /// A78: the label for names without an authority.
@@ -49,6 +50,8 @@ pub struct Metrics {
     pub not_accepted: Counter,
     /// Types of views that are served from a snapshot and that the server has not confirmed yet.
     pub stale_serving: Gauge,
+    /// The gauges of overload.
+    pub overload: OverloadMetrics,
     /// The counters of snapshots.
     pub snapshots: SnapshotMetrics,
 }
@@ -136,6 +139,7 @@ impl Metrics {
             refused_classes: families.refused_classes.clone(),
             not_accepted: families.not_accepted.clone(),
             stale_serving: families.stale_serving.clone(),
+            overload: families.overload.clone(),
             snapshots: SnapshotMetrics {
                 written: families.snapshots("written"),
                 not_written: families.snapshots("not_written"),

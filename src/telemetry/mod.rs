@@ -4,7 +4,9 @@ mod families;
 mod health;
 mod log;
 mod metrics;
+mod overload;
 
 pub use health::{Health, HealthState, Status};
 pub use log::{Format, LogError, log_to_stderr};
 pub use metrics::{FileMetrics, Metrics, SnapshotMetrics, TypeMetrics, UpstreamMetrics};
+pub use overload::OverloadMetrics;

@@ -102,6 +102,12 @@ impl Budget {
         self.held.lock().bytes
     }
 
+    /// Returns the most bytes that all connections together may hold.
+    #[must_use]
+    pub const fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
     /// Returns how many requests were refused or given up for lack of memory since the last call.
     #[must_use]
     pub fn take_refused(&self) -> u64 {

@@ -200,12 +200,12 @@ impl Deframer {
 
     /// Ready when the message must be given up because other connections need the memory. The stream must end with the status.
     pub fn poll_given_up(&mut self, cx: &Context<'_>) -> Poll<Status> {
-        self.charge.poll_given_up(cx).map(short)
+        self.charge.poll_given_up(cx).map(Status::from)
     }
 
     /// Sets how many bytes of the budget this message takes.
     fn hold(&mut self, bytes: usize) -> Result<(), Status> {
-        self.charge.set(bytes).map_err(short)
+        Ok(self.charge.set(bytes)?)
     }
 
     /// Inflates one more piece of the message.
@@ -236,11 +236,13 @@ impl Deframer {
     }
 }
 
-/// Returns the status for the client: whether its own requests are too large, or memory is short for now.
-fn short(short: Short) -> Status {
-    match short {
-        Short::Own(..) => Status::resource_exhausted(short.to_string()),
-        Short::Shared => Status::unavailable(short.to_string()),
+impl From<Short> for Status {
+    /// Returns the status for the client: whether its own requests are too large, or memory is short for now.
+    fn from(short: Short) -> Self {
+        match short {
+            Short::Own(..) => Self::resource_exhausted(short.to_string()),
+            Short::Shared => Self::unavailable(short.to_string()),
+        }
     }
 }
 

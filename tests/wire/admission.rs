@@ -1,4 +1,6 @@
-//! Limits on connections and streams: who is beyond them is told so, and nobody else feels it.
+//! Limits on connections, streams and subscriptions: who is beyond them is told so, and nobody else feels it.
+
+use std::time::Duration;
 
 use distributary::xds::Dialect;
 use tokio::io::AsyncReadExt as _;
@@ -7,7 +9,7 @@ use tonic::Code;
 
 use crate::support::client::{Call, Client};
 use crate::support::messages::Subscriber;
-use crate::support::{ADS, CDS, PATIENCE, Plan, Relay, until};
+use crate::support::{ADS, CDS, EDS, PATIENCE, Plan, Relay, until};
 
 fn relay(plan: impl FnOnce(&mut Plan)) -> Relay {
     let relay = Relay::with(plan);
@@ -76,9 +78,8 @@ async fn too_many_streams() {
         let client = relay.connect().await;
         let streams = [served(&client).await, served(&client).await];
         let mut refused = call(&client).await;
-        let pushback = refused.head.headers().get("grpc-retry-pushback-ms").cloned();
-        assert_eq!(pushback.is_some(), code == Code::Unavailable, "{key}");
         let ended = refused.end().await;
+        assert_eq!(ended.pushback, code == Code::Unavailable, "{key}");
         assert_eq!(ended.code, code as i32, "{key}: {}", ended.message);
         assert!(
             ended.message.contains(&format!("`limits.{key}` = 2")),
@@ -92,4 +93,107 @@ async fn too_many_streams() {
             served(&client).await;
         }
     }
+}
+
+async fn asks(relay: &Relay, dialect: Dialect, names: &[&str]) -> Subscriber {
+    let client = relay.connect().await;
+    let method = match dialect {
+        Dialect::Sotw => "StreamAggregatedResources",
+        Dialect::Delta => "DeltaAggregatedResources",
+    };
+    let call = client.call(&format!("/{ADS}/{method}")).await;
+    let mut subscriber = Subscriber::new(call, dialect, EDS);
+    subscriber.subscribe(names);
+    subscriber
+}
+
+fn names_limited_to(subscriptions: usize) -> Relay {
+    let relay = Relay::with(|plan| {
+        plan.admission.subscriptions = subscriptions;
+        plan.protocol.timers.unanswered = Duration::from_secs(1);
+    });
+    relay.put(EDS, &["a", "b", "c", "d"], "1");
+    relay
+}
+
+/// `limits.subscriptions`, G-18: a client that was sent nothing goes elsewhere. One that was sent something waits for room, and
+/// nobody else does.
+#[tokio::test]
+async fn names_that_find_room_in_time() {
+    for dialect in [Dialect::Sotw, Dialect::Delta] {
+        let relay = names_limited_to(4);
+        relay.put(CDS, &["x"], "1");
+        let mut most = asks(&relay, dialect, &["a", "b", "c"]).await;
+        most.take().await;
+        let mut small = asks(&relay, dialect, &["d"]).await;
+        small.take().await;
+        let ended = asks(&relay, dialect, &["a"]).await.call.end().await;
+        assert_eq!(
+            (ended.code, ended.pushback),
+            (Code::Unavailable as i32, true),
+            "{ended:?}"
+        );
+        assert!(
+            ended.message.contains("`limits.subscriptions` = 4"),
+            "{}",
+            ended.message
+        );
+        counted(&relay, "subscriptions", 1);
+        // A wildcard has no name.
+        served(&relay.connect().await).await;
+        small.subscribe(&["a"]);
+        assert!(small.call.is_silent().await, "there is no room");
+        most.unsubscribe(&["b"]);
+        while !small.take().await.bodies.contains(&"1".to_owned()) {}
+        counted(&relay, "subscriptions", 2);
+        relay.put(EDS, &["a", "c", "d"], "2");
+        most.take().await;
+        small.take().await;
+    }
+}
+
+/// After `timers.unanswered` it ends, because it gets no changes either. What it had makes room.
+#[tokio::test]
+async fn names_that_find_no_room() {
+    for dialect in [Dialect::Sotw, Dialect::Delta] {
+        let relay = names_limited_to(1);
+        let mut only = asks(&relay, dialect, &["a"]).await;
+        only.take().await;
+        only.subscribe(&["b"]);
+        let ended = only.call.end().await;
+        assert_eq!(
+            (ended.code, ended.pushback),
+            (Code::ResourceExhausted as i32, false),
+            "{ended:?}"
+        );
+        assert!(
+            ended.message.contains("`limits.subscriptions` = 1"),
+            "{}",
+            ended.message
+        );
+        counted(&relay, "subscriptions", 1);
+        asks(&relay, dialect, &["b"]).await.take().await;
+    }
+}
+
+/// A stream that waits for room ends like any other when its client goes, or when the relay does.
+#[tokio::test]
+async fn who_waits_for_room_may_go() {
+    let relay = Relay::with(|plan| plan.admission.subscriptions = 2);
+    relay.put(EDS, &["a", "b", "c", "d"], "1");
+    let mut clients = Vec::new();
+    for name in ["a", "b"] {
+        let mut client = asks(&relay, Dialect::Delta, &[name]).await;
+        client.take().await;
+        client.subscribe(&["c", "d"]);
+        assert!(client.call.is_silent().await);
+        clients.push(client);
+    }
+    clients
+        .pop()
+        .into_iter()
+        .for_each(|mut client| client.call.requests.send_reset(h2::Reason::CANCEL));
+    until(|| relay.open().0 == 1, || "the stream is still open".to_owned()).await;
+    relay.begin_drain(PATIENCE);
+    assert_eq!(clients[0].call.end().await.code, Code::Ok as i32);
 }

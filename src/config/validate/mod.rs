@@ -251,6 +251,7 @@ impl Check {
             streams: count!(streams),
             streams_per_identity: count!(streams_per_identity),
             new_streams_per_second: count!(new_streams_per_second),
+            subscriptions: count!(subscriptions),
             streams_per_connection: count!(streams_per_connection),
             types_per_stream: count!(types_per_stream),
             names_per_stream: count!(names_per_stream),

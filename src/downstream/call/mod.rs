@@ -24,8 +24,8 @@ use health::HealthCalls;
 pub(super) use unary::UnaryCall;
 
 use crate::clock;
-use crate::downstream::admission::Full;
 use crate::downstream::body::Body;
+use crate::downstream::full::Full;
 use crate::downstream::handshakes::Fault;
 use crate::downstream::log::Log;
 use crate::downstream::portion::Portion;

@@ -8,6 +8,7 @@ use std::time::Instant;
 use tonic::Status;
 
 use crate::downstream::admission::Stay;
+use crate::downstream::full::Full;
 use crate::downstream::log::{Log, Rejected};
 use crate::protocol::{Receipt, ReceiptKind};
 use crate::telemetry::{Metrics, TypeMetrics};
@@ -17,8 +18,9 @@ use crate::xds::{Dialect, Node, TypeUrl};
 pub(in crate::downstream) struct Accounts {
     metrics: Arc<Metrics>,
     log: Arc<Log>,
-    /// Held as long as the stream is open.
-    stay: Stay,
+    /// Held as long as the stream is open. In a box, because every stream has a driver, whose size is that of a class of the
+    /// allocator.
+    stay: Box<Stay>,
     dialect: Dialect,
     types: Vec<(TypeUrl, Arc<TypeMetrics>)>,
     expired_gates: u64,
@@ -30,7 +32,7 @@ impl Accounts {
         let accounts = Self {
             metrics,
             log,
-            stay,
+            stay: Box::new(stay),
             dialect,
             types: Vec::new(),
             expired_gates: 0,
@@ -76,6 +78,23 @@ impl Accounts {
             }
             ReceiptKind::Stale => drop(counters.stale_nonces.inc()),
         }
+    }
+
+    /// Counts the names that the stream subscribes to now, however many.
+    pub(super) fn count_names(&mut self, names: usize) {
+        self.stay.count_names(names);
+    }
+
+    /// Counts the names that the stream subscribes to now, if there may be so many.
+    pub(super) fn subscribe(&mut self, names: usize) -> Result<(), Full> {
+        self.stay.subscribe(names)
+    }
+
+    /// Counts and logs a request whose names were too many.
+    pub(super) fn not_grown(&self, node: Option<&Arc<Node>>, full: &Full, now: Instant) {
+        self.metrics.refused(full.limit);
+        let node = node.map_or("", |node| &*node.id);
+        self.log.not_grown(node, self.stay.peer(), full, now);
     }
 
     /// Counts a response; `fresh` if its shared part was encoded for it.

@@ -162,13 +162,23 @@ impl Driver {
     }
 
     /// Whether the requests that were read need more work: [`Self::poll`] must be called.
-    pub(in crate::downstream) const fn has_news(&self) -> bool {
-        self.session.is_stirred() || self.requests.is_deaf()
+    pub(in crate::downstream) fn has_news(&self) -> bool {
+        self.session.is_stirred() || self.is_deaf()
     }
 
     /// Whether reading was paused and must go on now.
     pub(in crate::downstream) fn hears_again(&self, now: Instant) -> bool {
-        self.requests.poll_timeout().is_some_and(|at| at <= now)
+        self.resumes().is_some_and(|at| at <= now)
+    }
+
+    /// Returns when reading goes on, if it is paused.
+    fn resumes(&self) -> Option<Instant> {
+        self.requests.poll_timeout().or_else(|| self.session.resumes())
+    }
+
+    /// Whether reading is paused or over, so that a read cannot notice that the client is gone.
+    fn is_deaf(&self) -> bool {
+        self.requests.is_deaf() || self.session.resumes().is_some()
     }
 
     /// It has left the line, to be polled with room.
@@ -189,14 +199,14 @@ impl Driver {
         // The first request brings the session to a view; before that there is no bell to wait for.
         self.session.handle_bell(cx);
         let due = self.alarm.is_due(now);
-        let busy = self.session.is_stirred() || due || self.requests.poll_timeout().is_some();
+        let busy = self.session.is_stirred() || due || self.resumes().is_some();
         if busy {
             self.session.settle();
         }
         if due {
             self.handle_times(now);
         }
-        if self.say(send, allowance, cx).is_ready() || self.requests.is_deaf() && send.poll_reset(cx).is_ready() {
+        if self.say(send, allowance, cx).is_ready() || self.is_deaf() && send.poll_reset(cx).is_ready() {
             return Poll::Ready(());
         }
         // Most wakes have nothing to do with timers.
@@ -235,10 +245,13 @@ impl Driver {
             if allowance.is_spent() {
                 break;
             }
-            if let Some(names) = self.session.handle_rest() {
+            if let Some(names) = self.session.handle_rest(cx) {
                 // A slice of a large request: other streams of the connection have their turn now.
                 allowance.count(0, names);
                 break;
+            }
+            if self.session.resumes().is_some() {
+                return Poll::Pending;
             }
             if self.session.is_ending() {
                 self.requests.stop();
@@ -296,7 +309,7 @@ impl Driver {
         }
         let times = [
             self.session.poll_timeout(),
-            self.requests.poll_timeout(),
+            self.resumes(),
             self.times.deadline,
             self.times.given_up,
             stuck,

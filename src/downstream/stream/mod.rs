@@ -6,6 +6,7 @@
 mod accounts;
 mod decode;
 mod driver;
+mod encode;
 mod ends;
 mod pace;
 mod requests;

@@ -13,15 +13,16 @@ use tonic::Status;
 
 use super::accounts::Accounts;
 use super::decode::bounded;
+use super::encode::rope;
 use super::ends::{no_place, status};
 use super::seats::Seats;
 use super::sliced::{Request, Sliced};
 use crate::cache::Claims;
-use crate::downstream::services::{Method, Transport};
+use crate::downstream::services::Method;
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
 use crate::protocol::{self, Code, End, Opening, Response, SLICE, Server};
-use crate::wire::{ResponseFields, Rope, Share, acknowledgement, encode};
+use crate::wire::{Rope, Share, acknowledgement};
 use crate::xds::{Dialect, Sight};
 
 /// One client stream.
@@ -114,13 +115,26 @@ impl Session {
         })
     }
 
-    /// Handles the next slice of a request, if one is unfinished. Returns how many names that counts for.
-    pub(super) fn handle_rest(&mut self) -> Option<usize> {
+    /// Handles the next slice of a request, if one is unfinished and does not wait. Returns how many names that counts for.
+    pub(super) fn handle_rest(&mut self, cx: &Context<'_>) -> Option<usize> {
+        if self.resumes().is_some_and(|at| at > self.now)
+            && let Some(rest) = &mut self.rest
+        {
+            let Poll::Ready(status) = rest.poll_given_up(cx) else {
+                return None;
+            };
+            self.end = Some(status);
+        }
         let rest = self.rest.take().filter(|_| self.end.is_none())?;
         if let Err(end) = self.take_slice(*rest) {
             self.end = Some(end);
         }
         Some(SLICE)
+    }
+
+    /// Returns when to look again whether there is room for the names of a request, if one waits for that.
+    pub(super) fn resumes(&self) -> Option<Instant> {
+        self.rest.as_ref().and_then(|rest| rest.resumes())
     }
 
     /// Handles a request that is only an acknowledgement, as nearly every request is. Returns whether it was one.
@@ -181,9 +195,13 @@ impl Session {
     }
 
     /// Lets the stream end in good order.
-    pub(super) const fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.closing = true;
         self.stirred = true;
+        if self.resumes().is_some() {
+            // A request only waits on a stream that had a response.
+            self.end(Status::ok(""));
+        }
     }
 
     /// Ends the stream at once.
@@ -294,25 +312,39 @@ impl Session {
         Ok(entries.min(SLICE))
     }
 
-    /// Handles one slice of a request, or all of the rest if there is no memory to keep it.
+    /// Handles one slice of a request, or all of the rest if there is no memory to keep it. The names of a slice are only passed on
+    /// when there is room for them.
     fn take_slice(&mut self, mut request: Sliced) -> Result<(), Status> {
         let shared = self.shared.clone();
         let over = |end| status(&shared, end);
-        while request
-            .go_on(&mut self.server, &shared.library, self.now)
-            .map_err(over)?
-        {
+        while request.resumes().is_none() || self.has_room(&mut request)? {
+            // What a collection has brought meanwhile is no growth by this request.
+            self.accounts.count_names(self.server.names());
+            let more = request
+                .go_on(&mut self.server, &shared.library, self.now)
+                .map_err(over)?;
+            if !self.has_room(&mut request)? {
+                break;
+            }
+            if !more {
+                let (receipt, nonce) = request.finish(&self.server).map_err(over)?;
+                self.accounts.receipt(&receipt, self.server.node(), &nonce, self.now);
+                self.enter()?;
+                return self.say_wants();
+            }
             self.enter()?;
             self.say_wants()?;
             if request.is_kept() {
-                self.rest = Some(Box::new(request));
-                return Ok(());
+                break;
             }
         }
-        let (receipt, nonce) = request.finish(&self.server).map_err(|end| status(&self.shared, end))?;
-        self.accounts.receipt(&receipt, self.server.node(), &nonce, self.now);
-        self.enter()?;
-        self.say_wants()
+        self.rest = Some(Box::new(request));
+        Ok(())
+    }
+
+    fn has_room(&mut self, request: &mut Sliced) -> Result<bool, Status> {
+        let patience = self.shared.settings.protocol.timers.unanswered;
+        request.has_room(&mut self.accounts, &self.server, patience, self.now)
     }
 
     fn enter(&mut self) -> Result<(), Status> {
@@ -359,17 +391,7 @@ impl Session {
     }
 
     fn encode(&mut self, response: &Response) -> Rope {
-        let (pieces, fresh) = response.batch.encoded(response.dialect);
-        let version = response.version.text();
-        let v2_delta = (self.method.transport, response.dialect) == (Transport::V2, Dialect::Delta);
-        let fields = ResponseFields {
-            dialect: response.dialect,
-            version: &version,
-            type_url: response.type_url.url(),
-            nonce: response.nonce.as_bytes(),
-            identifier: (!v2_delta).then_some(&self.shared.identifier),
-        };
-        let rope = encode(fields, pieces);
+        let (rope, fresh) = rope(response, &self.method, &self.shared.identifier);
         self.accounts
             .response(&response.type_url, bytes::Buf::remaining(&rope), fresh);
         rope

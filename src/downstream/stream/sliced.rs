@@ -1,13 +1,17 @@
-//! One request of a client stream. A request with many names is handled in slices.
+//! One request of a client stream. A request with many names is handled in slices, and one that brings more names than there may
+//! be waits for room.
 //!
-//! Owns the rest of the request, and charges its memory as an unfinished request until the end. Knows nothing of its meaning.
+//! Owns the rest of the request and how long it waits, and charges its memory as an unfinished request until the end. Knows
+//! nothing of its meaning.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tonic::Status;
 
+use super::accounts::Accounts;
 use super::decode::decode;
 use crate::cache::Library;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
@@ -27,6 +31,15 @@ pub(super) struct Sliced {
     /// The memory that it takes until it is finished.
     bytes: usize,
     charge: Charge,
+    waits: Option<Waits>,
+}
+
+/// The times of a request that waits for room.
+#[derive(Clone, Copy)]
+struct Waits {
+    since: Instant,
+    /// When to look again.
+    until: Instant,
 }
 
 enum Way {
@@ -36,6 +49,8 @@ enum Way {
 
 /// The memory of a name or a version in addition to its text.
 const ENTRY_BYTES: usize = 96;
+/// How often a request that waits looks for room.
+const LOOK: Duration = Duration::from_millis(500);
 
 impl Request {
     /// Decodes a request, with room for `entries` names.
@@ -83,6 +98,7 @@ impl Sliced {
             way,
             bytes: bytes + entries * ENTRY_BYTES,
             charge: Charge::new(share.clone()),
+            waits: None,
         })
     }
 
@@ -92,6 +108,45 @@ impl Sliced {
             Way::Sotw(request, progress) => server.go_on_sotw(request, progress, library, now),
             Way::Delta(request, progress) => server.go_on_delta(request, progress, library, now),
         }
+    }
+
+    /// Whether the stream may have as many names as it has now. If not, a client that was sent nothing goes elsewhere at once
+    /// (G-18). One that was sent something waits for at most `patience`, and is not heard meanwhile: it keeps what it has, while a
+    /// stream that ends would come back and cost more.
+    pub(super) fn has_room(
+        &mut self,
+        accounts: &mut Accounts,
+        server: &Server,
+        patience: Duration,
+        now: Instant,
+    ) -> Result<bool, Status> {
+        let Err(full) = accounts.subscribe(server.names()) else {
+            self.waits = None;
+            return Ok(true);
+        };
+        let since = self.waits.map_or(now, |waits| waits.since);
+        if self.waits.is_none() {
+            accounts.not_grown(server.node(), &full, now);
+        }
+        if server.sent() == 0 {
+            return Err(full.status());
+        }
+        if now.saturating_duration_since(since) >= patience || !self.is_kept() {
+            return Err(full.late_status());
+        }
+        let until = now + LOOK;
+        self.waits = Some(Waits { since, until });
+        Ok(false)
+    }
+
+    /// Returns when it must look for room again, if it waits.
+    pub(super) fn resumes(&self) -> Option<Instant> {
+        self.waits.map(|waits| waits.until)
+    }
+
+    /// Ready when it must be given up, because other connections need the memory.
+    pub(super) fn poll_given_up(&mut self, cx: &Context<'_>) -> Poll<Status> {
+        self.charge.poll_given_up(cx).map(Status::from)
     }
 
     /// Whether the rest may be kept until the next turn, within the memory for unfinished requests.

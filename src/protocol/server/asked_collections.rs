@@ -315,7 +315,7 @@ impl Server {
             if !subscription.is_some_and(|one| one.collections.restless()) {
                 continue;
             }
-            let count: usize = self.types.iter().map(Subscription::count).sum();
+            let count = self.names();
             let Some(subscription) = self.types.get_mut(at) else {
                 continue;
             };

@@ -207,12 +207,11 @@ impl Server {
         };
         let Progress { way, faults, .. } = progress;
         let more = way.as_mut().is_some_and(|way| go_on(subscription, way, faults));
-        if more {
-            // Checked before the names over the limit are requested from any server.
-            self.check_count(spare)?;
-        } else {
+        if !more {
             progress.way = None;
         }
+        // Checked before the names over the limit are requested from any server.
+        self.check_count(if more { spare } else { 0 })?;
         self.gather();
         Ok(more)
     }
@@ -222,7 +221,6 @@ impl Server {
     /// # Errors
     /// If the stream must end, because too much is kept for it.
     pub fn finish<W>(&self, progress: Progress<W>) -> Result<Receipt, End> {
-        self.check_count(0)?;
         self.check_owed()?;
         let Progress {
             type_url, kind, faults, ..

@@ -19,7 +19,7 @@ use crate::xds::{Authorities, Cut, Dialect, Dirty, Node, Sight, Target, TypeUrl,
 
 /// One client stream.
 ///
-/// - A, facts: `node`, `status`, `expired_gates`, `is_done`.
+/// - A, facts: `node`, `status`, `names`, `expired_gates`, `is_done`.
 /// - B, inputs: `handle_sotw`, `handle_delta` (or slice by slice), `handle_acknowledgement`, `handle_dirty`, `handle_timeout`,
 ///   `lighten`.
 /// - D, outputs: `poll_want` until `None`, before the cut is read; then `poll_response` until `None`, whenever the transport
@@ -109,6 +109,12 @@ impl Server {
     #[must_use]
     pub fn kept(&self) -> usize {
         self.types.iter().map(Subscription::kept).sum()
+    }
+
+    /// Returns how many names the client asks for, members of collections included.
+    #[must_use]
+    pub fn names(&self) -> usize {
+        self.types.iter().map(Subscription::count).sum()
     }
 
     /// Returns how many responses were sent.
@@ -324,7 +330,7 @@ impl Server {
 
     /// Checks that the client has no more names than its limit and `spare` allow.
     pub(super) fn check_count(&self, spare: usize) -> Result<(), End> {
-        let count: usize = self.types.iter().map(Subscription::count).sum();
+        let count = self.names();
         let max = self.settings.limits.names_per_stream;
         if max > 0 && count > max.saturating_add(spare) {
             return Err(End::limit(

@@ -103,7 +103,7 @@ fn encoded(dialect: Dialect, type_url: &str, names: Vec<String>) -> Vec<u8> {
 async fn refused(world: &World, dialect: Dialect, request: &[u8], code: i32, word: &str) {
     let mut call = world.call(dialect).await;
     call.send_bytes(message(request));
-    let Ended { code: got, message } = call.end().await;
+    let Ended { code: got, message, .. } = call.end().await;
     assert_eq!(got, code, "{dialect:?}: {message}");
     assert!(message.contains(word), "{dialect:?}: `{message}` does not say `{word}`");
 }

@@ -48,7 +48,7 @@ async fn requests_that_do_not_say_what_they_must() {
         for other in [EDS, "type.googleapis.com/acme.Unknown"] {
             let mut call = world.client.call(&format!("{clusters}/{method}")).await;
             call.send_bytes(message(&encoded(dialect, other, Vec::new())));
-            let Ended { code, message } = call.end().await;
+            let Ended { code, message, .. } = call.end().await;
             assert_eq!(code, 3);
             assert!(
                 message.contains(other) && message.contains("Cluster service"),

@@ -33,6 +33,8 @@ pub(crate) struct Call {
 pub(crate) struct Ended {
     pub(crate) code: i32,
     pub(crate) message: String,
+    /// Whether the client is told when to come back.
+    pub(crate) pushback: bool,
 }
 
 /// What the client sends before it waits for the response headers.
@@ -179,6 +181,7 @@ impl Call {
                     return Err(Ended {
                         code: -1,
                         message: format!("reset: {error}"),
+                        pushback: false,
                     });
                 }
                 None => {
@@ -197,5 +200,6 @@ fn ended(headers: &HeaderMap) -> Ended {
     Ended {
         code: status.code() as i32,
         message: status.message().to_owned(),
+        pushback: headers.contains_key("grpc-retry-pushback-ms"),
     }
 }
