@@ -5,6 +5,7 @@ mod descriptors;
 mod inspection;
 mod introduced;
 mod leaving;
+mod memory;
 mod overload;
 mod overview;
 mod plan;
@@ -23,13 +24,14 @@ use tokio::time::MissedTickBehavior;
 
 use introduced::Introduced;
 use leaving::Leaving;
+use overload::Overload;
 use overview::Overview;
 use warm::Warm;
 
 use crate::admin::{self, Admin, AdminError, Shown};
 use crate::cache::{Library, Scopes, View};
 use crate::clock;
-use crate::config::{self, Address, Config, ListenerTls, Source};
+use crate::config::{self, Address, Config, ListenerTls, MemoryLimit, Source};
 use crate::downstream::{self, Admission, Handshakes, Shared};
 use crate::json::{SchemaError, Schemas};
 use crate::shutdown::{self, Drain, OtherSignals, StopSignals};
@@ -144,7 +146,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         () = leave => {}
         () = feed(&config, &mark, &shared, warm.as_ref(), &overview) => {}
         () = clock::keep() => {}
-        () = look_after(&shared, &overview) => {}
+        () = look_after(&shared, &overview, config.limits.memory) => {}
     }
     Ok(())
 }
@@ -302,18 +304,19 @@ fn fill<L: Talk + 'static>(writer: Writer<L>, view: Arc<View>, warm: Option<Arc<
 }
 
 /// Sweeps the views, and updates metrics and the log, once per [`SWEEP`].
-async fn look_after(shared: &Shared, overview: &Overview) {
+async fn look_after(shared: &Arc<Shared>, overview: &Overview, memory: MemoryLimit) {
+    let mut overload = Overload::new(shared, memory);
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
+        overload.look();
         shared.scopes.sweep(clock::now());
         shared.library.purge();
         show(&shared.scopes.all(), &shared.metrics);
         shared
             .metrics
             .show_reading(shared.budget.bytes(), shared.budget.take_refused());
-        overload::show(shared);
         overview.say();
     }
 }

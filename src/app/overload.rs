@@ -1,22 +1,62 @@
-//! Overload: how much of what is limited is in use, and what the relay does about it.
+//! The watch over the memory of the process.
 //!
-//! Shows both, as the gauges of Envoy's overload manager do. Refuses nobody itself.
+//! Owns what the log says of it. What is done as memory gets short is decided in `downstream`.
 
-use crate::downstream::Shared;
+use std::sync::Arc;
 
-/// Shows the present state. To be called about once a second.
-pub(super) fn show(shared: &Shared) {
-    let overload = &shared.metrics.overload;
-    let [connections, streams, subscriptions] = shared.admission.used();
-    let names = i64::try_from(subscriptions.used).unwrap_or(i64::MAX);
-    overload.subscriptions.set(names);
-    overload.pressure("reading", shared.budget.bytes(), shared.budget.bytes_max());
-    for (resource, action, used) in [
-        ("connections", "reject_connections", connections),
-        ("streams", "reject_streams", streams),
-        ("subscriptions", "hold_subscriptions", subscriptions),
-    ] {
-        overload.pressure(resource, used.used, used.max);
-        overload.action(action, used.max > 0 && used.used >= used.max);
+use super::memory::Memory;
+use crate::config::MemoryLimit;
+use crate::downstream::{Action, Shared};
+
+/// The watch.
+pub(super) struct Overload {
+    shared: Arc<Shared>,
+    memory: Memory,
+    /// The budget at the last look; none before the first.
+    budget: Option<usize>,
+    last: Option<Action>,
+}
+
+impl Overload {
+    pub(super) fn new(shared: &Arc<Shared>, limit: MemoryLimit) -> Self {
+        let memory = Memory::new(limit);
+        if memory.resident().is_none() {
+            tracing::warn!("the memory of the process cannot be read; `limits.memory` has no effect");
+        }
+        Self {
+            shared: shared.clone(),
+            memory,
+            budget: None,
+            last: None,
+        }
+    }
+
+    /// Does what is necessary, and logs what has changed. To be called about once a second.
+    pub(super) fn look(&mut self) {
+        let memory = self.memory.used();
+        if self.budget.replace(memory.max) != Some(memory.max) {
+            match memory.max {
+                0 => tracing::info!("the memory of the process has no limit"),
+                bytes => tracing::info!(bytes, "limit of the memory of the process"),
+            }
+        }
+        let last = self.shared.act(memory);
+        let before = std::mem::replace(&mut self.last, last);
+        let (used, budget) = (memory.used, memory.max);
+        match last {
+            Some(action) if before < last => {
+                tracing::warn!(
+                    used,
+                    budget,
+                    up_to = action.name(),
+                    "memory is short; the relay sheds load"
+                );
+            }
+            Some(action) if before > last => {
+                tracing::info!(used, budget, up_to = action.name(), "memory is less short than before");
+            }
+            None if before.is_some() => tracing::info!(used, budget, "memory is not short any more"),
+            Some(_) | None => {}
+        }
     }
 }

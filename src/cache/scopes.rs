@@ -188,6 +188,11 @@ impl Scopes {
         self.views.lock().open.values().map(|open| open.view.clone()).collect()
     }
 
+    /// Tells all sessions that have lagged since the last sweep to keep only hashes of what their clients hold.
+    pub fn lighten(&self) {
+        self.all().iter().for_each(|view| view.lighten());
+    }
+
     /// Ends the views that had no session and no lease for the linger time. In the others, settles the sessions and stops those
     /// that keep too much old content in memory.
     pub fn sweep(&self, now: Instant) {

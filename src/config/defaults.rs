@@ -40,6 +40,8 @@ pub struct Limits {
     pub name_bytes: usize,
     /// Bytes of a client's encoded node.
     pub node_bytes: usize,
+    /// Bytes of memory of the process.
+    pub memory: MemoryLimit,
     /// Bytes of one decoded request of a client.
     pub request: usize,
     /// Bytes of one decoded message of a control plane.
@@ -56,6 +58,15 @@ pub struct Limits {
     pub pinned_bytes_per_view: usize,
 }
 
+/// The limit of the memory of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryLimit {
+    /// Four fifths of the limit of the cgroup, if it has one.
+    Auto,
+    /// So many bytes; 0 means no limit.
+    Bytes(usize),
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -70,6 +81,7 @@ impl Default for Limits {
             names_per_stream: 200_000,
             name_bytes: 4096,
             node_bytes: 64 * KIB,
+            memory: MemoryLimit::Auto,
             request: 16 * MIB,
             upstream_message: 64 * MIB,
             requests_per_second: 1000,

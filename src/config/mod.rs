@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use defaults::{Limits, Timers};
+pub use defaults::{Limits, MemoryLimit, Timers};
 pub use listener::{Address, Listener, ListenerTls};
 pub use server::{Credentials, Endpoint, Grpc, Identity, Rest, Server, Source, Tls, Transport};
 pub use upstream::{Authority, Upstream};

@@ -121,6 +121,7 @@ mapping!(LimitsShape {
     "names_per_stream" => names_per_stream: Option<Scalar>,
     "name_bytes" => name_bytes: Option<Scalar>,
     "node_bytes" => node_bytes: Option<Scalar>,
+    "memory" => memory: Option<Scalar>,
     "request" => request: Option<Scalar>,
     "upstream_message" => upstream_message: Option<Scalar>,
     "requests_per_second" => requests_per_second: Option<Scalar>,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::full::{AGAIN, Full};
+use super::overload::Action;
 use super::settings::AdmissionLimits;
 use super::stream::Pace;
 use crate::wire::Peer;
@@ -30,6 +31,8 @@ struct Open {
     subscriptions: usize,
     /// Streams that began.
     pace: Pace,
+    /// The last action against the lack of memory, and the limit of memory.
+    short: (Option<Action>, usize),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,6 +66,13 @@ pub struct Used {
     pub max: usize,
 }
 
+impl Used {
+    /// Whether the limit is reached.
+    pub(super) const fn is_full(self) -> bool {
+        self.max > 0 && self.used >= self.max
+    }
+}
+
 impl Admission {
     /// Admits as many as these limits say.
     #[must_use]
@@ -74,6 +84,7 @@ impl Admission {
                 addresses: HashMap::new(),
                 subscriptions: 0,
                 pace: Pace::new(limits.new_streams_per_second, now),
+                short: (None, 0),
             }),
         }
     }
@@ -87,6 +98,7 @@ impl Admission {
             Peer::Tcp(_) | Peer::Unix => None,
         };
         let mut open = self.open.lock();
+        open.check(Action::RejectConnections)?;
         within(open.all.connections, limits.connections, "connections", Some(AGAIN))?;
         let of = address.map_or(0, |address| open.of(address).connections);
         within(of, limits.connections_per_identity, "connections_per_identity", None)?;
@@ -100,6 +112,11 @@ impl Admission {
             peer,
             address,
         })
+    }
+
+    /// Sets what is done for lack of memory: this and all before it. `memory` is the limit of memory.
+    pub(super) fn press(&self, last: Option<Action>, memory: usize) {
+        self.open.lock().short = (last, memory);
     }
 
     /// Returns how many connections, streams and subscriptions there are.
@@ -117,6 +134,19 @@ impl Admission {
 }
 
 impl Open {
+    /// Whether memory is not so short that this is done.
+    fn check(&self, action: Action) -> Result<(), Full> {
+        let (last, max) = self.short;
+        if last >= Some(action) {
+            return Err(Full {
+                limit: "memory",
+                max,
+                again: Some(AGAIN),
+            });
+        }
+        Ok(())
+    }
+
     fn of(&self, address: IpAddr) -> Count {
         self.addresses.get(&address).copied().unwrap_or_default()
     }
@@ -132,6 +162,7 @@ impl Guest {
     pub(super) fn stream(self: &Arc<Self>, now: Instant) -> Result<Stay, Full> {
         let limits = &self.admission.limits;
         let mut open = self.admission.open.lock();
+        open.check(Action::RejectStreams)?;
         let of = self.address.map_or(0, |address| open.of(address).streams);
         within(of, limits.streams_per_identity, "streams_per_identity", None)?;
         within(open.all.streams, limits.streams, "streams", Some(AGAIN))?;
@@ -172,6 +203,7 @@ impl Stay {
         let mut open = admission.open.lock();
         let others = open.subscriptions - *subscriptions;
         if names > *subscriptions {
+            open.check(Action::HoldSubscriptions)?;
             let max = admission.limits.subscriptions;
             within(others + names - 1, max, "subscriptions", Some(AGAIN))?;
         }

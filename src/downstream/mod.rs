@@ -14,6 +14,7 @@ mod connection;
 mod full;
 mod handshakes;
 mod log;
+mod overload;
 mod portion;
 mod request_body;
 mod rest;
@@ -26,6 +27,7 @@ mod stream;
 
 pub use admission::{Admission, Used};
 pub use handshakes::Handshakes;
+pub use overload::Action;
 pub use serve::serve;
 pub use settings::{AdmissionLimits, ConnectionLimits, ConnectionSettings, ConnectionTimers};
 pub use shared::Shared;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
@@ -13,7 +13,10 @@ use parking_lot::Mutex;
 /// The sum over all connections, and its bound.
 #[derive(Debug)]
 pub struct Budget {
-    bytes_max: usize,
+    /// The bound, if there is memory for it.
+    largest: usize,
+    /// The bound now.
+    bytes_max: AtomicUsize,
     numbers: AtomicU64,
     refused: AtomicU64,
     held: Mutex<Held>,
@@ -47,13 +50,13 @@ pub enum Short {
     /// This connection alone would exceed the bound; no other one holds anything.
     #[error(
         "the unfinished requests of this connection would take {0} bytes; the relay holds at most {1} bytes of them, four times \
-         `limits.request`"
+         `limits.request`, or two times while `limits.memory` is short"
     )]
     Own(usize, usize),
     /// The bound is reached, and no connection that can give way holds more than this one.
     #[error(
-        "the relay's memory for unfinished requests (four times `limits.request`) is full, and this connection uses at least as much \
-         of it as the others; try again later"
+        "the relay's memory for unfinished requests (four times `limits.request`, or two times while `limits.memory` is short) is \
+         full, and this connection uses at least as much of it as the others; try again later"
     )]
     Shared,
 }
@@ -85,7 +88,8 @@ impl Budget {
     #[must_use]
     pub const fn new(bytes_max: usize) -> Self {
         Self {
-            bytes_max,
+            largest: bytes_max,
+            bytes_max: AtomicUsize::new(bytes_max),
             numbers: AtomicU64::new(1),
             refused: AtomicU64::new(0),
             held: Mutex::new(Held {
@@ -104,8 +108,15 @@ impl Budget {
 
     /// Returns the most bytes that all connections together may hold.
     #[must_use]
-    pub const fn bytes_max(&self) -> usize {
-        self.bytes_max
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Sets this bound, but to no more than that of the beginning, and no less than half of that. What is held already stays, until
+    /// another connection needs memory.
+    pub fn resize(&self, bytes_max: usize) {
+        let bytes_max = bytes_max.clamp(self.largest / 2, self.largest);
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
     /// Returns how many requests were refused or given up for lack of memory since the last call.
@@ -159,7 +170,7 @@ impl Charge {
         let number = before.map_or_else(|| budget.number(), |entry| entry.number);
         let mut held = budget.held.lock();
         let outcome = if held.part(self.share.number, number) == before.map(|entry| entry.bytes) {
-            held.grow(self.share.number, number, bytes, budget.bytes_max)
+            held.grow(self.share.number, number, bytes, budget.bytes_max())
         } else {
             Err(Short::Shared)
         };
@@ -337,5 +348,21 @@ mod tests {
         assert!(waits(&mut passing));
         assert_eq!(late.set(10), Ok(()));
         assert_eq!(budget.bytes(), 10);
+    }
+
+    /// Nothing is taken away at once, but whoever needs memory takes it from those that hold the most, until less is held.
+    #[test]
+    fn a_smaller_bound() {
+        let budget = Arc::new(Budget::new(4000));
+        let mut large = held(&budget.share(), 3000);
+        budget.resize(0);
+        assert_eq!((budget.bytes_max(), budget.bytes()), (2000, 3000));
+        assert!(waits(&mut large));
+        let small = held(&budget.share(), 100);
+        assert!(!waits(&mut large));
+        assert_eq!(large.set(2000), Err(Short::Shared));
+        budget.resize(usize::MAX);
+        assert_eq!((budget.bytes_max(), large.set(3900)), (4000, Ok(())));
+        drop(small);
     }
 }

@@ -45,6 +45,10 @@ fn what_the_check_says() {
             or at least 1024 (0 = off)"),
         ("limits: {node_bytes: 1}\n", "1:22: limits.node_bytes: with 1 bytes no peer could be served; write a unit, or at least 64 (0 = off)"),
         ("limits: {name_bytes: 4}\n", "1:22: limits.name_bytes: with 4 bytes no peer could be served; write a unit, or at least 16 (0 = off)"),
+        ("limits: {memory: most}\n", "1:18: limits.memory: `most` is not a size; write auto, bytes or a unit, such as 4096, 64KiB, \
+            16MiB or 1GiB (0 = off)"),
+        ("limits: {memory: 1}\n", "1:18: limits.memory: in 1 bytes the relay could not serve anybody; write auto, a unit, or at \
+            least 16777216 (0 = off)"),
         ("limits: {views: -1}\n", "1:17: limits.views: `-1` is not a number; write a whole number such as 4096 (0 = off)"),
         ("node: {id: ''}\n", "1:12: node.id: the id is empty; leave `id` out to use the host's name"),
         ("listeners: []\n", "1:12: listeners: the list is empty; add `- address: 0.0.0.0:15010` or leave the key out"),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
+use distributary::downstream::Used;
 use distributary::xds::{Dialect, Name, Resource, TypeUrl, Update};
 
 use crate::support::client::Client;
@@ -83,8 +84,18 @@ fn publish(relay: &Relay, from: usize, round: usize) -> Vec<Weak<Resource>> {
 /// the client holds. When it reads again it gets what differs and nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn laggards_cost_no_bodies_and_miss_nothing() {
+    cost_no_bodies_and_miss_nothing(BUDGET, 97).await;
+}
+
+/// The same without that limit, while memory is short.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn laggards_cost_no_bodies_while_memory_is_short() {
+    cost_no_bodies_and_miss_nothing(0, 98).await;
+}
+
+async fn cost_no_bodies_and_miss_nothing(pinned_bytes_per_view: usize, used: usize) {
     let relay = Relay::with(|plan| {
-        plan.pinned_bytes_per_view = BUDGET;
+        plan.pinned_bytes_per_view = pinned_bytes_per_view;
         plan.library = 1 << 20;
     });
     let still = 50;
@@ -110,6 +121,7 @@ async fn laggards_cost_no_bodies_and_miss_nothing() {
                 quick.read().await;
             }
         }
+        relay.shared.act(Used { used, max: 100 });
         relay.shared.scopes.sweep(now());
         relay.shared.library.purge();
         pinned = pinned.max(relay.view().pinned());

@@ -18,6 +18,7 @@ mod laggards;
 mod lifetimes;
 mod memory;
 mod neighbours;
+mod overload;
 mod rest;
 mod services;
 mod support;

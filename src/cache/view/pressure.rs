@@ -91,6 +91,19 @@ impl View {
         false
     }
 
+    /// Tells all laggards to keep only hashes of what their clients hold. Spares sessions that began to lag after the last call of
+    /// [`Self::relieve`].
+    pub fn lighten(&self) {
+        let checked = self.checked.load(Ordering::Relaxed);
+        let laggards = self.laggards();
+        let laggards = laggards.iter().take_while(|(since, _)| *since <= checked);
+        let seated: Vec<_> = laggards
+            .filter_map(|(_, seat)| self.sets.read().seated(*seat).cloned())
+            .collect();
+        let heavy = seated.iter().filter(|laggard| !laggard.bell.is_light());
+        heavy.for_each(|laggard| laggard.bell.lighten());
+    }
+
     /// Must be called about every second. Sessions whose wants have not changed since the last call get equal shared sets, if
     /// there are any. Each call does a bounded amount of work and leaves the rest to later calls.
     pub fn settle(&self) {

@@ -17,7 +17,7 @@ pub use node::host_name;
 use super::document::Document;
 use super::reading::{Scalar, Shape, ShapeFaults, Unknown};
 use super::shape;
-use super::{Address, Config, ConfigError, Flags, Limits, Snapshot, Timers, defaults, quantity};
+use super::{Address, Config, ConfigError, Flags, Limits, MemoryLimit, Snapshot, Timers, defaults, quantity};
 use crate::json::{Bounds, Place, Tree};
 
 /// E-14: the first pause between two attempts.
@@ -27,6 +27,7 @@ const RECONNECT_LEAST: Duration = Duration::from_secs(1);
 const NAME_LEAST: usize = 16;
 const NODE_LEAST: usize = 64;
 const MESSAGE_LEAST: usize = 1024;
+const MEMORY_LEAST: usize = 16 << 20;
 
 /// Returns the configuration, with defaults in place of bad values, and all problems.
 pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<String>), ConfigError> {
@@ -245,6 +246,10 @@ impl Check {
                 self.size(stringify!($name), limits.$name.as_ref(), usual.$name, $least)
             };
         }
+        let memory = self.read("limits.memory", limits.memory.as_ref(), memory);
+        let memory = memory.unwrap_or(usual.memory);
+        let request = size!(request, MESSAGE_LEAST);
+        self.fits(memory, request, limits.memory.as_ref());
         Limits {
             connections: count!(connections),
             connections_per_identity: count!(connections_per_identity),
@@ -257,13 +262,25 @@ impl Check {
             names_per_stream: count!(names_per_stream),
             name_bytes: size!(name_bytes, NAME_LEAST),
             node_bytes: size!(node_bytes, NODE_LEAST),
-            request: size!(request, MESSAGE_LEAST),
+            memory,
+            request,
             upstream_message: size!(upstream_message, MESSAGE_LEAST),
             requests_per_second: count!(requests_per_second),
             handshakes: count!(handshakes),
             views: count!(views),
             names_per_view: count!(names_per_view),
             pinned_bytes_per_view: size!(pinned_bytes_per_view, 0),
+        }
+    }
+
+    /// Warns if a few large requests take all memory that there may be.
+    fn fits(&mut self, memory: MemoryLimit, request: usize, given: Option<&Scalar>) {
+        let MemoryLimit::Bytes(bytes @ 1..) = memory else {
+            return;
+        };
+        if request == 0 || request > bytes / 2 {
+            let message = "two unfinished requests of the size in limits.request (0 = any) could take all of it; lower that limit";
+            self.warn(given.map(|given| given.place), "limits.memory", message);
         }
     }
 
@@ -317,5 +334,19 @@ impl Check {
             drain: read("drain", &timers.drain).unwrap_or(usual.drain),
             pace: read("pace", &timers.pace).unwrap_or(usual.pace),
         }
+    }
+}
+
+/// Reads `auto` or a size.
+fn memory(text: &str) -> Result<MemoryLimit, String> {
+    if text == "auto" {
+        return Ok(MemoryLimit::Auto);
+    }
+    match quantity::size(text) {
+        Ok(bytes) if bytes > 0 && bytes < MEMORY_LEAST => Err(format!(
+            "in {bytes} bytes the relay could not serve anybody; write auto, a unit, or at least {MEMORY_LEAST} (0 = off)"
+        )),
+        Ok(bytes) => Ok(MemoryLimit::Bytes(bytes)),
+        Err(message) => Err(message.replacen("write bytes or", "write auto, bytes or", 1)),
     }
 }
