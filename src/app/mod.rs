@@ -113,6 +113,7 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         library: Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk)),
         settings: plan::downstream(&config, &mark),
         admission: Arc::new(Admission::new(plan::admission(&config.limits), clock::now())),
+        returns: Arc::default(),
         budget: Arc::new(Budget::new(plan::reading_bytes(&config))),
         metrics: metrics.clone(),
         health: health.clone(),
@@ -311,6 +312,9 @@ async fn look_after(shared: &Arc<Shared>, overview: &Overview, memory: MemoryLim
     loop {
         ticks.tick().await;
         overload.look();
+        for type_url in shared.returns.sweep(clock::now()) {
+            shared.metrics.of(&type_url).returned_without.inc();
+        }
         shared.scopes.sweep(clock::now());
         shared.library.purge();
         show(&shared.scopes.all(), &shared.metrics);

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::admission::Admission;
+use super::returns::Returns;
 use super::settings::ConnectionSettings;
 use crate::cache::{Library, Scopes};
 use crate::json::Schemas;
@@ -21,6 +22,8 @@ pub struct Shared {
     pub settings: ConnectionSettings,
     /// How many connections and streams there may be.
     pub admission: Arc<Admission>,
+    /// The clients that came and went.
+    pub returns: Arc<Returns>,
     /// The memory for unfinished requests.
     pub budget: Arc<Budget>,
     /// The metrics.

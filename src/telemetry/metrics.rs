@@ -86,6 +86,8 @@ pub struct TypeMetrics {
     pub stale_nonces: Counter,
     /// How often the shared part of a response was encoded. One encoding may serve many clients.
     pub encoded_bodies: Counter,
+    /// Clients that came back and did not ask for the type, although they had it.
+    pub returned_without: Counter,
     /// Resources held, over all views.
     pub cache_resources: Gauge,
     /// Bytes of their bodies.

@@ -20,6 +20,7 @@ mod memory;
 mod neighbours;
 mod overload;
 mod rest;
+mod returns;
 mod services;
 mod support;
 mod times_to_live;

@@ -7,9 +7,12 @@ use std::time::Instant;
 
 use tonic::Status;
 
+use crate::clock;
 use crate::downstream::admission::Stay;
 use crate::downstream::full::Full;
 use crate::downstream::log::{Log, Rejected};
+use crate::downstream::returns::{Returns, Visit};
+use crate::downstream::services::{Method, Transport};
 use crate::protocol::{Receipt, ReceiptKind};
 use crate::telemetry::{Metrics, TypeMetrics};
 use crate::xds::{Dialect, Node, TypeUrl};
@@ -18,13 +21,19 @@ use crate::xds::{Dialect, Node, TypeUrl};
 pub(in crate::downstream) struct Accounts {
     metrics: Arc<Metrics>,
     log: Arc<Log>,
-    /// Held as long as the stream is open. In a box, because every stream has a driver, whose size is that of a class of the
-    /// allocator.
-    stay: Box<Stay>,
+    /// In a box, because every stream has a driver, whose size is that of a class of the allocator.
+    presence: Box<Presence>,
     dialect: Dialect,
     types: Vec<(TypeUrl, Arc<TypeMetrics>)>,
     expired_gates: u64,
     ambiguous: u64,
+}
+
+/// What is held as long as the stream is open.
+struct Presence {
+    stay: Stay,
+    /// Set on an aggregated stream of a client with an id, after the first request.
+    visit: Option<Visit>,
 }
 
 impl Accounts {
@@ -32,7 +41,7 @@ impl Accounts {
         let accounts = Self {
             metrics,
             log,
-            stay: Box::new(stay),
+            presence: Box::new(Presence { stay, visit: None }),
             dialect,
             types: Vec::new(),
             expired_gates: 0,
@@ -40,6 +49,20 @@ impl Accounts {
         };
         accounts.streams().inc();
         accounts
+    }
+
+    /// Notes which client this is, on a stream on which it may ask for any type.
+    pub(super) fn enter(&mut self, returns: &Arc<Returns>, node: &Node, method: &Method, now: Instant) {
+        if !node.id.is_empty() && method.service.is_none() && self.presence.visit.is_none() {
+            self.presence.visit = Some(returns.enter(&node.id, method.transport == Transport::V2, now));
+        }
+    }
+
+    /// Notes to what the client was subscribed when the stream ended.
+    pub(super) fn leave<'a>(&mut self, types: impl Iterator<Item = &'a TypeUrl>) {
+        if let Some(visit) = self.presence.visit.take() {
+            visit.leave(types, clock::now());
+        }
     }
 
     /// Counts a request that was handled.
@@ -56,7 +79,12 @@ impl Accounts {
             return node.map_or((), |node| self.log.health_report(node, now));
         }
         match &receipt.kind {
-            ReceiptKind::First | ReceiptKind::Update => {}
+            ReceiptKind::First => {
+                if let Some(visit) = &self.presence.visit {
+                    visit.ask(&receipt.type_url);
+                }
+            }
+            ReceiptKind::Update => {}
             ReceiptKind::Ack { since } => {
                 counters.acks.inc();
                 if let Some(since) = since {
@@ -73,7 +101,7 @@ impl Accounts {
                         response,
                         reason: message,
                     };
-                    self.log.nack(node, self.stay.peer(), &rejected, now);
+                    self.log.nack(node, self.presence.stay.peer(), &rejected, now);
                 }
             }
             ReceiptKind::Stale => drop(counters.stale_nonces.inc()),
@@ -82,19 +110,19 @@ impl Accounts {
 
     /// Counts the names that the stream subscribes to now, however many.
     pub(super) fn count_names(&mut self, names: usize) {
-        self.stay.count_names(names);
+        self.presence.stay.count_names(names);
     }
 
     /// Counts the names that the stream subscribes to now, if there may be so many.
     pub(super) fn subscribe(&mut self, names: usize) -> Result<(), Full> {
-        self.stay.subscribe(names)
+        self.presence.stay.subscribe(names)
     }
 
     /// Counts and logs a request whose names were too many.
     pub(super) fn not_grown(&self, node: Option<&Arc<Node>>, full: &Full, now: Instant) {
         self.metrics.refused(full.limit);
         let node = node.map_or("", |node| &*node.id);
-        self.log.not_grown(node, self.stay.peer(), full, now);
+        self.log.not_grown(node, self.presence.stay.peer(), full, now);
     }
 
     /// Counts a response; `fresh` if its shared part was encoded for it.

@@ -12,8 +12,9 @@ use h2::SendStream;
 use tonic::Status;
 
 use super::ends::trailers;
+use super::output::Output;
 use super::requests::{Next, Requests};
-use super::session::{Output, Session};
+use super::session::Session;
 use crate::downstream::alarm::Alarm;
 use crate::downstream::stall::Stall;
 use crate::wire::{Progress, Rope};

@@ -6,8 +6,8 @@
 mod accounts;
 mod decode;
 mod driver;
-mod encode;
 mod ends;
+mod output;
 mod pace;
 mod requests;
 mod seats;

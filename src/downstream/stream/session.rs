@@ -13,8 +13,8 @@ use tonic::Status;
 
 use super::accounts::Accounts;
 use super::decode::bounded;
-use super::encode::rope;
 use super::ends::{no_place, status};
+use super::output::{Output, rope};
 use super::seats::Seats;
 use super::sliced::{Request, Sliced};
 use crate::cache::Claims;
@@ -48,12 +48,6 @@ pub(in crate::downstream) struct Session {
     now: Instant,
     /// Whether anything has happened since there was last nothing to send. Only then is it worth asking the machine again.
     stirred: bool,
-}
-
-/// The next output of a stream.
-pub(super) enum Output {
-    Response(Rope),
-    End(Status),
 }
 
 impl Session {
@@ -328,9 +322,9 @@ impl Session {
             }
             if !more {
                 let (receipt, nonce) = request.finish(&self.server).map_err(over)?;
+                let entered = self.enter();
                 self.accounts.receipt(&receipt, self.server.node(), &nonce, self.now);
-                self.enter()?;
-                return self.say_wants();
+                return entered.and_then(|()| self.say_wants());
             }
             self.enter()?;
             self.say_wants()?;
@@ -353,6 +347,7 @@ impl Session {
             seats.meet(node);
             return Ok(());
         }
+        self.accounts.enter(&self.shared.returns, node, &self.method, self.now);
         let patience = self.shared.settings.protocol.timers.unanswered;
         let seats = Seats::enter(&self.shared.scopes, node, &self.claims, patience);
         self.seats = Some(seats.map_err(|error| no_place(&self.shared, error))?);
@@ -395,5 +390,11 @@ impl Session {
         self.accounts
             .response(&response.type_url, bytes::Buf::remaining(&rope), fresh);
         rope
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.accounts.leave(self.server.subscribed());
     }
 }

@@ -111,6 +111,12 @@ impl Server {
         self.types.iter().map(Subscription::kept).sum()
     }
 
+    /// Returns the types to which the client is subscribed.
+    pub fn subscribed(&self) -> impl Iterator<Item = &TypeUrl> {
+        let subscribed = self.types.iter().filter(|subscription| !subscription.wants_nothing());
+        subscribed.map(|subscription| &subscription.type_url)
+    }
+
     /// Returns how many names the client asks for, members of collections included.
     #[must_use]
     pub fn names(&self) -> usize {

@@ -110,6 +110,7 @@ impl Relay {
         let shared = Arc::new(Shared {
             admission: Arc::new(Admission::new(planned.admission, clock::now())),
             budget,
+            returns: Arc::default(),
             scopes: Arc::new(Scopes::new(
                 planned.classes,
                 cache::Routes::default(),

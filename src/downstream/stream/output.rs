@@ -1,13 +1,21 @@
-//! Turns a response of the machine into bytes of the client's transport.
+//! What a stream puts out, and how a response of the machine becomes bytes.
 //!
 //! Owns which fields a response has. Does not decide what is in it.
+
+use tonic::Status;
 
 use crate::downstream::services::{Method, Transport};
 use crate::protocol::Response;
 use crate::wire::{ResponseFields, Rope, encode};
 use crate::xds::Dialect;
 
-/// Returns the bytes, and whether their shared part was encoded for it.
+/// The next output of a stream.
+pub(super) enum Output {
+    Response(Rope),
+    End(Status),
+}
+
+/// Returns the bytes of a response, and whether their shared part was encoded for it.
 pub(super) fn rope(response: &Response, method: &Method, identifier: &str) -> (Rope, bool) {
     let (pieces, fresh) = response.batch.encoded(response.dialect);
     let version = response.version.text();
