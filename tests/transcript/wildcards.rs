@@ -363,6 +363,36 @@ fn an_alias_of_what_the_wildcard_has_lost() {
     );
 }
 
+/// C-20, G-20: an alias goes while it is unknown whether the wildcard has its resource. The client keeps the resource until that is
+/// known.
+#[test]
+fn an_alias_of_what_the_wildcard_may_have() {
+    delta(
+        "
+        origin put sds a@1:aka=nick:aside, open sds
+        client subscribe sds * nick
+        client <- sds [a@1:aka=nick], ack
+        origin drop sds a
+        client <- sds -[nick], ack
+        nothing for 20s
+        origin complete sds
+        client <- sds -[a], ack
+        ",
+    );
+    delta(
+        "
+        origin put sds a@1:aka=nick:aside, late sds
+        client subscribe sds * nick
+        client <- sds [a@1:aka=nick], ack
+        origin drop sds a
+        client <- sds -[nick], ack
+        nothing for 20s
+        origin punctual sds
+        client <- sds -[a], ack
+        ",
+    );
+}
+
 /// C-20, G-17: newer content that is held by an alias counts only while the client reads the view that it is from.
 #[test]
 fn an_alias_of_another_view() {

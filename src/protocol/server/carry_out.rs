@@ -41,12 +41,13 @@ impl Subscription {
             Some(content) => !self.covered.held(content.name()).is(content.version()),
             None => self.covered.held(name).perhaps() || held.perhaps(),
         };
+        let state = slot.wildcard();
         let (came, told): (Vec<_>, Vec<_>) = covered
             .into_iter()
             .filter(new)
-            .partition(|(_, held)| held.content().is_some());
+            .partition(|(_, held)| state.is_some() && held.content().is_some());
         self.note_covered(told);
-        if let Some(state) = slot.wildcard() {
+        if let Some(state) = state {
             let came = came.into_iter().filter_map(|(_, held)| held.content().cloned());
             self.bring_covered(&came.collect::<Vec<_>>(), state);
         }

@@ -193,7 +193,7 @@ impl Subscription {
 
     /// C-20: a client that asked by an alias holds the resource under its own name. If the alias now means nothing or another
     /// resource, the old resource is removed, or the wildcard's version of it is sent, which was left out while the alias meant
-    /// it.
+    /// it. If it is unknown whether the wildcard has it, the client holds it by the wildcard until that is known.
     fn plan_former(&self, name: &Name, slot: TypeSight<'_>, plan: &mut Plan) {
         let held = self.held(name);
         let Some(own) = held.own_name(name).filter(|_| self.dialect == Dialect::Delta) else {
@@ -209,7 +209,8 @@ impl Subscription {
                 plan.add(new);
                 plan.put(self.item(new, slot, plan.allowed.now));
             }
-            Current::Known(_) | Current::Unknown => {}
+            Current::Known(_) => {}
+            Current::Unknown => plan.holds.push((own.clone(), held.clone())),
         }
     }
 

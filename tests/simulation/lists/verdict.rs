@@ -116,15 +116,19 @@ impl World {
             );
             wanted.extend(holds.keys().cloned());
             for name in wanted {
-                let alias = || holds.values().find(|holding| holding.aliases.contains(&name));
-                let held = holds.get(&name).or_else(alias).map(|holding| holding.revision);
+                let by_alias = || holds.iter().find(|(_, holding)| holding.aliases.contains(&name));
+                let found = holds.get_key_value(&name).or_else(by_alias);
+                let held = found.map(|(_, holding)| holding.revision);
                 let seen = reading.seen(*kind, &name, track);
+                // C-20: if an alias is gone, the wildcard may still have its resource, as long as that is unknown.
+                let perhaps_covered = || found.is_some_and(|(own, _)| *own != name && !whole(own));
                 let wrong = match &seen {
                     // A resource with a time to live may have come back this very moment, before the session could send it.
                     Seen::Present(_) if held.is_none() && ends(&name) => false,
                     Seen::Present(revision) => held != Some(*revision),
                     // C-20: it may be the resource of an alias that the client asks for and that is still unknown.
                     Seen::Uncovered if may_be(&name) => false,
+                    Seen::Absent(_) if perhaps_covered() => false,
                     Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => {
                         held.is_some() && (full || client.dialect == Dialect::Delta)
                     }

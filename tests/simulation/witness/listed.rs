@@ -36,7 +36,9 @@ impl Witness {
                 return left_out(name, "it is in the view");
             }
         }
-        for (name, sent) in watch.sent.iter().filter(|(name, _)| watch.names.contains(*name)) {
+        // What its wildcard brought, and perhaps lost before the client named it, it was not sent by name.
+        let named = |name: &String| watch.names.contains(name) && !watch.perhaps.contains(name);
+        for (name, sent) in watch.sent.iter().filter(|(name, _)| named(name)) {
             let stays = match watch.seen(name, lens) {
                 Seen::Unknown | Seen::Absent(_) => sent.sure && !sent.mortal,
                 Seen::Unwanted | Seen::Uncovered | Seen::Present(_) => false,
