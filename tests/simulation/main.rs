@@ -137,6 +137,7 @@ const KEPT_NEWER: &[u64] = &[
     186_001_225,
     167_000_721,
     167_002_426,
+    187_000_200,
 ];
 /// How many seeds every test run tries.
 const SEEDS: u64 = 10_000;

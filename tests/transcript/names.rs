@@ -473,3 +473,19 @@ fn an_empty_collection_asked_for_again() {
         ",
     );
 }
+
+/// C-11, C-15, C-22: a client that asks again for a collection is not told once more that a name in it does not exist.
+#[test]
+fn a_name_that_is_missing_in_a_collection_asked_for_again() {
+    delta(
+        "
+        origin put eds xdstp://a/EDS/d/x@1
+        client subscribe eds xdstp://a/EDS/d/* xdstp://a/EDS/d/x xdstp://a/EDS/d/none
+        client <- eds [xdstp://a/EDS/d/x@1] -[xdstp://a/EDS/d/none], ack
+        client subscribe eds xdstp://a/EDS/d/*
+        client <- eds [xdstp://a/EDS/d/x@1], ack
+        client sends eds +xdstp://a/EDS/d/* -xdstp://a/EDS/d/*
+        client <- eds [xdstp://a/EDS/d/x@1], ack
+        ",
+    );
+}

@@ -173,10 +173,12 @@ impl Subscription {
         }
     }
 
-    /// C-11: a client that subscribes again may have forgotten what it was sent.
+    /// C-11: a client that subscribes again may have forgotten what it was sent. C-15: a name that does not exist was no part of
+    /// that.
     pub(super) fn repeat_collection(&mut self, collection: &Name) {
         self.collections.lists_mut().owed.insert(collection.clone());
-        let members: Vec<Name> = self.names.within(collection).cloned().collect();
+        let came = |name: &&Name| self.names.get(name).is_some_and(Entry::perhaps);
+        let members: Vec<Name> = self.names.within(collection).filter(came).cloned().collect();
         self.owed.extend(members);
     }
 
