@@ -11,7 +11,7 @@ class World:
 
     def __init__(self, programs, logs, cache, direct, upstream=None):
         self.programs, self.logs, self.cache, self.direct, self.upstream = programs, logs, cache, direct, upstream
-        self.traffics, self.clients = [], []
+        self.traffics, self.clients, self.relays = [], [], 0
         self.tolerant = False
         self.relay = None
         self.port = free_port()
@@ -40,7 +40,8 @@ class World:
 
     def start_relay(self, upstream, **more):
         """Starts a relay in front of that address, or of several by priority, and points clients at it."""
-        name = "relay" if self.relay is None else "another-relay"
+        self.relays += 1
+        name = "relay" if self.relays == 1 else f"relay-{self.relays}"
         self.relay = Relay(self.programs.relay, self.logs, upstream, name=name, transport=self.upstream, **more)
         self.xds = self.relay.address
         return self.relay

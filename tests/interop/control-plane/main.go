@@ -3,6 +3,7 @@
 //	control-plane serve --listen ADDRESS [--cache KIND]                a control plane on go-control-plane
 //	control-plane backend NAME...                                      HTTP and gRPC servers that answer with their name
 //	control-plane client TARGET...                                     a grpc-go client that calls xds:/// targets without end
+//	control-plane subscribe CLIENTS CLUSTERS SERVER...                 clients that say what each response brings
 //	control-plane certificate NAME                                     a fresh self-signed certificate and its key
 //
 // Each mode writes JSON, one object per line, to standard output. A mode that does not end by itself ends when its
@@ -26,7 +27,7 @@ func main() {
 
 func run(arguments []string) error {
 	if len(arguments) == 0 {
-		return fmt.Errorf("which mode? serve, backend, client or certificate")
+		return fmt.Errorf("which mode? serve, backend, client, subscribe or certificate")
 	}
 	switch mode, rest := arguments[0], arguments[1:]; mode {
 	case "serve":
@@ -35,10 +36,15 @@ func run(arguments []string) error {
 		return backend(rest)
 	case "client":
 		return client(rest)
+	case "subscribe":
+		if len(rest) < 3 {
+			return fmt.Errorf("subscribe CLIENTS CLUSTERS SERVER...")
+		}
+		return subscribe(rest[0], rest[1], rest[2:])
 	case "certificate":
 		return certificate(rest)
 	default:
-		return fmt.Errorf("no mode %q: serve, backend, client or certificate", mode)
+		return fmt.Errorf("no mode %q: serve, backend, client, subscribe or certificate", mode)
 	}
 }
 

@@ -85,14 +85,18 @@ class Envoy(Process):
 
 
 def bootstrap(dialect, server, node, layers):
-    host, _, port = server.rpartition(":")
-    assert host == "127.0.0.1"
+    """`server`: the address of the xDS server, or a list of several."""
+    ports = []
+    for one in [server] if isinstance(server, str) else server:
+        host, _, port = one.rpartition(":")
+        assert host == "127.0.0.1"
+        ports.append(int(port))
     options = {"@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
                "explicit_http_config": {"http2_protocol_options": {}}}
     xds = {"name": "xds", "type": "STATIC", "connect_timeout": "5s",
            "typed_extension_protocol_options": {"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options},
            "load_assignment": {"cluster_name": "xds", "endpoints": [
-               {"lb_endpoints": [{"endpoint": {"address": address(int(port))}}]}]}}
+               {"lb_endpoints": [{"endpoint": {"address": address(port)}} for port in ports]}]}}
     if dialect is POLLING:
         # HTTP/1.1, which is the default.
         del xds["typed_extension_protocol_options"]
