@@ -418,6 +418,23 @@ fn a_heartbeat_beside_a_new_cluster() {
     );
 }
 
+/// D-01, D-04, B-20: a full state of clusters waits until all are known, and routes that may refer to clusters in it wait with it.
+#[test]
+fn a_route_waits_until_all_clusters_are_known() {
+    sotw(
+        "
+        origin open cds, put cds b@1, put rds r@b
+        client subscribe cds *
+        client subscribe rds r
+        nothing
+        origin complete cds
+        client <- cds [b@1], ack
+        client <- rds [r@b], ack
+        client gates 0
+        ",
+    );
+}
+
 /// D-01, G-20: a full state of clusters that waits for unknown names holds back the routes that may refer to clusters in it.
 #[test]
 fn a_route_waits_for_a_full_state_that_waits() {

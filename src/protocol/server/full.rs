@@ -96,8 +96,10 @@ impl Subscription {
         }
         let found = self.look_at_all(slot, answers);
         if found.waits {
-            // D-01: a route may lead to a resource that waits.
-            return Composed::Not(if found.adds() { Step::Blocked } else { Step::Idle });
+            // D-01: a route may lead to a resource that waits, also to one that is known while others are not.
+            let partly = |state: &Arc<State>| !state.complete() && state.present() > 0;
+            let waits = found.adds() || self.wildcard && slot.wildcard().is_some_and(partly);
+            return Composed::Not(if waits { Step::Blocked } else { Step::Idle });
         }
         let gone = found.removes();
         let beats = !found.difference.beats().is_empty() && self.reads_ttl() || found.named.beat;
