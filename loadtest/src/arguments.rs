@@ -78,6 +78,12 @@ pub(crate) struct Arguments {
     /// How many seconds each phase lasts in which nothing happens.
     #[arg(long, global = true, default_value = "3", value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) idle: Duration,
+    /// How many seconds chaos lasts.
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) seconds: Option<Duration>,
+    /// What decides about chaos; the same seed makes the same troubles at the same times. Default: a random one, which is printed.
+    #[arg(long, global = true)]
+    pub(crate) seed: Option<u64>,
     /// How many seconds one step may take; after that the run fails.
     #[arg(long, global = true, default_value = "60", value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) deadline: Duration,
@@ -113,6 +119,7 @@ pub(crate) struct Overrides {
     /// Whether --kind was given; only stories use it.
     pub(crate) kind: bool,
     pub(crate) idle: Option<Duration>,
+    pub(crate) seconds: Option<Duration>,
     pub(crate) deadline: Option<Duration>,
 }
 
@@ -134,6 +141,7 @@ impl Arguments {
             floor: arguments.floor,
             kind: explicit("kind"),
             idle: Some(arguments.idle).filter(|_| explicit("idle")),
+            seconds: arguments.seconds,
             deadline: Some(arguments.deadline).filter(|_| explicit("deadline")),
         };
         (arguments, overrides)

@@ -8,12 +8,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::LocalSet;
 
 use crate::client::Client;
-use crate::client::profile::{HOT, Interest, Profile};
+use crate::client::profile::Profile;
 use crate::connection::{Shared, Target};
+use crate::crew::Crew;
 use crate::kind::Kind;
 use crate::ledger::Ledger;
 use crate::life::{Desk, Life};
@@ -32,10 +33,6 @@ pub(crate) struct Plan {
     pub(crate) crew: Crew,
 }
 
-/// Groups of clients with their weights.
-#[derive(Clone, Debug)]
-pub(crate) struct Crew(Vec<(u32, Arc<Profile>)>);
-
 /// What clients are told to do during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -53,103 +50,6 @@ pub(crate) struct Wish {
     pub(crate) every: u32,
     pub(crate) kind: Kind,
     pub(crate) index: u32,
-}
-
-impl Crew {
-    /// Creates a crew of clients that are all alike.
-    pub(crate) fn of(profile: Profile) -> Self {
-        Self(vec![(1, Arc::new(profile))])
-    }
-
-    pub(crate) fn new(groups: Vec<(u32, Profile)>) -> Self {
-        let groups = groups.into_iter().filter(|(weight, _)| *weight > 0);
-        Self(groups.map(|(weight, profile)| (weight, Arc::new(profile))).collect())
-    }
-
-    /// Whether all clients ask for the same in the same form.
-    pub(crate) fn is_uniform(&self) -> bool {
-        let same = |one: &Profile, other: &Profile| {
-            let forms = |it: &Profile| (it.dialect, it.aggregated, it.polls);
-            forms(one) == forms(other) && one.interests == other.interests
-        };
-        let alike = self.0.windows(2).all(|two| match two {
-            [(_, one), (_, other)] => same(one, other),
-            _ => true,
-        });
-        let shared = |interest: &Interest| match interest {
-            Interest::All | Interest::Follow => true,
-            Interest::Names(names) => names.sets == Some(1) && names.hot == [0; HOT],
-            Interest::Demand(..) => false,
-        };
-        alike
-            && self
-                .0
-                .iter()
-                .flat_map(|(_, it)| &it.interests)
-                .all(|(_, it)| shared(it))
-    }
-
-    /// Makes all clients come back when their stream ends.
-    pub(crate) fn returning(mut self) -> Self {
-        for (_, profile) in &mut self.0 {
-            Arc::make_mut(profile).behaviour.returns = true;
-        }
-        self
-    }
-
-    /// Returns after which request of a client of the first group a bare server sends which type: first the types that the client
-    /// asks for at once, then those that it asks for because of references.
-    pub(crate) fn first_requests(&self, world: &World) -> Vec<(u32, Kind)> {
-        let Some((_, profile)) = self.0.first() else {
-            return Vec::new();
-        };
-        let there = |kind: &Kind| world.ledger(*kind).is_some();
-        let interests = profile.interests.iter().filter(|(kind, _)| there(kind));
-        let of = |follows: bool| {
-            let of = interests
-                .clone()
-                .filter(move |(_, interest)| (*interest == Interest::Follow) == follows);
-            of.map(|(kind, _)| *kind).collect::<Vec<_>>()
-        };
-        let (mut script, mut said) = (Vec::new(), 0);
-        let first = of(false);
-        for kind in &first {
-            said += 1;
-            script.push((said, *kind));
-        }
-        for kind in first {
-            // The acknowledgement, and the request that follows it.
-            said += 1;
-            let next = world
-                .ledger(kind)
-                .and_then(|ledger| ledger.refers(0))
-                .map(|(next, _)| next);
-            if let Some(next) = next.filter(|next| of(true).contains(next)) {
-                said += 1;
-                script.push((said, next));
-            }
-        }
-        script
-    }
-
-    /// Returns the profiles of all groups.
-    pub(crate) fn profiles(&self) -> impl Iterator<Item = &Arc<Profile>> {
-        self.0.iter().map(|(_, profile)| profile)
-    }
-
-    /// Returns the profile of the clients on connection `number`. The groups take turns, so that each part of the fleet is a
-    /// mixture.
-    fn profile(&self, number: u32) -> Option<&Arc<Profile>> {
-        let sum: u32 = self.0.iter().map(|(weight, _)| *weight).sum();
-        // If the sum of the weights shares a factor with the stride, the stride would skip numbers; then the numbers of one turn
-        // are permuted instead.
-        let mut place = number % sum.max(1);
-        self.0.iter().find_map(|(weight, profile)| {
-            let found = place < *weight;
-            place = place.saturating_sub(*weight);
-            found.then_some(profile)
-        })
-    }
 }
 
 impl Plan {
@@ -208,6 +108,8 @@ pub(crate) struct Fleet {
     /// Clients with a smaller number may connect.
     admitted: watch::Sender<u32>,
     orders: watch::Sender<Vec<Order>>,
+    /// One for each thread: how many of its clients do not hold what the control plane says?
+    questions: Vec<mpsc::Sender<oneshot::Sender<usize>>>,
     threads: Vec<JoinHandle<anyhow::Result<()>>>,
     /// One for each thread.
     pub(crate) feeds: Vec<Feed>,
@@ -224,9 +126,12 @@ impl Fleet {
         let admitted = watch::Sender::new(0);
         let orders = watch::Sender::new(Vec::new());
         let feeds = (0..threads).map(|_| Feed::new()).collect::<anyhow::Result<Vec<_>>>()?;
+        let mut questions = Vec::new();
         let threads = (0..threads)
             .zip(&feeds)
             .map(|(thread, feed)| {
+                let (ask, asked) = mpsc::channel(1);
+                questions.push(ask);
                 let share = Share {
                     plan: plan.clone(),
                     connections: (thread..plan.connections())
@@ -236,6 +141,7 @@ impl Fleet {
                     feed: feed.clone(),
                     admitted: admitted.subscribe(),
                     orders: orders.subscribe(),
+                    questions: asked,
                 };
                 std::thread::Builder::new()
                     .name(format!("clients-{thread}"))
@@ -246,6 +152,7 @@ impl Fleet {
         Ok(Self {
             admitted,
             orders,
+            questions,
             threads,
             feeds,
             progress,
@@ -257,9 +164,26 @@ impl Fleet {
         self.admitted.send_replace(number);
     }
 
+    /// Returns the number below which clients may connect.
+    pub(crate) fn admitted(&self) -> u32 {
+        *self.admitted.borrow()
+    }
+
     /// Tells some clients to do something.
     pub(crate) fn order(&self, order: Order) {
         self.orders.send_modify(|orders| orders.push(order));
+    }
+
+    /// Returns how many clients do not hold what the control plane says now.
+    pub(crate) async fn behind(&self) -> anyhow::Result<usize> {
+        let mut behind = 0;
+        for thread in &self.questions {
+            let (reply, replied) = oneshot::channel();
+            let asked = thread.send(reply).await;
+            asked.ok().context("a thread of clients has ended")?;
+            behind += replied.await?;
+        }
+        Ok(behind)
     }
 
     /// Disconnects all clients after a last check of what each one holds.
@@ -286,12 +210,13 @@ struct Share {
     feed: Feed,
     admitted: watch::Receiver<u32>,
     orders: watch::Receiver<Vec<Order>>,
+    questions: mpsc::Receiver<oneshot::Sender<usize>>,
 }
 
 type Members = RefCell<Vec<Rc<RefCell<Client>>>>;
 
 impl Share {
-    fn run(self) -> anyhow::Result<()> {
+    fn run(mut self) -> anyhow::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let clients = Members::default();
         let local = LocalSet::new();
@@ -314,7 +239,7 @@ impl Share {
     }
 
     /// Starts clients as they are admitted, passes orders on to them, and returns when the fleet stops.
-    async fn serve(&self, clients: &Members) {
+    async fn serve(&mut self, clients: &Members) {
         let (mut admitted, mut orders) = (self.admitted.clone(), self.orders.clone());
         let connecting = Rc::new(Semaphore::new(CONNECTING_MAX));
         let shared = Shared::new(self.feed.clone());
@@ -345,6 +270,11 @@ impl Share {
                         desks.iter().for_each(|desk| desk.put(*order));
                     }
                     obeyed = all.len();
+                }
+                Some(reply) = self.questions.recv() => {
+                    let behind = clients.borrow().iter().filter(|it| it.borrow().check_final().is_err()).count();
+                    // Without a receiver nobody waits for it any more.
+                    let _ = reply.send(behind);
                 }
             }
         }

@@ -4,7 +4,8 @@
 //! - [`arguments`], [`scenario`], [`report`]: the command line, what happens, the results
 //! - [`kind`], [`world`], [`ledger`], [`shape`], [`control_plane`]: the resources, and the server that serves them
 //! - [`place`]: servers that run already
-//! - [`fleet`], [`life`], [`connection`], [`http2`], [`tls`]: connections to the server under test
+//! - [`fleet`], [`crew`], [`life`], [`connection`], [`http2`], [`tls`]: connections to the server under test
+//! - [`network`]: what is between them, which can be cut
 //! - [`client`], [`wire`]: the simulated clients, which ask for resources and check them
 //! - [`record`], [`tally`]: what is measured meanwhile, also for other programs to read
 //! - [`hot`], [`counted`]: functions of the relay by themselves
@@ -15,6 +16,7 @@ mod client;
 mod connection;
 mod control_plane;
 mod counted;
+mod crew;
 mod fleet;
 mod floor;
 mod folder;
@@ -24,6 +26,7 @@ mod http2;
 mod kind;
 mod ledger;
 mod life;
+mod network;
 mod place;
 mod process;
 mod progress;

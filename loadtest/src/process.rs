@@ -69,6 +69,12 @@ impl Process {
         self.status("VmHWM:")
     }
 
+    /// Returns the number of open descriptors.
+    pub(crate) fn descriptors(&self) -> anyhow::Result<u64> {
+        let open = fs::read_dir(self.folder.join("fd")).context("cannot read the descriptors of a process")?;
+        Ok(u64::try_from(open.count())?)
+    }
+
     fn status(&self, key: &str) -> anyhow::Result<u64> {
         let status = fs::read_to_string(self.folder.join("status"))
             .with_context(|| format!("cannot read the memory of {}", self.folder.display()))?;

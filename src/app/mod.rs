@@ -318,6 +318,8 @@ async fn look_after(shared: &Arc<Shared>, overview: &Overview, memory: MemoryLim
         shared.scopes.sweep(clock::now());
         shared.library.purge();
         show(&shared.scopes.all(), &shared.metrics);
+        let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        shared.metrics.tasks.set(i64::try_from(tasks).unwrap_or(i64::MAX));
         shared
             .metrics
             .show_reading(shared.budget.bytes(), shared.budget.take_refused());

@@ -25,6 +25,7 @@ type Labels<const N: usize> = [(&'static str, String); N];
 pub(super) struct Families {
     pub(super) connections: Gauge,
     pub(super) views: Gauge,
+    pub(super) tasks: Gauge,
     pub(super) shared_node_ids: Counter,
     pub(super) gates_expired: Counter,
     pub(super) ambiguous_variants: Counter,
@@ -82,6 +83,7 @@ impl Families {
             connections: register(own, "connections", "Open client connections", Gauge::default()),
             streams: register(own, "streams", "Open client streams", Family::default()),
             views: register(own, "views", "Views", Gauge::default()),
+            tasks: register(own, "tasks", "Tasks of the runtime", Gauge::default()),
             shared_node_ids: register(own, "shared_node_ids", "Views that began with the node id of another view of the same server", Counter::default()),
             requests: register(own, "requests", "Requests from clients", Family::default()),
             responses: register(own, "responses", "Responses to clients", Family::default()),

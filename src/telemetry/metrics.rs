@@ -34,6 +34,8 @@ pub struct Metrics {
     pub streams_sotw: Gauge,
     /// Views that exist.
     pub views: Gauge,
+    /// Tasks of the runtime.
+    pub tasks: Gauge,
     /// K-28: views that began with the node id of another view of the same server.
     pub shared_node_ids: Counter,
     /// How often a listener or route was sent because its wait for clusters and endpoints had timed out.
@@ -133,6 +135,7 @@ impl Metrics {
             streams_delta: families.streams("delta"),
             streams_sotw: families.streams("sotw"),
             views: families.views.clone(),
+            tasks: families.tasks.clone(),
             shared_node_ids: families.shared_node_ids.clone(),
             gates_expired: families.gates_expired.clone(),
             ambiguous_variants: families.ambiguous_variants.clone(),

@@ -32,6 +32,9 @@ impl Client {
         };
         let gone = subscription.drop_names(&less);
         let new = subscription.ask(&more);
+        if !new.is_empty() {
+            self.forget_polled(to);
+        }
         if self.profile.apart == Some(to) {
             new.into_iter().for_each(|name| self.open_apart(to, name, now));
         } else if !(new.is_empty() && gone.is_empty()) {

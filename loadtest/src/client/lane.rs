@@ -87,6 +87,21 @@ impl Lane {
         }
     }
 
+    /// Notes the versions that the client accepted on an earlier stream, which its first requests name.
+    pub(crate) fn bring(&mut self, accepted: &[Option<Box<str>>; Kind::ALL.len()]) {
+        for (last, version) in self.last.iter_mut().zip(accepted) {
+            *last = version.as_ref().map(|it| Box::new((String::new(), it.to_string())));
+        }
+    }
+
+    /// To be called when other names are asked for: a name that was dropped and is asked for again comes with the version that the
+    /// same names had before.
+    pub(crate) fn forget_version(&mut self, kind: Kind) {
+        if let Some(version) = self.versions.get_mut(kind as usize) {
+            *version = None;
+        }
+    }
+
     /// Takes one unit of the stream. After the last unit of a response it returns the result.
     pub(crate) fn handle(
         &mut self,

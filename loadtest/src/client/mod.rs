@@ -45,6 +45,8 @@ pub(crate) struct Client {
     world: Arc<World>,
     subscriptions: Vec<Subscription>,
     lanes: Vec<(Lane, Reader)>,
+    /// SotW: the version of each type that it accepted last, which it brings to the next stream.
+    accepted: [Option<Box<str>>; Kind::ALL.len()],
     /// The polls, if it polls; then it has no lanes.
     polls: Vec<Poll>,
     outputs: VecDeque<Output>,
@@ -113,6 +115,7 @@ impl Client {
             profile,
             world,
             lanes: Vec::new(),
+            accepted: [const { None }; Kind::ALL.len()],
             polls: Vec::new(),
             outputs: VecDeque::new(),
             late: VecDeque::new(),
@@ -129,7 +132,7 @@ impl Client {
     pub(crate) fn begin(&mut self, now: Instant) {
         let back = std::mem::replace(&mut self.began, true);
         if back && !self.profile.behaviour.remembers {
-            self.subscriptions.iter_mut().for_each(Subscription::forget);
+            self.forget();
         }
         self.lanes.clear();
         self.outputs.clear();
@@ -173,6 +176,18 @@ impl Client {
                 }),
                 Interest::All | Interest::Names(_) | Interest::Follow => None,
             });
+    }
+
+    /// Forgets everything, as a client that starts anew: also the names that others referred to.
+    fn forget(&mut self) {
+        self.accepted = [const { None }; Kind::ALL.len()];
+        for subscription in &mut self.subscriptions {
+            subscription.forget();
+            let follows = (subscription.kind(), Interest::Follow);
+            if self.profile.interests.contains(&follows) {
+                subscription.forget_names();
+            }
+        }
     }
 
     pub(crate) fn poll_output(&mut self) -> Option<Output> {

@@ -95,6 +95,14 @@ impl Client {
         self.poll_due(now);
     }
 
+    /// To be called when more names are asked for: it does not have them, whatever the version of the last answer. A name may have
+    /// gone and come back in the meantime, and then that version is the same.
+    pub(super) fn forget_polled(&mut self, kind: Kind) {
+        for poll in self.polls.iter_mut().filter(|poll| poll.kind == kind) {
+            poll.version.clear();
+        }
+    }
+
     /// Sends the polls that are due, but none for a type of which the client wants no name yet.
     pub(super) fn poll_due(&mut self, now: Instant) {
         let Some(every) = self.profile.polls else { return };

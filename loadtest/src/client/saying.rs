@@ -29,6 +29,9 @@ impl Client {
             }
             Some(last) => {
                 *last = Some(Box::new((reply.nonce.clone(), reply.version.clone())));
+                if let Some(accepted) = self.accepted.get_mut(reply.kind as usize) {
+                    *accepted = Some(reply.version.as_str().into());
+                }
                 reply.version.clone()
             }
             None => String::new(),
@@ -91,6 +94,9 @@ impl Client {
         let Some((stream, _)) = self.lanes.get_mut(lane) else {
             return;
         };
+        if !(new.is_empty() && gone.is_empty()) {
+            stream.forget_version(kind);
+        }
         let only = stream.only;
         let node = (!std::mem::replace(&mut stream.asked, true)).then_some(number);
         let last = stream.last.get(kind as usize).cloned().flatten().unwrap_or_default();
@@ -129,7 +135,11 @@ impl Client {
     pub(super) fn open(&mut self, kind: Option<Kind>, only: Option<u32>, now: Instant) {
         let dialect = self.profile.dialect;
         let lane = self.lanes.len();
-        self.lanes.push((Lane::new(dialect, kind, only), Reader::new(dialect)));
+        let mut stream = Lane::new(dialect, kind, only);
+        if only.is_none() {
+            stream.bring(&self.accepted);
+        }
+        self.lanes.push((stream, Reader::new(dialect)));
         let path = kind.map_or_else(|| dialect.path(), |kind| kind.path(dialect));
         self.transcript.note(now, lane, What::Opened);
         self.outputs.push_back(Output::Open(lane, path));

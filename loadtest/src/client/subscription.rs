@@ -112,6 +112,8 @@ impl Subscription {
                 }
                 self.dropped.push(*index);
                 gone.push(*index);
+                // A response on another stream may have arrived in part, and positions have moved.
+                self.named.fill(0);
             }
         }
         gone
@@ -127,6 +129,12 @@ impl Subscription {
     pub(crate) fn forget(&mut self) {
         self.held.iter_mut().for_each(|held| *held = held.absent());
         self.present = 0;
+    }
+
+    /// Asks for no name any more.
+    pub(crate) fn forget_names(&mut self) {
+        self.names = Some(Vec::new());
+        self.held.clear();
     }
 
     /// C-06: returns what the client holds, with the versions.
@@ -323,8 +331,9 @@ impl Subscription {
             return self.learn(place, None, eye);
         }
         let outcome = ledger.inspect(place.0, |history| {
-            let newest = history.iter().rev().find(|content| content.hash.is_none());
-            match newest.filter(|content| Some(content.serial) >= held) {
+            let gone = |content: &&Arc<Content>| content.hash.is_none() && Some(content.serial) >= held;
+            // It may have come back and gone again since.
+            match history.iter().find(gone) {
                 Some(content) => self.move_to(place, content, history, eye),
                 None => Err(Violation::Lost(ledger.name(place.0))),
             }

@@ -176,12 +176,16 @@ impl Topic {
     }
 
     fn handle_delta(&mut self, added: &[String], removed: &[String]) {
-        let first = !std::mem::replace(&mut self.requested, true);
+        let (first, before) = (!std::mem::replace(&mut self.requested, true), self.wildcard);
         // C-05: a first request without names asks for everything, for types that allow it.
         let legacy = first && self.ledger.kind().wildcard();
         self.wildcard |= legacy && added.is_empty() && removed.is_empty();
         self.wildcard |= added.iter().any(|name| name == "*");
         self.wildcard &= !removed.iter().any(|name| name == "*");
+        if self.wildcard && !before {
+            // Who asked for names before has not had everything.
+            self.sent = None;
+        }
         // C-11: a resource that is asked for again is sent again.
         let added = self.indexes(added);
         self.owed.extend(&added);

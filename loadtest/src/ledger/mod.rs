@@ -375,9 +375,13 @@ impl Ledger {
 
     /// Notes that one more client has `content`.
     pub(crate) fn deliver(&self, content: &Content) {
-        self.bell.owed.fetch_sub(1, Ordering::Relaxed);
-        if content.awaited.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.bell.delivered.notify_waiters();
+        // Some contents are awaited by nobody.
+        let less = |left: u32| left.checked_sub(1);
+        if let Ok(before) = content.awaited.fetch_update(Ordering::AcqRel, Ordering::Acquire, less) {
+            self.bell.owed.fetch_sub(1, Ordering::Relaxed);
+            if before == 1 {
+                self.bell.delivered.notify_waiters();
+            }
         }
     }
 }

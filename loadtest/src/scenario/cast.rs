@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use super::contender::{Contender, Manner, Origin, Server, Upstream, world};
+use super::contender::{Contender, Manner, Networks, Origin, Server, Upstream, world};
 use super::file::{AcksShape, ClientKind, Group, Scenario, Streams};
 use super::scout::scout;
 use super::{FILES_BESIDES, local};
@@ -13,9 +13,11 @@ use crate::arguments::Arguments;
 use crate::client::profile::{Acks, Behaviour, Delay, Interest, Names, Profile};
 use crate::connection::Target;
 use crate::control_plane::ControlPlane;
-use crate::fleet::{Crew, Plan};
+use crate::crew::Crew;
+use crate::fleet::Plan;
 use crate::floor::Floor;
 use crate::kind::{Dialect, Kind};
+use crate::network::Network;
 use crate::process;
 use crate::relay::free_address;
 use crate::tls::{Papers, Secure};
@@ -47,6 +49,8 @@ impl Cast {
             .check(arguments.server.as_ref().or(arguments.upstream.as_ref()))?;
         let shares = 1 + u64::from(scenario.floor) + u64::from(scenario.calm) + u64::from(arguments.direct);
         let connections = u64::from(scenario.clients.count.div_ceil(scenario.clients.per_connection.max(1)));
+        // A network has two ends of each connection.
+        let shares = shares + if scenario.makes_trouble() { 2 } else { 0 };
         process::raise_open_files(connections * shares + FILES_BESIDES)?;
         let resumes = scenario.tls.is_none_or(|tls| tls.resumes);
         let papers = scenario
@@ -125,7 +129,11 @@ impl Stage<'_> {
             )?),
         };
         let own = control_plane.as_ref().map(|control_plane| control_plane.address);
-        let mut upstream = own.map(|own| Upstream {
+        let address = free_address()?;
+        let networks = own.filter(|_| scenario.makes_trouble() && arguments.server.is_none() && !arguments.direct);
+        let networks = networks.map(|own| networks_around(address, own)).transpose()?;
+        let above = networks.as_ref().map(|it| it.control_plane.address).or(own);
+        let mut upstream = above.map(|own| Upstream {
             uri: format!("http://{own}"),
             credentials: None,
         });
@@ -144,8 +152,8 @@ impl Stage<'_> {
         } else if let Some(own) = own.filter(|_| arguments.direct) {
             (Target::local(own, None), Server::Other)
         } else {
-            let address = free_address()?;
             let mut manner = Manner {
+                address,
                 config: scenario.relay.config.clone(),
                 quiet: scenario.relay.quiet,
                 listens: false,
@@ -155,8 +163,9 @@ impl Stage<'_> {
                 manner.listens = true;
             }
             let upstream = upstream.as_ref().context("there is no control plane")?;
-            let relay = Some(manner.start(arguments, address, upstream).await?);
-            let target = Target::local(address, self.secure.clone());
+            let relay = Some(manner.start(arguments, upstream).await?);
+            let below = networks.as_ref().map_or(address, |it| it.clients.address);
+            let target = Target::local(below, self.secure.clone());
             (target, Server::Relay { relay, manner })
         };
         let mut plan = self.plan(target, world, crew);
@@ -167,6 +176,7 @@ impl Stage<'_> {
             control_plane,
             dialect: scenario.control_plane.dialect,
             upstream,
+            networks,
         };
         Contender::new(plan, arguments.threads, server, origin)
     }
@@ -205,6 +215,14 @@ impl Stage<'_> {
         let clients = u64::from(self.scenario.clients.count) * weight(true) / weight(false).max(1);
         u32::try_from(clients).unwrap_or(u32::MAX)
     }
+}
+
+/// Starts the networks around a relay that listens at `relay` and asks the control plane at `control_plane`.
+fn networks_around(relay: std::net::SocketAddr, control_plane: std::net::SocketAddr) -> anyhow::Result<Networks> {
+    Ok(Networks {
+        clients: Network::start(relay)?,
+        control_plane: Network::start(control_plane)?,
+    })
 }
 
 fn setup(scenario: &Scenario, world: &World, arguments: &Arguments) -> String {

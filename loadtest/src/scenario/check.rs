@@ -159,7 +159,16 @@ impl Scenario {
             Act::Reconnect(reconnect) if reconnect.one_in == 0 => {
                 Some("has `one_in: 0`: use 1 for everybody".to_owned())
             }
-            Act::Rest(_) | Act::Idle(_) | Act::Restart(_) | Act::Reconnect(_) => None,
+            Act::Chaos(_)
+                if self
+                    .clients
+                    .groups
+                    .iter()
+                    .any(|group| !group.returns || group.flaps.is_some()) =>
+            {
+                Some("ends connections, so all groups need `returns: true`, and none can have `flaps`".to_owned())
+            }
+            Act::Rest(_) | Act::Idle(_) | Act::Restart(_) | Act::Reconnect(_) | Act::Chaos(_) => None,
             Act::Stop(Part::ControlPlane) | Act::Start(Part::ControlPlane) => None,
         }
     }

@@ -17,6 +17,7 @@ use crate::fleet::{Fleet, Plan};
 use crate::floor::Floor;
 use crate::kind::{Dialect, Kind};
 use crate::ledger::{Content, Spec, What};
+use crate::network::Network;
 use crate::process::Process;
 use crate::record::Distribution;
 use crate::relay::{Launch, Relay, Source};
@@ -33,6 +34,7 @@ pub(super) struct Contender {
     /// The only dialect that it knows.
     control_plane_dialect: Option<Dialect>,
     upstream: Option<Upstream>,
+    pub(super) networks: Option<Networks>,
     demand: BTreeMap<Kind, Vec<u32>>,
     total: Tally,
 }
@@ -74,6 +76,15 @@ pub(super) struct Origin {
     /// The only dialect that it knows.
     pub(super) dialect: Option<Dialect>,
     pub(super) upstream: Option<Upstream>,
+    pub(super) networks: Option<Networks>,
+}
+
+/// The networks around a relay, if a scenario makes trouble in them.
+pub(super) struct Networks {
+    /// Between clients and relay.
+    pub(super) clients: Network,
+    /// Between relay and control plane.
+    pub(super) control_plane: Network,
 }
 
 /// The control plane of a relay.
@@ -105,6 +116,7 @@ impl Contender {
             control_plane,
             control_plane_dialect: origin.dialect,
             upstream: origin.upstream,
+            networks: origin.networks,
             demand: BTreeMap::new(),
             total: Tally::new()?,
         })
@@ -264,15 +276,22 @@ impl Contender {
 
     /// Stops the relay and starts it again at the same address.
     pub(super) async fn restart_relay(&mut self, arguments: &Arguments) -> anyhow::Result<()> {
-        let address = self.plan.target.server;
         let upstream = self.upstream.clone();
         let Server::Relay { relay, manner } = &mut self.server else {
             bail!("there is no relay to restart");
         };
         *relay = None;
         let upstream = upstream.context("there is no control plane")?;
-        *relay = Some(manner.start(arguments, address, &upstream).await?);
+        *relay = Some(manner.start(arguments, &upstream).await?);
         Ok(())
+    }
+
+    /// Kills the relay at once, if it runs.
+    pub(super) fn kill_relay(&mut self) -> anyhow::Result<()> {
+        match &mut self.server {
+            Server::Relay { relay, .. } => relay.take().map_or(Ok(()), Relay::kill),
+            Server::Floor(_) | Server::Other => bail!("there is no relay to kill"),
+        }
     }
 
     pub(super) fn stop_control_plane(&mut self) {
@@ -298,6 +317,7 @@ fn demand(plan: &Plan) -> BTreeMap<Kind, Vec<u32>> {
 /// How a relay is started.
 #[derive(Clone, Debug)]
 pub(super) struct Manner {
+    pub(super) address: SocketAddr,
     /// Added to its configuration.
     pub(super) config: String,
     pub(super) quiet: bool,
@@ -306,13 +326,8 @@ pub(super) struct Manner {
 }
 
 impl Manner {
-    /// Starts a relay at this address, with this control plane.
-    pub(super) async fn start(
-        &self,
-        arguments: &Arguments,
-        address: SocketAddr,
-        upstream: &Upstream,
-    ) -> anyhow::Result<Relay> {
+    /// Starts a relay with this control plane.
+    pub(super) async fn start(&self, arguments: &Arguments, upstream: &Upstream) -> anyhow::Result<Relay> {
         let Upstream { uri, credentials } = upstream;
         let source = if self.config.is_empty() && credentials.is_none() {
             Source::Upstream(uri.clone())
@@ -323,7 +338,7 @@ impl Manner {
         };
         Relay::start(&Launch {
             program: arguments.relay_bin.as_deref(),
-            listen: Some(address),
+            listen: Some(self.address),
             listens: self.listens,
             source,
             quiet: self.quiet,

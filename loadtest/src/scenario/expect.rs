@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::contender::{Round, Spent};
-use super::past::{Past, Rounds};
+use super::past::{Past, Rounds, Usage};
 use super::phase::{Expect, Figure, Stalled};
 use super::play::Play;
 use crate::record::{Claim, Distribution, Quantity, Recorder, Relation, RelayCost, Unit, Verdict, counter, float};
@@ -283,6 +283,7 @@ fn stalled(expected: &Stalled, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) 
 }
 
 fn figure(what: Figure, past: &Past) -> f64 {
+    let away = |of: fn(Usage) -> f64| past.rounds.away.map_or(f64::NAN, of);
     match what {
         Figure::Cpu => past.phase.net_cpu_ms().unwrap_or(f64::NAN),
         Figure::Bytes => past.phase.counter(counter::BYTES),
@@ -302,5 +303,8 @@ fn figure(what: Figure, past: &Past) -> f64 {
         Figure::P99 => float(past.phase.propagation.at(0.99)),
         Figure::UpstreamBytes => float(past.upstream_bytes),
         Figure::UpstreamStreams => float(past.upstream_streams),
+        Figure::MemoryAway => away(|usage| usage.resident_bytes),
+        Figure::DescriptorsAway => away(|usage| usage.descriptors),
+        Figure::TasksAway => away(|usage| usage.tasks),
     }
 }

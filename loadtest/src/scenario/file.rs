@@ -236,6 +236,8 @@ built_in!(
     "m-of-n",
     "certificates",
     "growth",
+    "chaos",
+    "waves",
 );
 
 impl Scenario {
@@ -273,6 +275,11 @@ impl Scenario {
         Ok(scenario)
     }
 
+    /// Whether a phase makes trouble in the network.
+    pub(crate) fn makes_trouble(&self) -> bool {
+        self.phases.iter().any(|phase| matches!(phase.act, Act::Chaos(_)))
+    }
+
     /// Applies flags, which take precedence over the file.
     pub(crate) fn override_with(&mut self, flags: &Overrides) {
         if let Some(clients) = flags.clients {
@@ -299,6 +306,7 @@ impl Scenario {
                     change.rate = change.rate.map(|rate| flags.rate.unwrap_or(rate));
                 }
                 Act::Idle(time) | Act::Rest(time) => time.0 = flags.idle.unwrap_or(time.0),
+                Act::Chaos(chaos) => chaos.time = flags.seconds.map_or(chaos.time, Time),
                 Act::Join(_) | Act::Grow(_) | Act::Remove(_) => {}
                 Act::Restart(_) | Act::Stop(_) | Act::Start(_) | Act::Reconnect(_) => {}
             }

@@ -2,6 +2,7 @@
 
 mod cast;
 mod chain;
+mod chaos;
 mod check;
 mod contender;
 mod expect;
@@ -12,6 +13,7 @@ mod past;
 mod phase;
 pub(crate) mod play;
 mod quantities;
+mod returning;
 mod scout;
 mod steps;
 mod warm_start;

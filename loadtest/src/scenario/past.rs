@@ -24,4 +24,14 @@ pub(super) struct Rounds {
     pub(super) calm: Vec<Round>,
     /// The cost of the join at the server under test alone.
     pub(super) join: Option<Spent>,
+    /// What the relay took while all clients were away.
+    pub(super) away: Option<Usage>,
+}
+
+/// What the relay's process takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Usage {
+    pub(super) resident_bytes: f64,
+    pub(super) descriptors: f64,
+    pub(super) tasks: f64,
 }

@@ -41,6 +41,8 @@ pub(crate) enum Act {
     Start(Part),
     /// One client in so many leaves and comes back.
     Reconnect(Reconnect),
+    /// Kills control plane, relay and clients, and cuts connections, at random.
+    Chaos(Chaos),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -78,6 +80,13 @@ pub(crate) struct Remove {
 pub(crate) struct Reconnect {
     pub(crate) one_in: u32,
     pub(crate) pause: Time,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Chaos {
+    /// For how long.
+    pub(crate) time: Time,
 }
 
 /// Changes of resources.
@@ -184,6 +193,10 @@ pub(crate) enum Figure {
     P99,
     UpstreamBytes,
     UpstreamStreams,
+    /// What the relay took while all clients were away.
+    MemoryAway,
+    DescriptorsAway,
+    TasksAway,
 }
 
 impl Figure {
@@ -196,6 +209,9 @@ impl Figure {
             Self::P99 => "p99",
             Self::UpstreamBytes => "bytes at the control plane",
             Self::UpstreamStreams => "streams at the control plane",
+            Self::MemoryAway => "memory while everybody is away",
+            Self::DescriptorsAway => "descriptors while everybody is away",
+            Self::TasksAway => "tasks while everybody is away",
         }
     }
 }
@@ -209,6 +225,7 @@ impl Act {
             | Self::Remove(_)
             | Self::Stop(_)
             | Self::Start(_)
+            | Self::Chaos(_)
             | Self::Restart(Part::ControlPlane) => true,
             Self::Join(_) | Self::Rest(_) | Self::Idle(_) | Self::Restart(Part::Relay) | Self::Reconnect(_) => false,
         }

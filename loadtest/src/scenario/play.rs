@@ -11,10 +11,9 @@ use super::contender::{Contender, Server, Spent};
 use super::file::Scenario;
 use super::growth::Knee;
 use super::past::{Past, Rounds};
-use super::phase::{Act, Change, Part, Pattern, PhaseShape, Reconnect, Remove};
+use super::phase::{Act, Change, Part, Pattern, PhaseShape};
 use super::{expect, now, steps};
 use crate::arguments::Arguments;
-use crate::fleet::Order;
 use crate::ledger::What;
 use crate::record::{Recorder, Schedule, counter, float};
 use crate::scrape::Metrics;
@@ -136,7 +135,8 @@ impl Play<'_> {
             Act::Stop(Part::ControlPlane) => self.cast.main.stop_control_plane(),
             Act::Start(Part::ControlPlane) => self.cast.main.start_control_plane()?,
             Act::Stop(Part::Relay) | Act::Start(Part::Relay) => bail!("a relay cannot stop or start: use `restart`"),
-            Act::Reconnect(reconnect) => self.reconnect(*reconnect, limit).await?,
+            Act::Reconnect(reconnect) => rounds.away = self.reconnect(*reconnect, limit).await?,
+            Act::Chaos(chaos) => self.chaos(*chaos, limit).await?,
         }
         if self.cast.main.fleet.progress.violated() > 0 {
             bail!("{} clients saw violations", self.cast.main.fleet.progress.violated());
@@ -307,65 +307,6 @@ impl Play<'_> {
         Ok(rounds)
     }
 
-    async fn remove(&mut self, remove: Remove, limit: Duration) -> anyhow::Result<()> {
-        let indexes: Vec<u32> = (0..remove.count).collect();
-        for what in [What::Nothing, What::New] {
-            let contents = self.cast.main.change(remove.kind, &indexes, what, false, now())?;
-            self.cast
-                .main
-                .delivered(limit, &contents)
-                .await
-                .context("resources that go and return")?;
-        }
-        Ok(())
-    }
-
-    async fn restart(&mut self, limit: Duration) -> anyhow::Result<()> {
-        let main = &mut self.cast.main;
-        let returned = main.fleet.progress.returned() + u64::from(main.plan.complete_of(u32::MAX));
-        main.restart_relay(self.arguments).await?;
-        if let Some(process) = main.process() {
-            self.recorder.watch(&process)?;
-        }
-        let progress = Arc::clone(&main.fleet.progress);
-        let all = main.plan.complete_of(u32::MAX);
-        main.wait(limit, || progress.returned() >= returned && progress.complete() >= all)
-            .await
-            .context("all clients come back")?;
-        self.quiet(limit).await
-    }
-
-    async fn reconnect(&mut self, reconnect: Reconnect, limit: Duration) -> anyhow::Result<()> {
-        let main = &self.cast.main;
-        let progress = Arc::clone(&main.fleet.progress);
-        let every = reconnect.one_in.max(1);
-        let (back, all) = (main.plan.clients.div_ceil(every), main.plan.complete_of(u32::MAX));
-        let returned = progress.returned() + u64::from(back);
-        main.fleet.order(Order::Leave {
-            every,
-            pause: reconnect.pause.0,
-        });
-        main.wait(limit, || progress.returned() >= returned && progress.complete() >= all)
-            .await
-            .context("all clients come back")?;
-        self.quiet(limit).await
-    }
-
-    /// Waits until no client was sent anything for a while.
-    async fn quiet(&self, limit: Duration) -> anyhow::Result<()> {
-        let (begin, progress) = (now(), &self.cast.main.fleet.progress);
-        loop {
-            let before = progress.messages();
-            sleep(QUIET).await;
-            if progress.messages() == before {
-                return Ok(());
-            }
-            if begin.elapsed() > limit {
-                bail!("clients still get messages after {limit:?}");
-            }
-        }
-    }
-
     /// Stops everything after a last check of what each client holds.
     fn finish(self) -> anyhow::Result<()> {
         let Self { cast, recorder, .. } = self;
@@ -385,5 +326,3 @@ impl Play<'_> {
         Ok(())
     }
 }
-
-const QUIET: Duration = Duration::from_millis(500);

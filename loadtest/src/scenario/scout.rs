@@ -8,7 +8,8 @@ use anyhow::{Context as _, bail};
 use tokio::time::{sleep, timeout};
 
 use crate::client::profile::{Behaviour, Interest, Profile};
-use crate::fleet::{Crew, Fleet, Plan};
+use crate::crew::Crew;
+use crate::fleet::{Fleet, Plan};
 use crate::kind::Kind;
 
 /// How long the search for names may take, and how long without a new name ends it.

@@ -93,6 +93,11 @@ phases:
             "reconnect: { one_in: 0, pause: 1s }",
             "`one_in: 0`",
         ),
+        (
+            "remove: { kind: cds, count: 5 }",
+            "chaos: { time: 1s }",
+            "`returns: true`",
+        ),
         ("remove: { kind: cds, count: 5 }", "stop: relay", "`restart: relay`"),
         ("description: a", "description: a\nstory: chain", "`story`"),
     ] {

@@ -5,6 +5,7 @@ mod order;
 mod places;
 mod polls;
 mod record;
+mod returning;
 mod scenarios;
 mod waits;
 
@@ -221,7 +222,7 @@ fn bytes_that_nobody_sent_are_a_fault() {
 #[test]
 fn what_was_not_asked_for_is_a_fault() {
     // Client 0 asks for the first two.
-    let mut bench = two_of_four();
+    let mut bench = two_of_four(Dialect::Delta);
     assert!(bench.feed(&bench.delta("n1", &[0, 1])).unwrap().completed);
     assert_eq!(
         bench.feed(&bench.delta("n2", &[2])),
@@ -318,7 +319,7 @@ fn a_client_comes_back_with_what_it_holds() {
 
 #[test]
 fn an_extra_is_for_those_who_ask_for_it() {
-    let mut bench = two_of_four();
+    let mut bench = two_of_four(Dialect::Delta);
     let name = bench.ledger.name(4);
     assert_eq!(
         name,
@@ -339,7 +340,7 @@ fn an_extra_is_for_those_who_ask_for_it() {
 }
 
 /// A client that asks for the first two of four endpoints by name; there is a fifth.
-fn two_of_four() -> Bench {
+fn two_of_four(dialect: Dialect) -> Bench {
     let spec = Spec {
         kind: Kind::Eds,
         resources: 4,
@@ -353,7 +354,7 @@ fn two_of_four() -> Bench {
         sets: None,
         hot: [0; 3],
     };
-    let mut profile = Profile::plain(Dialect::Delta, Kind::Eds, 2);
+    let mut profile = Profile::plain(dialect, Kind::Eds, 2);
     profile.interests = vec![(Kind::Eds, Interest::Names(names))];
     Bench::with(Ledger::alone(spec, now()), profile)
 }

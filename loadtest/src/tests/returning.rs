@@ -1,0 +1,33 @@
+//! Tests that the checker allows what is right when names and resources go and come back.
+
+use super::{clusters, now, two_of_four};
+use crate::kind::{Dialect, Kind};
+use crate::violation::Violation;
+
+/// A removal may arrive after the resource has come back and gone again: then what comes next is not older.
+#[test]
+fn a_removal_may_be_the_one_before() {
+    let mut bench = clusters();
+    bench.feed(&bench.delta("n1", &[0])).unwrap();
+    bench.ledger.remove(0, 0, now());
+    let mut gone = bench.delta("n2", &[]);
+    gone.removed_resources.push(bench.ledger.name(0));
+    bench.ledger.change(0, 0, false, now());
+    let back = bench.delta("n3", &[0]);
+    bench.ledger.remove(0, 0, now());
+    bench.feed(&gone).unwrap();
+    bench.feed(&back).unwrap();
+    assert_eq!(bench.client.check_final(), Err(Violation::Behind(bench.ledger.name(0))));
+}
+
+/// B-04: with other names, the version of a set may come again; with the same names it may not.
+#[test]
+fn a_version_belongs_to_the_names() {
+    let mut bench = two_of_four(Dialect::Sotw);
+    bench.feed(&bench.sotw("n1", "1", &[0, 1])).unwrap();
+    bench.client.handle_wish(Kind::Eds, 4, now());
+    bench.feed(&bench.sotw("n2", "1", &[4])).unwrap();
+    bench.ledger.change(0, 0, false, now());
+    let response = bench.sotw("n3", "1", &[0]);
+    assert_eq!(bench.feed(&response), Err(Violation::SameVersion("1".to_owned())));
+}
