@@ -177,7 +177,8 @@ async fn what_is_not_read_is_shared() {
         connections.push((frames, write));
     }
     answered(&relay, 2 * CLIENTS).await;
-    let each = (relay.resident() - base) / CLIENTS;
+    // The allocator may give back meanwhile what it kept.
+    let each = relay.resident().saturating_sub(base) / CLIENTS;
     assert!(each < 100_000, "{each} bytes a client, and {} unread", NAMES * 1000);
 }
 
