@@ -58,7 +58,7 @@ impl Witness {
         let listed = listed.filter(|entry| !entry.wrapped && self.is_same(answer.kind, entry, scene));
         let (perhaps, surely) = listed.partition::<Vec<_>, _>(|entry| watch.licensed(&entry.name, &entry.aliases));
         let name = |entry: &Entry| entry.name.clone();
-        // What it rejected before is listed too, and it is known to be bad or not by that rejection.
+        // What it rejected before is listed too. If it rejects that again, the rejections are one, but it need not come again.
         let refused = |entry: &&Entry| {
             let revision = answer.revision(&entry.name);
             let again = |refused: &Refused| {
@@ -72,8 +72,8 @@ impl Witness {
         };
         let refused = answer.entries.iter().filter(refused).map(name);
         Listed {
-            surely: surely.into_iter().map(name).chain(refused).collect(),
-            perhaps: perhaps.into_iter().map(name).collect(),
+            surely: surely.into_iter().map(name).collect(),
+            perhaps: perhaps.into_iter().map(name).chain(refused).collect(),
         }
     }
 }
