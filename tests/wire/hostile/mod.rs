@@ -259,19 +259,17 @@ impl World {
         (0..attack.connections).map(run).collect()
     }
 
-    /// A client asks for a name under this authority, and reads what comes.
+    /// A client asks for a name under this authority, and stays.
     async fn asks(&self, authority: &str) -> AbortHandle {
         let client = self.client(false).await;
         let method = format!("/{ADS}/DeltaAggregatedResources");
         let mut subscriber = Subscriber::new(client.call(&method).await, Dialect::Delta, EDS);
         subscriber.subscribe(&[&planes::name(authority, "a")]);
-        let reads = async move {
-            while subscriber.next().await.is_ok() {
-                subscriber.ack();
-            }
-            drop(client);
+        let stays = async move {
+            let _open = (subscriber, client);
+            std::future::pending::<()>().await;
         };
-        spawn(reads).abort_handle()
+        spawn(stays).abort_handle()
     }
 
     /// What the attackers took is free when they have left.
@@ -320,6 +318,7 @@ async fn a_hostile_fleet() {
     let attacks = ATTACKS.iter().map(|attack| (attack.name, Who::Clients(attack)));
     let planes = PLANES.iter().enumerate();
     let planes = planes.map(|(nth, plane)| (plane.authority, Who::Plane(nth)));
+    let mut slow = Vec::new();
     let only = std::env::var("DISTRIBUTARY_ATTACK").unwrap_or_default();
     for (name, who) in attacks.chain(planes).filter(|(name, _)| name.contains(&only)) {
         let lines = world.relay.lines();
@@ -341,18 +340,15 @@ async fn a_hostile_fleet() {
         );
         let most = LINES * (begun.elapsed().as_secs() as usize + 1);
         assert!(lines <= most, "{name}: {lines} lines in the log");
-        assert!(
-            !scale.judged || p99 <= bound,
-            "{name}: p99 {p99:.1?}, more than {bound:.1?}"
-        );
-        assert!(
-            !scale.judged || arrived <= ARRIVAL,
-            "{name}: an arrival took {arrived:.1?}"
-        );
+        if p99 > bound || arrived > ARRIVAL {
+            slow.push(name);
+        }
     }
     world.change().await;
     let peak = world.relay.peak();
     println!("{} MiB at the most", peak >> 20);
     assert!(peak < PEAK, "{} MiB at the most", peak >> 20);
     world.settles_at(memory, descriptors).await;
+    println!("slow, with more than {bound:.1?} for a change or {ARRIVAL:?} for an arrival: {slow:?}");
+    assert!(!scale.judged || slow.is_empty(), "others felt these attacks: {slow:?}");
 }
