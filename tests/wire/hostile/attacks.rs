@@ -154,19 +154,13 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "half-closed wildcards",
-        turn: |n| {
-            let all = names(CDS, vec!["*".to_owned()], Vec::new());
-            [call(id(n), &delta(), &[]), frame(DATA, END_STREAM, id(n), &all)].concat()
-        },
+        turn: |n| [call(id(n), &delta(), &[]), frame(DATA, END_STREAM, id(n), &all())].concat(),
         turns: 500,
         ..USUAL
     },
     Attack {
         name: "streams that do not read",
-        turn: |n| {
-            let all = names(CDS, vec!["*".to_owned()], Vec::new());
-            [call(id(n), &delta(), &[]), data(id(n), &all)].concat()
-        },
+        turn: asks_for_all,
         turns: 500,
         reads: false,
         ..USUAL
@@ -174,10 +168,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "streams that do not read, over TLS",
         secure: true,
-        turn: |n| {
-            let all = names(CDS, vec!["*".to_owned()], Vec::new());
-            [call(id(n), &delta(), &[]), data(id(n), &all)].concat()
-        },
+        turn: asks_for_all,
         turns: 500,
         reads: false,
         ..USUAL
@@ -232,8 +223,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "windows that open and close",
         turn: |n| {
-            let all = names(CDS, vec!["*".to_owned()], Vec::new());
-            let asks = if n == 0 { data(1, &all) } else { Vec::new() };
+            let asks = if n == 0 { data(1, &all()) } else { Vec::new() };
             let window = |bytes: u8| frame(SETTINGS, 0, 0, &[0, INITIAL_WINDOW_SIZE, 0, 0, bytes, 0]);
             let one = frame(WINDOW_UPDATE, 0, 1, &1_u32.to_be_bytes()).repeat(10);
             [begin(n, &delta()), asks, window(0), window(255), one].concat()
@@ -290,6 +280,11 @@ pub(super) const ATTACKS: &[Attack] = &[
         ..USUAL
     },
 ];
+
+/// A new stream that asks for all clusters.
+fn asks_for_all(n: u32) -> Vec<u8> {
+    [call(id(n), &delta(), &[]), data(id(n), &all())].concat()
+}
 
 impl Attack {
     /// Attacks with one connection after the other, until it is dropped.

@@ -20,6 +20,7 @@ use crate::support::client::Client;
 use crate::support::messages::Subscriber;
 use crate::support::process::Process;
 use crate::support::{ADS, Address, CDS, EDS, PATIENCE, now, raw, spawn, until};
+use crate::tls::speak;
 
 /// How many clusters the control plane has. The last one changes.
 const CLUSTERS: usize = 100;
@@ -198,13 +199,7 @@ impl World {
         }
         let socket = raw::socket(self.listeners.secure).await;
         socket.set_nodelay(true).unwrap();
-        let mut builder = h2::client::Builder::new();
-        builder
-            .initial_window_size(16 << 20)
-            .initial_connection_window_size(64 << 20);
-        Client::over(agree(&self.listeners.trust, socket).await.unwrap(), &builder)
-            .await
-            .0
+        speak(agree(&self.listeners.trust, socket).await.unwrap()).await
     }
 
     /// Makes a change. Returns how long it took until each honest client had it.

@@ -11,7 +11,7 @@ use crate::neighbours::packed;
 use crate::support::certificates::Authority;
 use crate::support::messages::node;
 use crate::support::raw::{DATA, call, frame};
-use crate::support::{ADS, EDS};
+use crate::support::{ADS, CDS, EDS};
 use crate::tls::hello;
 
 pub(super) const CHECK: &str = "/grpc.health.v1.Health/Check";
@@ -49,6 +49,11 @@ pub(super) fn names(type_url: &str, subscribe: Vec<String>, unsubscribe: Vec<Str
         ..Default::default()
     };
     message(&request.encode_to_vec()).to_vec()
+}
+
+/// The request for all clusters.
+pub(super) fn all() -> Vec<u8> {
+    names(CDS, vec!["*".to_owned()], Vec::new())
 }
 
 pub(super) fn rejection(bytes: usize) -> DiscoveryRequest {

@@ -11,6 +11,7 @@ use prost::Message;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tonic::Code;
 
 use super::{Address, PATIENCE, spawn};
 
@@ -35,6 +36,14 @@ pub(crate) struct Ended {
     pub(crate) message: String,
     /// Whether the client is told when to come back.
     pub(crate) pushback: bool,
+}
+
+impl Ended {
+    /// The call ended with this code, and the client was told when to come back, or was not.
+    #[track_caller]
+    pub(crate) fn assert(&self, code: Code, pushback: bool) {
+        assert_eq!((self.code, self.pushback), (code as i32, pushback), "{self:?}");
+    }
 }
 
 /// What the client sends before it waits for the response headers.

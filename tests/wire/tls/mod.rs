@@ -32,7 +32,7 @@ async fn client(relay: &Relay, config: &Arc<ClientConfig>) -> Client {
     speak(connect(relay, config).await.unwrap()).await
 }
 
-async fn speak<S>(stream: TlsStream<S>) -> Client
+pub(crate) async fn speak<S>(stream: TlsStream<S>) -> Client
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
