@@ -35,6 +35,37 @@ fn one_question_for_all() {
     assert!(view.is_idle() && view.cut().slots().count() == 0);
 }
 
+/// A session that wanted very many names goes: the writer ends them in slices, and those that somebody else wants stay.
+#[test]
+fn very_many_names_end_in_slices() {
+    let settings = ViewSettings {
+        names_per_view: 0,
+        ..settings()
+    };
+    let (view, now) = (View::new(Class::default(), settings), start());
+    let names: Vec<String> = (0..10_000).map(|n| format!("n{n}")).collect();
+    let many = seat(&view, &eds(), &names.iter().map(String::as_str).collect::<Vec<_>>());
+    let other = seat(&view, &eds(), &["n5"]);
+    assert_eq!(view.take_wants(now).len(), 10_000);
+    drop(many);
+    let (mut turns, mut ended) = (0, Vec::new());
+    let later = now + LINGER * 2;
+    while ended.len() < 9_999 && turns < 20 {
+        let at = if turns < 4 { now } else { later };
+        let told = asked(&view.take_wants(at));
+        assert!(told.len() < 5_000, "{} at once", told.len());
+        ended.extend(told);
+        turns += 1;
+    }
+    assert!(ended.len() == 9_999 && !ended.contains(&"-eds n5".to_owned()), "{}", ended.len());
+    view.publish(&[named(&eds(), vec![put(&eds(), "n5", "1"), put(&eds(), "n6", "1")])]);
+    assert_eq!(heard(&other), ["eds n5"]);
+    drop(other);
+    let _ = view.take_wants(later);
+    assert_eq!(asked(&view.take_wants(later + LINGER * 2)), ["-eds n5"]);
+    assert!(view.is_idle());
+}
+
 /// C-22, G-03: sessions that asked by itself for a name that its complete collection lacks are told. It stays absent for them, even when the collection is no longer wanted; other absent names are forgotten.
 #[test]
 fn what_is_missing_in_a_collection_stays_missing() {

@@ -86,6 +86,9 @@ impl Client {
                 assert!(receipt.is_some());
             }
         }
+        if what.is_empty() {
+            return;
+        }
         println!("{dialect:?}, {what}: machine {machine}, index {wants}, answer {answer}");
     }
 }
@@ -163,5 +166,37 @@ fn requests_of_many_names() {
         }
         client.request("all others", &others, &some);
         client.request("and back", &some, &others);
+    }
+}
+
+/// Prints how long it takes until a client that comes has the fifty names that it asks for.
+#[test]
+#[ignore = "prints figures"]
+fn clients_that_join() {
+    const CLIENTS: usize = 2000;
+    let names: Vec<String> = (0..50).map(|n| format!("cluster-{n:05}.endpoints")).collect();
+    for dialect in [Dialect::Sotw, Dialect::Delta] {
+        let view = View::new(Class::default(), settings());
+        let updates = names.iter().map(|name| put(&eds(), name, "body"));
+        drop(view.publish(&[named(&eds(), updates.collect())]));
+        let mut all = Steps::default();
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            let opening = Opening {
+                dialect,
+                service: None,
+                nonce_prefix: 1,
+            };
+            clients.push(Client {
+                server: Server::new(Arc::new(stream(StreamLimits::default())), opening),
+                seat: view.enter(),
+                library: Library::new(64 << 20, 2 << 20),
+                dialect,
+                nonce: String::new(),
+            });
+            let client = clients.last_mut().unwrap();
+            all.step(|| client.request("", &names, &[]));
+        }
+        println!("{dialect:?}: {:.1?} for each client", all.all / CLIENTS as u32);
     }
 }

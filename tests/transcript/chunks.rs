@@ -37,6 +37,18 @@ fn parts_follow_each_other() {
     );
 }
 
+/// K-12, A-11: one response says of at most 2,048 names that they do not exist, so that other clients have their turns between two.
+#[test]
+fn very_many_names_that_do_not_exist() {
+    let names = |of: std::ops::Range<usize>| of.map(|n| format!("n{n:04}")).collect::<Vec<_>>().join(" ");
+    let story = format!("origin put eds other@1\nclient subscribe eds {}\n", names(0..5000))
+        + &format!("client <- eds -[{}]\n", names(0..2048))
+        + &format!("client <- eds -[{}]\n", names(2048..4096))
+        + &format!("client <- eds -[{}]\n", names(4096..5000))
+        + "client ack\n";
+    delta(&story);
+}
+
 /// B-24: if nothing is left to send of an answer that has begun, what changed meanwhile is sent at once.
 #[test]
 fn nothing_is_left_of_an_answer() {

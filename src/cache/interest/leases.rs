@@ -94,10 +94,10 @@ impl Leases {
         last
     }
 
-    /// A set wants nothing any more. Returns whether the writer must be told.
-    pub(in crate::cache) fn end_all(&self, sets: &Sets, set: &Set) -> bool {
+    /// A set wants nothing any more: ends at most this many of its leases. Returns whether the writer must be told.
+    pub(in crate::cache) fn end_some(&self, sets: &Sets, set: &Set, most: usize) -> bool {
         let mut any = false;
-        for lease in set.all() {
+        for lease in set.some(most) {
             let Some(shard) = self.shards.get((lease % SHARDS) as usize) else {
                 continue;
             };

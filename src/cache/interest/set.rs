@@ -57,7 +57,12 @@ impl Set {
 
     /// All that it leases.
     pub(super) fn all(&self) -> Vec<u32> {
-        self.positions.lock().leases().collect()
+        self.some(usize::MAX)
+    }
+
+    /// At most this many of its leases.
+    pub(super) fn some(&self, most: usize) -> Vec<u32> {
+        self.positions.lock().leases().take(most).collect()
     }
 
     pub(super) fn rest(&self) -> u64 {

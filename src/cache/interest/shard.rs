@@ -55,6 +55,16 @@ pub(in crate::cache) struct LeaseChanges {
     pub(super) new: Vec<(Arc<TypeUrl>, u32)>,
 }
 
+impl LeaseChanges {
+    /// Whether so much has ended that further ends wait for the next turn.
+    pub(in crate::cache) const fn is_full(&self) -> bool {
+        self.ended.len() >= ENDS_IN_A_TURN
+    }
+}
+
+/// How many leases end in one turn of the writer, give or take a few.
+pub(in crate::cache) const ENDS_IN_A_TURN: usize = 4096;
+
 /// How many shards there are.
 pub(super) const SHARDS: u32 = 16;
 
@@ -252,6 +262,7 @@ impl Shard {
         }
         while let Some((until, number)) = self.lingering.first().copied()
             && (until <= now || linger.is_zero())
+            && !turn.is_full()
         {
             self.lingering.pop_first();
             self.close(number, turn);

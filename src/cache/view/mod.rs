@@ -51,6 +51,8 @@ pub struct View {
     sets: Sets,
     /// Numbers of the sessions whose leases have changed since their sets were settled.
     unsettled: Mutex<Vec<u32>>,
+    /// Large sets that no session has any more. The writer ends their leases.
+    ending: Mutex<Vec<Arc<Set>>>,
     writer: Mutex<Replaced>,
     interest: Notify,
     relay_chain: RelayChain,
@@ -118,6 +120,7 @@ impl View {
             closed: AtomicBool::new(false),
             superseded: AtomicBool::new(false),
             checked: AtomicU64::new(0),
+            ending: Mutex::default(),
             baselines: Mutex::default(),
             in_vain: AtomicU32::new(0),
         })
@@ -202,8 +205,12 @@ impl View {
                 found.is_some_and(|resource| !resource.may_be_cached())
             }
         };
+        let more = self.end_some();
         let mut written = self.written.lock();
         let turn = self.leases.turn(now, &self.sets, &fleeting);
+        if more || turn.is_full() {
+            self.interest.notify_one();
+        }
         written.forget(&turn.ended);
         let wants = written.tell(turn.wants);
         drop(written);
@@ -281,14 +288,6 @@ impl View {
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.interest.notify_one();
-    }
-
-    /// Ends all leases of a set that no session has any more.
-    fn dissolve(&self, set: &Set) {
-        if self.leases.end_all(&self.sets, set) {
-            self.interest.notify_one();
-        }
-        self.sets.close(set);
     }
 
     /// Publishes the new cut, then rings the bells of the sessions that it concerns. They are woken with no lock held.

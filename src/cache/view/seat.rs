@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::View;
-use crate::cache::interest::{Bell, Own, Seated, Set};
+use crate::cache::interest::{Bell, ENDS_IN_A_TURN, Own, Seated, Set};
 use crate::cache::{Claims, Full};
 use crate::xds::{TypeUrl, Want};
 
@@ -18,6 +18,8 @@ pub struct Seat {
 
 /// A set of at most so many leases is small.
 const FEW: usize = 16;
+/// How many leases a session that goes ends by itself.
+const LEASES_AT_ONCE: usize = 1024;
 
 impl View {
     /// Returns a seat for one more session, on a connection of its own.
@@ -30,6 +32,34 @@ impl View {
     #[must_use]
     pub fn enter_by(self: &Arc<Self>, claims: &Arc<Claims>) -> Seat {
         Seat::new(self.clone(), None, claims.clone())
+    }
+
+    /// Ends all leases of a set that no session has any more. A large one is left to the writer, which ends it in slices, so that
+    /// the clients on this thread have their turns.
+    pub(super) fn dissolve(&self, set: &Arc<Set>) {
+        let large = set.len() > LEASES_AT_ONCE;
+        if large {
+            self.ending.lock().push(set.clone());
+        }
+        if large || self.leases.end_some(&self.sets, set, LEASES_AT_ONCE) {
+            self.interest.notify_one();
+        }
+        if !large {
+            self.sets.close(set);
+        }
+    }
+
+    /// Ends some leases of the sets that no session has any more. Returns whether there are more.
+    pub(super) fn end_some(&self) -> bool {
+        let Some(set) = self.ending.lock().last().cloned() else { return false };
+        self.leases.end_some(&self.sets, &set, ENDS_IN_A_TURN);
+        let ended = set.len() == 0;
+        let mut ending = self.ending.lock();
+        if ended {
+            self.sets.close(&set);
+            ending.retain(|other| other.number != set.number);
+        }
+        !ending.is_empty()
     }
 }
 

@@ -55,6 +55,7 @@ impl Subscription {
 
     /// Turns a plan into a response.
     pub(super) fn carry_out(&mut self, plan: Plan, slot: TypeSight<'_>, answers: &impl Answers) -> Composed {
+        let full = plan.is_full();
         let Plan {
             allowed,
             items,
@@ -68,12 +69,11 @@ impl Subscription {
             errors,
             since,
             removals_wait,
-            room,
             begins,
             stopped,
             ..
         } = plan;
-        self.dirty.look(begins, stopped.as_ref(), room.is_full());
+        self.dirty.look(begins, stopped.as_ref(), full);
         removed.retain(|name| !items.contains_key(name));
         let waits = removals_wait || !later.is_empty();
         let (errors, wait) = self.tell_errors(errors, &items, slot);

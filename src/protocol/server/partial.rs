@@ -17,6 +17,16 @@ impl Subscription {
         answers: &impl Answers,
         allowed: Allowed,
     ) -> Composed {
+        loop {
+            let (composed, more) = self.compose_part(slot, answers, allowed);
+            if !more || matches!(composed, Composed::Batch { .. }) {
+                return composed;
+            }
+        }
+    }
+
+    /// Returns the next response, and whether there may be another one at once if there is nothing to send.
+    fn compose_part(&mut self, slot: TypeSight<'_>, answers: &impl Answers, allowed: Allowed) -> (Composed, bool) {
         self.release(slot);
         let begun = self.covered.rest().cloned();
         let goal = begun.as_ref().map(|rest| &rest.to).or(slot.wildcard());
@@ -25,7 +35,7 @@ impl Subscription {
             if let Composed::Batch { batch, .. } = &composed {
                 self.note_choices(batch.items().iter(), batch.removed(), slot);
             }
-            return composed;
+            return (composed, false);
         }
         let chunk = if self.reads_nothing() || self.lists_all() {
             usize::MAX
@@ -36,13 +46,12 @@ impl Subscription {
         plan.errors = self.due_errors(slot);
         self.plan(slot, answers, &mut plan);
         self.plan_all(slot, &mut plan);
+        let crowded = plan.is_crowded();
         let composed = self.carry_out(plan, slot, answers);
-        // If nothing was left to send of the answer that had begun, what came after it is sent now.
+        // If nothing was left to send of the answer that had begun, what came after it is sent now. What is gone and cannot be said
+        // leaves room for the names behind it.
         let ended = begun.is_some() && !self.is_under_way();
-        if ended && matches!(composed, Composed::Not(_)) {
-            return self.compose_partial(slot, answers, allowed);
-        }
-        composed
+        (composed, ended || crowded)
     }
 
     /// Plans the content of a response at this moment.
@@ -59,7 +68,7 @@ impl Subscription {
         let now = self.dirty.now(&self.names);
         plan.stopped = self.plan_names(now, slot, plan).cloned();
         // A new answer follows only after the begun one, and then has everything that there is to send now.
-        if rests || !plan.room.is_full() {
+        if rests || !plan.is_full() {
             if begins {
                 self.plan_wildcard(slot, answers, plan);
             }
@@ -208,7 +217,7 @@ impl Subscription {
 
     fn plan_owed_names(&self, slot: TypeSight<'_>, plan: &mut Plan) {
         for name in self.owed.due() {
-            if plan.room.is_full() {
+            if plan.is_full() {
                 return;
             }
             self.plan_owed(name, slot, plan);
@@ -223,10 +232,10 @@ impl Subscription {
         plan: &mut Plan,
     ) -> Option<&'a Name> {
         names.find(|name| {
-            if !plan.room.is_full() && !self.owed.contains(name) {
+            if !plan.is_full() && !self.owed.contains(name) {
                 self.plan_glanced(name, slot, plan);
             }
-            plan.room.is_full()
+            plan.is_full()
         })
     }
 }

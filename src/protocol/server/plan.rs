@@ -33,6 +33,10 @@ pub(super) struct Plan {
     pub(super) later: BTreeSet<Name>,
     /// Names that may be removed once everything else is planned.
     pub(super) gone: Vec<Name>,
+    /// How many of them there may be.
+    gone_at_once: usize,
+    /// Whether there are so many of them.
+    crowded: bool,
     /// The difference of the wildcard, and how many of its changes are planned.
     pub(super) ahead: Option<(Ahead, usize)>,
     /// How far the response brings the client in the wildcard's difference.
@@ -48,6 +52,10 @@ pub(super) struct Plan {
     /// The first name to compare for which there was no room.
     pub(super) stopped: Option<Name>,
 }
+
+/// How many names one response may say to be gone. A name costs far more than its bytes, and other clients have their turns between
+/// two responses.
+const GONE_AT_ONCE: usize = 2048;
 
 /// How far a response brings a client in the wildcard's difference.
 pub(super) enum Reach {
@@ -71,6 +79,8 @@ impl Plan {
             waiting: Vec::new(),
             later: BTreeSet::new(),
             gone: Vec::new(),
+            gone_at_once: GONE_AT_ONCE,
+            crowded: false,
             ahead: None,
             reach: None,
             errors: Errors::new(),
@@ -91,8 +101,25 @@ impl Plan {
         };
         Self {
             beats: false,
+            gone_at_once: usize::MAX,
             ..Self::new(0, allowed)
         }
+    }
+
+    /// Whether no further name may be looked at for this response.
+    pub(super) const fn is_full(&self) -> bool {
+        self.room.is_full() || self.crowded
+    }
+
+    /// Whether it is full of names that may be removed.
+    pub(super) const fn is_crowded(&self) -> bool {
+        self.crowded
+    }
+
+    /// Adds a name that may be removed once everything else is planned.
+    fn note_gone(&mut self, name: &Name) {
+        self.gone.push(name.clone());
+        self.crowded = self.gone.len() >= self.gone_at_once;
     }
 
     /// Returns whether there is room for a resource.
@@ -134,7 +161,7 @@ impl Subscription {
             // What a wildcard covers may be answered without a change of the name itself.
             Say::Wait if self.names.contains(name) => return plan.waiting.push(name.clone()),
             Say::Wait => return,
-            Say::Gone => return plan.gone.push(name.clone()),
+            Say::Gone => return plan.note_gone(name),
             Say::Past | Say::Beat(_) | Say::Nothing => {}
         }
         plan.answered.insert(name.clone());
@@ -153,7 +180,7 @@ impl Subscription {
                 self.plan_beat(resource, slot, plan);
             }
             Say::Past if self.names.has_member(name) => plan.holds.push((name.clone(), Held::Nothing)),
-            Say::Gone if plan.allowed.removals => plan.gone.push(name.clone()),
+            Say::Gone if plan.allowed.removals => plan.note_gone(name),
             Say::Gone => drop(plan.later.insert(name.clone())),
             Say::Put(_) | Say::Past | Say::Wait | Say::Nothing => {}
         }
