@@ -57,7 +57,11 @@ fn very_many_names_end_in_slices() {
         ended.extend(told);
         turns += 1;
     }
-    assert!(ended.len() == 9_999 && !ended.contains(&"-eds n5".to_owned()), "{}", ended.len());
+    assert!(
+        ended.len() == 9_999 && !ended.contains(&"-eds n5".to_owned()),
+        "{}",
+        ended.len()
+    );
     view.publish(&[named(&eds(), vec![put(&eds(), "n5", "1"), put(&eds(), "n6", "1")])]);
     assert_eq!(heard(&other), ["eds n5"]);
     drop(other);

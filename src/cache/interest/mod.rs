@@ -18,7 +18,7 @@ mod written;
 pub use bell::{Bell, Rang};
 pub(super) use leases::Leases;
 pub(super) use set::Set;
-pub(super) use shard::ENDS_IN_A_TURN;
 pub(super) use sets::{Own, Seated, Sets};
+pub(super) use shard::ENDS_IN_A_TURN;
 pub use woken::Woken;
 pub(super) use written::Written;

@@ -51,7 +51,9 @@ impl View {
 
     /// Ends some leases of the sets that no session has any more. Returns whether there are more.
     pub(super) fn end_some(&self) -> bool {
-        let Some(set) = self.ending.lock().last().cloned() else { return false };
+        let Some(set) = self.ending.lock().last().cloned() else {
+            return false;
+        };
         self.leases.end_some(&self.sets, &set, ENDS_IN_A_TURN);
         let ended = set.len() == 0;
         let mut ending = self.ending.lock();
