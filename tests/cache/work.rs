@@ -14,7 +14,7 @@ const NAMES: usize = 190_000;
 struct Client {
     server: Server,
     seat: Seat,
-    library: Library,
+    library: Arc<Library>,
     dialect: Dialect,
     nonce: String,
 }
@@ -33,6 +33,7 @@ impl Client {
             dialect,
         } = self;
         let type_url = eds().url().to_owned();
+        let library = &**library;
         let mut seated = |server: &mut Server| {
             wants.step(|| {
                 while let Some(want) = server.poll_want() {
@@ -152,7 +153,7 @@ fn requests_of_many_names() {
         let mut client = Client {
             server: Server::new(Arc::new(stream(StreamLimits::default())), opening),
             seat,
-            library: Library::new(64 << 20, 2 << 20),
+            library: Arc::new(Library::new(64 << 20, 2 << 20)),
             dialect,
             nonce: String::new(),
         };
@@ -179,6 +180,7 @@ fn clients_that_join() {
         let view = View::new(Class::default(), settings());
         let updates = names.iter().map(|name| put(&eds(), name, "body"));
         drop(view.publish(&[named(&eds(), updates.collect())]));
+        let library = Arc::new(Library::new(64 << 20, 2 << 20));
         let mut all = Steps::default();
         let mut clients = Vec::new();
         for _ in 0..CLIENTS {
@@ -190,7 +192,7 @@ fn clients_that_join() {
             clients.push(Client {
                 server: Server::new(Arc::new(stream(StreamLimits::default())), opening),
                 seat: view.enter(),
-                library: Library::new(64 << 20, 2 << 20),
+                library: library.clone(),
                 dialect,
                 nonce: String::new(),
             });

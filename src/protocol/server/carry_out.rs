@@ -2,7 +2,7 @@
 //!
 //! Owns that exactly what is sent counts as held. Does not decide what is sent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::compose::{Composed, Step};
@@ -125,7 +125,7 @@ impl Subscription {
     }
 
     /// Names that this response answers, or that are sent for another reason, are not owed any more.
-    fn settle_owed(&mut self, answered: &BTreeSet<Name>, holds: &[(Name, Held)], items: &BTreeMap<Name, Item>) {
+    fn settle_owed(&mut self, answered: &[Name], holds: &[(Name, Held)], items: &BTreeMap<Name, Item>) {
         let sent = holds.iter().filter(|(_, held)| held.perhaps());
         let whole = items.iter().filter(|(_, item)| item.is_whole());
         let names = sent.map(|(name, _)| name).chain(whole.map(|(name, _)| name));

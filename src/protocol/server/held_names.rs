@@ -209,17 +209,23 @@ impl HeldNames {
     pub(super) fn set(&mut self, name: Name, held: Held) {
         let member = self.has_member(&name);
         match held {
-            // Nearly always, one content replaces another.
-            Held::Content(resource) if !member && *resource.name() == name && self.own.contains(&name) => {
-                self.sum = self.sum.plus(resource.version());
-                if let Some(before) = self.own.insert(resource) {
-                    self.sum = self.sum.minus(before.version());
-                }
-            }
+            Held::Content(resource) if !member && *resource.name() == name => self.set_own(&name, resource),
             Held::Nothing | Held::Unknown | Held::Version(_) | Held::Content(_) => {
                 self.remove(&name);
                 self.add(name, held, member);
             }
+        }
+    }
+
+    /// Nearly always, content with this very name replaces other content, or comes for a name that had none.
+    fn set_own(&mut self, name: &Name, resource: Arc<Resource>) {
+        self.sum = self.sum.plus(resource.version());
+        if let Some(before) = self.own.insert(resource) {
+            self.sum = self.sum.minus(before.version());
+        } else if let Some((before, _)) = self.remove_other(name) {
+            self.sum = self.sum.minus(version(&before));
+        } else {
+            self.len += 1;
         }
     }
 

@@ -175,7 +175,7 @@ impl Subscription {
             }
             if self.plan_removal(&name, slot, plan) {
                 plan.adds |= plan.removed.contains(&name);
-                plan.answered.insert(name);
+                plan.answered.push(name);
             } else if !self.owed.contains(&name) {
                 plan.later.insert(name);
             }

@@ -26,7 +26,7 @@ pub(super) struct Plan {
     /// What the client holds afterwards under names that it asked for.
     pub(super) holds: Vec<(Name, Held)>,
     /// Owed names that this response answers, or that need no answer.
-    pub(super) answered: BTreeSet<Name>,
+    pub(super) answered: Vec<Name>,
     /// Owed names that cannot be answered before something changes.
     pub(super) waiting: Vec<Name>,
     /// Names that are removed once other types allow it.
@@ -75,7 +75,7 @@ impl Plan {
             removed: BTreeSet::new(),
             missing: BTreeSet::new(),
             holds: Vec::new(),
-            answered: BTreeSet::new(),
+            answered: Vec::new(),
             waiting: Vec::new(),
             later: BTreeSet::new(),
             gone: Vec::new(),
@@ -124,7 +124,12 @@ impl Plan {
 
     /// Returns whether there is room for a resource.
     pub(super) fn takes(&mut self, resource: &Resource) -> bool {
-        self.items.contains_key(resource.name()) || self.room.takes(resource.weight())
+        // Names often come in order, so that the name comes after all that are planned.
+        let planned = self
+            .items
+            .last_key_value()
+            .is_some_and(|(last, _)| last >= resource.name());
+        planned && self.items.contains_key(resource.name()) || self.room.takes(resource.weight())
     }
 
     /// Notes that the response brings this resource as something new.
@@ -164,7 +169,7 @@ impl Subscription {
             Say::Gone => return plan.note_gone(name),
             Say::Past | Say::Beat(_) | Say::Nothing => {}
         }
-        plan.answered.insert(name.clone());
+        plan.answered.push(name.clone());
     }
 
     pub(super) fn plan_glanced(&self, name: &Name, slot: TypeSight<'_>, plan: &mut Plan) {

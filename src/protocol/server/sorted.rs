@@ -2,6 +2,8 @@
 //!
 //! Owns the order, and that memory is freed when entries are gone. Does not know how an entry stores its name.
 
+use std::cmp::Ordering;
+
 use crate::xds::Name;
 
 /// Entries sorted by name, each name once.
@@ -125,11 +127,29 @@ impl<T: Named> Sorted<T> {
 
     /// Returns the list in which a name is or belongs, and its place in that list.
     fn place(&self, text: &str) -> (usize, Result<usize, usize>) {
-        let begins = |list: &Vec<T>| list.first().is_some_and(|first| first.name().as_str() <= text);
-        let list = self.lists.partition_point(begins).saturating_sub(1);
-        let at = self.lists.get(list).map_or(Err(0), |list| {
-            list.binary_search_by(|entry| entry.name().as_str().cmp(text))
-        });
+        let order = |entry: &T| text.cmp(entry.name().as_str());
+        // Names often come and go in order, so that the place is at one of the ends.
+        match self.lists.first().and_then(|list| list.first()).map(order) {
+            None | Some(Ordering::Less) => return (0, Err(0)),
+            Some(Ordering::Equal) => return (0, Ok(0)),
+            Some(Ordering::Greater) => {}
+        }
+        let end = self
+            .lists
+            .last()
+            .and_then(|list| Some((list.len(), order(list.last()?))));
+        if let Some((end, Ordering::Greater)) = end {
+            return (self.lists.len() - 1, Err(end));
+        }
+        let begins = |list: &Vec<T>| list.first().is_some_and(|first| order(first) != Ordering::Less);
+        let list = match self.lists.len() {
+            0 | 1 => 0,
+            _ => self.lists.partition_point(begins).saturating_sub(1),
+        };
+        let at = self
+            .lists
+            .get(list)
+            .map_or(Err(0), |list| list.binary_search_by(|entry| order(entry).reverse()));
         (list, at)
     }
 
