@@ -59,6 +59,7 @@
 //! - [`protocol`]: what is said and when, as pure machines without I/O, clock or randomness.
 //! - [`cache`]: what control planes said, who waits for it, and which clients share it.
 //! - [`tls`]: certificates and keys.
+//! - [`identity`]: who a client is, as far as it was checked.
 //! - [`wire`]: shared bytes on their way into sockets.
 //! - [`upstream`]: control planes: connections, streams, polls, files.
 //! - [`downstream`]: clients: sessions and services.
@@ -180,6 +181,7 @@ pub mod clock;
 pub mod config;
 pub mod downstream;
 pub mod get;
+pub mod identity;
 pub mod json;
 pub mod proto;
 pub mod protocol;

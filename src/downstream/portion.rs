@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::admission::Guest;
 use super::shared::Shared;
 use crate::cache::Claims;
+use crate::identity::Identity;
 use crate::wire::Share;
 
 /// What one connection takes of what all connections share.
@@ -18,15 +19,18 @@ pub(super) struct Portion {
     pub(super) claims: Arc<Claims>,
     /// Of the connections and streams that there may be.
     pub(super) guest: Arc<Guest>,
+    /// Who the client is, as far as the connection says.
+    pub(super) identity: Identity,
 }
 
 impl Portion {
     /// Returns the portion of a new connection.
-    pub(super) fn of_a_connection(shared: &Shared, guest: Arc<Guest>) -> Self {
+    pub(super) fn of_a_connection(shared: &Shared, guest: Arc<Guest>, identity: Identity) -> Self {
         Self {
             share: shared.budget.share(),
             claims: shared.scopes.claims(),
             guest,
+            identity,
         }
     }
 }

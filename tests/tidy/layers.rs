@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree::{self, File};
 
 /// A part, and the parts of this crate that it may name.
-const KNOWS: [(&str, &[&str]); 18] = [
+const KNOWS: [(&str, &[&str]); 19] = [
     ("proto", &[]),
     ("xds", &["proto"]),
     ("json", &["xds", "proto"]),
@@ -14,6 +14,7 @@ const KNOWS: [(&str, &[&str]); 18] = [
     ("cache", &["xds", "proto"]),
     ("snapshot", &["xds", "proto"]),
     ("shutdown", &[]),
+    ("identity", &[]),
     ("clock", &[]),
     ("telemetry", &["xds"]),
     ("config", &["xds", "proto", "cache", "json"]),
@@ -44,6 +45,7 @@ const KNOWS: [(&str, &[&str]); 18] = [
             "cache",
             "json",
             "wire",
+            "identity",
             "config",
             "tls",
             "telemetry",

@@ -172,7 +172,8 @@ impl Calls {
         let deframer = Deframer::new(encoding, settings.limits.request, links.portion.share.clone());
         let pace = Pace::new(settings.limits.requests_per_second, now);
         let requests = Requests::new(request.into_body(), deframer, pace);
-        let accounts = Accounts::open(self.shared.metrics.clone(), self.log.clone(), stay, method.dialect);
+        let who = (stay, links.portion.identity.clone());
+        let accounts = Accounts::open(self.shared.metrics.clone(), self.log.clone(), who, method.dialect);
         let session = Session::new(self.shared.clone(), accounts, links.portion.claims.clone(), method, now);
         let progress = Arc::new(Progress::new(links.shared_slices.clone()));
         let mut head = Response::new(());

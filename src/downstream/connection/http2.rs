@@ -20,7 +20,6 @@ use super::keepalive::Keepalive;
 use super::line::{HELPING_BYTES, Line};
 use super::open_call::{Kind, OpenCall};
 use crate::clock;
-use crate::downstream::admission::Guest;
 use crate::downstream::call::{Called, Calls, Links, UnaryCall};
 use crate::downstream::portion::Portion;
 use crate::downstream::stream::Allowance;
@@ -76,12 +75,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
     ///
     /// # Errors
     /// When the client does not speak HTTP/2.
-    pub(super) async fn begin(
-        calls: Arc<Calls>,
-        guest: Arc<Guest>,
-        socket: S,
-        begun: Bytes,
-    ) -> Result<Self, h2::Error> {
+    pub(super) async fn begin(calls: Arc<Calls>, portion: Portion, socket: S, begun: Bytes) -> Result<Self, h2::Error> {
         let settings = &calls.shared.settings;
         let (cork, io) = Cork::new(socket, begun, Arc::default());
         let streams = settings.limits.streams_per_connection;
@@ -106,7 +100,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
             ear,
             inner: Inner {
                 links: Links {
-                    portion: Portion::of_a_connection(&calls.shared, guest),
+                    portion,
                     shared_slices: cork.shared_slices(),
                 },
                 calls,

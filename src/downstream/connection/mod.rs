@@ -31,6 +31,7 @@ use crate::downstream::call::Calls;
 use crate::downstream::handshakes::{Fault, Handshakes};
 use crate::downstream::portion::Portion;
 use crate::downstream::stall::Stall;
+use crate::identity::Identity;
 use crate::shutdown::{Departure, Drain, Draining};
 use crate::wire::{Cork, HANDSHAKE, Peer, Socket};
 
@@ -105,16 +106,18 @@ impl Connection {
             // TLS clients recognize the HTTP response and report it as such.
             self.calls.not_secure(&self.peer, &Fault::Plaintext);
         }
+        let identity = Identity::of_address(self.peer.address());
         if !http2 {
-            return Some(Either::Right(Box::pin(self.speak_http1(begun))));
+            return Some(Either::Right(Box::pin(self.speak_http1(begun, identity))));
         }
-        let served = Box::pin(self.begin_http2(begun)).await;
+        let served = Box::pin(self.begin_http2(begun, identity)).await;
         served.map(|served| Either::Left(Box::pin(served)))
     }
 
-    async fn begin_http2(self, begun: Bytes) -> Option<impl Future<Output = ()> + Send> {
+    async fn begin_http2(self, begun: Bytes, identity: Identity) -> Option<impl Future<Output = ()> + Send> {
         let bound = self.calls.shared.settings.timers.write_stall;
-        let beginning = Http2::begin(self.calls, self.guest, self.socket, begun);
+        let portion = Portion::of_a_connection(&self.calls.shared, self.guest, identity);
+        let beginning = Http2::begin(self.calls, portion, self.socket, begun);
         let connection = match clock::timeout(PREFACE_TIMEOUT, beginning).await {
             Some(Ok(connection)) => Box::pin(connection),
             Some(Err(error)) => {
@@ -140,10 +143,10 @@ impl Connection {
     }
 
     /// Serves HTTP/1.1, which only polling clients use.
-    async fn speak_http1(self, begun: Bytes) {
+    async fn speak_http1(self, begun: Bytes, identity: Identity) {
         let bound = self.calls.shared.settings.timers.write_stall;
         let calls = self.calls.clone();
-        let portion = Portion::of_a_connection(&calls.shared, self.guest);
+        let portion = Portion::of_a_connection(&calls.shared, self.guest, identity);
         let asked = Arc::new(AtomicBool::new(false));
         let was_asked = asked.clone();
         let service = service_fn(move |request| {

@@ -13,6 +13,7 @@ use crate::downstream::full::Full;
 use crate::downstream::log::{Log, Rejected};
 use crate::downstream::returns::{Returns, Visit};
 use crate::downstream::services::{Method, Transport};
+use crate::identity::Identity;
 use crate::protocol::{Receipt, ReceiptKind};
 use crate::telemetry::{Metrics, TypeMetrics};
 use crate::xds::{Dialect, Node, TypeUrl};
@@ -32,16 +33,26 @@ pub(in crate::downstream) struct Accounts {
 /// What is held as long as the stream is open.
 struct Presence {
     stay: Stay,
+    identity: Identity,
     /// Set on an aggregated stream of a client with an id, after the first request.
     visit: Option<Visit>,
 }
 
 impl Accounts {
-    pub(in crate::downstream) fn open(metrics: Arc<Metrics>, log: Arc<Log>, stay: Stay, dialect: Dialect) -> Self {
+    pub(in crate::downstream) fn open(
+        metrics: Arc<Metrics>,
+        log: Arc<Log>,
+        (stay, identity): (Stay, Identity),
+        dialect: Dialect,
+    ) -> Self {
         let accounts = Self {
             metrics,
             log,
-            presence: Box::new(Presence { stay, visit: None }),
+            presence: Box::new(Presence {
+                stay,
+                identity,
+                visit: None,
+            }),
             dialect,
             types: Vec::new(),
             expired_gates: 0,
@@ -51,8 +62,14 @@ impl Accounts {
         accounts
     }
 
+    /// Returns who the client of the stream is.
+    pub(super) const fn identity(&self) -> &Identity {
+        &self.presence.identity
+    }
+
     /// Notes which client this is, on a stream on which it may ask for any type.
     pub(super) fn enter(&mut self, returns: &Arc<Returns>, node: &Node, method: &Method, now: Instant) {
+        tracing::debug!(node = %node.id, identity = %self.identity(), "a stream begins");
         if !node.id.is_empty() && method.service.is_none() && self.presence.visit.is_none() {
             self.presence.visit = Some(returns.enter(&node.id, method.transport == Transport::V2, now));
         }
