@@ -11,7 +11,6 @@ use crate::identity::Identity;
 use crate::wire::Share;
 
 /// What one connection takes of what all connections share.
-#[derive(Clone)]
 pub(super) struct Portion {
     /// Of the memory for unfinished requests.
     pub(super) share: Arc<Share>,
@@ -25,12 +24,12 @@ pub(super) struct Portion {
 
 impl Portion {
     /// Returns the portion of a new connection.
-    pub(super) fn of_a_connection(shared: &Shared, guest: Arc<Guest>, identity: Identity) -> Self {
-        Self {
+    pub(super) fn of_a_connection(shared: &Shared, guest: Arc<Guest>, identity: Identity) -> Arc<Self> {
+        Arc::new(Self {
             share: shared.budget.share(),
             claims: shared.scopes.claims(),
             guest,
             identity,
-        }
+        })
     }
 }

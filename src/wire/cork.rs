@@ -40,7 +40,7 @@ pub const COPIED_BYTES_MAX: usize = 128 * 1024;
 /// The most bytes that are gathered before a write, give or take one frame: 256 KiB of content, and the framing around it.
 pub const GATHERED_BYTES_MAX: usize = 272 * 1024;
 /// The most bytes that are written in a turn, give or take one write. Then other connections have their turn.
-const TURN_BYTES_MAX: u64 = 1024 * 1024;
+const TURN_BYTES_MAX: u32 = 1024 * 1024;
 
 thread_local! {
     /// Lent to one connection for the time of its turn; empty between turns.
@@ -64,10 +64,11 @@ struct Inner<S> {
     rest: VecDeque<Bytes>,
     /// Whether the socket still holds bytes that it took and has not sent, such as records that TLS has sealed.
     unsent: bool,
-    /// Bytes that were ever written to the socket, by the beginning of this turn and until now, and read from it.
-    begun_at: u64,
+    /// Bytes that were ever written to the socket, and read from it.
     sent: u64,
     received: u64,
+    /// [`low`] of what was written by the beginning of this turn.
+    begun_at: u32,
     failed: Option<io::Error>,
 }
 
@@ -117,13 +118,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
     }
 }
 
+/// The lower half, which is enough for what one turn writes.
+fn low(bytes: u64) -> u32 {
+    u32::try_from(bytes & u64::from(u32::MAX)).unwrap_or_default()
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     fn is_blocked(&self) -> bool {
         self.unsent || !self.rest.is_empty()
     }
 
     fn begin(&mut self, cx: &mut Context<'_>) {
-        self.begun_at = self.sent;
+        self.begun_at = low(self.sent);
         if let Poll::Ready(Err(error)) = self.send_rest(cx) {
             self.failed = Some(error);
         }
@@ -223,7 +229,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
             return Poll::Ready(Err(error));
         }
         ready!(self.send_rest(cx))?;
-        if self.within && self.sent - self.begun_at >= TURN_BYTES_MAX {
+        if self.within && low(self.sent).wrapping_sub(self.begun_at) >= TURN_BYTES_MAX {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }

@@ -26,7 +26,7 @@ pub(super) struct Fetch {
     pub(super) shared: Arc<Shared>,
     pub(super) type_url: TypeUrl,
     /// What the connection takes of what all share.
-    pub(super) portion: Portion,
+    pub(super) portion: Arc<Portion>,
     pub(super) drain: Drain,
 }
 
@@ -57,7 +57,7 @@ impl Fetch {
             theirs => hold(theirs, timers.unanswered),
         };
         let limits = &shared.settings.limits;
-        let deframer = Deframer::new(encoding, limits.request, self.portion.share);
+        let deframer = Deframer::new(encoding, limits.request, self.portion.share.clone());
         let pace = Pace::new(limits.requests_per_second, clock::now());
         let asked = only_request(Requests::new(request.into_body(), deframer, pace), shared);
         let mut asked = in_time(asked).await??;

@@ -62,7 +62,7 @@ pub(super) enum Called {
 /// The state that the calls of a connection share.
 pub(super) struct Links {
     /// What the connection takes of what all share.
-    pub(super) portion: Portion,
+    pub(super) portion: Arc<Portion>,
     /// The shared bytes that they have given to the transport.
     pub(super) shared_slices: Arc<SharedSlices>,
 }
@@ -132,7 +132,7 @@ impl Calls {
     }
 
     /// Handles one request on an HTTP/1.1 connection. Polling clients may use HTTP/1.1; gRPC cannot.
-    pub(super) fn call_http1(&self, request: Request<Incoming>, portion: &Portion) -> PendingResponse {
+    pub(super) fn call_http1(&self, request: Request<Incoming>, portion: &Arc<Portion>) -> PendingResponse {
         if Polls::path(request.uri().path()) {
             let request = request.map(RequestBody::Http1);
             return Either::Right(self.polls.clone().answer(request, portion.clone()).boxed());

@@ -19,6 +19,7 @@ use super::agenda::{Agenda, Ear, FIRST, Round, Turn};
 use super::keepalive::Keepalive;
 use super::line::{HELPING_BYTES, Line};
 use super::open_call::{Kind, OpenCall};
+use super::watch::Watch;
 use crate::clock;
 use crate::downstream::call::{Called, Calls, Links, UnaryCall};
 use crate::downstream::portion::Portion;
@@ -30,8 +31,8 @@ pub(super) struct Http2<S> {
     cork: Cork<S>,
     /// The bytes that the client has ever taken, if it has not taken everything.
     stuck_at: Option<u64>,
-    keepalive: Keepalive,
-    age: Age,
+    /// In a box, because every connection has one of these, whose size is that of a class of the allocator.
+    watch: Box<Watch>,
     agenda: Arc<Agenda>,
     round: Round,
     /// The transport's own part in the agenda.
@@ -75,7 +76,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
     ///
     /// # Errors
     /// When the client does not speak HTTP/2.
-    pub(super) async fn begin(calls: Arc<Calls>, portion: Portion, socket: S, begun: Bytes) -> Result<Self, h2::Error> {
+    pub(super) async fn begin(
+        calls: Arc<Calls>,
+        portion: Arc<Portion>,
+        socket: S,
+        begun: Bytes,
+    ) -> Result<Self, h2::Error> {
         let settings = &calls.shared.settings;
         let (cork, io) = Cork::new(socket, begun, Arc::default());
         let streams = settings.limits.streams_per_connection;
@@ -91,10 +97,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         let ear = agenda.part(TRANSPORT);
         ear.wake();
         let now = clock::now();
+        let age = Age::new(settings.timers.stream_age, settings.timers.stream_age_jitter, now);
+        let keepalive = Keepalive::new(settings.timers.keepalive, transport.ping_pong(), now);
         Ok(Self {
             stuck_at: None,
-            age: Age::new(settings.timers.stream_age, settings.timers.stream_age_jitter, now),
-            keepalive: Keepalive::new(settings.timers.keepalive, transport.ping_pong(), now),
+            watch: Box::new(Watch::new(age, keepalive)),
             agenda,
             round: Round::default(),
             ear,
@@ -132,15 +139,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
         let Self {
             cork,
             stuck_at,
-            keepalive,
-            age,
+            watch,
             agenda,
             round,
             ear,
             inner,
         } = self.get_mut();
         let now = clock::now();
-        if age.is_over(|| inner.is_settled(), now, cx) {
+        if watch.is_old(|| inner.is_settled(), now) {
             inner.drain(ear);
         }
         let turn = agenda.begin(round, cx.waker());
@@ -156,7 +162,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
         if let Poll::Ready(ended) = ended {
             return Poll::Ready(ended.map_err(|error| error.to_string()));
         }
-        let gone = keepalive.poll(flow.received, now, cx);
+        let gone = watch.poll(flow.received, now, cx);
         gone.map(|()| Err("the client does not answer pings".to_owned()))
     }
 }
@@ -355,4 +361,16 @@ fn window(streams: u32) -> u32 {
     streams
         .saturating_mul(2 * FRAME_BYTES_MIN)
         .clamp(CONNECTION_WINDOW_BYTES_MIN, CONNECTION_WINDOW_BYTES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Socket;
+
+    /// 1536 is a size class of the allocator, and the next one is 1792.
+    #[test]
+    fn what_every_connection_takes() {
+        assert!(size_of::<Http2<Socket>>() <= 1536, "{}", size_of::<Http2<Socket>>());
+    }
 }

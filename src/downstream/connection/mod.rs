@@ -8,6 +8,7 @@ mod http2;
 mod keepalive;
 mod line;
 mod open_call;
+mod watch;
 
 use std::pin::Pin;
 use std::sync::Arc;

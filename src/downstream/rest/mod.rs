@@ -62,7 +62,7 @@ impl Polls {
     pub(super) async fn answer(
         self: Arc<Self>,
         request: Request<RequestBody>,
-        portion: Portion,
+        portion: Arc<Portion>,
     ) -> Result<Response<Body>, Infallible> {
         let path = request.uri().path().to_owned();
         let response = self.poll(request, portion).await.unwrap_or_else(|refusal| {
@@ -77,11 +77,11 @@ impl Polls {
         Ok(response)
     }
 
-    async fn poll(&self, request: Request<RequestBody>, portion: Portion) -> Result<Response<Body>, Refusal> {
+    async fn poll(&self, request: Request<RequestBody>, portion: Arc<Portion>) -> Result<Response<Body>, Refusal> {
         let settings = &self.shared.settings;
         let method = Method::of(&request, settings)?;
         let hold = head::hold(request.headers(), settings.timers.rest_poll);
-        let asked = clock::timeout(BODY_TIMEOUT, self.read(request, portion.share)).await;
+        let asked = clock::timeout(BODY_TIMEOUT, self.read(request, portion.share.clone())).await;
         let asked = asked.unwrap_or_else(|| Err(Refusal::slow(BODY_TIMEOUT)))?;
         let poll = Poll::new(&self.shared, &portion.claims, method.type_url, asked, clock::now())?;
         let told = |found: &PollContent<'_>, poll: &protocol::Poll| {

@@ -43,7 +43,7 @@ struct Times {
 /// How many requests are read before other streams have their turn.
 const REQUESTS_IN_A_TURN: usize = 32;
 /// How many bytes of requests are read before other connections have their turn. The last request is read as a whole.
-const REQUEST_BYTES_IN_A_TURN: usize = 256 * 1024;
+const REQUEST_BYTES_IN_A_TURN: u32 = 256 * 1024;
 
 /// The work for a name, in bytes of a request.
 const NAME_BYTES: usize = 128;
@@ -51,9 +51,9 @@ const NAME_BYTES: usize = 128;
 /// What the streams of a connection may still do before others have their turn.
 pub(in crate::downstream) struct Allowance {
     /// What may still be read in this turn. It limits large requests, so that other connections have their turn.
-    read: usize,
+    read: u32,
     /// How many bytes of responses may be given to the transport, give or take one response.
-    room: usize,
+    room: u32,
     /// Whether nothing more may be read, or a stream had no room.
     spent: bool,
     /// Whether a stream had no room for a response.
@@ -65,7 +65,7 @@ impl Allowance {
     pub(in crate::downstream) const fn new(room: usize) -> Self {
         Self {
             read: REQUEST_BYTES_IN_A_TURN,
-            room,
+            room: narrow(room),
             spent: false,
             denied: false,
         }
@@ -79,7 +79,7 @@ impl Allowance {
 
     /// Subtracts what was read.
     fn count(&mut self, bytes: usize, names: usize) {
-        self.read = self.read.saturating_sub(bytes.max(names * NAME_BYTES));
+        self.read = self.read.saturating_sub(narrow(bytes.max(names * NAME_BYTES)));
         self.spent |= self.read == 0;
     }
 
@@ -108,12 +108,20 @@ impl Allowance {
 
     /// Returns the room for responses.
     pub(in crate::downstream) const fn room(&self) -> usize {
-        self.room
+        self.room as usize
     }
 
     /// Sets the room for responses.
     pub(in crate::downstream) const fn set_room(&mut self, room: usize) {
-        self.room = room;
+        self.room = narrow(room);
+    }
+}
+
+const fn narrow(bytes: usize) -> u32 {
+    if bytes < u32::MAX as usize {
+        bytes as u32
+    } else {
+        u32::MAX
     }
 }
 
@@ -226,7 +234,7 @@ impl Driver {
             }
             match ready!(self.session.poll_output()) {
                 Output::Response(rope) => {
-                    allowance.room = allowance.room.saturating_sub(rope.remaining());
+                    allowance.room = allowance.room.saturating_sub(narrow(rope.remaining()));
                     if send.send_data(rope.reporting(&self.progress), false).is_err() {
                         return Poll::Ready(());
                     }
