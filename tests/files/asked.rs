@@ -127,6 +127,26 @@ fn unknown_until_whole() {
     );
 }
 
+/// Clients may want very many names that lead nowhere: a change of the content costs nothing for these.
+#[test]
+fn names_that_lead_nowhere() {
+    let mut told = Told::new(&clusters(&["a", "b"]));
+    assert_eq!(told.write(&clusters(&["a", "b"])), 0);
+    for n in 0..1000 {
+        assert_eq!(told.want(&cds(), &format!("nowhere-{n}"), true), 1);
+    }
+    told.want(&cds(), "a", true);
+    told.want(&cds(), "c", true);
+    told.folder.place("x.yaml", &clusters(&["b", "c", "nowhere-7"]));
+    look(&mut told.file_set);
+    let changes = told.asked.handle_content(&told.content(), &told.cut);
+    let said: usize = changes.iter().map(|change| change.updates.len()).sum();
+    assert_eq!(said, 3, "a is gone, c and nowhere-7 have come: {changes:?}");
+    assert_eq!(told.apply(&changes), 3);
+    let known = ["a", "b", "c", "nowhere-7", "nowhere-8"].map(|name| told.known(&cds(), name));
+    assert_eq!(known, [Some(false), None, Some(true), Some(true), Some(false)]);
+}
+
 /// C-22, F-10: a collection in files is complete at once; `xdstp:` names are no part of a wildcard.
 #[test]
 fn collections_of_new_style() {

@@ -6,12 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::content::Content;
+use super::content::{Content, names_of};
 use crate::xds::{Changes, Cut, Name, Reason, Resource, Slot, State, Target, TypeUrl, Update, Want};
 
 /// The wants of a view.
 #[derive(Debug, Default)]
-pub struct Asked(BTreeMap<TypeUrl, Wanted>);
+pub struct Asked {
+    types: BTreeMap<TypeUrl, Wanted>,
+    /// The content from which they were answered last.
+    content: Arc<Content>,
+}
 
 #[derive(Debug, Default)]
 struct Wanted {
@@ -20,6 +24,12 @@ struct Wanted {
 }
 
 impl Asked {
+    /// Whether this is the last content that was handled.
+    #[must_use]
+    pub fn is_at(&self, content: &Arc<Content>) -> bool {
+        Arc::ptr_eq(&self.content, content)
+    }
+
     /// Wants begin or end. Returns the changes for a view whose current state is `cut`.
     pub fn handle_wants(&mut self, wants: &[Want], content: &Content, cut: &Cut) -> Vec<Changes> {
         let mut changes = Vec::new();
@@ -27,7 +37,7 @@ impl Asked {
             let Some(type_url) = wants.first().map(|want| &want.type_url) else {
                 continue;
             };
-            let wanted = self.0.entry(type_url.clone()).or_default();
+            let wanted = self.types.entry(type_url.clone()).or_default();
             let slot = cut.slot(type_url);
             let (mut began, mut ended) = (BTreeSet::new(), false);
             for want in wants {
@@ -57,14 +67,17 @@ impl Asked {
             }
             changes.extend(named(type_url, content, updates));
         }
-        self.0.retain(|_, wanted| wanted.wildcard || !wanted.names.is_empty());
+        self.types
+            .retain(|_, wanted| wanted.wildcard || !wanted.names.is_empty());
         changes
     }
 
-    /// The content is new. Returns the changes for a view whose current state is `cut`. I-06: equal content is no change.
-    pub fn handle_content(&self, content: &Content, cut: &Cut) -> Vec<Changes> {
+    /// The content replaces another one. Returns the changes for a view whose current state is `cut`. I-06: equal content is no
+    /// change.
+    pub fn handle_content(&mut self, content: &Arc<Content>, cut: &Cut) -> Vec<Changes> {
+        let before = std::mem::replace(&mut self.content, content.clone());
         let mut changes = Vec::new();
-        for (type_url, wanted) in &self.0 {
+        for (type_url, wanted) in &self.types {
             let slot = cut.slot(type_url);
             changes.extend(wanted.all(type_url, content, slot));
             if wanted.names.is_empty() {
@@ -72,7 +85,8 @@ impl Asked {
             }
             let mut updates = Vec::new();
             let mut there = BTreeSet::new();
-            for name in &wanted.names {
+            let contents: [&Content; 2] = [&before, content];
+            for name in wanted.concerned(type_url, &contents, before.whole() != content.whole(), slot) {
                 one(type_url, name, content, &mut updates, &mut there);
             }
             updates.extend(wanted.leftovers(type_url, content, slot));
@@ -115,10 +129,30 @@ impl Wanted {
         })
     }
 
+    /// Returns the wanted names that lead to anything in these contents or in the view; with `all`, all of them. Clients may want
+    /// very many names that lead nowhere.
+    fn concerned<'a>(
+        &'a self,
+        type_url: &TypeUrl,
+        contents: &[&Content],
+        all: bool,
+        slot: Option<&Slot>,
+    ) -> Vec<&'a Name> {
+        let stated: usize = contents.iter().map(|content| content.len()).sum();
+        if all || self.names.len() <= stated {
+            return self.names.iter().collect();
+        }
+        let held = slot.into_iter().flat_map(|slot| all_of(&slot.named));
+        let held = held.flat_map(|resource| names_of(resource));
+        let stated = contents.iter().flat_map(|content| content.names_of(type_url));
+        let names: BTreeSet<&Name> = held.chain(stated).filter_map(|name| self.names.get(&name)).collect();
+        names.into_iter().collect()
+    }
+
     /// Returns the removal of resources that the view holds by name although no wanted name leads to them any more.
     fn leftovers(&self, type_url: &TypeUrl, content: &Content, slot: Option<&Slot>) -> Vec<Update> {
         let mut there = BTreeSet::new();
-        for name in &self.names {
+        for name in self.concerned(type_url, &[content], false, None) {
             one(type_url, name, content, &mut Vec::new(), &mut there);
         }
         let held = slot.into_iter().flat_map(|slot| all_of(&slot.named));

@@ -193,6 +193,16 @@ impl Content {
             .filter(|resource| collection.covers(resource.name()))
     }
 
+    /// Returns the names by which a client can ask for anything of a type, and those whose time to live is over; some of them
+    /// several times.
+    pub fn names_of(&self, type_url: &TypeUrl) -> impl Iterator<Item = Name> {
+        let names = self.types.get(type_url).into_iter();
+        names.flat_map(|names| {
+            let all = names.resources.values().flat_map(|resource| names_of(resource));
+            all.chain(names.over.iter().cloned())
+        })
+    }
+
     fn get(&self, type_url: &TypeUrl, name: &Name) -> Option<&Arc<Resource>> {
         self.types.get(type_url)?.resources.get(name)
     }
@@ -230,6 +240,13 @@ impl Content {
             names.aliases.retain(|_, canonical| canonical != name);
         }
     }
+}
+
+/// Returns the names by which a client can ask for a resource: its own, its aliases, and its collection.
+pub(super) fn names_of(resource: &Resource) -> impl Iterator<Item = Name> {
+    let own = std::iter::once(resource.name().clone());
+    let aliases = resource.aliases().iter().cloned();
+    own.chain(aliases).chain(resource.name().collection())
 }
 
 fn called(type_url: &TypeUrl, resource: &Resource) -> String {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::asked::Asked;
-use super::content::Content;
 use super::{Files, Loaded};
 use crate::cache::View;
 use crate::clock::{self, now};
@@ -21,8 +20,6 @@ pub struct FileWriter {
     asked: Asked,
     /// D-03: removals that wait: an operator may change the file with the cluster before the file with the route.
     departures: Departures,
-    /// The content that the view was brought to.
-    content: Arc<Content>,
 }
 
 impl FileWriter {
@@ -34,7 +31,6 @@ impl FileWriter {
             loaded: files.loaded.subscribe(),
             asked: Asked::default(),
             departures,
-            content: Arc::default(),
         }
     }
 
@@ -45,8 +41,7 @@ impl FileWriter {
             let wants = self.view.take_wants(now());
             let changes = self.asked.handle_wants(&wants, &loaded.content, &self.view.cut());
             self.publish(&changes).await;
-            if !Arc::ptr_eq(&self.content, &loaded.content) {
-                self.content = loaded.content.clone();
+            if !self.asked.is_at(&loaded.content) {
                 let cut = self.view.cut();
                 let mut changes = self.asked.handle_content(&loaded.content, &cut);
                 self.departures.hold_again(&mut changes, &cut, now());
