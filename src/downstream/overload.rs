@@ -65,7 +65,7 @@ impl Action {
 }
 
 /// The part of the budget that unfinished requests may take, if it is small.
-const READING_PART: usize = 4;
+const READING_PART: usize = 8;
 
 impl Shared {
     /// Does what is necessary while the process uses so much `memory`, and shows it. Returns the last action. To be called about
