@@ -24,7 +24,7 @@ use futures_util::FutureExt as _;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::config::Address;
+use crate::config::{Address, is_abstract, system_path};
 use crate::telemetry::{Health, Metrics};
 
 /// The admin address in use; dropping it closes it.
@@ -114,6 +114,9 @@ impl Admin {
     }
 }
 
+/// The most connections that wait to be accepted.
+const BACKLOG: i32 = 128;
+
 /// A listener that is not registered with a runtime yet.
 enum Bound {
     Socket(net::TcpListener),
@@ -146,6 +149,12 @@ impl Bound {
 
 /// Binds a Unix socket. Replaces a socket file that a dead process has left, to which nobody answers.
 fn bind_unix(path: &Path) -> io::Result<unix::UnixListener> {
+    if is_abstract(path) {
+        let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+        socket.bind(&socket2::SockAddr::unix(system_path(path))?)?;
+        socket.listen(BACKLOG)?;
+        return Ok(socket.into());
+    }
     match unix::UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             if unix::UnixStream::connect(path).is_ok() {

@@ -10,6 +10,7 @@ use crate::config::{Config, Credentials, Server, Source, Tls};
 use crate::json::{Schemas, Unknown};
 use crate::tls;
 use crate::upstream::{Dictionary, FileSet};
+use crate::wire::owners;
 use crate::xds::Types;
 
 /// What is wrong with files.
@@ -77,6 +78,9 @@ impl Inspection {
 
     fn listeners(&mut self, config: &Config) {
         for (at, listener) in config.listeners.iter().enumerate() {
+            if let Err(error) = owners(&listener.file) {
+                self.problem(&format!("listeners[{at}]: {error}"));
+            }
             let Some(tls) = &listener.tls else { continue };
             match tls::listener(tls) {
                 Ok(offer) => {

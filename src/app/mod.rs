@@ -32,7 +32,7 @@ use crate::admin::{self, Admin, AdminError, Shown};
 use crate::cache::{Library, Scopes, View};
 use crate::clock;
 use crate::config::{self, Address, Config, ListenerTls, MemoryLimit, Source};
-use crate::downstream::{self, Admission, Handshakes, Shared};
+use crate::downstream::{self, Admission, Entrance, Handshakes, Shared};
 use crate::json::{SchemaError, Schemas};
 use crate::shutdown::{self, Drain, OtherSignals, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
@@ -156,14 +156,20 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), AppError> {
     let mut bound = Vec::new();
     let handshakes_max = plan::unbounded(config.limits.handshakes);
-    for config::Listener { address, tls } in &config.listeners {
+    for config::Listener {
+        address,
+        tls,
+        file,
+        proxies,
+    } in &config.listeners
+    {
         let tls = tls
             .as_ref()
             .map(|tls| secure(address, tls, handshakes_max))
             .transpose()?;
         let listener = match address {
             Address::Socket(socket) => Listener::tcp(*socket),
-            Address::Unix(path) => Listener::unix(path),
+            Address::Unix(path) => Listener::unix(path, file),
         };
         let listener = listener.map_err(|source| AppError::Listen {
             address: address.clone(),
@@ -173,10 +179,11 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), Ap
             .tcp_address()
             .map_or_else(|| address.to_string(), |bound| bound.to_string());
         tracing::info!(address = shown, tls = tls.is_some(), "listening for clients");
-        bound.push((listener, tls));
+        let proxies = proxies.clone();
+        bound.push((listener, Entrance { tls, proxies }));
     }
-    for (listener, tls) in bound {
-        spawn(downstream::serve(listener, tls, shared.clone(), drain.clone()));
+    for (listener, entrance) in bound {
+        spawn(downstream::serve(listener, entrance, shared.clone(), drain.clone()));
     }
     Ok(())
 }

@@ -8,8 +8,9 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::config::Address;
+use crate::config::{Address, system_path};
 
 /// How long each step may take.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -44,7 +45,9 @@ fn exchange(admin: &Address, request: &str) -> io::Result<String> {
             converse(socket, request)
         }
         Address::Unix(path) => {
-            let socket = UnixStream::connect(path)?;
+            let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+            socket.connect(&SockAddr::unix(system_path(path))?)?;
+            let socket = UnixStream::from(socket);
             socket.set_read_timeout(Some(TIMEOUT))?;
             socket.set_write_timeout(Some(TIMEOUT))?;
             converse(socket, request)

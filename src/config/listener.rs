@@ -4,7 +4,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::Identity;
+use ipnet::IpNet;
+
+use super::{Identity, SocketFile, unix};
 
 /// A port or socket for clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +15,10 @@ pub struct Listener {
     pub address: Address,
     /// TLS for its connections, if configured; never on a Unix domain socket.
     pub tls: Option<ListenerTls>,
+    /// The file of its Unix socket.
+    pub file: SocketFile,
+    /// The balancers, whose connections begin with a PROXY header. Nobody else may send one.
+    pub proxies: Vec<IpNet>,
 }
 
 /// A listener's certificate, and which clients it accepts. The files are read at the start.
@@ -30,19 +36,20 @@ pub struct ListenerTls {
 pub enum Address {
     /// A TCP port.
     Socket(SocketAddr),
-    /// A Unix domain socket.
+    /// A Unix domain socket; [`system_path`](super::system_path) returns its path for system calls.
     Unix(PathBuf),
 }
 
 impl Address {
-    /// Reads `ip:port`, `[v6]:port` or `unix:/path`.
+    /// Reads `ip:port`, `[v6]:port`, `unix:/path` or `unix:@name`.
     ///
     /// # Errors
     /// Returns what to write if the text is none of these.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix("unix:") {
-            Some("") => Err("`unix:` lacks a path; write unix:/run/distributary.sock".to_owned()),
-            Some(path) => Ok(Self::Unix(path.into())),
+            Some(path) => unix::path(path)
+                .map(Self::Unix)
+                .map_err(|lack| format!("`{text}` {lack}; write unix:/run/distributary.sock or unix:@distributary")),
             None => text.parse().map(Self::Socket).map_err(|_| {
                 format!("`{text}` is not an address; write ip:port, [v6]:port or unix:/path, with an IP, not a name")
             }),
@@ -62,7 +69,12 @@ impl fmt::Display for Address {
 impl Listener {
     /// Creates a listener without TLS.
     #[must_use]
-    pub const fn plain(address: Address) -> Self {
-        Self { address, tls: None }
+    pub fn plain(address: Address) -> Self {
+        Self {
+            address,
+            tls: None,
+            file: SocketFile::default(),
+            proxies: Vec::new(),
+        }
     }
 }

@@ -12,6 +12,7 @@ mod quantity;
 mod reading;
 mod server;
 mod shape;
+mod unix;
 mod upstream;
 mod uri;
 mod validate;
@@ -23,6 +24,7 @@ use std::time::Duration;
 pub use defaults::{Limits, MemoryLimit, Timers};
 pub use listener::{Address, Listener, ListenerTls};
 pub use server::{Credentials, Endpoint, Grpc, Identity, Rest, Server, Source, Tls, Transport};
+pub use unix::{SocketFile, is_abstract, system_path};
 pub use upstream::{Authority, Upstream};
 pub use validate::host_name;
 

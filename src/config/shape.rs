@@ -26,6 +26,14 @@ mapping!(File {
 mapping!(Listener {
     "address" needs => address: Option<Scalar>,
     "tls" => tls: Option<Spanned<ListenerTls>>,
+    "mode" => mode: Option<Scalar>,
+    "owner" => owner: Option<Scalar>,
+    "group" => group: Option<Scalar>,
+    "proxy_protocol" => proxy_protocol: Option<Spanned<ProxyProtocol>>,
+});
+
+mapping!(ProxyProtocol {
+    "from" needs => from: Option<Spanned<Vec<Scalar>>>,
 });
 
 mapping!(ListenerTls {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Endpoint;
+use super::{Endpoint, unix};
 
 /// A parsed URI.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,12 +32,13 @@ impl Located {
                 )),
             };
         }
-        if let Some(rest) = uri.strip_prefix("unix:") {
-            let path = rest.strip_prefix("//").unwrap_or(rest);
-            if path.is_empty() {
-                return Err(format!("`{uri}` lacks a path; write unix:/run/control-plane.sock"));
-            }
-            let endpoint = Endpoint::Unix(path.into());
+        // gRPC writes abstract names with a scheme of their own.
+        let named = uri.strip_prefix("unix-abstract:").map(|name| format!("@{name}"));
+        if let Some(rest) = named.as_deref().or_else(|| uri.strip_prefix("unix:")) {
+            let path = unix::path(rest.strip_prefix("//").unwrap_or(rest));
+            let path = path
+                .map_err(|lack| format!("`{uri}` {lack}; write unix:/run/control-plane.sock or unix:@control-plane"))?;
+            let endpoint = Endpoint::Unix(path);
             return Ok(Self::Grpc { endpoint, tls: None });
         }
         match uri.split_once("://") {

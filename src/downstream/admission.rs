@@ -89,28 +89,22 @@ impl Admission {
         }
     }
 
-    /// Admits a connection. Connections over Unix sockets have no address, so that no limit for one address concerns them.
+    /// Admits a connection. [`Guest::at`] must follow as soon as it is known from where it comes; so far that is `peer`.
     pub(super) fn connection(self: &Arc<Self>, peer: Peer) -> Result<Guest, Full> {
-        let limits = &self.limits;
-        let own = limits.connections_per_identity > 0 || limits.streams_per_identity > 0;
-        let address = match peer {
-            Peer::Tcp(address) if own => Some(address.ip().to_canonical()),
-            Peer::Tcp(_) | Peer::Unix => None,
-        };
         let mut open = self.open.lock();
         open.check(Action::RejectConnections)?;
-        within(open.all.connections, limits.connections, "connections", Some(AGAIN))?;
-        let of = address.map_or(0, |address| open.of(address).connections);
-        within(of, limits.connections_per_identity, "connections_per_identity", None)?;
+        within(
+            open.all.connections,
+            self.limits.connections,
+            "connections",
+            Some(AGAIN),
+        )?;
         open.all.connections += 1;
-        if let Some(address) = address {
-            open.addresses.entry(address).or_default().connections += 1;
-        }
         drop(open);
         Ok(Guest {
             admission: self.clone(),
             peer,
-            address,
+            address: None,
         })
     }
 
@@ -153,6 +147,28 @@ impl Open {
 }
 
 impl Guest {
+    /// Admits the connection from this peer. To be called once. Connections over Unix sockets have no address, so that no limit
+    /// for one address concerns them.
+    pub(super) fn at(mut self, peer: Peer) -> Result<Self, Full> {
+        self.peer = peer;
+        let limits = &self.admission.limits;
+        let own = limits.connections_per_identity > 0 || limits.streams_per_identity > 0;
+        if let Some(address) = peer.address().filter(|_| own) {
+            let address = address.to_canonical();
+            let mut open = self.admission.open.lock();
+            let of = open.of(address).connections;
+            let max = limits.connections_per_identity;
+            let admitted = within(of, max, "connections_per_identity", None);
+            if admitted.is_ok() {
+                open.addresses.entry(address).or_default().connections += 1;
+            }
+            drop(open);
+            admitted?;
+            self.address = Some(address);
+        }
+        Ok(self)
+    }
+
     /// Where the connection comes from.
     pub(super) const fn peer(&self) -> &Peer {
         &self.peer
@@ -272,6 +288,10 @@ mod tests {
         Peer::Tcp(([127, 0, 0, last], 1000 + u16::from(last)).into())
     }
 
+    fn come(admission: &Arc<Admission>, peer: Peer) -> Result<Guest, Full> {
+        admission.connection(peer).and_then(|guest| guest.at(peer))
+    }
+
     /// What ends makes room; one address never takes the room of another.
     #[test]
     fn as_many_as_there_may_be() {
@@ -285,13 +305,13 @@ mod tests {
         };
         let admission = Arc::new(Admission::new(limits, now));
         let limit = |full: Result<Guest, Full>| full.unwrap_err().limit;
-        let one = Arc::new(admission.connection(peer(1)).unwrap());
-        let other = admission.connection(peer(1)).unwrap();
-        assert_eq!(limit(admission.connection(peer(1))), "connections_per_identity");
-        let second = Arc::new(admission.connection(peer(2)).unwrap());
-        assert_eq!(limit(admission.connection(Peer::Unix)), "connections");
+        let one = Arc::new(come(&admission, peer(1)).unwrap());
+        let other = come(&admission, peer(1)).unwrap();
+        assert_eq!(limit(come(&admission, peer(1))), "connections_per_identity");
+        let second = Arc::new(come(&admission, peer(2)).unwrap());
+        assert_eq!(limit(come(&admission, Peer::Unix)), "connections");
         drop(other);
-        let local = Arc::new(admission.connection(Peer::Unix).unwrap());
+        let local = Arc::new(come(&admission, Peer::Unix).unwrap());
         let streams = [one.stream(now).unwrap(), one.stream(now).unwrap()];
         let own = one.stream(now).unwrap_err();
         assert_eq!(
@@ -317,7 +337,7 @@ mod tests {
             ..AdmissionLimits::default()
         };
         let admission = Arc::new(Admission::new(limits, now));
-        let guest = Arc::new(admission.connection(peer(1)).unwrap());
+        let guest = Arc::new(come(&admission, peer(1)).unwrap());
         (0..10).for_each(|_| drop(guest.stream(now).unwrap()));
         assert_eq!(guest.stream(now).unwrap_err().limit, "new_streams_per_second");
         assert!(guest.stream(now + Duration::from_millis(100)).is_ok());
@@ -333,7 +353,7 @@ mod tests {
             ..AdmissionLimits::default()
         };
         let admission = Arc::new(Admission::new(limits, now));
-        let guest = Arc::new(admission.connection(peer(1)).unwrap());
+        let guest = Arc::new(come(&admission, peer(1)).unwrap());
         let (mut one, mut other) = (guest.stream(now).unwrap(), guest.stream(now).unwrap());
         let of_names = || admission.used()[2];
         assert_eq!(one.subscribe(11).unwrap_err().limit, "subscriptions");

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 use crate::clock;
 use crate::tls;
-use crate::wire::{Sealed, Socket, hello};
+use crate::wire::{Sealed, Socket, hello, is_proxy_header};
 
 /// The handshakes of one listener.
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub(super) enum Fault {
     Slow(Duration),
     #[error("{}", tls::handshake(.0, "client"))]
     Failed(io::Error),
+    #[error("the connection begins with a PROXY header")]
+    Stranger,
     #[error("the client uses TLS, but this listener does not; configure `tls` here, or switch TLS off in the client")]
     Plaintext,
 }
@@ -57,6 +59,9 @@ impl Handshakes {
         let mut over = pin!(clock::sleep(bound));
         let hello = within(over.as_mut(), hello(&mut socket)).await;
         let hello = hello.ok_or(Fault::Silent(bound))?.map_err(Fault::Failed)?;
+        if is_proxy_header(&hello) {
+            return Err(Fault::Stranger);
+        }
         let place = within(over.as_mut(), self.places.acquire()).await;
         let place = place.ok_or(Fault::Crowded(bound))?;
         let mut shaking = pin!(Sealed::accept(socket, hello, self.config.clone()));
@@ -79,6 +84,7 @@ impl Fault {
         let error = match self {
             Self::Silent(_) | Self::Slow(_) => return "timeout",
             Self::Crowded(_) => return "crowded",
+            Self::Stranger => return "not_tls",
             Self::Plaintext => return "no_tls_here",
             Self::Failed(error) => error,
         };

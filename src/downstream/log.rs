@@ -1,8 +1,8 @@
 //! The log lines about clients.
 //!
 //! Owns one line for each rejection, each stream that ends with an error, each connection that fails to begin or to be accepted,
-//! each connection and stream that is refused, each node that reports its health, and each node and type with a faulty name; and
-//! a limit on the rate of these lines. Does not act on these events (K-07).
+//! each connection and stream that is refused, each node that reports its health, each certificate that is no SPIFFE identity, and
+//! each node and type with a faulty name; and a limit on the rate of these lines. Does not act on these events (K-07).
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -11,8 +11,10 @@ use parking_lot::Mutex;
 use tonic::{Code, Status};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::connection::HeaderFault;
 use super::full::Full;
 use super::handshakes::Fault;
+use crate::identity::{Identity, SvidFault};
 use crate::protocol::NameFault;
 use crate::wire::Peer;
 use crate::xds::{Node, TypeUrl};
@@ -23,6 +25,8 @@ pub(super) struct Log {
     nacks: Lines,
     ends: Lines,
     handshakes: Lines,
+    /// The certificates with a bad SPIFFE name.
+    not_spiffe: Once,
     accepts: Lines,
     full: Lines,
     reports: Lines,
@@ -113,6 +117,24 @@ impl Log {
         }
         if let Some(suppressed) = self.handshakes.admit(now) {
             tracing::info!(%peer, reason = fault.reason(), suppressed, "no TLS connection: {fault}");
+        }
+    }
+
+    /// Logs that a connection lacks a good PROXY header, or has one that it may not have.
+    pub(super) fn not_proxied(&self, peer: &Peer, fault: &HeaderFault, now: Instant) {
+        if let Some(suppressed) = self.handshakes.admit(now) {
+            tracing::warn!(%peer, reason = fault.reason(), suppressed, "a connection is closed: {fault}");
+        }
+    }
+
+    /// Logs once for each certificate that it has a SPIFFE name and yet is no SPIFFE identity.
+    pub(super) fn not_spiffe(&self, identity: &Identity, texts: &[String], fault: &SvidFault, now: Instant) {
+        let mut certificate: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let said = fault.to_string();
+        certificate.push(&said);
+        let news = self.not_spiffe.is_news(&certificate);
+        if let Some(suppressed) = news.then(|| self.handshakes.admit(now)).flatten() {
+            tracing::warn!(%identity, suppressed, "a client has no SPIFFE identity: {fault}");
         }
     }
 

@@ -11,6 +11,7 @@ mod alarm;
 mod body;
 mod call;
 mod connection;
+mod entrance;
 mod full;
 mod handshakes;
 mod log;
@@ -27,6 +28,7 @@ mod stall;
 mod stream;
 
 pub use admission::{Admission, Used};
+pub use entrance::Entrance;
 pub use handshakes::Handshakes;
 pub use overload::Action;
 pub use returns::Returns;

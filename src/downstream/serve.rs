@@ -5,20 +5,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::admission::{Admission, Guest};
 use super::call::Calls;
 use super::connection::{self, Connection};
-use super::handshakes::Handshakes;
+use super::entrance::Entrance;
+use super::full::Full;
 use super::shared::Shared;
 use crate::clock;
 use crate::shutdown::Drain;
-use crate::wire::Listener;
+use crate::wire::{Listener, Peer};
 
 /// How long an accept loop waits after an error, so that it does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts connections until the drain begins. Each connection holds a [`Drain`] of its own and ends by itself.
-pub async fn serve(listener: Listener, tls: Option<Handshakes>, shared: Arc<Shared>, drain: Drain) {
-    let tls = tls.map(Arc::new);
+pub async fn serve(listener: Listener, entrance: Entrance, shared: Arc<Shared>, drain: Drain) {
+    let entrance = Arc::new(entrance);
     let calls = Arc::new(Calls::new(shared, drain.clone()));
     let mut stop = drain.clone();
     let mut draining = std::pin::pin!(stop.draining());
@@ -28,13 +30,13 @@ pub async fn serve(listener: Listener, tls: Option<Handshakes>, shared: Arc<Shar
             _ = &mut draining => return,
         };
         match accepted {
-            Ok((socket, peer)) => match calls.shared.admission.connection(peer) {
+            Ok((socket, peer)) => match admit(&calls.shared.admission, peer, &entrance) {
                 Ok(guest) => connection::start(Connection {
                     calls: calls.clone(),
                     socket,
                     peer,
-                    guest: Arc::new(guest),
-                    tls: tls.clone(),
+                    guest,
+                    entrance: entrance.clone(),
                     drain: drain.clone(),
                 }),
                 Err(full) => calls.not_admitted(&peer, &full),
@@ -45,4 +47,13 @@ pub async fn serve(listener: Listener, tls: Option<Handshakes>, shared: Arc<Shar
             }
         }
     }
+}
+
+/// Admits a connection, unless a balancer still has to state from where it comes.
+fn admit(admission: &Arc<Admission>, peer: Peer, entrance: &Entrance) -> Result<Guest, Full> {
+    let guest = admission.connection(peer)?;
+    if entrance.expects_header(&peer) {
+        return Ok(guest);
+    }
+    guest.at(peer)
 }

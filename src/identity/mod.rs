@@ -2,18 +2,26 @@
 //!
 //! Owns the texts of what the relay has checked about a client. Knows nothing of how it was checked, nor of what a client may do.
 
+mod certificate;
+mod subject;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+
+pub use certificate::{Certified, SvidFault, certified};
 
 /// What the relay has checked about a client, as texts. Clones share the texts.
 ///
 /// | Text | Where it comes from |
 /// |---|---|
 /// | `ip:10.0.0.7` | the address of the client |
+/// | `uid:1000`, `gid:1000` | the credentials of a client on a Unix socket |
+/// | `spiffe://td/path` | the only URI of its certificate |
+/// | `uri:URI`, `dns:NAME`, `subject:CN=...` | other names of its certificate |
 ///
 /// The word before the first colon says where a text comes from, so no source can state the texts of another. Invariant: no text is
-/// empty, or has a control character.
+/// empty, longer than [`TEXT_BYTES_MAX`], or has a control character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity(
     /// The texts, each with a [`END`]: one allocation, because every connection has an identity.

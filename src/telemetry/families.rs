@@ -6,6 +6,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
+use super::arrivals::ArrivalMetrics;
 use super::metrics::{FileMetrics, TypeMetrics, Updates, UpstreamMetrics};
 use super::overload::OverloadMetrics;
 
@@ -36,6 +37,7 @@ pub(super) struct Families {
     pub(super) reading_bytes: Gauge,
     pub(super) stale_serving: Gauge,
     pub(super) overload: OverloadMetrics,
+    pub(super) arrivals: ArrivalMetrics,
     snapshots: Family<Labels<1>, Counter>,
     streams: Family<Labels<1>, Gauge>,
     refused: Family<Labels<1>, Counter>,
@@ -108,6 +110,9 @@ impl Families {
                 subscriptions: register(own, "subscriptions", "Names that client streams subscribe to", Gauge::default()),
                 pressures: register(own, "overload_pressure", "Percent of a limited resource in use", Family::default()),
                 actions: register(own, "overload_active", "Whether the relay does this against overload", Family::default()),
+            },
+            arrivals: ArrivalMetrics {
+                proxy_headers: register(own, "proxy_headers", "Connections that began with a PROXY header, and those with a fault in it", Family::default()),
             },
             snapshots: register(own, "snapshots", "Snapshots written and loaded, and those that failed", Family::default()),
             refused: register(own, "refused", "Peers that exceeded a limit", Family::default()),

@@ -11,6 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::arrivals::ArrivalMetrics;
 use super::families::Families;
 use super::overload::OverloadMetrics;
 use crate::xds::TypeUrl;
@@ -54,6 +55,8 @@ pub struct Metrics {
     pub stale_serving: Gauge,
     /// The gauges of overload.
     pub overload: OverloadMetrics,
+    /// The counters of what clients show before they are served.
+    pub arrivals: ArrivalMetrics,
     /// The counters of snapshots.
     pub snapshots: SnapshotMetrics,
 }
@@ -145,6 +148,7 @@ impl Metrics {
             not_accepted: families.not_accepted.clone(),
             stale_serving: families.stale_serving.clone(),
             overload: families.overload.clone(),
+            arrivals: families.arrivals.clone(),
             snapshots: SnapshotMetrics {
                 written: families.snapshots("written"),
                 not_written: families.snapshots("not_written"),

@@ -1,11 +1,13 @@
 //! What the relay tells its operators: log, metrics, health. Owns their names and forms. Decides nothing.
 
+mod arrivals;
 mod families;
 mod health;
 mod log;
 mod metrics;
 mod overload;
 
+pub use arrivals::ArrivalMetrics;
 pub use health::{Health, HealthState, Status};
 pub use log::{Format, LogError, log_to_stderr};
 pub use metrics::{FileMetrics, Metrics, SnapshotMetrics, TypeMetrics, UpstreamMetrics};

@@ -16,7 +16,7 @@ use tokio::net::{TcpStream, UnixStream};
 use super::clock::now;
 use super::failure::Failure;
 use crate::clock;
-use crate::config::{Credentials, Endpoint};
+use crate::config::{Credentials, Endpoint, system_path};
 use crate::tls::HTTP2;
 
 /// Bytes in both directions, over TCP, TLS or a Unix socket.
@@ -57,7 +57,7 @@ pub(super) async fn connect(
                 source,
             };
             (
-                Box::new(UnixStream::connect(path).await.map_err(failed)?),
+                Box::new(UnixStream::connect(system_path(path)).await.map_err(failed)?),
                 Duration::ZERO,
             )
         }

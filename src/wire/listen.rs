@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use socket2::{Domain, SockRef, Type};
+use rustls_pki_types::CertificateDer;
+use socket2::{Domain, SockAddr, SockRef, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use super::Sealed;
+use super::{Sealed, socket_file};
+use crate::config::{SocketFile, is_abstract, system_path};
 
 /// A bound address.
 #[derive(Debug)]
@@ -68,10 +70,21 @@ impl Listener {
     /// Binds a Unix domain socket. Replaces the socket file of a process that no longer runs.
     ///
     /// # Errors
-    /// When the path cannot be bound, or is the socket of a running process or another kind of file.
-    pub fn unix(path: &Path) -> io::Result<Self> {
-        remove_stale(path)?;
-        UnixListener::bind(path).map(|listener| Self::Unix(listener, path.to_owned()))
+    /// When the path cannot be bound, is the socket of a running process or another kind of file, or cannot get its owner or mode.
+    pub fn unix(path: &Path, file: &SocketFile) -> io::Result<Self> {
+        let has_file = !is_abstract(path);
+        if has_file {
+            remove_stale(path)?;
+        }
+        let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&SockAddr::unix(system_path(path))?)?;
+        if has_file && let Err(error) = socket_file::set(path, file) {
+            drop(std::fs::remove_file(path));
+            return Err(error);
+        }
+        socket.listen(BACKLOG)?;
+        UnixListener::from_std(socket.into()).map(|listener| Self::Unix(listener, path.to_owned()))
     }
 
     /// Returns the bound address of a TCP listener.
@@ -102,9 +115,30 @@ impl Listener {
     }
 }
 
+impl Socket {
+    /// Returns the user and the group of the process that connected, if it did so over a Unix socket.
+    #[must_use]
+    pub fn credentials(&self) -> Option<(u32, u32)> {
+        let Self::Unix(stream) = self else { return None };
+        let credentials = stream.peer_cred().ok()?;
+        Some((credentials.uid(), credentials.gid()))
+    }
+
+    /// Returns the certificate that the client has shown. The handshake has verified it.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&CertificateDer<'static>> {
+        match self {
+            Self::Secure(sealed) => sealed.certificate(),
+            Self::Tcp(_) | Self::Unix(_) => None,
+        }
+    }
+}
+
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Self::Unix(_, path) = self {
+        if let Self::Unix(_, path) = self
+            && !is_abstract(path)
+        {
             // The file may be gone already, and nothing can be done about another failure.
             drop(std::fs::remove_file(path));
         }

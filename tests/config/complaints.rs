@@ -91,6 +91,33 @@ fn what_the_check_says() {
 
 #[test]
 #[rustfmt::skip]
+fn what_is_said_of_listeners() {
+    for (text, said) in [
+        ("listeners: [{address: '1.1.1.1:1', mode: 0660, owner: root}]\n", "1:42: listeners[0].mode: 1.1.1.1:1 has no file; \
+            remove `mode`, or write unix:/path\nrelay.yaml:1:55: listeners[0].owner: 1.1.1.1:1 has no file; remove `owner`, or write \
+            unix:/path"),
+        ("listeners: [{address: 'unix:@x', group: root}]\n", "1:41: listeners[0].group: unix:@x has no file; remove `group`, or \
+            write unix:/path"),
+        ("listeners: [{address: 'unix:/x', mode: 0680, owner: ''}]\n", "1:40: listeners[0].mode: `0680` is not a file mode; write \
+            three octal digits, such as 0660\nrelay.yaml:1:53: listeners[0].owner: the name is empty; write a name or a number"),
+        ("listeners: [{address: 'unix:@'}]\n", "1:23: listeners[0].address: `unix:@` lacks a name after the @; write \
+            unix:/run/distributary.sock or unix:@distributary"),
+        ("listeners: [{address: 'unix:/x', proxy_protocol: {from: [10.0.0.0/8]}}]\n", "1:50: listeners[0].proxy_protocol: whoever \
+            connects to a Unix socket has no address; remove `proxy_protocol`"),
+        ("listeners: [{address: '1.1.1.1:1', proxy_protocol: {}}]\n", "1:52: listeners[0].proxy_protocol: missing field `from`"),
+        ("listeners: [{address: '1.1.1.1:1', proxy_protocol: {from: []}}]\n", "1:59: listeners[0].proxy_protocol.from: the list is \
+            empty; add the addresses of the balancers, such as 10.0.0.0/8"),
+        ("listeners: [{address: '1.1.1.1:1', proxy_protocol: {from: [lb, 10.0.0.0/33]}}]\n", "1:60: \
+            listeners[0].proxy_protocol.from[0]: `lb` is not a network; write such as 10.0.0.0/8, 2001:db8::/32 or \
+            10.0.0.7\nrelay.yaml:1:64: listeners[0].proxy_protocol.from[1]: `10.0.0.0/33` is not a network; write such as 10.0.0.0/8, \
+            2001:db8::/32 or 10.0.0.7"),
+    ] {
+        assert_eq!(complaint(text), format!("relay.yaml:{said}"), "{text}");
+    }
+}
+
+#[test]
+#[rustfmt::skip]
 fn what_is_said_of_servers() {
     for (entry, said) in [
         ("server_uri: 'ftp://x'", "39: server_uri: `ftp://x` has the unknown scheme `ftp`; write host:port, \

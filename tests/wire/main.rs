@@ -14,6 +14,7 @@ mod calls;
 mod churn;
 mod cork;
 mod hostile;
+mod identity;
 mod laggards;
 mod lifetimes;
 mod memory;

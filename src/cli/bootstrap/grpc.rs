@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Plan, Trust};
+use crate::config::Endpoint;
 
 pub(super) fn text(plan: &Plan) -> anyhow::Result<String> {
     let servers = servers(plan);
@@ -45,8 +46,17 @@ fn servers(plan: &Plan) -> Value {
     plan.relays
         .iter()
         // Old clients speak v3 only to servers that have this feature.
-        .map(|relay| json!({"server_uri": relay.to_string(), "channel_creds": [creds], "server_features": ["xds_v3"]}))
+        .map(|relay| json!({"server_uri": uri(relay), "channel_creds": [creds], "server_features": ["xds_v3"]}))
         .collect()
+}
+
+/// gRPC writes names without a file with a scheme of their own.
+fn uri(relay: &Endpoint) -> String {
+    let text = relay.to_string();
+    match text.strip_prefix("unix:@") {
+        Some(name) => format!("unix-abstract:{name}"),
+        None => text,
+    }
 }
 
 fn tls(trust: &Trust) -> Value {

@@ -1,10 +1,13 @@
 //! Validates the relay's own addresses.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
+
+use ipnet::IpNet;
 
 use super::Check;
 use crate::config::reading::{Scalar, Spanned};
-use crate::config::{Address, Identity, Listener, ListenerTls, defaults, shape};
+use crate::config::{Address, Identity, Listener, ListenerTls, SocketFile, defaults, is_abstract, shape, unix};
 
 impl Check {
     pub(super) fn listeners(&mut self, file: Option<Spanned<Vec<shape::Listener>>>, flags: &[String]) -> Vec<Listener> {
@@ -44,7 +47,14 @@ impl Check {
             }
             let tls = listener.tls.as_ref();
             let tls = tls.and_then(|tls| self.listener_tls(&format!("{key}.tls"), &address, tls));
-            found.push(Listener { address, tls });
+            let file = self.socket_file(&key, &address, listener);
+            let proxies = self.proxies(&format!("{key}.proxy_protocol"), &address, listener);
+            found.push(Listener {
+                address,
+                tls,
+                file,
+                proxies,
+            });
         }
         found
     }
@@ -85,6 +95,54 @@ impl Check {
         })
     }
 
+    fn socket_file(&mut self, key: &str, address: &Address, listener: &shape::Listener) -> SocketFile {
+        let keys = [
+            ("mode", &listener.mode),
+            ("owner", &listener.owner),
+            ("group", &listener.group),
+        ];
+        let has_file = matches!(address, Address::Unix(path) if !is_abstract(path));
+        for (name, written) in keys.iter().filter(|_| !has_file) {
+            if let Some(written) = written {
+                let message = format!("{address} has no file; remove `{name}`, or write unix:/path");
+                self.at(Some(written.place), format!("{key}.{name}"), message);
+            }
+        }
+        let mut name = |key: String, written: Option<&Scalar>| {
+            self.read(&key, written, |text| match text {
+                "" => Err("the name is empty; write a name or a number".to_owned()),
+                name => Ok(name.to_owned()),
+            })
+        };
+        let owner = name(format!("{key}.owner"), listener.owner.as_ref());
+        let group = name(format!("{key}.group"), listener.group.as_ref());
+        let mode = self.read(&format!("{key}.mode"), listener.mode.as_ref(), unix::mode);
+        SocketFile { mode, owner, group }
+    }
+
+    fn proxies(&mut self, key: &str, address: &Address, listener: &shape::Listener) -> Vec<IpNet> {
+        let Some(written) = &listener.proxy_protocol else {
+            return Vec::new();
+        };
+        if let Address::Unix(_) = address {
+            let message = "whoever connects to a Unix socket has no address; remove `proxy_protocol`".to_owned();
+            self.at(Some(written.place), key, message);
+            return Vec::new();
+        }
+        let Some(from) = &written.value.from else {
+            return Vec::new();
+        };
+        let key = format!("{key}.from");
+        if from.value.is_empty() {
+            let message = "the list is empty; add the addresses of the balancers, such as 10.0.0.0/8".to_owned();
+            self.at(Some(from.place), &key, message);
+        }
+        let networks = from.value.iter().enumerate();
+        networks
+            .filter_map(|(at, text)| self.read(&format!("{key}[{at}]"), Some(text), network))
+            .collect()
+    }
+
     pub(super) fn admin(&mut self, file: Option<&Scalar>, flag: Option<&str>, listeners: &[Address]) -> Address {
         let (place, key) = match flag {
             Some(_) => (None, "--admin"),
@@ -101,4 +159,12 @@ impl Check {
         }
         admin
     }
+}
+
+/// Reads `10.0.0.0/8`, or one address.
+fn network(text: &str) -> Result<IpNet, String> {
+    let one = || text.parse::<IpAddr>().map(IpNet::from);
+    text.parse()
+        .or_else(|_| one())
+        .map_err(|_| format!("`{text}` is not a network; write such as 10.0.0.0/8, 2001:db8::/32 or 10.0.0.7"))
 }

@@ -25,6 +25,7 @@ pub(super) use unary::UnaryCall;
 
 use crate::clock;
 use crate::downstream::body::Body;
+use crate::downstream::connection::HeaderFault;
 use crate::downstream::full::Full;
 use crate::downstream::handshakes::Fault;
 use crate::downstream::log::Log;
@@ -34,6 +35,7 @@ use crate::downstream::rest::Polls;
 use crate::downstream::services::{self, Unknown};
 use crate::downstream::shared::Shared;
 use crate::downstream::stream::{Accounts, Driver, Pace, Requests, Session, trailers};
+use crate::identity::{Identity, SvidFault};
 use crate::shutdown::Drain;
 use crate::wire::{ACCEPTED_ENCODINGS, Deframer, Encoding, Peer, Progress, SharedSlices, timeout};
 
@@ -89,6 +91,17 @@ impl Calls {
     pub(super) fn not_secure(&self, peer: &Peer, fault: &Fault) {
         self.shared.metrics.handshake(fault.reason());
         self.log.handshake(peer, fault, clock::now());
+    }
+
+    /// Logs a certificate with a SPIFFE name that is no identity. `texts` are what else it says.
+    pub(super) fn not_spiffe(&self, identity: &Identity, texts: &[String], fault: &SvidFault) {
+        self.log.not_spiffe(identity, texts, fault, clock::now());
+    }
+
+    /// Counts and logs a PROXY header with a fault.
+    pub(super) fn not_proxied(&self, peer: &Peer, fault: &HeaderFault) {
+        self.shared.metrics.arrivals.proxy_header(fault.reason());
+        self.log.not_proxied(peer, fault, clock::now());
     }
 
     /// Counts and logs a connection that is closed because there are too many.

@@ -4,6 +4,7 @@
 
 mod age;
 mod agenda;
+mod entry;
 mod http2;
 mod keepalive;
 mod line;
@@ -23,33 +24,34 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncReadExt as _;
 
+pub(super) use entry::HeaderFault;
 use http2::Http2;
 
 use crate::clock;
 use crate::downstream::admission::Guest;
 use crate::downstream::alarm::Alarm;
 use crate::downstream::call::Calls;
-use crate::downstream::handshakes::{Fault, Handshakes};
+use crate::downstream::entrance::Entrance;
+use crate::downstream::handshakes::Fault;
 use crate::downstream::portion::Portion;
 use crate::downstream::stall::Stall;
 use crate::identity::Identity;
 use crate::shutdown::{Departure, Drain, Draining};
-use crate::wire::{Cork, HANDSHAKE, Peer, Socket};
+use crate::wire::{Cork, HANDSHAKE, Peer, Socket, is_proxy_header};
 
 /// A connection that was accepted.
 pub(super) struct Connection {
     pub(super) calls: Arc<Calls>,
     pub(super) socket: Socket,
     pub(super) peer: Peer,
-    pub(super) guest: Arc<Guest>,
-    /// The TLS handshakes of the listener, if it has TLS.
-    pub(super) tls: Option<Arc<Handshakes>>,
+    pub(super) guest: Guest,
+    pub(super) entrance: Arc<Entrance>,
     pub(super) drain: Drain,
 }
 
 /// The first bytes of every HTTP/2 client.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How long a client may take to send the preface, and before that, for the TLS handshake.
+/// How long a client may take to send the preface, and before that, for the PROXY header and the TLS handshake together.
 const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client of HTTP/1.1 may take from one request to the next.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
@@ -75,49 +77,38 @@ pub(super) fn start(connection: Connection) {
 
 impl Connection {
     /// Finds out which protocol the client speaks, and returns the connection to serve. None if the client sends nothing.
-    async fn begin(mut self) -> Option<impl Future<Output = ()> + Send> {
-        if let Some(handshakes) = self.tls.take() {
-            // In a box of its own, so that connections without TLS do not pay for it.
-            match Box::pin(handshakes.shake(self.socket, PREFACE_TIMEOUT)).await {
-                Ok((socket, resumed)) => {
-                    self.calls
-                        .shared
-                        .metrics
-                        .handshake(if resumed { "resumed" } else { "full" });
-                    self.socket = socket;
-                }
-                Err(fault) => {
-                    self.calls.not_secure(&self.peer, &fault);
-                    return None;
-                }
-            }
-        }
-        let (begun, http2) = match clock::timeout(PREFACE_TIMEOUT, sniff(&mut self.socket)).await {
+    async fn begin(self) -> Option<impl Future<Output = ()> + Send> {
+        // In a box of its own, so that what comes after does not pay for it.
+        let (mut this, identity) = Box::pin(self.enter()).await?;
+        let (begun, http2) = match clock::timeout(PREFACE_TIMEOUT, sniff(&mut this.socket)).await {
             Some(Ok(sniffed)) => sniffed,
             Some(Err(error)) => {
-                tracing::debug!(peer = %self.peer, %error, "a connection ended before it began");
+                tracing::debug!(peer = %this.peer, %error, "a connection ended before it began");
                 return None;
             }
             None => {
-                tracing::debug!(peer = %self.peer, "a client sent nothing in time");
+                tracing::debug!(peer = %this.peer, "a client sent nothing in time");
                 return None;
             }
         };
+        if is_proxy_header(&begun) {
+            this.calls.not_proxied(&this.peer, &HeaderFault::Stranger);
+            return None;
+        }
         if begun.first() == Some(&HANDSHAKE) {
             // TLS clients recognize the HTTP response and report it as such.
-            self.calls.not_secure(&self.peer, &Fault::Plaintext);
+            this.calls.not_secure(&this.peer, &Fault::Plaintext);
         }
-        let identity = Identity::of_address(self.peer.address());
         if !http2 {
-            return Some(Either::Right(Box::pin(self.speak_http1(begun, identity))));
+            return Some(Either::Right(Box::pin(this.speak_http1(begun, identity))));
         }
-        let served = Box::pin(self.begin_http2(begun, identity)).await;
+        let served = Box::pin(this.begin_http2(begun, identity)).await;
         served.map(|served| Either::Left(Box::pin(served)))
     }
 
     async fn begin_http2(self, begun: Bytes, identity: Identity) -> Option<impl Future<Output = ()> + Send> {
         let bound = self.calls.shared.settings.timers.write_stall;
-        let portion = Portion::of_a_connection(&self.calls.shared, self.guest, identity);
+        let portion = Portion::of_a_connection(&self.calls.shared, Arc::new(self.guest), identity);
         let beginning = Http2::begin(self.calls, portion, self.socket, begun);
         let connection = match clock::timeout(PREFACE_TIMEOUT, beginning).await {
             Some(Ok(connection)) => Box::pin(connection),
@@ -147,7 +138,7 @@ impl Connection {
     async fn speak_http1(self, begun: Bytes, identity: Identity) {
         let bound = self.calls.shared.settings.timers.write_stall;
         let calls = self.calls.clone();
-        let portion = Portion::of_a_connection(&calls.shared, self.guest, identity);
+        let portion = Portion::of_a_connection(&calls.shared, Arc::new(self.guest), identity);
         let asked = Arc::new(AtomicBool::new(false));
         let was_asked = asked.clone();
         let service = service_fn(move |request| {

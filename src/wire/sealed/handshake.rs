@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use bytes::BytesMut;
 use rustls::server::UnbufferedServerConnection;
 use rustls::{HandshakeKind, ServerConfig};
+use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
 use super::{RECORD_BYTES_MAX, Sealed};
@@ -74,6 +75,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sealed<S> {
             }
             *opened = ready!(self.poll_receive(cx, &mut ReadBuf::new(&mut [])));
         }
+    }
+
+    /// Returns the client's certificate, also if this handshake resumed an earlier session.
+    pub(in crate::wire) fn certificate(&self) -> Option<&CertificateDer<'static>> {
+        self.tls.peer_certificates()?.first()
     }
 
     /// Whether this handshake resumed an earlier TLS session.

@@ -1,7 +1,7 @@
 //! TLS on a client's connection: plain bytes on one side, records on the other.
 //!
 //! Owns incomplete and unsent records, and no other memory while it is idle: records are opened and sealed in buffers of the
-//! thread. Knows nothing of the client's identity and of the content.
+//! thread. Knows nothing of the content.
 
 mod batch;
 mod handshake;

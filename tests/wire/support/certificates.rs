@@ -47,8 +47,13 @@ impl Authority {
     }
 
     pub(crate) fn sign(&self, name: &str) -> Signed {
+        self.sign_as(|params| *params = CertificateParams::new([name.to_owned()]).unwrap())
+    }
+
+    pub(crate) fn sign_as(&self, change: impl FnOnce(&mut CertificateParams)) -> Signed {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new([name.to_owned()]).unwrap();
+        let mut params = CertificateParams::new([]).unwrap();
+        change(&mut params);
         Signed {
             certificate: params.signed_by(&key, &self.0).unwrap().pem(),
             key: key.serialize_pem(),

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::{Buf, Bytes, BytesMut};
+use distributary::config::system_path;
 use distributary::wire::message;
 use h2::client::SendRequest;
 use h2::{RecvStream, SendStream};
@@ -70,7 +71,7 @@ impl Client {
     pub(crate) async fn with(address: &Address, builder: &h2::client::Builder) -> (Self, JoinHandle<()>) {
         match address {
             Address::Tcp(address) => Self::over(tcp(*address).await, builder).await,
-            Address::Unix(path) => Self::over(UnixStream::connect(path).await.unwrap(), builder).await,
+            Address::Unix(path) => Self::over(UnixStream::connect(system_path(path)).await.unwrap(), builder).await,
         }
     }
 

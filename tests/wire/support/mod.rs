@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 
 use distributary::cache::{self, Library, Scopes, Seat, View};
 use distributary::clock;
+use distributary::config::SocketFile;
 use distributary::downstream::{
-    Admission, AdmissionLimits, ConnectionLimits, ConnectionSettings, ConnectionTimers, Handshakes, Shared, serve,
+    Admission, AdmissionLimits, ConnectionLimits, ConnectionSettings, ConnectionTimers, Entrance, Handshakes, Shared,
+    serve,
 };
 use distributary::protocol;
 use distributary::shutdown::{DrainTrigger, after, drain};
@@ -58,16 +60,13 @@ pub(crate) struct Plan {
     pub(crate) library: u64,
     pub(crate) unix: Option<std::path::PathBuf>,
     pub(crate) tls: Option<Handshakes>,
+    /// The balancers.
+    pub(crate) proxies: Vec<ipnet::IpNet>,
     pub(crate) admission: AdmissionLimits,
 }
 
-impl Relay {
-    pub(crate) fn start() -> Self {
-        Self::with(|_| ())
-    }
-
-    /// Starts with what `plan` changes.
-    pub(crate) fn with(plan: impl FnOnce(&mut Plan)) -> Self {
+impl Plan {
+    fn usual() -> Self {
         let protocol = protocol::StreamSettings {
             types: Types::default(),
             limits: protocol::StreamLimits::default(),
@@ -80,7 +79,7 @@ impl Relay {
             anonymous: false,
             relay_id: "relay".to_owned(),
         };
-        let mut planned = Plan {
+        Self {
             settings: ConnectionSettings {
                 protocol: Arc::new(protocol.clone()),
                 transport_v2: true,
@@ -95,8 +94,20 @@ impl Relay {
             library: 64 << 20,
             unix: None,
             tls: None,
+            proxies: Vec::new(),
             admission: AdmissionLimits::default(),
-        };
+        }
+    }
+}
+
+impl Relay {
+    pub(crate) fn start() -> Self {
+        Self::with(|_| ())
+    }
+
+    /// Starts with what `plan` changes.
+    pub(crate) fn with(plan: impl FnOnce(&mut Plan)) -> Self {
+        let mut planned = Plan::usual();
         plan(&mut planned);
         planned.settings.protocol = Arc::new(planned.protocol);
         let of_views = cache::ViewSettings {
@@ -130,7 +141,11 @@ impl Relay {
             .scopes
             .enter(&Arc::new(Node::default()), None, 0, &Arc::default())
             .unwrap();
-        spawn(serve(listener, planned.tls, shared.clone(), draining));
+        let entrance = Entrance {
+            tls: planned.tls,
+            proxies: planned.proxies,
+        };
+        spawn(serve(listener, entrance, shared.clone(), draining));
         Self {
             address,
             shared,
@@ -232,7 +247,10 @@ pub(crate) fn now() -> Instant {
 
 fn listen(unix: Option<std::path::PathBuf>) -> (Listener, Address) {
     if let Some(path) = unix {
-        return (Listener::unix(&path).unwrap(), Address::Unix(path));
+        return (
+            Listener::unix(&path, &SocketFile::default()).unwrap(),
+            Address::Unix(path),
+        );
     }
     let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.tcp_address().unwrap();
