@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::cache::{Library, Seat, View, ViewSettings};
+use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::protocol::{Opening, Server, StreamLimits, StreamSettings, StreamTimers};
@@ -234,11 +235,14 @@ fn server(prefix: u32) -> Server {
         classes: Classes::default(),
         anonymous: true,
         relay_id: "relay".to_owned(),
+        access: Arc::default(),
     };
     let opening = Opening {
         dialect: Dialect::Delta,
         service: None,
         nonce_prefix: prefix,
+        identity: Identity::default(),
+        polls: false,
     };
     Server::new(Arc::new(settings), opening)
 }

@@ -60,6 +60,7 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::ConnectionS
     let protocol = protocol::StreamSettings {
         types: types(config),
         classes: config.classes.clone(),
+        access: config.access.clone(),
         limits: protocol::StreamLimits {
             types_per_stream: limits.types_per_stream,
             names_per_stream: limits.names_per_stream,

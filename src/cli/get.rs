@@ -194,7 +194,7 @@ impl Output {
     }
 }
 
-fn type_url(text: &str) -> Result<TypeUrl, String> {
+pub(super) fn type_url(text: &str) -> Result<TypeUrl, String> {
     let plural = PLURALS
         .iter()
         .find(|(plural, _)| *plural == text || plural.strip_suffix('s') == Some(text));

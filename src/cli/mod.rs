@@ -4,6 +4,7 @@
 mod asking;
 mod bootstrap;
 mod drain;
+mod explained;
 mod get;
 mod health;
 mod serve;

@@ -24,6 +24,9 @@ pub(super) struct Serve {
     /// The admin address, for probes and metrics [default: 127.0.0.1:9901]
     #[arg(long, value_name = "ADDRESS", env = "DISTRIBUTARY_ADMIN")]
     admin: Option<String>,
+    /// allow or by_rule: whether secrets (SDS) are served without a rule that names them [default: by_rule]
+    #[arg(long, value_name = "HOW", env = "DISTRIBUTARY_SECRETS")]
+    secrets: Option<String>,
     /// error, warn, info, debug, trace, or target=level,... [default: RUST_LOG, else info]
     #[arg(long, value_name = "LEVEL", env = "DISTRIBUTARY_LOG_LEVEL")]
     log_level: Option<String>,
@@ -40,6 +43,7 @@ impl Serve {
             listen: self.listen,
             upstream: self.upstream,
             admin: self.admin,
+            secrets: self.secrets,
             ..Flags::of_environment()
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()

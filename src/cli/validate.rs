@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::Args;
 
+use super::explained::Explain;
 use crate::app::Inspection;
 use crate::config::{Config, Flags};
 
@@ -18,6 +19,8 @@ pub(super) struct Validate {
     /// A file of resources, or a directory of them. With a configuration, its descriptors, types and limits count
     #[arg(long, value_name = "PATH")]
     resources: Vec<PathBuf>,
+    #[command(flatten)]
+    explain: Explain,
 }
 
 impl Validate {
@@ -37,7 +40,10 @@ impl Validate {
         if !problems.is_empty() {
             bail!("{}", problems.join("\n"));
         }
-        writeln!(out, "OK")?;
+        let explained = config.map(|config| self.explain.run(&config, out)).transpose()?;
+        if explained != Some(true) {
+            writeln!(out, "OK")?;
+        }
         Ok(())
     }
 }

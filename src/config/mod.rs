@@ -19,6 +19,7 @@ mod validate;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use defaults::{Limits, MemoryLimit, Timers};
@@ -31,7 +32,7 @@ pub use validate::host_name;
 use document::Document;
 
 use crate::proto::envoy::config::core::v3::Node;
-use crate::xds::{Classes, Traits};
+use crate::xds::{Access, Classes, Traits};
 
 /// All validated settings.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +47,8 @@ pub struct Config {
     pub upstream: Upstream,
     /// K-02: which clients share a view.
     pub classes: Classes,
+    /// S-01: what clients may have.
+    pub access: Arc<Access>,
     /// The limits for peers and views.
     pub limits: Limits,
     /// The timeouts and intervals.
@@ -110,6 +113,8 @@ pub struct Flags {
     pub upstream: Vec<String>,
     /// Replaces `admin.address`.
     pub admin: Option<String>,
+    /// Replaces `secrets`.
+    pub secrets: Option<String>,
     /// Used for `upstream` if neither the file nor these flags set it.
     pub bootstrap: Option<Bootstrap>,
 }

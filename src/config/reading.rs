@@ -57,15 +57,20 @@ pub(super) trait Shape: Sized {
 impl Unknown {
     pub(super) fn message(&self) -> String {
         let name = &self.name;
-        // No key is as long as this.
-        let short: String = name.chars().take(100).collect();
-        let distance = |key: &str| strsim::levenshtein(&short, key);
-        let close = |key: &&&str| distance(key) <= 1 + key.len() / 4;
-        match self.expected.iter().filter(close).min_by_key(|key| distance(key)) {
+        match meant(name, self.expected.iter().copied()) {
             Some(meant) => format!("unknown field `{name}`; did you mean `{meant}`?"),
             None => format!("unknown field `{name}`, expected one of {}", self.expected.join(", ")),
         }
     }
+}
+
+/// Returns the word that was probably meant.
+pub(super) fn meant<'a>(written: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // No key is as long as this.
+    let short: String = written.chars().take(100).collect();
+    let distance = |word: &str| strsim::levenshtein(&short, word);
+    let close = words.filter(|word| distance(word) <= 1 + word.len() / 4);
+    close.min_by_key(|word| distance(word))
 }
 
 impl ShapeFaults {

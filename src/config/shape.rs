@@ -12,6 +12,8 @@ mapping!(File {
     "admin" => admin: Admin,
     "upstream" => upstream: Upstream,
     "classes" => classes: Vec<Spanned<Class>>,
+    "rules" => rules: Option<Spanned<Vec<Spanned<AccessRule>>>>,
+    "secrets" => secrets: Option<Scalar>,
     "limits" => limits: LimitsShape,
     "timers" => timers: TimersShape,
     "chunk" => chunk: Option<Scalar>,
@@ -58,6 +60,42 @@ mapping!(ClassCredentials {
     "private_key_file" => private_key_file: Option<Scalar>,
     "jwt_token_file" => jwt_token_file: Option<Scalar>,
 });
+
+mapping!(AccessRule {
+    "name" needs => name: Option<Scalar>,
+    "identities" => identities: Option<Texts>,
+    "nodes" => nodes: RuleNodes,
+    "dialects" => dialects: Option<Texts>,
+    "types" => types: Option<Texts>,
+    "names" => names: Option<Texts>,
+    "authorities" => authorities: Option<Texts>,
+    "action" => action: Option<Scalar>,
+});
+
+mapping!(RuleNodes {
+    "id" => id: Option<Texts>,
+    "cluster" => cluster: Option<Texts>,
+});
+
+/// One text, or a list of texts.
+pub(super) type Texts = Spanned<TextList>;
+
+/// The texts of a list, or one text alone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TextList(pub(super) Vec<Scalar>);
+
+impl Shape for TextList {
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
+        if tree.text().is_some() {
+            return Scalar::read(tree, key, found).map(|text| Self(vec![text]));
+        }
+        if tree.items().is_none() {
+            found.expected("a text, or a list of texts", tree, key);
+            return None;
+        }
+        Vec::read(tree, key, found).map(Self)
+    }
+}
 
 /// The `node` of a class: what control planes see of its clients.
 #[derive(Clone, Debug)]

@@ -1,8 +1,9 @@
 //! The log lines about clients.
 //!
 //! Owns one line for each rejection, each stream that ends with an error, each connection that fails to begin or to be accepted,
-//! each connection and stream that is refused, each node that reports its health, each certificate that is no SPIFFE identity, and
-//! each node and type with a faulty name; and a limit on the rate of these lines. Does not act on these events (K-07).
+//! each connection and stream that is refused, each node that reports its health, each certificate that is no SPIFFE identity, each
+//! node that may not have what it asks for, and each node and type with a faulty name; and a limit on the rate of these lines. Does not
+//! act on these events (K-07).
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use super::handshakes::Fault;
 use crate::identity::{Identity, SvidFault};
 use crate::protocol::NameFault;
 use crate::wire::Peer;
-use crate::xds::{Node, TypeUrl};
+use crate::xds::{Kind, Node, TypeUrl};
 
 /// The lines of one listener's clients.
 #[derive(Debug, Default)]
@@ -35,6 +36,9 @@ pub(super) struct Log {
     names: Lines,
     /// The nodes, types and kinds of fault of names that something was wrong with.
     faulty: Once,
+    denials: Lines,
+    /// The nodes that were refused, and why.
+    denied: Once,
 }
 
 /// Lines of one kind: at most [`LINES_MAX`] in a second.
@@ -106,6 +110,10 @@ impl Log {
             NameFault::Empty => "an empty name: there is no such resource",
             NameFault::Malformed => "a name that is no valid xdstp name of the type: there is no such resource",
             NameFault::Long => "a name over `limits.name_bytes`: not answered",
+            NameFault::Denied if type_url.kind() == Kind::Sds => {
+                "a secret that no rule allows it: for this client it does not exist (without rules for it, `secrets: allow` serves secrets)"
+            }
+            NameFault::Denied => "a name that no rule allows it: for this client it does not exist",
         };
         tracing::warn!(node, r#type = %type_url, name, suppressed, "a client asks for {answer}; its other names are served");
     }
@@ -164,6 +172,14 @@ impl Log {
         let node = node.map_or("", |node| &*node.id);
         if status.code() == Code::Ok {
             return tracing::debug!(node, "a stream has ended");
+        }
+        if status.code() == Code::PermissionDenied {
+            // Such clients come back again and again.
+            let news = self.denied.is_news(&[node, status.message()]);
+            if let Some(suppressed) = news.then(|| self.denials.admit(now)).flatten() {
+                tracing::warn!(node, suppressed, "a stream is refused: {}", status.message());
+            }
+            return;
         }
         if let Some(suppressed) = self.ends.admit(now) {
             tracing::info!(node, code = ?status.code(), suppressed, "a stream has ended: {}", status.message());

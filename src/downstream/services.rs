@@ -2,6 +2,8 @@
 //!
 //! Owns the table of paths. Knows nothing of what the methods do.
 
+use crate::identity::Identity;
+use crate::protocol::Opening;
 use crate::xds::{Dialect, TypeUrl, Types};
 
 /// A method of a discovery service.
@@ -20,6 +22,19 @@ pub(super) struct Method {
 pub(super) enum Transport {
     V2,
     V3,
+}
+
+impl Method {
+    /// Returns how a stream of this method begins for a client with this identity.
+    pub(super) fn opening(&self, identity: &Identity) -> Opening {
+        Opening {
+            dialect: self.dialect,
+            service: self.service.clone(),
+            nonce_prefix: rand::random(),
+            identity: identity.clone(),
+            polls: false,
+        }
+    }
 }
 
 /// Why a path is not served.

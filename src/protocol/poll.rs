@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use super::server::NameBound;
 use super::{End, NameFaults, Opening, Server, StreamSettings};
+use crate::identity::Identity;
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::xds::{
     ALL_VARIANTS, Answers, Dialect, Known, Name, Resource, Sight, State, TypeSight, TypeUrl, Version, Want,
@@ -56,6 +57,7 @@ impl Poll {
     /// Fails for the same reasons that would end a stream.
     pub fn new(
         settings: Arc<StreamSettings>,
+        identity: Identity,
         type_url: TypeUrl,
         mut asked: DiscoveryRequest,
         answers: &impl Answers,
@@ -83,6 +85,8 @@ impl Poll {
             dialect: Dialect::Sotw,
             service: Some(type_url.clone()),
             nonce_prefix: 0,
+            identity,
+            polls: true,
         };
         let mut server = Server::new(settings, opening);
         let faults = server.handle_sotw(&asked, answers, now)?.faults;

@@ -2,9 +2,10 @@
 //!
 //! Owns plain values. Does not know where they were configured.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::xds::{Classes, Types};
+use crate::xds::{Access, Classes, Types};
 
 /// The settings that hold for every client stream of the relay.
 #[derive(Clone, Debug)]
@@ -13,6 +14,8 @@ pub struct StreamSettings {
     pub types: Types,
     /// Which parts of clients' nodes are kept and passed on to control planes.
     pub classes: Classes,
+    /// S-01: what clients may have.
+    pub access: Arc<Access>,
     /// Bounds on what one client may ask for.
     pub limits: StreamLimits,
     /// How long things may take.

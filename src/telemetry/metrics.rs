@@ -49,6 +49,8 @@ pub struct Metrics {
     pub unanswered: Counter,
     /// Streams and polls of clients without credentials, because their node has a value that cannot be part of a path.
     pub refused_classes: Counter,
+    /// Streams, polls and calls that the rules refuse.
+    pub denied: Counter,
     /// Connections that the relay could not accept.
     pub not_accepted: Counter,
     /// Types of views that are served from a snapshot and that the server has not confirmed yet.
@@ -145,6 +147,7 @@ impl Metrics {
             health_reports: families.health_reports.clone(),
             unanswered: families.unanswered.clone(),
             refused_classes: families.refused_classes.clone(),
+            denied: families.denied.clone(),
             not_accepted: families.not_accepted.clone(),
             stale_serving: families.stale_serving.clone(),
             overload: families.overload.clone(),
@@ -210,9 +213,8 @@ impl Metrics {
 
     /// Sets the bytes held of unfinished requests, and counts the requests for which there was no memory.
     pub fn show_reading(&self, bytes: usize, refused: u64) {
-        self.families
-            .reading_bytes
-            .set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.families.reading_bytes.set(bytes);
         self.families.refused("request").inc_by(refused);
     }
 
@@ -247,11 +249,8 @@ impl Metrics {
     pub fn show_names(&self, names: impl Iterator<Item = (String, &'static str, TypeUrl, usize)>) {
         let mut counts: BTreeMap<[String; 3], i64> = BTreeMap::new();
         for (authority, state, type_url, count) in names {
-            let authority = if authority.is_empty() {
-                OLD_STYLE.to_owned()
-            } else {
-                authority
-            };
+            let named = Some(authority).filter(|authority| !authority.is_empty());
+            let authority = named.unwrap_or_else(|| OLD_STYLE.to_owned());
             let key = [authority, state.to_owned(), self.label(&type_url).to_owned()];
             let sum = counts.entry(key).or_default();
             *sum = sum.saturating_add(i64::try_from(count).unwrap_or(i64::MAX));

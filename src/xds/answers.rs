@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Choice, Chosen, Difference, Extra, Item, Name, Seen, State};
+use super::{Batch, Chosen, Difference, Extra, Item, Lens, Name, Rights, Seen, State};
 
 /// Shares values that are the same for all sessions at the same point.
 pub trait Answers {
@@ -20,8 +20,11 @@ pub trait Answers {
     /// Returns the shared copy of a name that many clients send.
     fn name(&self, text: &str) -> Name;
 
-    /// Returns what a client with these parameters sees of a state (TP2). `before` is what it saw of an earlier state.
-    fn chosen(&self, state: &Arc<State>, own: &Choice, before: Option<&Chosen>) -> Arc<Chosen>;
+    /// Returns what a client sees of a state (TP2). `before` is what it saw of an earlier state.
+    fn chosen(&self, state: &Arc<State>, lens: Lens<'_>, before: Option<&Chosen>) -> Arc<Chosen>;
+
+    /// Returns the shared copy of rights that many clients have.
+    fn rights(&self, rights: Rights) -> Arc<Rights>;
 
     /// How many bytes of resources a response should hold at most, where it can be split.
     fn chunk(&self) -> usize;
@@ -51,8 +54,12 @@ impl Answers for Unshared {
         Name::from(text)
     }
 
-    fn chosen(&self, state: &Arc<State>, own: &Choice, before: Option<&Chosen>) -> Arc<Chosen> {
-        Arc::new(state.seen_by(own, before))
+    fn chosen(&self, state: &Arc<State>, lens: Lens<'_>, before: Option<&Chosen>) -> Arc<Chosen> {
+        Arc::new(state.seen_by(lens, before))
+    }
+
+    fn rights(&self, rights: Rights) -> Arc<Rights> {
+        Arc::new(rights)
     }
 
     fn chunk(&self) -> usize {

@@ -4,13 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use prost::Message as _;
 
 use super::version::Hasher;
-use super::{Answers, Chosen, Name, State, Version};
+use super::{Name, Version};
 use crate::proto::envoy::service::discovery::v3::DynamicParameterConstraints;
 use crate::proto::envoy::service::discovery::v3::dynamic_parameter_constraints::single_constraint::ConstraintType;
 use crate::proto::envoy::service::discovery::v3::dynamic_parameter_constraints::{ConstraintList, Type};
@@ -43,8 +42,6 @@ pub struct Audience {
     with: BTreeMap<Name, Choice>,
     /// The constraints of the variants that the client has rejected, but may have applied all the same (C-25).
     rejected: BTreeMap<Name, Constraints>,
-    /// What the client sees of the resources that its wildcard covers.
-    chosen: Option<Arc<Chosen>>,
 }
 
 impl Audience {
@@ -75,7 +72,6 @@ impl Audience {
         let changed = self.always != own;
         if changed {
             self.always = own;
-            self.chosen = None;
         }
         changed
     }
@@ -83,9 +79,6 @@ impl Audience {
     /// Sets the choice for one name; `None` means the one for every name. Returns whether it changed.
     pub fn says_with(&mut self, name: &Name, own: Option<Choice>) -> bool {
         let changed = self.with.get(name) != own.as_ref();
-        if changed && name.as_str() == Name::WILDCARD {
-            self.chosen = None;
-        }
         match own {
             Some(own) if changed => drop(self.with.insert(name.clone(), own)),
             None if changed => drop(self.with.remove(name)),
@@ -110,24 +103,6 @@ impl Audience {
         if !self.rejected.is_empty() {
             names.for_each(|name| drop(self.rejected.remove(name)));
         }
-    }
-
-    /// Returns what the client sees of this state, if that was looked up.
-    #[must_use]
-    pub fn seen_of(&self, state: &State) -> Option<&Arc<State>> {
-        let chosen = self.chosen.as_ref().filter(|chosen| chosen.of.id() == state.id());
-        chosen.map(|chosen| &chosen.seen)
-    }
-
-    /// Looks up what the client sees of the resources that its wildcard covers.
-    pub fn look_at(&mut self, state: &Arc<State>, answers: &impl Answers) {
-        let own = self.of_wildcard().filter(|_| state.varies());
-        self.chosen = own.map(|own| answers.chosen(state, own, self.chosen.as_deref()));
-    }
-
-    /// Forgets what the client sees; it is looked up again when it is needed.
-    pub fn lighten(&mut self) {
-        self.chosen = None;
     }
 }
 

@@ -3,6 +3,7 @@
 //! Owns the types that every other module uses (types, names, resources, what is known of them, what a client holds).
 //! Knows nothing of connections, clocks, locks and who is asking.
 
+mod access;
 mod answers;
 mod authorities;
 mod baseline;
@@ -31,10 +32,12 @@ mod sight;
 mod state;
 mod type_url;
 mod version;
+mod viewer;
 mod written;
 
 pub mod xdstp;
 
+pub use access::{Access, AccessRule, Caller, Denied, Explanation, Fields, Grant, Pattern, Question, Rights, Way};
 pub use answers::{Answers, Unshared, full_state};
 pub use authorities::Authorities;
 pub use baseline::Baselines;
@@ -62,3 +65,4 @@ pub use sight::{Sight, TypeSight};
 pub use state::{Chosen, Expiry, Known, Reason, State};
 pub use type_url::{Kind, NameRule, Traits, TypeUrl, Types};
 pub use version::{Hasher, Version, hex};
+pub use viewer::{Lens, Viewer};

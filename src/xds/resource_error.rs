@@ -80,6 +80,15 @@ impl ResourceError {
         Self::new(NOT_FOUND, "the resource does not exist")
     }
 
+    /// S-04: the relay's rules do not allow the client to have the resource.
+    #[must_use]
+    pub fn denied() -> Self {
+        Self::new(
+            PERMISSION_DENIED,
+            "the relay's rules do not allow this client to have the resource",
+        )
+    }
+
     /// G-14: the server has not answered in time.
     #[must_use]
     pub fn silence() -> Self {

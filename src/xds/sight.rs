@@ -5,8 +5,8 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{
-    Audience, Authorities, Choice, Constraints, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, ServerState,
-    Slot, State, TypeUrl, Version,
+    Authorities, Choice, Constraints, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, ServerState, Slot,
+    State, TypeUrl, Version, Viewer,
 };
 
 /// One cut for the old-style names, and one for each authority that the session uses. No name has two.
@@ -27,11 +27,13 @@ pub struct TypeSight<'a> {
     type_url: &'a TypeUrl,
     sight: &'a Sight,
     plain: Option<&'a Slot>,
-    audience: Option<&'a Audience>,
+    viewer: Option<&'a Viewer>,
 }
 
 /// F-15: a resource that exists on no server.
 static NOWHERE: Known = Known::Absent(Reason::Said);
+/// S-04: a resource that the client may not have.
+static DENIED: LazyLock<Arc<ResourceError>> = LazyLock::new(|| Arc::new(ResourceError::denied()));
 /// The complete and empty state of a type without resources.
 static NOTHING: LazyLock<Arc<State>> = LazyLock::new(|| Arc::new(State::new(TypeUrl::new("")).with(&[], Some(true)).0));
 
@@ -89,7 +91,7 @@ impl Sight {
             type_url,
             sight: self,
             plain: self.plain.slot(type_url),
-            audience: None,
+            viewer: None,
         }
     }
 
@@ -138,10 +140,28 @@ impl Sight {
 }
 
 impl<'a> TypeSight<'a> {
-    /// Returns the same as a client with parameters sees it (F-16).
+    /// Returns the same as one client sees it (F-16, S-01).
     #[must_use]
-    pub const fn seen_by(self, audience: Option<&'a Audience>) -> Self {
-        Self { audience, ..self }
+    pub const fn seen_by(self, viewer: &'a Viewer) -> Self {
+        Self {
+            viewer: Some(viewer),
+            ..self
+        }
+    }
+
+    /// S-01: whether the client may not have the resource of this name.
+    fn denies(self, name: &Name) -> bool {
+        self.viewer.is_some_and(|viewer| !viewer.may_have(self.type_url, name))
+    }
+
+    /// Whether there is no resource of the type for the client.
+    fn has_nothing(self) -> bool {
+        self.type_url.traits().withheld || self.viewer.is_some_and(Viewer::has_nothing)
+    }
+
+    /// Returns the client's choice for a name.
+    fn choice(self, name: &Name) -> Option<&'a Choice> {
+        self.viewer?.audience()?.choice(name)
     }
 
     /// Returns the authority from whose cut a name is read; `None`: the cut of the old-style names.
@@ -153,24 +173,47 @@ impl<'a> TypeSight<'a> {
     /// Returns what the wildcard covers for this client, if anybody wants it. It covers old-style names only.
     #[must_use]
     pub fn wildcard(self) -> Option<&'a Arc<State>> {
-        if self.type_url.traits().withheld {
+        if self.has_nothing() {
             return Some(&NOTHING);
         }
         let state = self.plain?.wildcard.as_ref()?;
-        Some(self.audience.and_then(|own| own.seen_of(state)).unwrap_or(state))
+        self.viewer.map_or(Some(state), |viewer| viewer.seen_of(state))
+    }
+
+    /// Whether everything is known that the wildcard covers.
+    #[must_use]
+    pub fn is_complete(self) -> bool {
+        let state = self.plain.and_then(|slot| slot.wildcard.as_ref());
+        self.has_nothing() || state.is_some_and(|state| state.complete())
     }
 
     /// Returns what is known of a name. F-03: an invalid name exists on no server.
     #[must_use]
     pub fn known(self, name: &Name) -> Option<&'a Known> {
-        if name.is_nothing() || self.type_url.traits().withheld {
+        if name.is_nothing() || self.has_nothing() || self.denies(name) {
             return Some(&NOWHERE);
         }
-        let own = self.audience.and_then(|own| own.choice(name));
-        let known = self.slot(name)?.choose(name, own);
+        let own = self.choice(name);
+        let slot = self.slot(name)?;
+        let known = slot.choose(name, own);
+        // S-01: it may have been found by another of its names.
+        if let Some(Known::Present(found)) = known
+            && found.name() != name
+            && self.denies(found.name())
+        {
+            return Some(&NOWHERE);
+        }
+        if !name.is_collection() {
+            return known;
+        }
+        let empty = || self.members(name).next().is_none();
+        // C-22: a collection is as empty as its members that the client may have.
+        if known.is_none() && slot.named.whole(name) && empty() {
+            return Some(&NOWHERE);
+        }
         // C-22: a collection without unconstrained members is not empty for a client that gets variants in it.
-        let varies = own.is_some() && name.is_collection() && matches!(known, Some(Known::Absent(_)));
-        known.filter(|_| !varies || self.members(name).next().is_none())
+        let varies = own.is_some() && matches!(known, Some(Known::Absent(_)));
+        known.filter(|_| !varies || empty())
     }
 
     /// Whether a client with these parameters matches several variants of a name (F-16).
@@ -195,23 +238,29 @@ impl<'a> TypeSight<'a> {
     /// Returns the resource of this name among those that were requested by name.
     #[must_use]
     pub fn named(self, name: &Name) -> Option<&'a Arc<Resource>> {
-        self.slot(name)?.named.resource(name)
+        let found = self.slot(name)?.named.resource(name)?;
+        (!self.denies(found.name())).then_some(found)
     }
 
     /// The known members of a collection. Where a member has an unconstrained resource, it is that one (C-22).
     pub fn members(self, collection: &'a Name) -> impl Iterator<Item = &'a Arc<Resource>> {
         let named = self.slot(collection).map(|slot| &slot.named);
-        let own = self.audience.and_then(|own| own.choice(collection));
+        let own = self.choice(collection);
         let others = own
             .zip(named)
             .map(|(own, state)| state.varying_members(collection, own));
         let plain = named.into_iter().flat_map(move |state| state.members(collection));
-        plain.chain(others.into_iter().flatten())
+        let all = plain.chain(others.into_iter().flatten());
+        all.filter(move |member| !self.denies(member.name()))
     }
 
     /// Returns the error of a name that the client is told (E-09).
     #[must_use]
     pub fn error(self, name: &Name) -> Option<&'a Arc<ResourceError>> {
+        // B-31: an error has a name, so there is none for the empty name.
+        if !name.is_nothing() && self.denies(name) {
+            return Some(&DENIED);
+        }
         self.slot(name)?.named.error(name).filter(|error| error.is_told())
     }
 

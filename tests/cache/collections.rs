@@ -6,6 +6,7 @@
 use std::process::Command;
 
 use bytes::Bytes;
+use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, Resource as Wrapper,
@@ -133,6 +134,8 @@ impl Session {
             dialect,
             service: None,
             nonce_prefix: 7,
+            identity: Identity::default(),
+            polls: false,
         };
         let mut session = Self {
             dialect,

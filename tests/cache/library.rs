@@ -5,7 +5,7 @@ use distributary::proto::envoy::service::discovery::v3::DynamicParameterConstrai
 use distributary::proto::envoy::service::discovery::v3::dynamic_parameter_constraints::{
     SingleConstraint, Type, single_constraint::ConstraintType,
 };
-use distributary::xds::{Answers, Choice, Chosen, Constraints, Seen, State};
+use distributary::xds::{Answers, Choice, Chosen, Constraints, Lens, Seen, State};
 
 use super::*;
 
@@ -108,6 +108,14 @@ fn says(all: &[(&str, &str)]) -> Choice {
     Choice::One(all.iter().map(own).collect())
 }
 
+/// A client that may have everything.
+fn lens(own: &Choice) -> Lens<'_> {
+    Lens {
+        choice: Some(own),
+        rights: None,
+    }
+}
+
 /// F-16: there are as many forms of a state as outcomes of the choice, however many clients have however many different
 /// parameters.
 #[test]
@@ -127,7 +135,7 @@ fn clients_that_say_different_things_see_one_state() {
     let mut seen: Vec<Option<Arc<Chosen>>> = vec![None; fleet.len()];
     for now in [&first, &second] {
         for (own, before) in fleet.iter().zip(&mut seen) {
-            *before = Some(library.chosen(now, own, before.as_deref()));
+            *before = Some(library.chosen(now, lens(own), before.as_deref()));
         }
         let ids = seen.iter().flatten().map(|chosen| chosen.seen.id());
         let ids: std::collections::BTreeSet<u64> = ids.collect();
@@ -151,7 +159,7 @@ fn own_variants() {
     let all: Vec<_> = (0..clients).flat_map(own).collect();
     let state = Arc::new(state(10_000, 10).with(&all, Some(true)).0);
     let (before, begun) = (memory::resident(), start());
-    let seen = (0..clients).map(|n| library.chosen(&state, &says(&[("id", &n.to_string())]), None));
+    let seen = (0..clients).map(|n| library.chosen(&state, lens(&says(&[("id", &n.to_string())])), None));
     let seen: Vec<_> = seen.collect();
     let took = begun.elapsed() / u32::try_from(clients).unwrap_or(1);
     let bytes = (memory::resident() - before) / seen.len();

@@ -56,6 +56,7 @@ fn stream(limits: StreamLimits) -> StreamSettings {
         classes: Classes::default(),
         anonymous: true,
         relay_id: "relay".to_owned(),
+        access: Arc::default(),
     }
 }
 

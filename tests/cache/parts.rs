@@ -1,6 +1,7 @@
 //! Large answers whose parts many clients share.
 
 use distributary::cache::Library;
+use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::protocol::{Opening, Server};
@@ -13,6 +14,8 @@ fn client(prefix: u32, library: &Library, now: Instant) -> Server {
         dialect: Dialect::Delta,
         service: None,
         nonce_prefix: prefix,
+        identity: Identity::default(),
+        polls: false,
     };
     let mut server = Server::new(Arc::new(stream(StreamLimits::default())), opening);
     let first = DeltaDiscoveryRequest {
@@ -96,6 +99,8 @@ fn asking(program: &str, dialect: Dialect, library: &Library, now: Instant) -> S
         dialect,
         service: None,
         nonce_prefix: 1,
+        identity: Identity::default(),
+        polls: false,
     };
     let mut server = Server::new(Arc::new(stream(StreamLimits::default())), opening);
     let node = Some(Node {

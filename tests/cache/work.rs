@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "figures for people")]
 
 use distributary::cache::Library;
+use distributary::identity::Identity;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::protocol::{Opening, Server};
 use distributary::xds::{Dialect, Sight};
@@ -149,6 +150,8 @@ fn requests_of_many_names() {
             dialect,
             service: None,
             nonce_prefix: 1,
+            identity: Identity::default(),
+            polls: false,
         };
         let mut client = Client {
             server: Server::new(Arc::new(stream(StreamLimits::default())), opening),
@@ -188,6 +191,8 @@ fn clients_that_join() {
                 dialect,
                 service: None,
                 nonce_prefix: 1,
+                identity: Identity::default(),
+                polls: false,
             };
             clients.push(Client {
                 server: Server::new(Arc::new(stream(StreamLimits::default())), opening),

@@ -255,3 +255,36 @@ fn the_shipped_files_are_valid() {
     }
     assert!(checked >= 12, "only {checked} files");
 }
+
+/// S-01: `--explain` says which rule decides, and why no rule before it does; the exit code is that of the check.
+#[test]
+fn validate_explains_rules() {
+    let text = "upstream: {xds_servers: [{server_uri: cp:1}]}\nrules:\n\
+        - {name: tenants, identities: 'spiffe://td/ns/{ns}/sa/*', nodes: {id: '*.{ns}'}, names: '{ns}/*'}\n\
+        - {name: operators, identities: 'ip:10.*'}\n";
+    let path = file("rules.yaml", text).to_str().unwrap().to_owned();
+    let ask = |more: &[&str]| output(&[&["validate", &path, "--explain"], more].concat());
+    let tenant = ["--identity", "spiffe://td/ns/a/sa/x", "--node", "web.a,edge"];
+    let said = |more: &[&str]| {
+        let (code, out, error) = ask(&[&tenant[..], more].concat());
+        assert_eq!((code, error.as_str()), (Some(0), ""), "{out}");
+        out
+    };
+    assert_eq!(
+        said(&[]),
+        "ALLOWED: rules[0] `tenants` allows it, of the names `{ns}/*`\n"
+    );
+    assert_eq!(
+        said(&["--type", "cds", "--name", "a/x"]),
+        "ALLOWED: rules[0] `tenants` allows it\n"
+    );
+    assert_eq!(
+        said(&["--type", "cds", "--name", "b/x"]),
+        "DENIED: no rule matches, and what no rule allows is denied\n  rules[0] `tenants`: the name matches no pattern\n  \
+         rules[1] `operators`: no text of the identity matches `identities`\n"
+    );
+    let (code, _, error) = ask(&[]);
+    assert!(code == Some(2) && error.contains("--node"), "{error}");
+    let (code, _, error) = output(&["validate", &path, "--node", "x"]);
+    assert!(code == Some(2) && error.contains("--explain"), "{error}");
+}

@@ -14,6 +14,7 @@ mod complaints;
 mod credentials;
 mod folder;
 mod reference;
+mod rules;
 mod stories;
 
 use std::path::{Path, PathBuf};
@@ -138,6 +139,7 @@ fn credentials_follow_scheme_and_list() {
 fn flags_replace_the_file() {
     let file = "listeners: [{address: '10.0.0.1:1'}]\nadmin: {address: '10.0.0.1:2'}\n";
     let flags = Flags {
+        secrets: None,
         listen: vec!["127.0.0.1:3".to_owned(), "unix:/run/x".to_owned()],
         upstream: vec!["https://other".to_owned()],
         admin: Some("[::1]:4".to_owned()),
@@ -195,6 +197,7 @@ fn several_listeners_with_a_free_port() {
 #[test]
 fn bad_flags_are_named() {
     let flags = Flags {
+        secrets: None,
         listen: vec!["localhost:1".to_owned()],
         upstream: vec!["cp".to_owned()],
         admin: Some("x".to_owned()),

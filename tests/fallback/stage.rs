@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use distributary::cache::{Route, Routes, Scopes, View, ViewSettings};
 use distributary::downstream::Seats;
+use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::Node as Said;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::protocol::{self, End, Opening, Server, StreamLimits, StreamTimers};
@@ -97,11 +98,14 @@ impl Stage {
             classes: Classes::default(),
             anonymous: false,
             relay_id: "relay".to_owned(),
+            access: Arc::default(),
         };
         let opening = Opening {
             dialect: Dialect::Delta,
             service: None,
             nonce_prefix: prefix,
+            identity: Identity::default(),
+            polls: false,
         };
         Session {
             server: Server::new(Arc::new(settings), opening),

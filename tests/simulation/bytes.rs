@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use distributary::cache::{Routes, Scopes, Seat, View};
+use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3 as discovery;
 use distributary::protocol::{self, Client, ClientSettings, Opening, Request, Server, read_delta, read_sotw};
@@ -336,6 +337,8 @@ impl World {
             dialect,
             service: None,
             nonce_prefix: 7,
+            identity: Identity::default(),
+            polls: false,
         };
         let mut server = Server::new(self.settings.clone(), opening);
         let text = self.text();

@@ -161,6 +161,7 @@ pub(crate) fn stream_settings(rules: &Classes) -> protocol::StreamSettings {
         timers: Default::default(),
         anonymous: false,
         relay_id: "relay".to_owned(),
+        access: Arc::default(),
     }
 }
 

@@ -18,7 +18,12 @@ impl World {
         }
         let reading = match self.lists.is_some() {
             true => self.reading(&stream.follower),
-            false => Reading::alone(&self.zones, stream.zone, stream.follower.own),
+            false => Reading::alone(
+                &self.zones,
+                stream.zone,
+                stream.follower.own,
+                self.permitted(stream.client),
+            ),
         };
         stream.witness.lacks(&reading, |name| self.is_lost(stream, name))
     }

@@ -53,6 +53,7 @@
     reason = "a test: what cannot happen must fail it, and its report is printed for people"
 )]
 
+mod access;
 mod apart;
 mod body;
 mod bytes;
@@ -143,6 +144,8 @@ const KEPT_NEWER: &[u64] = &[
 const SEEDS: u64 = 10_000;
 /// From this seed on worlds have lists of servers.
 const LISTS: u64 = 1_000_000_000;
+/// From this seed on worlds have rules about what clients may have, and no lists of servers.
+const RULED: u64 = 2_000_000_000;
 /// The additional features of worlds, one after the other.
 const KINDS: &[u64] = &[0, 1, 4, 8, 32, 16, 64];
 /// The same of those with lists of servers.
@@ -175,7 +178,9 @@ fn live(world: &mut World) -> Result<(), Broken> {
 /// Runs a seed; what it broke, if anything, and the world as it then was.
 fn run(seed: u64, base: Instant, lines: usize) -> (World, Option<String>) {
     let mut world = World::new(seed, base, lines);
-    if seed >= LISTS {
+    if seed >= RULED {
+        world = world.with_rules(seed);
+    } else if seed >= LISTS {
         world = world.with_lists(seed);
     }
     let broken = match catch_unwind(AssertUnwindSafe(|| live(&mut world))) {
@@ -241,7 +246,8 @@ fn worlds() {
     let plain = (from..from + seeds).map(|seed| besides(seed, KINDS));
     let lists = (LISTS..LISTS + listed).map(|seed| besides(seed, KINDS_LISTS));
     let newer = (LISTS..LISTS + listed / SHARE_NEWER).map(|seed| besides(seed, KINDS_NEWER));
-    let all: Vec<u64> = kept.chain(plain).chain(lists).chain(newer).collect();
+    let ruled = (RULED..RULED + listed / SHARE).map(|seed| besides(seed, KINDS));
+    let all: Vec<u64> = kept.chain(plain).chain(lists).chain(newer).chain(ruled).collect();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {

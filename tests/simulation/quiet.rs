@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource, State, Target};
 
+use super::access::Permitted;
 use super::body::{Content, Type};
 use super::client::{Mux, Persona};
 use super::feed::Zone;
@@ -61,7 +62,12 @@ impl World {
         let judged = self.streams.iter().try_for_each(|(id, stream)| {
             let reading = match self.lists.is_some() {
                 true => self.reading(&stream.follower),
-                false => Reading::alone(&self.zones, stream.zone, stream.follower.own),
+                false => Reading::alone(
+                    &self.zones,
+                    stream.zone,
+                    stream.follower.own,
+                    self.permitted(stream.client),
+                ),
             };
             let judged = stream.witness.verdict(&reading, &mut tally);
             judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))
@@ -105,7 +111,8 @@ impl World {
                         Err(Broken::new(Rule::Held, what))
                     }
                 };
-                let expected = expected(*kind, mux, zone, client.own);
+                let permitted = self.permits.as_ref().map(|permits| permits.of(id));
+                let expected = expected(*kind, mux, zone, client.own, permitted);
                 let none = BTreeMap::new();
                 let holds = client.holds.get(kind).unwrap_or(&none);
                 for (name, revision) in expected.iter().filter(|(name, _)| !zone.hides(*kind, name)) {
@@ -141,6 +148,9 @@ impl World {
             if wanted
                 && !silent
                 && client.persona != Persona::Grpc
+                && self
+                    .permitted(id)
+                    .is_none_or(|permitted| permitted.allows(Type::Eds, name))
                 && self.zones[client.zone]
                     .truth
                     .find_for(Type::Eds, name, client.own)
@@ -376,12 +386,21 @@ pub(crate) fn everything(state: &State) -> impl Iterator<Item = &Arc<Resource>> 
 }
 
 /// What a client should hold of a type.
-fn expected(kind: Type, mux: &Mux, zone: &Zone, own: Option<&str>) -> BTreeMap<String, u64> {
+fn expected(
+    kind: Type,
+    mux: &Mux,
+    zone: &Zone,
+    own: Option<&str>,
+    permitted: Option<Permitted<'_>>,
+) -> BTreeMap<String, u64> {
+    let allowed = |name: &str| permitted.is_none_or(|permitted| permitted.allows(kind, name));
     let covered = zone.truth.of_for(kind, own);
     let covered = covered.filter(|content| mux.wildcard && content.covered);
-    let named = mux.names.iter().filter_map(|name| zone.truth.find_for(kind, name, own));
-    let entry = |content: &Arc<Content>| (content.name.clone(), content.revision);
-    covered.chain(named).map(entry).collect()
+    let asked = mux.names.iter().filter(|name| allowed(name));
+    let named = asked.filter_map(|name| zone.truth.find_for(kind, name, own));
+    let all = covered.chain(named).filter(|content| allowed(&content.name));
+    all.map(|content: &Arc<Content>| (content.name.clone(), content.revision))
+        .collect()
 }
 
 /// K-16: what was never reported as gone may stay.

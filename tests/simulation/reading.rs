@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use distributary::xds::{Cut, Expiry, Known, Name, Reason, Resource, Slot, State, Version};
 
+use super::access::Permitted;
 use super::body::Type;
 use super::feed::Zone;
 use super::names::{authority, canonical, is_nothing};
@@ -20,6 +21,10 @@ pub(crate) struct Reading<'a> {
     pub(crate) reads: BTreeMap<Option<String>, (usize, Arc<Cut>)>,
     /// The client's parameter (TP2).
     pub(crate) own: Option<&'static str>,
+    /// What the client may have (S-01), in a world with rules.
+    pub(crate) permitted: Option<Permitted<'a>>,
+    /// What it may have of wildcards.
+    pub(crate) parts: BTreeMap<Type, Arc<State>>,
 }
 
 /// One type of a reading.
@@ -33,12 +38,20 @@ static NOWHERE: Known = Known::Absent(Reason::Said);
 
 impl<'a> Reading<'a> {
     /// Creates the reading of a stream for which there is only one server.
-    pub(crate) fn alone(zones: &'a [Zone], zone: usize, own: Option<&'static str>) -> Self {
+    pub(crate) fn alone(
+        zones: &'a [Zone],
+        zone: usize,
+        own: Option<&'static str>,
+        permitted: Option<Permitted<'a>>,
+    ) -> Self {
         let cut = zones[zone].view.cut();
+        let part = |kind: Type| Some((kind, permitted?.part(kind, &cut)?));
         Self {
             zones,
+            parts: Type::ALL.into_iter().filter_map(part).collect(),
             reads: BTreeMap::from([(None, (zone, cut))]),
             own,
+            permitted,
         }
     }
 
@@ -72,7 +85,16 @@ impl<'a> Lens<'a> {
 
     /// The state of the wildcard.
     pub(crate) fn state(self) -> Option<&'a Arc<State>> {
-        self.slot("")?.wildcard.as_ref()
+        match self.reading.permitted {
+            Some(_) => self.reading.parts.get(&self.kind),
+            None => self.slot("")?.wildcard.as_ref(),
+        }
+    }
+
+    /// S-01: whether the client may have this name.
+    pub(crate) fn allows(self, name: &str) -> bool {
+        let permitted = self.reading.permitted;
+        permitted.is_none_or(|permitted| permitted.allows(self.kind, name))
     }
 
     pub(crate) fn is_complete(self) -> bool {
@@ -89,7 +111,7 @@ impl<'a> Lens<'a> {
     /// F-03: returns "does not exist" for a name that no server can have.
     pub(crate) fn nowhere(self, name: &str) -> Option<&'static Known> {
         let served = self.reading.reads.contains_key(&authority(name));
-        (!served || is_nothing(self.kind, name)).then_some(&NOWHERE)
+        (!served || is_nothing(self.kind, name) || !self.allows(name)).then_some(&NOWHERE)
     }
 
     /// All resources of the wildcard that this client sees.
@@ -117,7 +139,9 @@ impl<'a> Lens<'a> {
 
     /// The variant of a name that is for this client: from the wildcard's half, and if `named`, also from the other half.
     pub(crate) fn variant(self, name: &str, named: bool) -> Option<&'a Arc<Resource>> {
-        let slot = self.slot(name).filter(|_| self.reading.own.is_some())?;
+        let slot = self
+            .slot(name)
+            .filter(|_| self.reading.own.is_some() && self.allows(name))?;
         let halves = slot.wildcard.iter().chain(named.then_some(&slot.named));
         let name = Name::from(canonical(name));
         let mut all = halves.flat_map(|state| state.variants_of(&name).map(|(variant, _)| variant).collect::<Vec<_>>());
@@ -133,12 +157,17 @@ impl<'a> Lens<'a> {
 
     /// What the half for names knows of a name.
     pub(crate) fn named(self, name: &str) -> Option<&'a Known> {
-        self.slot(name)?.named.known(&Name::from(canonical(name)))
+        let known = self.slot(name)?.named.known(&Name::from(canonical(name)))?;
+        let denied = known
+            .resource()
+            .is_some_and(|found| !self.allows(found.name().as_str()));
+        Some(if denied { &NOWHERE } else { known })
     }
 
     /// The resource of a name or alias in the half for names.
     pub(crate) fn found(self, name: &str) -> Option<&'a Arc<Resource>> {
-        self.slot(name)?.named.resource(&Name::from(canonical(name)))
+        let found = self.slot(name)?.named.resource(&Name::from(canonical(name)));
+        found.filter(|found| self.allows(found.name().as_str()))
     }
 
     /// Whether the wildcard has other content of this resource.
@@ -151,7 +180,8 @@ impl<'a> Lens<'a> {
     pub(crate) fn resource(self, name: &str) -> Option<&'a Arc<Resource>> {
         let slot = self.slot(name).filter(|_| self.nowhere(name).is_none())?;
         let variant = self.variant(name, true);
-        variant.or_else(|| slot.resource(&Name::from(canonical(name))))
+        let found = variant.or_else(|| slot.resource(&Name::from(canonical(name))));
+        found.filter(|found| self.allows(found.name().as_str()))
     }
 
     /// The known members of a collection, as this client sees them.
@@ -159,7 +189,8 @@ impl<'a> Lens<'a> {
         let slot = self.slot(collection).filter(|_| self.nowhere(collection).is_none());
         let named = slot.into_iter().map(|slot| &slot.named);
         let named = named.flat_map(|state| state.resources().chain(state.variants().map(|(variant, _)| variant)));
-        self.seen(named.filter(|resource| super::names::covers(collection, resource.name().as_str())))
+        let members = named.filter(|resource| super::names::covers(collection, resource.name().as_str()));
+        self.seen(members.filter(|member| self.allows(member.name().as_str())))
     }
 
     /// When a resource ends: this client's variant if `whom` is given, else the resource for all clients.
@@ -199,6 +230,7 @@ impl<'a> Lens<'a> {
     /// Whether the wildcard had a name and has lost it.
     pub(crate) fn has_left(self, name: &str) -> bool {
         let (book, own) = (self.reading.book(""), variants::key(name, self.reading.own));
-        book.is_some_and(|book| book.has_left(self.kind, name) || book.has_left(self.kind, &own))
+        let left = book.is_some_and(|book| book.has_left(self.kind, name) || book.has_left(self.kind, &own));
+        left && self.allows(name)
     }
 }

@@ -10,8 +10,9 @@ use distributary::cache::View;
 use distributary::downstream::Seats;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::protocol::{Code, End, Opening, Receipt, Response, Server, Status};
-use distributary::xds::{Dialect, Sight, TypeUrl};
+use distributary::xds::{Dialect, Sight, Target, TypeUrl, Want};
 
+use super::access::Permitted;
 use super::body::Type;
 use super::client::Persona;
 use super::lists::Follower;
@@ -90,6 +91,8 @@ impl World {
             dialect: asks.dialect,
             service: service.map(|kind| kind.type_url().clone()),
             nonce_prefix: id as u32,
+            identity: self.permitted(client).map(Permitted::identity).unwrap_or_default(),
+            polls: false,
         };
         let ringer = Ringer {
             stream: id,
@@ -225,7 +228,12 @@ impl World {
         let cut = self.zones[stream.zone].view.cut();
         if stream.room > 0 {
             let scene = Scene {
-                reading: &Reading::alone(&self.zones, stream.zone, stream.follower.own),
+                reading: &Reading::alone(
+                    &self.zones,
+                    stream.zone,
+                    stream.follower.own,
+                    self.permits.as_ref().map(|permits| permits.of(stream.client)),
+                ),
                 alone: true,
                 now,
                 expired: false,
@@ -247,7 +255,12 @@ impl World {
                 )
             });
             let scene = Scene {
-                reading: &Reading::alone(&self.zones, stream.zone, stream.follower.own),
+                reading: &Reading::alone(
+                    &self.zones,
+                    stream.zone,
+                    stream.follower.own,
+                    self.permits.as_ref().map(|permits| permits.of(stream.client)),
+                ),
                 alone: true,
                 now,
                 expired,
@@ -267,6 +280,7 @@ impl World {
         let mut wanted = false;
         while let Some(want) = stream.server.poll_want() {
             wanted = true;
+            self.check_allowed(stream, &want)?;
             if let Some(place) = &mut stream.place {
                 let said = place.want(&self.scopes, &want);
                 said.map_err(|full| Broken::new(Rule::K21, full.to_string()))?;
@@ -278,6 +292,23 @@ impl World {
         if wanted && self.lists.is_none() {
             let delay = self.rng.millis(0, 5);
             self.after(delay, Event::Upstream(stream.zone));
+        }
+        Ok(())
+    }
+
+    /// S-03: nothing is asked for that the client may not have.
+    fn check_allowed(&mut self, stream: &Stream, want: &Want) -> Result<(), Broken> {
+        let Some(permitted) = self.permitted(stream.client) else {
+            return Ok(());
+        };
+        let kind = Type::ALL.into_iter().find(|kind| *kind.type_url() == want.type_url);
+        let denied = match (kind, &want.target) {
+            (Some(kind), Target::Name(name)) => !permitted.allows(kind, name.as_str()),
+            (None, _) | (_, Target::Wildcard) => false,
+        };
+        self.tally.hit(Rule::S03);
+        if denied {
+            return Err(Broken::new(Rule::S03, format!("{want:?}")));
         }
         Ok(())
     }

@@ -68,6 +68,8 @@ rules! {
     K23 = "K-23": "interest upstream is the union of interest downstream",
     K25 = "K-25": "every relay on the way leaves its mark, and none talks to itself",
     K27 = "K-27": "who stood still reads before any timer counts",
+    S01 = "S-01": "a client is sent what the rules allow, and nothing else",
+    S03 = "S-03": "nobody is asked for what a client may not have",
     Done = "done": "who has said all says no more when it is acknowledged",
     Chain = "chain": "two relays call equal content by equal versions",
     Views = "views": "no more views than allowed, and nobody is kept out by one that is empty",

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use distributary::cache::{Routes, Scopes, Seat, View};
+use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::{Locality, Node};
 use distributary::proto::envoy::service::discovery::v3 as discovery;
 use distributary::proto::google::protobuf::{Any, ListValue, Struct, Value, value::Kind};
@@ -337,6 +338,8 @@ impl World {
             dialect: Dialect::Delta,
             service: None,
             nonce_prefix: 7,
+            identity: Identity::default(),
+            polls: false,
         };
         let mut server = Server::new(self.settings.clone(), opening);
         let request = discovery::DeltaDiscoveryRequest {

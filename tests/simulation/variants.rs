@@ -158,7 +158,7 @@ impl World {
         stream.follower.own = own;
         let reading = match self.lists.is_some() {
             true => self.reading(&stream.follower),
-            false => Reading::alone(&self.zones, stream.zone, own),
+            false => Reading::alone(&self.zones, stream.zone, own, self.permitted(stream.client)),
         };
         stream.witness.moved(&reading);
     }

@@ -9,8 +9,11 @@ use std::time::{Duration, Instant};
 
 use distributary::cache::{Library, Routes, Scopes};
 use distributary::protocol::{StreamSettings, StreamTimers};
-use distributary::xds::{Answers, Batch, Choice, Chosen, Classes, Difference, Extra, Name, Seen, State, Unshared};
+use distributary::xds::{
+    Answers, Batch, Chosen, Classes, Difference, Extra, Lens, Name, Rights, Seen, State, Unshared,
+};
 
+use super::access::Permits;
 use super::body::Type;
 use super::classes::{self, Profile};
 use super::client::{Act, Client};
@@ -150,10 +153,17 @@ impl Answers for Store {
         }
     }
 
-    fn chosen(&self, state: &Arc<State>, own: &Choice, before: Option<&Chosen>) -> Arc<Chosen> {
+    fn chosen(&self, state: &Arc<State>, lens: Lens<'_>, before: Option<&Chosen>) -> Arc<Chosen> {
         match self {
-            Self::Unshared(answers) => answers.chosen(state, own, before),
-            Self::Library(answers) => answers.chosen(state, own, before),
+            Self::Unshared(answers) => answers.chosen(state, lens, before),
+            Self::Library(answers) => answers.chosen(state, lens, before),
+        }
+    }
+
+    fn rights(&self, rights: Rights) -> Arc<Rights> {
+        match self {
+            Self::Unshared(answers) => answers.rights(rights),
+            Self::Library(answers) => answers.rights(rights),
         }
     }
 
@@ -213,17 +223,18 @@ const REFUSALS: u64 = 0x5eed_0000_0023;
 impl Besides {
     const fn of(seed: u64) -> Self {
         let all = seed / BESIDES % 100;
+        let lists = seed >= super::LISTS && seed < super::RULED;
         Self {
             variants: all & 1 > 0,
-            ttls: all & 2 > 0 || all & 32 > 0 && seed >= super::LISTS,
+            ttls: all & 2 > 0 || all & 32 > 0 && lists,
             refusals: all & 4 > 0,
-            shunned: all & 32 > 0 && seed < super::LISTS,
+            shunned: all & 32 > 0 && !lists,
             frozen: all & 8 > 0,
             classes: all & 16 > 0,
-            files: all & 32 > 0 && seed >= super::LISTS,
-            endpoints: all & 64 > 0 && seed >= super::LISTS,
-            slips: all & 16 > 0 && seed < super::LISTS,
-            hasty: all & 64 > 0 && seed < super::LISTS,
+            files: all & 32 > 0 && lists,
+            endpoints: all & 64 > 0 && lists,
+            slips: all & 16 > 0 && !lists,
+            hasty: all & 64 > 0 && !lists,
         }
     }
 }
@@ -254,6 +265,8 @@ pub(crate) struct World {
     /// In worlds where each authority has servers of its own: the lists. The servers are the zones.
     pub(crate) lists: Option<Box<Lists>>,
     pub(crate) rules: Classes,
+    /// What clients may have, in worlds with rules about that.
+    pub(crate) permits: Option<Permits>,
     pub(crate) scopes: Scopes,
     /// The most views that there may be; 0: no bound.
     pub(crate) views: usize,
@@ -333,6 +346,7 @@ impl World {
             lists: None,
             scopes: classes::scopes(&rules, Routes::default(), views),
             rules,
+            permits: None,
             views,
             streams: BTreeMap::new(),
             clients: Vec::new(),

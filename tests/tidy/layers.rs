@@ -10,7 +10,7 @@ const KNOWS: [(&str, &[&str]); 19] = [
     ("proto", &[]),
     ("xds", &["proto"]),
     ("json", &["xds", "proto"]),
-    ("protocol", &["xds", "proto"]),
+    ("protocol", &["xds", "proto", "identity"]),
     ("cache", &["xds", "proto"]),
     ("snapshot", &["xds", "proto"]),
     ("shutdown", &[]),

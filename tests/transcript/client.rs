@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
+use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
@@ -36,6 +37,8 @@ pub(crate) struct Client {
     answers: Unshared,
     baselines: Baselines,
     streams: u32,
+    /// What the relay has checked about it.
+    pub(crate) identity: Identity,
     topics: BTreeMap<TypeUrl, Topic>,
     /// Versions and contents seen: B-04 demands that equal versions mean equal contents.
     versions: BTreeMap<(TypeUrl, String), String>,
@@ -64,6 +67,7 @@ impl Client {
             wants: BTreeSet::new(),
             answers: Unshared { chunk },
             streams: 0,
+            identity: Identity::default(),
             topics: BTreeMap::new(),
             versions: BTreeMap::new(),
         }
@@ -84,17 +88,20 @@ impl Client {
 
     fn server(&mut self, settings: &Arc<StreamSettings>) -> &mut Server {
         let (dialect, service) = (self.dialect, self.service.clone());
-        let streams = &mut self.streams;
+        let (streams, identity) = (&mut self.streams, &self.identity);
         self.server.get_or_insert_with(|| {
             *streams += 1;
             // K-11: no two streams share a prefix.
             let nonce_prefix = 0x5eed_0000 + *streams;
+            let identity = identity.clone();
             Server::new(
                 settings.clone(),
                 Opening {
                     dialect,
                     service,
                     nonce_prefix,
+                    identity,
+                    polls: false,
                 },
             )
         })

@@ -12,6 +12,7 @@
 )]
 
 mod absence;
+mod access;
 mod chunks;
 mod client;
 mod collections;

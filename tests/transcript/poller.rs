@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use distributary::protocol::{Poll, PollAnswer, StreamSettings};
@@ -93,7 +94,14 @@ impl Poller {
             }
         }
         let shared = Unshared { chunk: 1 << 20 };
-        match Poll::new(settings.clone(), type_url.clone(), asked, &shared, now) {
+        match Poll::new(
+            settings.clone(),
+            Identity::default(),
+            type_url.clone(),
+            asked,
+            &shared,
+            now,
+        ) {
             Ok(poll) => self.poll = Some((poll, now + hold)),
             Err(end) => self.hear(type_url, format!("refused {:?}", end.code), None),
         }

@@ -28,6 +28,8 @@
 //! jump 2s | jump back 2s                   # the clock jumps forward or back
 //! relay restarts                           # and has forgotten everything
 //! relay pace 1s                            # a setting, before the first client
+//! relay rule {types: cds, names: a*}       # one more rule, as in the configuration; or `secrets by_rule`
+//! client proves spiffe://td/x dns:y        # its identity, before its first request
 //! poller polls cds [a] 2s                  # over REST, for 2s (1s): see `poller`
 //! poller <- cds 200 [a@1], ack             # or 304, 503, 404, `refused CODE`; with `nack` it keeps what it had
 //! files put a.yaml cds a@1                 # a directory as a source of the view `files`, see `folder`
@@ -41,9 +43,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use distributary::config::{Config, Flags};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::{self, ClientSettings, Server, StreamLimits, StreamSettings, StreamTimers, read_node};
-use distributary::xds::{Class, Classes, Dialect, ServerFeatures, Types};
+use distributary::xds::{Access, Class, Classes, Dialect, ServerFeatures, Types};
 
 use crate::client::{Client, word};
 use crate::folder::Folder;
@@ -68,6 +71,28 @@ pub(crate) fn delta(text: &str) {
     Story::new(Dialect::Delta).run(text);
 }
 
+/// Returns rules as the configuration reads them. They need no names here.
+fn rules(words: &[String]) -> Arc<Access> {
+    let mut rules = String::new();
+    let mut secrets = "allow";
+    for (at, words) in words.iter().enumerate() {
+        match words.split_once(' ') {
+            Some(("secrets", how)) => secrets = how,
+            Some((_, rule)) => rules += &format!("- {{name: r{at}, {}\n", rule.strip_prefix('{').expect("a mapping")),
+            None => panic!("what about {words}?"),
+        }
+    }
+    let rules = if rules.is_empty() {
+        rules
+    } else {
+        format!("rules:\n{rules}")
+    };
+    let text = format!("secrets: {secrets}\nupstream: {{xds_servers: [{{server_uri: cp:1}}]}}\n{rules}");
+    Config::parse(&text, "rules", &Flags::default())
+        .expect("good rules")
+        .access
+}
+
 struct Story {
     dialect: Dialect,
     now: Instant,
@@ -76,6 +101,8 @@ struct Story {
     origins: BTreeMap<String, Origin>,
     clients: BTreeMap<String, Client>,
     pollers: BTreeMap<String, Poller>,
+    /// The words about rules so far.
+    access: Vec<String>,
     log: Vec<String>,
 }
 
@@ -98,11 +125,13 @@ impl Story {
                 classes: Classes::default(),
                 anonymous: false,
                 relay_id: "relay-1".to_owned(),
+                access: Arc::default(),
             },
             chunk: 1 << 20,
             origins: ["origin", "other"].map(|name| (name.to_owned(), Origin::new())).into(),
             clients: BTreeMap::new(),
             pollers: BTreeMap::new(),
+            access: Vec::new(),
             log: Vec::new(),
         }
     }
@@ -173,6 +202,10 @@ impl Story {
                 self.settings.limits.types_per_stream = max.parse().expect("a number")
             }
             ["anonymous"] => self.settings.anonymous = true,
+            ["secrets", ..] | ["rule", ..] => {
+                self.access.push(words.join(" "));
+                self.settings.access = rules(&self.access);
+            }
             other => panic!("a relay does not know {other:?}"),
         }
     }
@@ -391,6 +424,7 @@ fn check(client: &mut Client, verb: &str, words: &[&str]) {
             assert!(end.message.contains(&message), "{end}");
             client.disconnect();
         }
+        ("proves", texts) => client.identity = texts.iter().collect(),
         ("wants", [topic, names @ ..]) => {
             let mut wanted: Vec<String> = client.wanted(&type_url(topic));
             wanted.sort();

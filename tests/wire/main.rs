@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod access;
 mod admission;
 mod bad_input;
 mod calls;

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::interner::Interner;
 use super::remembered::Tables;
 use super::weak_map::WeakMap;
-use crate::xds::{Answers, Batch, Choice, Chosen, Difference, Extra, Name, Seen, State, Version, full_state};
+use crate::xds::{Answers, Batch, Chosen, Difference, Extra, Lens, Name, Rights, Seen, State, Version, full_state};
 
 /// The store of answers that sessions at the same point share.
 pub struct Library {
@@ -27,6 +27,7 @@ pub struct Library {
     chosen: Shared<(u64, Version), Chosen>,
     /// By state and by the version of what a client sees of it.
     outcomes: Mutex<WeakMap<(u64, Version), State>>,
+    rights: Mutex<WeakMap<Version, Rights>>,
     texts: Shared<Version, Text>,
     replies: Shared<Version, Text>,
     remembered: Tables,
@@ -59,6 +60,7 @@ impl Library {
             full: Shared::new(bytes / 2, weight),
             chosen: Shared::new(2, |_| 1),
             outcomes: Mutex::default(),
+            rights: Mutex::default(),
             texts: Shared::new(bytes / 2, length),
             replies: Shared::new(bytes / 2, length),
             remembered: Tables::default(),
@@ -73,6 +75,7 @@ impl Library {
         self.full.purge();
         self.chosen.purge();
         self.outcomes.lock().purge();
+        self.rights.lock().purge();
         self.texts.purge();
         self.replies.purge();
         self.remembered.purge();
@@ -105,18 +108,18 @@ impl Library {
         [self.texts.uses(), self.replies.uses()]
     }
 
-    fn seen(&self, said: Version, state: &Arc<State>, own: &Choice, before: Option<&Chosen>) -> Arc<Chosen> {
+    fn seen(&self, said: Version, state: &Arc<State>, lens: Lens<'_>, before: Option<&Chosen>) -> Arc<Chosen> {
         let make = || {
-            let chosen = state.seen_by(own, before);
+            let chosen = state.seen_by(lens, before);
             let seen = self.one(chosen.seen, state);
             Chosen { seen, ..chosen }
         };
         let found = self.chosen.get((state.id(), said), make);
         // Clients choose the parameters: a hash that collides must not give one client what is for another one.
-        if found.own == *own { found } else { Arc::new(make()) }
+        if found.is_for(lens) { found } else { Arc::new(make()) }
     }
 
-    /// F-16: clients that get the same variants share one state, however many different parameters there are.
+    /// F-16: clients that get the same resources share one state, however many different parameters and rights there are.
     fn one(&self, seen: Arc<State>, of: &State) -> Arc<State> {
         let key = (of.id(), seen.sum());
         let mut outcomes = self.outcomes.lock();
@@ -152,8 +155,22 @@ impl Answers for Library {
         self.names.name(text)
     }
 
-    fn chosen(&self, state: &Arc<State>, own: &Choice, before: Option<&Chosen>) -> Arc<Chosen> {
-        self.seen(own.fingerprint(), state, own, before)
+    fn chosen(&self, state: &Arc<State>, lens: Lens<'_>, before: Option<&Chosen>) -> Arc<Chosen> {
+        self.seen(lens.fingerprint(), state, lens, before)
+    }
+
+    fn rights(&self, rights: Rights) -> Arc<Rights> {
+        let key = rights.fingerprint();
+        let mut known = self.rights.lock();
+        match known.get(&key) {
+            Some(found) if *found == rights => found,
+            Some(_) => Arc::new(rights),
+            None => {
+                let rights = Arc::new(rights);
+                known.insert(key, &rights);
+                rights
+            }
+        }
     }
 
     fn chunk(&self) -> usize {
@@ -243,7 +260,7 @@ fn weight(batch: &Batch) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xds::TypeUrl;
+    use crate::xds::{Choice, TypeUrl};
 
     #[test]
     fn what_clients_say_is_compared_and_not_only_its_hash() {
@@ -251,7 +268,11 @@ mod tests {
         let state = Arc::new(State::new(TypeUrl::new("example.Odd")));
         for id in ["1", "2"] {
             let own = Choice::One([("id".to_owned(), id.to_owned())].into());
-            assert_eq!(library.seen(Version::EMPTY, &state, &own, None).own, own);
+            let lens = Lens {
+                choice: Some(&own),
+                rights: None,
+            };
+            assert!(library.seen(Version::EMPTY, &state, lens, None).is_for(lens));
         }
     }
 }

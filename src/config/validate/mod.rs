@@ -6,10 +6,12 @@ mod credentials;
 mod identity;
 mod listeners;
 mod node;
+mod rules;
 mod server;
 mod sharing;
 mod upstream;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use node::host_name;
@@ -48,12 +50,15 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     check.shown_to(&file.classes, &upstream);
     let node = check.node(file.node, bootstrap_node);
     let classes = check.classes(file.classes, &node.id, !upstream.authorities.is_empty());
+    let secrets = check.secrets(file.secrets.as_ref(), flags.secrets.as_deref());
+    let access = check.access(file.rules, secrets);
     let config = Config {
         node,
         listeners,
         admin,
         upstream,
         classes,
+        access: Arc::new(access),
         limits: check.limits(&file.limits),
         timers: check.timers(&file.timers),
         chunk: check.chunk(file.chunk.as_ref()),

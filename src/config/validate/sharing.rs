@@ -221,7 +221,7 @@ fn label(field: &Selector) -> Option<Path> {
     (plain && label.contains('/')).then(|| Path::new([map.as_str(), &label]))
 }
 
-fn type_url(text: &str) -> Result<TypeUrl, String> {
+pub(super) fn type_url(text: &str) -> Result<TypeUrl, String> {
     let found = TypeUrl::new(text);
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
     // a prefix other than the usual one is part of the type.

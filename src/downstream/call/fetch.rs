@@ -69,8 +69,8 @@ impl Fetch {
         }
         // A unary call is always answered, whatever the client has.
         asked.version_info = String::new();
-        let poll =
-            Poll::new(shared, &self.portion.claims, self.type_url, asked, clock::now()).map_err(Refusal::status)?;
+        let who = (&self.portion.claims, &self.portion.identity);
+        let poll = Poll::new(shared, who, self.type_url, asked, clock::now()).map_err(Refusal::status)?;
         let polled = poll.wait(hold, self.drain, |found, poll| Ok(reply(found, poll, shared)));
         match polled.await.map_err(Refusal::status)? {
             Polled::News(rope) => Ok(rope),

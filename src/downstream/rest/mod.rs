@@ -83,7 +83,13 @@ impl Polls {
         let hold = head::hold(request.headers(), settings.timers.rest_poll);
         let asked = clock::timeout(BODY_TIMEOUT, self.read(request, portion.share.clone())).await;
         let asked = asked.unwrap_or_else(|| Err(Refusal::slow(BODY_TIMEOUT)))?;
-        let poll = Poll::new(&self.shared, &portion.claims, method.type_url, asked, clock::now())?;
+        let poll = Poll::new(
+            &self.shared,
+            (&portion.claims, &portion.identity),
+            method.type_url,
+            asked,
+            clock::now(),
+        )?;
         let told = |found: &PollContent<'_>, poll: &protocol::Poll| {
             reply(found, poll.type_url(), &self.shared).map_err(Refusal::internal)
         };

@@ -16,6 +16,7 @@ use crate::clock;
 use crate::downstream::shared::Shared;
 use crate::downstream::stream::Seats;
 use crate::downstream::stream::{count_end, count_no_place};
+use crate::identity::Identity;
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::protocol::{self, PollAnswer, PollContent};
 use crate::shutdown::Drain;
@@ -50,7 +51,7 @@ impl<'a> Poll<'a> {
     /// Begins a poll: subscribes to what it asks for.
     pub(in crate::downstream) fn new(
         shared: &'a Shared,
-        claims: &Arc<Claims>,
+        (claims, identity): (&Arc<Claims>, &Identity),
         type_url: TypeUrl,
         asked: DiscoveryRequest,
         now: Instant,
@@ -62,7 +63,14 @@ impl<'a> Poll<'a> {
             count_end(shared, &end);
             Refusal::of(end)
         };
-        let poll = protocol::Poll::new(settings.clone(), type_url, asked, &*shared.library, now);
+        let poll = protocol::Poll::new(
+            settings.clone(),
+            identity.clone(),
+            type_url,
+            asked,
+            &*shared.library,
+            now,
+        );
         let mut poll = poll.map_err(refused)?;
         for (fault, count, _) in poll.faults().iter() {
             shared.metrics.name_fault(fault.word(), count);

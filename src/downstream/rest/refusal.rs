@@ -89,9 +89,8 @@ impl Refusal {
     /// Returns the refusal for what would end a stream.
     pub(super) fn of(end: End) -> Self {
         match end.code {
-            Code::InvalidArgument | Code::FailedPrecondition | Code::Unimplemented | Code::PermissionDenied => {
-                Self::bad(end.message)
-            }
+            Code::InvalidArgument | Code::FailedPrecondition | Code::Unimplemented => Self::bad(end.message),
+            Code::PermissionDenied => Self::forbidden(end.message),
             Code::ResourceExhausted => Self::over(end.message),
             Code::Unavailable | Code::DeadlineExceeded => Self::unavailable(end.message),
             Code::Ok | Code::Internal => Self::internal(end.message),

@@ -37,6 +37,9 @@ pub(in crate::downstream) fn count_end(shared: &Shared, end: &End) {
     if let Some(limit) = end.limit {
         shared.metrics.refused(limit);
     }
+    if end.code == crate::protocol::Code::PermissionDenied {
+        shared.metrics.denied.inc();
+    }
 }
 
 /// Returns the trailers that end a stream with this status.

@@ -21,7 +21,7 @@ use crate::cache::Claims;
 use crate::downstream::services::Method;
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
-use crate::protocol::{self, Code, End, Opening, Response, SLICE, Server};
+use crate::protocol::{self, Code, End, Response, SLICE, Server};
 use crate::wire::{Rope, Share, acknowledgement};
 use crate::xds::{Dialect, Sight};
 
@@ -58,11 +58,7 @@ impl Session {
         method: Method,
         now: Instant,
     ) -> Self {
-        let opening = Opening {
-            dialect: method.dialect,
-            service: method.service.clone(),
-            nonce_prefix: rand::random(),
-        };
+        let opening = method.opening(accounts.identity());
         let server = Server::new(shared.settings.protocol.clone(), opening);
         Self {
             shared,

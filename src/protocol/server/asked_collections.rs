@@ -328,8 +328,8 @@ impl Server {
                 usize::MAX
             };
             let type_url = subscription.type_url.clone();
-            let audience = subscription.audience.clone();
-            let slot = sight.type_sight(&type_url).seen_by(audience.as_deref());
+            let viewer = subscription.viewer.clone();
+            let slot = sight.type_sight(&type_url).seen_by(&viewer);
             if !subscription.admit(slot, room) {
                 let what = format_args!("a collection of {type_url} brings more than {max} names to one stream");
                 self.end(End::limit("names_per_stream", what));

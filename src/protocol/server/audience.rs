@@ -13,7 +13,8 @@ use super::stream::Server;
 use super::subscription::Subscription;
 use crate::proto::envoy::service::discovery::v3::ResourceLocator;
 use crate::xds::{
-    Answers, Choice, Constraints, Dialect, Dirty, Held, Item, Name, Parameters, Resource, Sight, TypeSight, TypeUrl,
+    Answers, Audience, Choice, Constraints, Dialect, Dirty, Held, Item, Name, Parameters, Resource, Sight, TypeSight,
+    TypeUrl,
 };
 
 impl Server {
@@ -34,16 +35,17 @@ impl Server {
 impl Subscription {
     /// Returns what is known of the type, as this client sees it.
     pub(super) fn type_sight<'a>(&'a self, sight: &'a Sight) -> TypeSight<'a> {
-        sight.type_sight(&self.type_url).seen_by(self.audience.as_deref())
+        sight.type_sight(&self.type_url).seen_by(&self.viewer)
     }
 
     /// Finds out what this client sees of the wildcard's state. To be called before anything is composed from it.
     pub(super) fn choose(&mut self, sight: &Sight, answers: &impl Answers) -> &Self {
-        if let Some(audience) = &mut self.audience
-            && let Some(state) = sight.type_sight(&self.type_url).wildcard().filter(|_| self.wildcard)
-            && audience.seen_of(state).is_none()
+        let looks = self.wildcard && (self.viewer.is_restricted() || self.viewer.audience().is_some());
+        if looks
+            && let Some(state) = sight.type_sight(&self.type_url).wildcard()
+            && !self.viewer.knows(state)
         {
-            Arc::make_mut(audience).look_at(state, answers);
+            self.viewer.look_at(state, answers);
         }
         self
     }
@@ -56,11 +58,7 @@ impl Subscription {
         let own = || all.get(self.type_url.full_name()).cloned().unwrap_or_default();
         let one = || (!all.is_empty()).then(|| Choice::One(own()));
         let always = if passes_on { Some(Choice::All) } else { one() };
-        let changed = match &mut self.audience {
-            None if always.is_none() => false,
-            audience => Arc::make_mut(audience.get_or_insert_default()).says_always(always),
-        };
-        if changed {
+        if self.viewer.says_always(always) {
             self.cut_off();
             self.handle_dirty(Dirty::All);
         }
@@ -78,13 +76,14 @@ impl Subscription {
             |locator: &&ResourceLocator| located(std::slice::from_ref(locator)).all(|text| bound.admits(text));
         for locator in locators.iter().filter(admitted) {
             let own: Parameters = locator.dynamic_parameters.clone().into_iter().collect();
-            let passes_on = self.audience.as_ref().is_some_and(|audience| audience.passes_on());
-            if passes_on || own.is_empty() && self.audience.is_none() {
+            let passes_on = self.viewer.audience().is_some_and(Audience::passes_on);
+            if passes_on || own.is_empty() && self.viewer.audience().is_none() {
                 continue;
             }
             let name = self.name(&locator.name, answers);
-            let audience = Arc::make_mut(self.audience.get_or_insert_default());
-            let changed = audience.says_with(&name, (!own.is_empty()).then_some(Choice::One(own)));
+            let changed = self
+                .viewer
+                .says_with(&name, (!own.is_empty()).then_some(Choice::One(own)));
             if changed && self.asks(&name) {
                 self.stir(&name);
             }
@@ -95,10 +94,11 @@ impl Subscription {
 
     /// The parameters of a name are forgotten with the name.
     pub(super) fn forget_parameters(&mut self, name: &Name) {
-        let Some(audience) = &mut self.audience else { return };
-        let audience = Arc::make_mut(audience);
+        let Some(audience) = self.viewer.audience_mut() else {
+            return;
+        };
         audience.settle(std::iter::once(name));
-        if audience.says_with(name, None) {
+        if self.viewer.says_with(name, None) {
             self.stir(name);
         }
     }
@@ -117,9 +117,11 @@ impl Subscription {
         removed: &[Name],
         slot: TypeSight<'_>,
     ) {
-        let Some(audience) = &mut self.audience else { return };
+        let Some(audience) = self.viewer.audience_mut() else {
+            return;
+        };
         let names = items.clone().map(|item| item.resource.name());
-        Arc::make_mut(audience).settle(names.chain(removed));
+        audience.settle(names.chain(removed));
         let chosen = items.filter(|item| item.resource.constraints().is_some());
         let several = chosen.filter(|item| {
             let name = item.resource.name();
@@ -131,7 +133,7 @@ impl Subscription {
 
     /// Returns the client's parameters for a name, whether it wants the name or the wildcard.
     fn says(&self, name: &Name) -> Option<&Choice> {
-        let audience = self.audience.as_deref()?;
+        let audience = self.viewer.audience()?;
         if self.names.contains(name) {
             audience.choice(name)
         } else {
@@ -147,7 +149,7 @@ impl Subscription {
         slot: TypeSight<'_>,
     ) -> BTreeMap<Name, Bytes> {
         // A client that is a relay takes what a response has of a name for everything that exists of it.
-        if self.audience.as_ref().is_none_or(|audience| audience.passes_on()) {
+        if self.viewer.audience().is_none_or(Audience::passes_on) {
             return BTreeMap::new();
         }
         let come = items
@@ -167,7 +169,7 @@ impl Subscription {
             Held::Nothing => None,
             Held::Content(held) => held.constraints().cloned(),
             Held::Version(version) => slot.demands(name, version).cloned(),
-            Held::Unknown => self.audience.as_deref()?.rejected(name).cloned(),
+            Held::Unknown => self.viewer.audience()?.rejected(name).cloned(),
         }
     }
 
@@ -183,8 +185,8 @@ impl Subscription {
 
     /// The client has rejected this resource.
     pub(super) fn note_rejected(&mut self, resource: &Resource) {
-        if let (Some(audience), Some(demands)) = (&mut self.audience, resource.constraints()) {
-            Arc::make_mut(audience).reject(resource.name(), demands);
+        if let (Some(audience), Some(demands)) = (self.viewer.audience_mut(), resource.constraints()) {
+            audience.reject(resource.name(), demands);
         }
     }
 
@@ -197,7 +199,7 @@ impl Subscription {
         let differs = constraints(held) != constraints(&covered) || bundle(held) != bundle(&covered);
         // K-09: SotW has no removal for a name that the wildcard does not have.
         let told = self.dialect == Dialect::Delta || covered.perhaps();
-        if self.audience.is_some() && told && differs {
+        if self.viewer.audience().is_some() && told && differs {
             self.note_covered(vec![(name.clone(), held.clone())]);
         }
     }

@@ -191,8 +191,7 @@ impl Subscription {
     }
 
     pub(super) fn want(&mut self, target: Target, wanted: bool) {
-        // F-03: an invalid name is not requested from any server.
-        if self.traits().withheld || matches!(&target, Target::Name(name) if name.is_nothing()) {
+        if self.has_nothing() || matches!(&target, Target::Name(name) if !self.is_served(name)) {
             return;
         }
         if wanted {

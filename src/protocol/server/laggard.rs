@@ -2,8 +2,6 @@
 //!
 //! Owns what is kept for it: names and hashes. Does not know when this is needed.
 
-use std::sync::Arc;
-
 use super::stream::Server;
 use super::subscription::Subscription;
 use crate::xds::Baselines;
@@ -28,9 +26,7 @@ impl Subscription {
         }
         self.cut_off();
         self.covered.lighten(baselines);
-        if let Some(audience) = &mut self.audience {
-            Arc::make_mut(audience).lighten();
-        }
+        self.viewer.lighten();
         self.flights.lighten(baselines);
         self.dirty.add_all();
     }

@@ -22,6 +22,7 @@ mod flights;
 mod full;
 mod gates;
 mod glances;
+mod greeting;
 mod held_names;
 mod interest;
 mod laggard;

@@ -1,8 +1,9 @@
-//! Names in a request with which something is wrong (B-32).
+//! Names in a request with which something is wrong (B-32), or that the client may not have (S-04).
 //!
 //! Owns how many there are of each kind, and the first text of each kind. Does not decide how a name is answered.
 
 use crate::proto::envoy::service::discovery::v3::ResourceLocator;
+use crate::xds::Name;
 
 /// What is wrong with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub enum NameFault {
     Malformed,
     /// It is longer than the limit.
     Long,
+    /// S-04: the rules do not allow the client to have it.
+    Denied,
 }
 
 /// The faults of the names in one request. Most requests have none, and then nothing is allocated.
@@ -38,6 +41,7 @@ impl NameFault {
             Self::Empty => "empty",
             Self::Malformed => "malformed",
             Self::Long => "long",
+            Self::Denied => "denied",
         }
     }
 }
@@ -57,9 +61,11 @@ impl NameFaults {
         self.0.push(Faulty { fault, count: 1, first });
     }
 
-    /// Notes a name that exists on no server.
-    pub(super) fn note_nothing(&mut self, text: &str) {
-        let fault = if text.is_empty() {
+    /// Notes a name that is asked for on no server.
+    pub(super) fn note_unserved(&mut self, name: &Name, text: &str) {
+        let fault = if !name.is_nothing() {
+            NameFault::Denied
+        } else if text.is_empty() {
             NameFault::Empty
         } else {
             NameFault::Malformed

@@ -110,8 +110,8 @@ impl Server {
             return Step::Idle;
         };
         let type_url = subscription.type_url.clone();
-        let audience = subscription.audience.clone();
-        let slot = sight.type_sight(&type_url).seen_by(audience.as_deref());
+        let viewer = subscription.viewer.clone();
+        let slot = sight.type_sight(&type_url).seen_by(&viewer);
         if subscription.paced(pace, slot, now) {
             return if subscription.pending(slot, answers, now) {
                 Step::Blocked
@@ -187,7 +187,7 @@ impl Server {
             return false;
         };
         let slot = subscription.type_sight(sight);
-        let certain = slot.wildcard().is_some_and(|state| state.complete());
+        let certain = slot.is_complete();
         subscription.pending(slot, answers, now) || subscription.first && certain
     }
 

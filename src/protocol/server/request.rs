@@ -131,9 +131,9 @@ impl Subscription {
             let Some((name, texts)) = listing.listed.pop_first() else {
                 break;
             };
-            if name.is_nothing() && !self.asks(&name) {
+            if !self.is_served(&name) && !self.asks(&name) {
                 let text = texts.first().and_then(|at| listing.text(request, *at));
-                faults.note_nothing(text.unwrap_or_default());
+                faults.note_unserved(&name, text.unwrap_or_default());
             }
             let texts: BTreeSet<&str> = texts.into_iter().filter_map(|at| listing.text(request, at)).collect();
             let texts: Vec<&str> = texts.into_iter().collect();
@@ -263,8 +263,8 @@ impl Subscription {
         let asked = self.asks(&name);
         if !asked {
             self.spellings.forget(&name);
-            if name.is_nothing() {
-                faults.note_nothing(text);
+            if !self.is_served(&name) {
+                faults.note_unserved(&name, text);
             }
         }
         let new = self.spellings.add(&name, text, asked);

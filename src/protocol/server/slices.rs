@@ -116,12 +116,12 @@ impl Server {
         answers: &impl Answers,
         now: Instant,
     ) -> Result<Progress<Listing>, End> {
-        self.greet(request.node.as_ref())?;
+        self.greet(request.node.as_ref(), answers)?;
         let names = request.resource_names.iter();
         let mut faults = NameFaults::default();
         let bound = self.check_names(names.chain(located(&request.resource_locators)), &mut faults)?;
         let nonces = self.nonces;
-        let subscription = self.subscription(&request.type_url, now)?;
+        let subscription = self.subscription(&request.type_url, answers, now)?;
         let (kind, way) = subscription.begin_sotw(request, bound, answers, nonces, now);
         let type_url = subscription.type_url.clone();
         Ok(Progress {
@@ -142,13 +142,13 @@ impl Server {
         answers: &impl Answers,
         now: Instant,
     ) -> Result<Progress<Changing>, End> {
-        self.greet(request.node.as_ref())?;
+        self.greet(request.node.as_ref(), answers)?;
         let located = located(&request.resource_locators_subscribe);
         let mut faults = NameFaults::default();
         let bound = self.check_names(request.resource_names_subscribe.iter().chain(located), &mut faults)?;
         self.check_names(request.initial_resource_versions.keys(), &mut faults)?;
         let nonces = self.nonces;
-        let subscription = self.subscription(&request.type_url, now)?;
+        let subscription = self.subscription(&request.type_url, answers, now)?;
         let (kind, way) = subscription.begin_delta(request, bound, answers, nonces, now);
         let type_url = subscription.type_url.clone();
         Ok(Progress {

@@ -11,11 +11,10 @@ use super::gates::Gate;
 use super::name_faults::{NameBound, NameFault, NameFaults};
 use super::nonce::Nonces;
 use super::subscription::{Status, Subscription};
-use crate::proto::envoy::config::core::v3 as core;
+use crate::identity::Identity;
 use crate::protocol::end::{Code, End};
-use crate::protocol::node::{parameters, read_node, relays};
 use crate::protocol::settings::StreamSettings;
-use crate::xds::{Authorities, Cut, Dialect, Dirty, Node, Sight, Target, TypeUrl, Want};
+use crate::xds::{Answers, Authorities, Cut, Dialect, Dirty, Node, Rights, Sight, Target, TypeUrl, Want};
 
 /// One client stream.
 ///
@@ -27,10 +26,15 @@ use crate::xds::{Authorities, Cut, Dialect, Dirty, Node, Sight, Target, TypeUrl,
 #[derive(Debug)]
 pub struct Server {
     pub(super) settings: Arc<StreamSettings>,
-    dialect: Dialect,
-    service: Option<TypeUrl>,
+    pub(super) dialect: Dialect,
+    pub(super) service: Option<TypeUrl>,
     pub(super) nonces: Nonces,
-    node: Option<Arc<Node>>,
+    pub(super) node: Option<Arc<Node>>,
+    /// Who the client is; until its first request.
+    pub(super) stranger: Option<Box<Identity>>,
+    pub(super) polls: bool,
+    /// S-01: what the client may have; `None`: everything.
+    pub(super) rights: Option<Arc<Rights>>,
     /// The types, in the order in which they are sent (D-02).
     pub(super) types: Vec<Subscription>,
     wants: VecDeque<Want>,
@@ -54,6 +58,10 @@ pub struct Opening {
     pub service: Option<TypeUrl>,
     /// The prefix that makes the nonces of this stream unlike those of any other (K-11).
     pub nonce_prefix: u32,
+    /// What the relay has checked about the client.
+    pub identity: Identity,
+    /// Whether it is a poll or a unary call.
+    pub polls: bool,
 }
 
 impl Server {
@@ -66,6 +74,9 @@ impl Server {
             service: opening.service,
             nonces: Nonces::new(opening.nonce_prefix),
             node: None,
+            stranger: Some(Box::new(opening.identity)),
+            polls: opening.polls,
+            rights: None,
             types: Vec::new(),
             wants: VecDeque::new(),
             additions: Gate::default(),
@@ -205,45 +216,6 @@ impl Server {
         want
     }
 
-    /// B-01: the node of the first request counts for the whole stream.
-    pub(super) fn greet(&mut self, node: Option<&core::Node>) -> Result<(), End> {
-        // K-25: in a chain of relays that leads back to this one, the relays would keep each other's content alive.
-        let through = node.map(relays).unwrap_or_default();
-        if through.contains(&self.settings.relay_id) {
-            let id = &self.settings.relay_id;
-            let message =
-                format!("loop: the request has already come through relay `{id}`; its upstream leads back to it");
-            return Err(End::new(Code::FailedPrecondition, message));
-        }
-        if let Some(known) = &mut self.node {
-            if !through.iter().all(|relay| known.relays.contains(relay)) {
-                Arc::make_mut(known).relays = through;
-            }
-            // B-01: the identity does not change any more, but the client's parameters may.
-            let new = node.map(parameters).filter(|new| *new != known.parameters);
-            if let Some(new) = new {
-                self.types.iter_mut().for_each(|one| one.handle_parameters(&new));
-                Arc::make_mut(known).parameters = new;
-            }
-            return Ok(());
-        }
-        let node = match node {
-            Some(wire) => {
-                let mut node = read_node(wire);
-                node.passed = self.settings.classes.take(&node, wire);
-                node
-            }
-            None if self.settings.anonymous => Node::default(),
-            None => {
-                let message =
-                    "the first request on a stream must carry a node (set `anonymous: true` to allow clients without)";
-                return Err(End::invalid(message));
-            }
-        };
-        self.node = Some(Arc::new(node));
-        Ok(())
-    }
-
     /// returns the type of a request.
     fn resolve(&self, text: &str) -> Result<TypeUrl, End> {
         match &self.service {
@@ -264,16 +236,21 @@ impl Server {
         }
     }
 
-    pub(super) fn subscription(&mut self, text: &str, now: Instant) -> Result<&mut Subscription, End> {
+    pub(super) fn subscription(
+        &mut self,
+        text: &str,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> Result<&mut Subscription, End> {
         self.done = false;
         // Nearly every request has a type that the stream has, spelled as the relay spells it.
         let known = self.types.iter().position(|one| one.type_url.url() == text);
-        let at = known.map_or_else(|| self.place(text, now), Ok)?;
+        let at = known.map_or_else(|| self.place(text, answers, now), Ok)?;
         let found = self.types.get_mut(at);
         found.ok_or_else(|| End::new(Code::Internal, "the relay lost the subscription of this type"))
     }
 
-    fn place(&mut self, text: &str, now: Instant) -> Result<usize, End> {
+    fn place(&mut self, text: &str, answers: &impl Answers, now: Instant) -> Result<usize, End> {
         let type_url = self.resolve(text)?;
         match self.position(&type_url) {
             Ok(at) => Ok(at),
@@ -283,8 +260,9 @@ impl Server {
                     let what = format_args!("type {type_url} does not fit: the stream already has {max} types");
                     return Err(End::limit("types_per_stream", what));
                 }
+                let rights = self.rights_of(&type_url, answers)?;
                 let features = self.node.as_ref().map_or_else(Default::default, |node| node.features);
-                let mut subscription = Subscription::new(type_url, self.dialect, features, now);
+                let mut subscription = Subscription::new(type_url, self.dialect, features, rights, now);
                 if let Some(node) = &self.node {
                     subscription.handle_parameters(&node.parameters);
                 }

@@ -16,8 +16,8 @@ use super::held_names::HeldNames;
 use super::owed::Owed;
 use super::spellings::Spellings;
 use crate::xds::{
-    Audience, Authorities, Cut, Dialect, Dirty, Features, Known, Name, NameRule, Reason, Resource, Sight, Slot, Target,
-    Traits, TypeSight, TypeUrl, Want,
+    Authorities, Cut, Dialect, Dirty, Features, Known, Name, NameRule, Reason, Resource, Rights, Sight, Slot, Target,
+    Traits, TypeSight, TypeUrl, Viewer, Want,
 };
 
 /// One type on one client stream.
@@ -41,8 +41,8 @@ pub(super) struct Subscription {
     pub(super) names: HeldNames,
     /// The collections that the client asked for.
     pub(super) collections: AskedCollections,
-    /// The client's parameters, if it has any (TP2).
-    pub(super) audience: Option<Arc<Audience>>,
+    /// Which variants and which names the client gets.
+    pub(super) viewer: Viewer,
     /// How often the client was sent one of several variants that it matches.
     pub(super) ambiguous: u32,
     /// The errors that the client was sent (B-31).
@@ -77,7 +77,14 @@ pub enum Status {
 }
 
 impl Subscription {
-    pub(super) fn new(type_url: TypeUrl, dialect: Dialect, features: Features, now: Instant) -> Self {
+    /// `rights` is what the client may have of the type; `None`: everything.
+    pub(super) fn new(
+        type_url: TypeUrl,
+        dialect: Dialect,
+        features: Features,
+        rights: Option<Arc<Rights>>,
+        now: Instant,
+    ) -> Self {
         Self {
             features: features.of_type(&type_url),
             type_url,
@@ -87,7 +94,7 @@ impl Subscription {
             wildcard: false,
             names: HeldNames::default(),
             collections: AskedCollections::default(),
-            audience: None,
+            viewer: Viewer::new(rights),
             ambiguous: 0,
             told: Told::default(),
             spellings: Spellings::default(),
@@ -210,7 +217,7 @@ impl Subscription {
 
     /// Returns what was requested and is still unknown; `None` stands for the wildcard.
     fn missing<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = Option<&'a Name>> {
-        let whole = slot.wildcard().is_some_and(|state| state.complete());
+        let whole = slot.is_complete();
         let names = self.single_names().map(|(name, _)| name);
         let names = names.filter(move |name| slot.known(name).is_none());
         let unknown = move |name: &&Name| extent(name, slot) == Extent::Unknown;
@@ -227,7 +234,7 @@ impl Subscription {
         authority: Option<&'a str>,
         served: &'a Authorities,
     ) -> impl Iterator<Item = Target> + 'a {
-        let asks = !self.traits().withheld;
+        let asks = !self.has_nothing();
         let wildcard = (self.wildcard && authority.is_none()).then_some(Target::Wildcard);
         let names = self.asked_under(authority, served);
         let all = wildcard.into_iter().chain(names.cloned().map(Target::Name));
@@ -247,19 +254,29 @@ impl Subscription {
         }
     }
 
-    /// Returns the names that are wanted under an authority. F-03: an invalid name is not requested from any server.
+    /// Whether no resource of the type exists for the client.
+    pub(super) fn has_nothing(&self) -> bool {
+        self.traits().withheld || self.viewer.has_nothing()
+    }
+
+    /// F-03, S-03: whether a name is requested from servers for this client.
+    pub(super) fn is_served(&self, name: &Name) -> bool {
+        !name.is_nothing() && self.viewer.may_have(&self.type_url, name)
+    }
+
+    /// Returns the names that are wanted under an authority.
     fn asked_under<'a>(
         &'a self,
         authority: Option<&'a str>,
         served: &'a Authorities,
     ) -> impl Iterator<Item = &'a Name> + 'a {
-        let asked = self.asked_names().filter(|name| !name.is_nothing());
+        let asked = self.asked_names().filter(|name| self.is_served(name));
         asked.filter(move |name| served.of(name) == authority)
     }
 
     /// Returns whether a view knows nothing of something that is wanted under an authority.
     pub(super) fn lacks(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
-        if self.traits().withheld {
+        if self.has_nothing() {
             return false;
         }
         let slot = cut.slot(&self.type_url);

@@ -1,5 +1,5 @@
-//! A state as a client with parameters sees it (TP2): under each name the variant that matches, in place of the unconstrained
-//! resource.
+//! A state as one client sees it: under each name the variant that matches its parameters (TP2), in place of the unconstrained
+//! resource, and without the names that it may not have.
 //!
 //! Owns its computation: the result is a state like any other, and the next costs only what changed. Does not know the client.
 
@@ -12,7 +12,7 @@ use imbl::ordmap::DiffItem;
 use super::State;
 use super::variants::Variants;
 use crate::xds::held::next_id;
-use crate::xds::{Choice, Name, Update};
+use crate::xds::{Choice, Lens, Name, Rights, Update};
 
 /// What a client sees of a state.
 #[derive(Clone, Debug)]
@@ -20,9 +20,23 @@ pub struct Chosen {
     /// The whole state.
     pub of: Arc<State>,
     /// Which variants the client gets.
-    pub own: Choice,
-    /// What the client sees: the very same state, if no variant matches.
+    pub choice: Option<Choice>,
+    /// What the client may have; `None`: everything.
+    pub rights: Option<Arc<Rights>>,
+    /// What the client sees: the very same state, if no variant matches and nothing is left out.
     pub seen: Arc<State>,
+}
+
+impl Chosen {
+    /// Whether it is what a client with this lens sees.
+    #[must_use]
+    pub fn is_for(&self, lens: Lens<'_>) -> bool {
+        let rights = match (&self.rights, lens.rights) {
+            (Some(own), Some(rights)) => Arc::ptr_eq(own, rights) || own == rights,
+            (own, rights) => own.is_none() && rights.is_none(),
+        };
+        rights && self.choice.as_ref() == lens.choice
+    }
 }
 
 impl State {
@@ -38,17 +52,17 @@ impl State {
         self.chosen > 0
     }
 
-    /// Returns what a client with these parameters sees of the state. `before` is what such a client saw of an earlier one.
+    /// Returns what a client with this lens sees of the state. `before` is what such a client saw of an earlier one.
     #[must_use]
-    pub fn seen_by(self: &Arc<Self>, own: &Choice, before: Option<&Chosen>) -> Chosen {
+    pub fn seen_by(self: &Arc<Self>, lens: Lens<'_>, before: Option<&Chosen>) -> Chosen {
         let mut names = BTreeSet::new();
         let mut next = match before {
             Some(Chosen { of, seen, .. }) => {
                 differing(&of.entries, &self.entries, &mut names);
                 differing(of.variants.by_name(), self.variants.by_name(), &mut names);
                 differing(&of.expiries, &self.expiries, &mut names);
-                // Without chosen variants, the earlier result shares nothing that this state does not have.
-                let base = if seen.is_chosen() { seen } else { self };
+                // An earlier result that was the whole state shares nothing that this state does not have.
+                let base = if Arc::ptr_eq(of, seen) { self } else { seen };
                 Self {
                     id: next_id(),
                     whole: self.whole.clone(),
@@ -61,6 +75,9 @@ impl State {
             }
             None => {
                 names.extend(self.variants.by_name().keys().cloned());
+                if lens.rights.is_some() {
+                    names.extend(self.entries.keys().cloned());
+                }
                 Self {
                     id: next_id(),
                     ..(**self).clone()
@@ -68,7 +85,11 @@ impl State {
             }
         };
         for name in &names {
-            let (known, expiry) = match self.choose(name, own) {
+            let hidden = lens
+                .rights
+                .is_some_and(|rights| !rights.allow(&self.type_url, name.as_str()));
+            let (known, expiry) = match lens.choice.and_then(|own| self.choose(name, own)) {
+                _ if hidden => (None, None),
                 Some(variant) => (Some(&variant.known), variant.expiry),
                 None => (self.entries.get(name), self.expiry(name)),
             };
@@ -83,10 +104,13 @@ impl State {
                 }
             }
         }
-        let seen = if next.is_chosen() { Arc::new(next) } else { self.clone() };
+        // Without chosen variants it has no other entries than the whole state.
+        let whole = !next.is_chosen() && next.entries.len() == self.entries.len();
+        let seen = if whole { self.clone() } else { Arc::new(next) };
         Chosen {
             of: self.clone(),
-            own: own.clone(),
+            choice: lens.choice.cloned(),
+            rights: lens.rights.cloned(),
             seen,
         }
     }

@@ -136,6 +136,11 @@ impl TypeUrl {
         Some(Self::new(url))
     }
 
+    /// The short names of all types of the table.
+    pub fn short_names() -> impl Iterator<Item = &'static str> {
+        TABLE.iter().map(|(_, short, _)| *short)
+    }
+
     /// Whether it is a type of the table to which the operator gave no other traits.
     #[must_use]
     pub const fn is_of_table(&self) -> bool {

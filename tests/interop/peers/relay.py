@@ -18,7 +18,7 @@ class Relay(Process):
     ):
         self.address = address or f"127.0.0.1:{free_port()}"
         self.admin = f"127.0.0.1:{free_port()}"
-        command = [program, "serve", "--admin", self.admin]
+        command = [program, "serve", "--admin", self.admin, "--secrets", "allow"]
         if not listens:  # Otherwise the text says where.
             command += ["--listen", self.address]
         # Without a configuration file if flags are enough: users should not need one then either.

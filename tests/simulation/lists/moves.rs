@@ -95,6 +95,8 @@ impl World {
             zones: &self.zones,
             reads: reads.collect(),
             own,
+            permitted: None,
+            parts: BTreeMap::new(),
         }
     }
 

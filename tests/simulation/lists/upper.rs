@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use distributary::cache::{Route, Routes, Scopes};
 use distributary::downstream::Seats;
+use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::{Opening, Request, Server, StreamSettings, come_through, read_node};
 use distributary::xds::{Classes, Dialect, Resource};
@@ -150,6 +151,8 @@ impl World {
                 dialect,
                 service: None,
                 nonce_prefix: at.id as u32,
+                identity: Identity::default(),
+                polls: false,
             };
             let ringer = Ringer {
                 stream: at.id,

@@ -68,6 +68,12 @@ impl Witness {
         let watch = &self.watches[&kind];
         let lens = scene.lens(kind);
         let name = &entry.name;
+        if scene.reading.permitted.is_some() {
+            tally.hit(Rule::S01);
+        }
+        if !lens.allows(name) {
+            return Err(Broken::new(Rule::S01, format!("{kind:?} {name}")));
+        }
         tally.hit(Rule::B29);
         let held = watch.sent.contains_key(name);
         let covers = lens.covers(name);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, DynamicParameterConstraints,
@@ -48,6 +49,7 @@ fn settings() -> Arc<StreamSettings> {
         classes: Classes::default(),
         anonymous: true,
         relay_id: "relay-1".to_owned(),
+        access: Arc::default(),
     })
 }
 
@@ -78,6 +80,8 @@ impl Stage {
             dialect,
             service: None,
             nonce_prefix: 1,
+            identity: Identity::default(),
+            polls: false,
         };
         #[expect(clippy::disallowed_methods, reason = "some instant to begin from")]
         let now = Instant::now();
@@ -206,7 +210,14 @@ impl Stage {
             ..Default::default()
         };
         let answers = Unshared { chunk: self.chunk };
-        let poll = Poll::new(settings(), self.type_url.clone(), request, &answers, self.now);
+        let poll = Poll::new(
+            settings(),
+            Identity::default(),
+            self.type_url.clone(),
+            request,
+            &answers,
+            self.now,
+        );
         let mut poll = poll.unwrap_or_else(|_| panic!("a poll"));
         let sight = self.sight();
         poll.look(&sight, &answers);

@@ -43,6 +43,10 @@ pub(crate) fn node() -> Node {
 
 impl Subscriber {
     pub(crate) fn new(call: Call, dialect: Dialect, type_url: &str) -> Self {
+        Self::of(call, dialect, type_url, node())
+    }
+
+    pub(crate) fn of(call: Call, dialect: Dialect, type_url: &str, node: Node) -> Self {
         Self {
             call,
             dialect,
@@ -50,7 +54,7 @@ impl Subscriber {
             names: Vec::new(),
             version: String::new(),
             nonce: String::new(),
-            node: Some(node()),
+            node: Some(node),
         }
     }
 

@@ -78,6 +78,7 @@ impl Plan {
             classes: Classes::default(),
             anonymous: false,
             relay_id: "relay".to_owned(),
+            access: Arc::default(),
         };
         Self {
             settings: ConnectionSettings {

@@ -1,0 +1,65 @@
+//! `distributary validate --explain`: which rule decides what a client may have.
+
+use std::io::Write;
+
+use clap::Args;
+
+use crate::config::Config;
+use crate::xds::{Caller, Name, Node, Question, TypeUrl, Way};
+
+/// A client, and what it asks for.
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// Say which rule decides what a client may have, and why
+    #[arg(long, requires = "node", requires = "file")]
+    explain: bool,
+    /// What the relay has checked about the client, such as spiffe://td/ns/a/sa/b or ip:10.0.0.7; repeat for more
+    #[arg(long, value_name = "TEXT", requires = "explain")]
+    identity: Vec<String>,
+    /// The client's node id, and its cluster after a comma
+    #[arg(long, value_name = "ID[,CLUSTER]", requires = "explain")]
+    node: Option<String>,
+    /// How it asks: sotw, delta or rest
+    #[arg(long, value_name = "DIALECT", requires = "explain", default_value = "delta", value_parser = way)]
+    dialect: Way,
+    /// A type, such as cds, or its full name [default: only whether the stream may begin]
+    #[arg(long = "type", value_name = "TYPE", requires = "explain", value_parser = super::get::type_url)]
+    type_url: Option<TypeUrl>,
+    /// The name of a resource [default: whether it may have any]
+    #[arg(long, requires = "type_url")]
+    name: Option<String>,
+}
+
+fn way(text: &str) -> Result<Way, String> {
+    let found = Way::ALL.into_iter().find(|way| way.word() == text);
+    found.ok_or_else(|| "write sotw, delta or rest".to_owned())
+}
+
+impl Explain {
+    /// Prints which rule decides, if that was asked. Returns whether it was.
+    pub(super) fn run(&self, config: &Config, out: &mut impl Write) -> std::io::Result<bool> {
+        let Some(node) = self.node.as_deref().filter(|_| self.explain) else {
+            return Ok(false);
+        };
+        let (id, cluster) = node.split_once(',').unwrap_or((node, ""));
+        let node = Node {
+            id: id.into(),
+            cluster: cluster.into(),
+            ..Node::default()
+        };
+        let identity: Vec<&str> = self.identity.iter().map(String::as_str).collect();
+        let name = self.name.as_deref().zip(self.type_url.as_ref());
+        let name = name.map(|(name, type_url)| Name::read(name, type_url));
+        let question = Question {
+            caller: Caller {
+                identity: &identity,
+                node: &node,
+                way: self.dialect,
+            },
+            type_url: self.type_url.as_ref(),
+            name: name.as_ref().map(Name::as_str),
+        };
+        write!(out, "{}", config.access.explain(&question))?;
+        Ok(true)
+    }
+}

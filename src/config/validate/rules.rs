@@ -1,0 +1,198 @@
+//! Validates the rules about what clients may have.
+
+use std::collections::BTreeMap;
+
+use crate::config::reading::{Scalar, Spanned, meant};
+use crate::config::shape::{self, Texts};
+use crate::xds::{Access, AccessRule, Pattern, TypeUrl, Way};
+
+use super::Check;
+use super::sharing::type_url;
+
+/// The words with which texts of identities begin.
+const IDENTITIES: [&str; 8] = ["dns:", "gid:", "ip:", "jwt:", "spiffe:", "subject:", "uid:", "uri:"];
+
+impl Check {
+    /// S-05: returns whether secrets are served without a rule that names them.
+    pub(super) fn secrets(&mut self, given: Option<&Scalar>, flag: Option<&str>) -> bool {
+        let word = |text: &str| match text {
+            "allow" => Ok(true),
+            "by_rule" => Ok(false),
+            _ => Err(format!(
+                "`{text}` is not a way to treat secrets; write allow, or by_rule to serve those that a rule names"
+            )),
+        };
+        let given = self.read("secrets", given, word);
+        let flag = flag.and_then(|text| self.flag("--secrets", text, word));
+        flag.or(given).unwrap_or(false)
+    }
+
+    /// Returns the rules about what clients may have.
+    pub(super) fn access(
+        &mut self,
+        written: Option<Spanned<Vec<Spanned<shape::AccessRule>>>>,
+        secrets: bool,
+    ) -> Access {
+        let Some(written) = written else {
+            return Access::new(Vec::new(), secrets);
+        };
+        if written.value.is_empty() {
+            let message = "the list is empty; add a rule, or leave `rules` out to allow all but secrets".to_owned();
+            self.at(Some(written.place), "rules", message);
+        }
+        let mut rules: Vec<AccessRule> = Vec::new();
+        let mut names = BTreeMap::new();
+        let mut last = None;
+        for (index, Spanned { value, place }) in written.value.into_iter().enumerate() {
+            let key = format!("rules[{index}]");
+            if let Some(all) = last {
+                let message = format!("it never decides, because rules[{all}] is about all clients and all resources");
+                self.warn(Some(place), &key, &message);
+            }
+            let rule = self.rule(&key, &value);
+            let name = value.name.as_ref().map_or(place, |name| name.place);
+            if let Some(other) = names.insert(rule.name.clone(), index).filter(|_| value.name.is_some()) {
+                let message = format!(
+                    "`{}` is also the name of rules[{other}]; give each rule its own",
+                    rule.name
+                );
+                self.at(Some(name), format!("{key}.name"), message);
+            }
+            if rule.is_about_all() && (!rule.allow || secrets) {
+                last = last.or(Some(index));
+            }
+            rules.push(rule);
+        }
+        Access::new(rules, secrets)
+    }
+
+    fn rule(&mut self, key: &str, written: &shape::AccessRule) -> AccessRule {
+        let name = self.read(&format!("{key}.name"), written.name.as_ref(), |text| match text {
+            "" => Err("the name is empty; write one that log lines can show".to_owned()),
+            name => Ok(name.to_owned()),
+        });
+        let identities = self.texts(&format!("{key}.identities"), written.identities.as_ref(), identity);
+        // A field must have a value, whichever pattern matches.
+        let mut fields: Vec<&str> = identities
+            .first()
+            .map_or_else(Vec::new, |first| first.fields().collect());
+        fields.retain(|field| identities.iter().all(|other| other.fields().any(|one| one == *field)));
+        let mut patterns = |name: &str, written: Option<&Texts>| {
+            self.texts(&format!("{key}.{name}"), written, |text| filled(text, &fields))
+        };
+        let ids = patterns("nodes.id", written.nodes.id.as_ref());
+        let clusters = patterns("nodes.cluster", written.nodes.cluster.as_ref());
+        let mut names = patterns("names", written.names.as_ref());
+        names.extend(
+            self.texts(&format!("{key}.authorities"), written.authorities.as_ref(), |text| {
+                authority(text, &fields)
+            }),
+        );
+        let types = self.texts(&format!("{key}.types"), written.types.as_ref(), types);
+        let allow = self.read(&format!("{key}.action"), written.action.as_ref(), |text| match text {
+            "allow" => Ok(true),
+            "deny" => Ok(false),
+            _ => Err(format!("`{text}` is not an action; write allow or deny")),
+        });
+        AccessRule {
+            name: name.unwrap_or_default(),
+            allow: allow.unwrap_or(true),
+            identities,
+            ids,
+            clusters,
+            types: types.into_iter().flatten().collect(),
+            names: names.into(),
+            ways: self.texts(&format!("{key}.dialects"), written.dialects.as_ref(), way),
+        }
+    }
+
+    /// Reads each text of a list. An empty list would be no condition, which nobody means who writes one.
+    fn texts<T>(&mut self, key: &str, written: Option<&Texts>, parse: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
+        let Some(written) = written else {
+            return Vec::new();
+        };
+        if written.value.0.is_empty() {
+            self.at(
+                Some(written.place),
+                key,
+                "the list is empty; leave it out for no condition".to_owned(),
+            );
+        }
+        let texts = written.value.0.iter();
+        texts.filter_map(|text| self.read(key, Some(text), &parse)).collect()
+    }
+}
+
+/// `spiffe://example.org/ns/{ns}/sa/*`
+fn identity(text: &str) -> Result<Pattern, String> {
+    let pattern = Pattern::read(text)?;
+    let mut fields: Vec<&str> = pattern.fields().collect();
+    fields.sort_unstable();
+    if let Some([field, _]) = fields
+        .windows(2)
+        .find(|pair| matches!(pair, [one, other] if one == other))
+    {
+        return Err(format!("`{{{field}}}` is there twice; give each field its own name"));
+    }
+    let fixed = text.find(['*', '{']).map_or(text, |end| text.split_at(end).0);
+    let word = fixed.split_inclusive(':').next().unwrap_or_default();
+    if IDENTITIES.contains(&word) || fixed.len() < text.len() && !fixed.contains(':') {
+        return Ok(pattern);
+    }
+    let known = IDENTITIES.join(", ");
+    Err(match meant(word, IDENTITIES.into_iter()) {
+        Some(meant) => format!("no identity begins with `{word}`; did you mean `{meant}`?"),
+        None => format!(
+            "no identity begins like `{text}`; write {known} and what follows it, or `*` for any client with an identity"
+        ),
+    })
+}
+
+/// A pattern with fields of the identity.
+fn filled(text: &str, fields: &[&str]) -> Result<Pattern, String> {
+    let pattern = Pattern::read(text)?;
+    if let Some(unknown) = pattern.fields().find(|field| !fields.contains(field)) {
+        return Err(match meant(unknown, fields.iter().copied()) {
+            Some(meant) => format!("`{{{unknown}}}` is no field of the identity; did you mean `{{{meant}}}`?"),
+            None => format!("`{{{unknown}}}` is not a field of every pattern in `identities`; add it there"),
+        });
+    }
+    Ok(pattern)
+}
+
+/// The names under an authority.
+fn authority(text: &str, fields: &[&str]) -> Result<Pattern, String> {
+    if text.is_empty() || text.contains(['/', '*']) {
+        return Err(format!(
+            "`{text}` is not an authority; write it in full, or with fields of the identity (a `*` would also stand for what follows it)"
+        ));
+    }
+    filled(&format!("xdstp://{text}/*"), fields)
+}
+
+/// `cds`, which is the type of v3 and of v2; or the full name of one type.
+fn types(text: &str) -> Result<Vec<Box<str>>, String> {
+    if text.contains(['.', '/']) {
+        return Ok(vec![type_url(text)?.full_name().into()]);
+    }
+    let of_v2 = format!("{text}_v2");
+    let called = [text, of_v2.as_str()].into_iter().filter_map(TypeUrl::called);
+    let called: Vec<Box<str>> = called.map(|type_url| type_url.full_name().into()).collect();
+    if !called.is_empty() {
+        return Ok(called);
+    }
+    Err(match meant(text, TypeUrl::short_names()) {
+        Some(meant) => format!("`{text}` is not a type; did you mean `{meant}`?"),
+        None => format!(
+            "`{text}` is not a type; write a word such as cds, or type.googleapis.com/ and the message's full name"
+        ),
+    })
+}
+
+fn way(text: &str) -> Result<Way, String> {
+    let found = Way::ALL.into_iter().find(|way| way.word() == text);
+    found.ok_or_else(|| match meant(text, Way::ALL.into_iter().map(Way::word)) {
+        Some(meant) => format!("`{text}` is not a dialect; did you mean `{meant}`?"),
+        None => format!("`{text}` is not a dialect; write sotw, delta or rest"),
+    })
+}

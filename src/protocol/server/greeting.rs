@@ -1,0 +1,86 @@
+//! Who a client is, and what it may have.
+//!
+//! Owns what the first request on a stream decides. Does not know what the client asks for.
+
+use std::sync::Arc;
+
+use super::stream::Server;
+use crate::proto::envoy::config::core::v3 as core;
+use crate::protocol::end::{Code, End};
+use crate::protocol::node::{parameters, read_node, relays};
+use crate::xds::{Answers, Caller, Dialect, Grant, Node, Rights, TypeUrl, Way};
+
+impl Server {
+    /// B-01: the node of the first request counts for the whole stream.
+    pub(super) fn greet(&mut self, node: Option<&core::Node>, answers: &impl Answers) -> Result<(), End> {
+        // K-25: in a chain of relays that leads back to this one, the relays would keep each other's content alive.
+        let through = node.map(relays).unwrap_or_default();
+        if through.contains(&self.settings.relay_id) {
+            let id = &self.settings.relay_id;
+            let message =
+                format!("loop: the request has already come through relay `{id}`; its upstream leads back to it");
+            return Err(End::new(Code::FailedPrecondition, message));
+        }
+        if let Some(known) = &mut self.node {
+            if !through.iter().all(|relay| known.relays.contains(relay)) {
+                Arc::make_mut(known).relays = through;
+            }
+            // B-01: the identity does not change any more, but the client's parameters may.
+            let new = node.map(parameters).filter(|new| *new != known.parameters);
+            if let Some(new) = new {
+                self.types.iter_mut().for_each(|one| one.handle_parameters(&new));
+                Arc::make_mut(known).parameters = new;
+            }
+            return Ok(());
+        }
+        let node = match node {
+            Some(wire) => {
+                let mut node = read_node(wire);
+                node.passed = self.settings.classes.take(&node, wire);
+                node
+            }
+            None if self.settings.anonymous => Node::default(),
+            None => {
+                let message =
+                    "the first request on a stream must carry a node (set `anonymous: true` to allow clients without)";
+                return Err(End::invalid(message));
+            }
+        };
+        let node = self.node.insert(Arc::new(node)).clone();
+        self.admit_caller(&node, answers)
+    }
+
+    /// S-02: finds out what the client may have. A client that may have nothing is refused.
+    fn admit_caller(&mut self, node: &Node, answers: &impl Answers) -> Result<(), End> {
+        let identity = self.stranger.take().unwrap_or_default();
+        let identity: Vec<&str> = identity.texts().collect();
+        let caller = Caller {
+            identity: &identity,
+            node,
+            way: match self.dialect {
+                _ if self.polls => Way::Rest,
+                Dialect::Sotw => Way::Sotw,
+                Dialect::Delta => Way::Delta,
+            },
+        };
+        let rights = self.settings.access.rights(&caller);
+        let rights = rights.map_err(|denied| End::new(Code::PermissionDenied, denied.to_string()))?;
+        self.rights = rights.map(|rights| answers.rights(rights));
+        Ok(())
+    }
+
+    /// S-03: returns what the client may have of a type; `None`: everything. A stream for a type of which it may have nothing ends;
+    /// on an aggregated stream, where other types would end with it, no resource of the type exists.
+    pub(super) fn rights_of(&self, type_url: &TypeUrl, answers: &impl Answers) -> Result<Option<Arc<Rights>>, End> {
+        let Some(rights) = &self.rights else { return Ok(None) };
+        match rights.grant(type_url) {
+            Grant::Everything => Ok(None),
+            Grant::Some => Ok(Some(answers.rights(rights.of_type(type_url)))),
+            Grant::Nothing if self.service.is_none() => Ok(Some(Rights::none())),
+            Grant::Nothing => {
+                let node = self.node.as_ref().map_or("", |node| &*node.id);
+                Err(End::new(Code::PermissionDenied, rights.denial(node, type_url)))
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! One rule.
+//!
+//! Owns when it is about a client. Does not know the other rules.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Caller, Fields, Pattern};
+
+/// One rule. An empty list is no condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessRule {
+    /// Its name, in messages.
+    pub name: String,
+    /// Whether it allows or denies.
+    pub allow: bool,
+    /// The identities that it is about; one of them must match.
+    pub identities: Vec<Pattern>,
+    /// The ids of the nodes that it is about, with fields of the identity.
+    pub ids: Vec<Pattern>,
+    /// The clusters of the nodes that it is about, with fields of the identity.
+    pub clusters: Vec<Pattern>,
+    /// The full names of the types that it is about.
+    pub types: Arc<[Box<str>]>,
+    /// The names of the resources that it is about, with fields of the identity.
+    pub names: Arc<[Pattern]>,
+    /// The ways of asking that it is about.
+    pub ways: Vec<Way>,
+}
+
+/// A way of asking for resources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// A stream in state of the world.
+    #[default]
+    Sotw,
+    /// A delta stream.
+    Delta,
+    /// A poll over HTTP, or a unary call.
+    Rest,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Sotw, Self::Delta, Self::Rest];
+
+    /// Returns its word in rules.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Sotw => "sotw",
+            Self::Delta => "delta",
+            Self::Rest => "rest",
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl Default for AccessRule {
+    /// A rule that allows everything to everybody.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            allow: true,
+            identities: Vec::new(),
+            ids: Vec::new(),
+            clusters: Vec::new(),
+            types: Arc::default(),
+            names: Arc::default(),
+            ways: Vec::new(),
+        }
+    }
+}
+
+impl AccessRule {
+    /// Whether it is about every client and every resource.
+    #[must_use]
+    pub fn is_about_all(&self) -> bool {
+        let everybody = self.identities.is_empty() && self.ids.is_empty() && self.clusters.is_empty();
+        everybody && self.ways.is_empty() && self.is_about_everything()
+    }
+
+    /// Whether it is about every resource.
+    pub(super) fn is_about_everything(&self) -> bool {
+        self.types.is_empty() && (self.names.is_empty() || self.names.iter().any(Pattern::is_any))
+    }
+
+    /// Returns what the fields of the identity stand for: once for each way in which the rule is about the client, and never if it is
+    /// about others.
+    pub(super) fn bindings(&self, caller: &Caller<'_>) -> Vec<Fields> {
+        self.known(caller)
+            .into_iter()
+            .filter(|fields| self.objects(caller, fields).is_none())
+            .collect()
+    }
+
+    /// Returns the same for the identity alone.
+    pub(super) fn known(&self, caller: &Caller<'_>) -> Vec<Fields> {
+        if self.identities.is_empty() {
+            return vec![Fields::default()];
+        }
+        let found = self.identities.iter().flat_map(|pattern| {
+            let texts = caller.identity.iter();
+            texts.filter_map(|text| pattern.found(text))
+        });
+        found.collect()
+    }
+
+    /// Returns why the rule is not about a client whose identity it is about.
+    pub(super) fn objects(&self, caller: &Caller<'_>, fields: &Fields) -> Option<String> {
+        if !self.ways.is_empty() && !self.ways.contains(&caller.way) {
+            return Some(format!("it is not about {}", caller.way));
+        }
+        let differs = |patterns: &[Pattern], text: &str| {
+            let filled: Vec<Pattern> = patterns.iter().map(|pattern| pattern.filled(fields)).collect();
+            let none = !filled.is_empty() && !filled.iter().any(|pattern| pattern.matches(text));
+            none.then(|| {
+                filled
+                    .iter()
+                    .map(|one| format!("`{one}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            })
+        };
+        let words = |what: &str, text: &str, patterns: String| {
+            format!("the node's {what} `{}` does not match {patterns}", super::shown(text))
+        };
+        let id = differs(&self.ids, &caller.node.id).map(|patterns| words("id", &caller.node.id, patterns));
+        let cluster = || differs(&self.clusters, &caller.node.cluster);
+        id.or_else(|| cluster().map(|patterns| words("cluster", &caller.node.cluster, patterns)))
+    }
+}

@@ -1,0 +1,185 @@
+//! Worlds with rules about what clients may have (S-01): whatever a client is sent, and whatever is asked for on its behalf, the rules
+//! allow it; and it lacks nothing that they allow.
+//!
+//! Owns the rules as plain conditions, tried one after the other, and how they are written for the relay. Draws from random numbers of
+//! its own.
+
+use std::sync::Arc;
+
+use distributary::identity::Identity;
+use distributary::protocol::StreamSettings;
+use distributary::xds::{Access, AccessRule, Cut, Known, Pattern, State, Update};
+
+use super::body::Type;
+use super::names::canonical;
+use super::rng::Rng;
+use super::world::World;
+
+/// The rules of a world.
+pub(crate) struct Permits(Vec<Permit>);
+
+/// What one client may have.
+#[derive(Clone, Copy)]
+pub(crate) struct Permitted<'a> {
+    permits: &'a Permits,
+    client: usize,
+}
+
+struct Permit {
+    allow: bool,
+    /// The clients that it is about.
+    tenant: Option<usize>,
+    kind: Option<Type>,
+    names: Vec<Which>,
+}
+
+enum Which {
+    Is(String),
+    Begins(String),
+    Ends(String),
+    Any,
+}
+
+/// Separates the random numbers of rules from all others.
+const PERMITS: u64 = 0x5eed_0000_0019;
+/// Clients of the same tenant have the same rights.
+const TENANTS: usize = 3;
+
+impl Which {
+    fn random(rng: &mut Rng) -> Self {
+        let first = *rng.pick(&["c", "l", "r", "s", "o", "xdstp:"]).expect("there are some");
+        let last = rng.below(7).to_string();
+        match rng.below(3) {
+            0 => Self::Is(format!("{first}{last}")),
+            1 => Self::Begins(first.to_owned()),
+            _ => Self::Ends(last),
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        match self {
+            Self::Is(text) => name == text,
+            Self::Begins(text) => name.starts_with(text.as_str()),
+            Self::Ends(text) => name.ends_with(text.as_str()),
+            Self::Any => true,
+        }
+    }
+
+    fn pattern(&self) -> Pattern {
+        let text = match self {
+            Self::Is(text) => text.clone(),
+            Self::Begins(text) => format!("{text}*"),
+            Self::Ends(text) => format!("*{text}"),
+            Self::Any => "*".to_owned(),
+        };
+        Pattern::read(&text).expect("a pattern")
+    }
+}
+
+impl Permits {
+    /// No rule denies all of a type, so no stream ends because of them.
+    fn random(rng: &mut Rng) -> Self {
+        let mut rules: Vec<Permit> = Vec::new();
+        for _ in 0..rng.range(1, 6) {
+            rules.push(Permit {
+                allow: rng.chance(50),
+                tenant: Some(rng.below(TENANTS)).filter(|_| rng.chance(70)),
+                kind: rng.pick(&Type::ALL).copied().filter(|_| rng.chance(40)),
+                names: (0..rng.range(1, 3)).map(|_| Which::random(rng)).collect(),
+            });
+        }
+        let rest = match rng.below(3) {
+            0 => vec![Which::Ends("1".to_owned()), Which::Ends("2".to_owned())],
+            _ => vec![Which::Any],
+        };
+        rules.push(Permit {
+            allow: true,
+            tenant: None,
+            kind: None,
+            names: rest,
+        });
+        Self(rules)
+    }
+
+    /// The same for the relay.
+    fn access(&self) -> Access {
+        let rules = self.0.iter().enumerate().map(|(at, rule)| AccessRule {
+            name: at.to_string(),
+            allow: rule.allow,
+            identities: rule.tenant.map(tenant).into_iter().collect(),
+            types: rule
+                .kind
+                .iter()
+                .map(|kind| kind.type_url().full_name().into())
+                .collect(),
+            names: rule.names.iter().map(Which::pattern).collect(),
+            ..AccessRule::default()
+        });
+        Access::new(rules.collect(), true)
+    }
+
+    pub(crate) fn of(&self, client: usize) -> Permitted<'_> {
+        Permitted { permits: self, client }
+    }
+}
+
+/// The identities of a tenant.
+fn tenant(tenant: usize) -> Pattern {
+    Pattern::read(&format!("spiffe://td/ns/t{tenant}/sa/*")).expect("a pattern")
+}
+
+impl Permitted<'_> {
+    /// What the relay has checked about the client.
+    pub(crate) fn identity(self) -> Identity {
+        let tenant = self.client % TENANTS;
+        [format!("spiffe://td/ns/t{tenant}/sa/c{}", self.client)]
+            .iter()
+            .collect()
+    }
+
+    /// Whether the client may have this name, in any spelling.
+    pub(crate) fn allows(self, kind: Type, name: &str) -> bool {
+        let name = canonical(name);
+        let about = |rule: &&Permit| {
+            let him = rule.tenant.is_none_or(|tenant| tenant == self.client % TENANTS);
+            him && rule.kind.is_none_or(|of| of == kind) && rule.names.iter().any(|which| which.has(&name))
+        };
+        self.permits.0.iter().find(about).is_some_and(|rule| rule.allow)
+    }
+
+    /// What the client may have of a wildcard, resource by resource.
+    pub(crate) fn part(self, kind: Type, cut: &Cut) -> Option<Arc<State>> {
+        let whole = cut.slot(kind.type_url())?.wildcard.as_ref()?;
+        let plain = whole.entries().iter().map(|(name, known)| match known {
+            Known::Present(resource) => Update::Put(resource.clone(), whole.expiry(name)),
+            Known::Absent(reason) => Update::Absent(name.clone(), *reason),
+        });
+        let varied = whole
+            .variants()
+            .map(|(variant, expiry)| Update::Put(variant.clone(), expiry));
+        let mine = |update: &Update| self.allows(kind, update.name().as_str());
+        let updates: Vec<Update> = plain.chain(varied).filter(mine).collect();
+        let part = State::new(kind.type_url().clone())
+            .with(&updates, Some(whole.complete()))
+            .0;
+        Some(Arc::new(part))
+    }
+}
+
+impl World {
+    /// Gives the world rules.
+    pub(crate) fn with_rules(mut self, seed: u64) -> Self {
+        let permits = Permits::random(&mut Rng::new(seed ^ PERMITS));
+        self.settings = Arc::new(StreamSettings {
+            access: Arc::new(permits.access()),
+            ..(*self.settings).clone()
+        });
+        self.permits = Some(permits);
+        self
+    }
+
+    /// What a client may have, in a world with rules.
+    pub(crate) fn permitted(&self, client: usize) -> Option<Permitted<'_>> {
+        self.permits.as_ref().map(|permits| permits.of(client))
+    }
+}

@@ -1,0 +1,193 @@
+//! Rules about what clients may have: nobody is sent anything else, and nothing else is asked for.
+
+use crate::story::{both, delta, sotw};
+
+/// S-01, S-04, K-24: a name that a client may not have does not exist for it; other clients have it.
+#[test]
+fn a_name_that_is_denied_does_not_exist() {
+    both(
+        "
+        relay rule {nodes: {id: a*}, names: a*}
+        relay rule {nodes: {id: b*}}
+        origin put rds a@1 b@1
+        first renames a1
+        first subscribe rds a b
+        first <- rds sotw [a@1] | delta [a@1] -[b]
+        first ack
+        first wants rds a
+        second renames b1
+        second subscribe rds a b
+        second <- rds [a@1 b@1], ack
+        origin put rds a@2 b@2
+        first <- rds [a@2], ack
+        second <- rds [a@2 b@2], ack
+        origin drop rds b
+        delta second <- rds -[b], ack
+        ",
+    );
+}
+
+/// S-04, B-31: a client that can read errors is told why, once.
+#[test]
+fn who_can_read_errors_is_told() {
+    both(
+        "
+        relay rule {names: a*}
+        origin put rds a@1 b@1
+        reader can xds.config.supports-resource-errors
+        reader subscribe rds a b
+        reader <- rds sotw [a@1] ![b=7] | delta [a@1] -[b] ![b=7]
+        reader ack
+        reader wants rds a
+        origin put rds b@2
+        nothing for 20s
+        ",
+    );
+}
+
+/// S-06: a wildcard shows what the client may see, and changes of nothing else.
+#[test]
+fn a_wildcard_shows_what_may_be_seen() {
+    both(
+        "
+        relay rule {nodes: {id: a*}, names: [a*, shared]}
+        relay rule {nodes: {id: b*}, names: secret, action: deny}
+        relay rule {nodes: {id: b*}}
+        origin put cds a@1 b@1 secret@1 shared@1
+        first renames a1
+        second renames b1
+        first subscribe cds *
+        first <- cds [a@1 shared@1], ack
+        second subscribe cds *
+        second <- cds [a@1 b@1 shared@1], ack
+        origin put cds secret@2
+        nothing
+        origin put cds b@2
+        second <- cds sotw [a@1 b@2 shared@1] | delta [b@2]
+        second ack
+        origin put cds a@2
+        first <- cds sotw [a@2 shared@1] | delta [a@2]
+        first ack
+        second <- cds sotw [a@2 b@2 shared@1] | delta [a@2]
+        second ack
+        origin drop cds b
+        second <- cds sotw [a@2 shared@1] | delta -[b]
+        second ack
+        origin drop cds a
+        first <- cds sotw [shared@1] | delta -[a]
+        first ack
+        second <- cds sotw [shared@1] | delta -[a]
+        second ack
+        ",
+    );
+}
+
+/// S-02: a client that no rule admits is refused at once, in words that name it.
+#[test]
+fn a_stranger_is_refused() {
+    both(
+        "
+        relay rule {identities: 'spiffe://td/ns/{ns}/sa/*', nodes: {id: '{ns}-*'}}
+        first proves spiffe://td/ns/a/sa/x ip:10.0.0.1
+        first renames b-1
+        first subscribe cds *
+        first ends PermissionDenied node `b-1`
+        second proves spiffe://td/ns/b/sa/x
+        second renames b-1
+        origin put cds c@1
+        second subscribe cds *
+        second <- cds [c@1], ack
+        third renames b-1
+        third subscribe cds *
+        third ends PermissionDenied no identity
+        ",
+    );
+}
+
+/// S-03: on an aggregated stream a denied type has no resources, and all else goes on; a stream for it alone ends.
+#[test]
+fn a_denied_type_harms_no_other() {
+    both(
+        "
+        relay rule {types: lds, action: deny}
+        relay rule {nodes: {}}
+        origin put cds a@1, put lds l@1
+        client subscribe cds *
+        client <- cds [a@1], ack
+        client subscribe lds *
+        client <- lds [], ack
+        origin put cds a@2, put lds l@2
+        client <- cds [a@2], ack
+        client wants lds
+        alone speaks lds
+        alone subscribe lds *
+        alone ends PermissionDenied do not allow
+        ",
+    );
+}
+
+/// S-05: secrets are served only where a rule names them.
+#[test]
+fn secrets_must_be_named() {
+    sotw(
+        "
+        relay secrets by_rule
+        origin put sds s@1, put cds a@1
+        client subscribe cds *
+        client <- cds [a@1], ack
+        client subscribe sds s
+        nothing for 20s
+        client wants sds
+        alone speaks sds
+        alone subscribe sds s
+        alone ends PermissionDenied `secrets: allow`
+        ",
+    );
+    both(
+        "
+        relay secrets by_rule
+        relay rule {types: sds, names: s}
+        relay rule {nodes: {}}
+        origin put sds s@1 t@1, put cds a@1
+        client subscribe cds *
+        client <- cds [a@1], ack
+        client subscribe sds s t
+        client <- sds sotw [s@1] | delta [s@1] -[t]
+        client ack
+        client wants sds s
+        ",
+    );
+}
+
+/// S-01, C-20: a resource is not had by another of its names either.
+#[test]
+fn aliases_are_no_way_around() {
+    delta(
+        "
+        relay rule {names: x}
+        origin put vhds hidden@1:aka=x
+        client subscribe vhds x
+        client <- vhds [x@-:aka=x], ack
+        ",
+    );
+}
+
+/// S-01, C-22: a collection has the members that the client may have.
+#[test]
+fn collections_have_what_may_be_seen() {
+    both(
+        "
+        relay rule {names: ['xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/d/*']}
+        relay rule {names: ['*/e/b'], action: deny}
+        relay rule {names: ['*/e/*']}
+        origin put eds xdstp://a/EDS/d/a@1 xdstp://a/EDS/e/a@1 xdstp://a/EDS/e/b@1
+        client subscribe eds xdstp://a/EDS/e/*
+        client <- eds [xdstp://a/EDS/e/a@1], ack
+        client subscribe eds xdstp://a/EDS/f/*
+        client <- eds sotw nothing | delta -[xdstp://a/EDS/f/*]
+        delta client ack
+        origin put eds xdstp://a/EDS/e/b@2
+        nothing
+        ",
+    );
+}

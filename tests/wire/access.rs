@@ -1,0 +1,141 @@
+//! Two tenants on real sockets: over every way of asking, neither gets what the rules do not give it.
+
+use distributary::config::{Config, Flags};
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
+use distributary::xds::Dialect;
+use serde_json::json;
+
+use crate::rest::put;
+use crate::support::messages::Subscriber;
+use crate::support::polls::Poller;
+use crate::support::{ADS, CDS, EDS, PATIENCE, Relay};
+
+const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
+const RULES: &str = "
+upstream: {xds_servers: [{server_uri: cp:1}]}
+rules:
+- {name: strangers, nodes: {id: 'x-*'}, action: deny}
+- {name: tenant a, identities: 'ip:127.*', nodes: {id: 'a-*'}, names: ['a/*', shared]}
+- {name: tenant b, identities: 'ip:127.*', nodes: {id: 'b-*'}, types: [cds, eds], names: ['b/*', shared]}
+";
+
+fn relay() -> Relay {
+    let access = Config::parse(RULES, "rules", &Flags::default()).unwrap().access;
+    let relay = Relay::with(|plan| plan.protocol.access = access);
+    put(&relay, CDS, &["a/1", "b/1", "c/1", "shared"], 1);
+    put(&relay, EDS, &["a/1", "b/1", "c/1", "shared"], 1);
+    relay
+}
+
+fn node(id: &str) -> Node {
+    Node {
+        id: id.to_owned(),
+        ..Node::default()
+    }
+}
+
+/// S-01, S-04, S-06: streams in both dialects, by wildcard and by name, before and after changes.
+#[tokio::test]
+async fn tenants_get_their_own() {
+    let relay = relay();
+    for (dialect, path) in [
+        (Dialect::Sotw, "StreamAggregatedResources"),
+        (Dialect::Delta, "DeltaAggregatedResources"),
+    ] {
+        for tenant in ["a", "b"] {
+            let mine = |body: &str| {
+                let found = ["a/1", "b/1", "c/1", "shared"]
+                    .into_iter()
+                    .find(|name| body.contains(name));
+                found.is_some_and(|name| name == "shared" || name.starts_with(tenant))
+            };
+            for (type_url, names) in [(CDS, vec!["*"]), (EDS, vec!["a/1", "b/1", "c/1", "shared"])] {
+                let call = relay.connect().await.call(&format!("/{ADS}/{path}")).await;
+                let mut client = Subscriber::of(call, dialect, type_url, node(&format!("{tenant}-1")));
+                client.subscribe(&names);
+                let got = client.take().await;
+                assert_eq!(got.bodies.len(), 2, "{dialect:?} {tenant} {got:?}");
+                assert!(got.bodies.iter().all(|body| mine(body)), "{tenant} {got:?}");
+                for seconds in [2, 3] {
+                    put(&relay, type_url, &["c/1"], seconds);
+                    put(&relay, type_url, &["a/1", "b/1"], seconds);
+                    let got = client.take().await;
+                    assert!(
+                        !got.bodies.is_empty() && got.bodies.iter().all(|body| mine(body)),
+                        "{tenant} {got:?}"
+                    );
+                }
+                assert!(client.call.is_silent().await);
+            }
+        }
+    }
+}
+
+/// S-02, S-03: who may have nothing, and what nobody may have.
+#[tokio::test]
+async fn who_is_refused() {
+    let relay = relay();
+    for (id, words) in [
+        ("x-1", "rule `strangers` of the relay does not admit node `x-1`"),
+        ("y", "no rule of the relay admits node `y`"),
+    ] {
+        for (dialect, path) in [
+            (Dialect::Sotw, "StreamAggregatedResources"),
+            (Dialect::Delta, "DeltaAggregatedResources"),
+        ] {
+            let call = relay.connect().await.call(&format!("/{ADS}/{path}")).await;
+            let mut client = Subscriber::of(call, dialect, CDS, node(id));
+            client.subscribe(&["*"]);
+            let ended = client.call.end().await;
+            assert!(ended.code == 7 && ended.message.contains(words), "{ended:?}");
+            assert!(ended.message.contains("identity `ip:127.0.0.1`"), "{ended:?}");
+        }
+    }
+    let secrets = "/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets";
+    let mut client = Subscriber::of(
+        relay.connect().await.call(secrets).await,
+        Dialect::Sotw,
+        SDS,
+        node("a-1"),
+    );
+    client.subscribe(&["s"]);
+    let ended = client.call.end().await;
+    assert!(
+        ended.code == 7 && ended.message.contains("`secrets: allow`"),
+        "{ended:?}"
+    );
+    assert_eq!(relay.shared.metrics.denied.get(), 5);
+}
+
+/// S-01, S-03: polls and unary calls.
+#[tokio::test]
+async fn tenants_that_poll() {
+    let relay = relay();
+    let mut poller = Poller::connect(relay.port()).await;
+    for (tenant, expected) in [("a", ["a/1", "shared"]), ("b", ["b/1", "shared"])] {
+        let body = json!({"node": {"id": format!("{tenant}-1")}}).to_string();
+        assert_eq!(poller.poll("/v3/discovery:clusters", &body).await.says().1, expected);
+        let names = ["a/1", "b/1", "c/1", "shared"];
+        let body = json!({"node": {"id": format!("{tenant}-1")}, "resource_names": names}).to_string();
+        assert_eq!(poller.poll("/v3/discovery:endpoints", &body).await.says().1, expected);
+        let request = DiscoveryRequest {
+            node: Some(node(&format!("{tenant}-1"))),
+            ..DiscoveryRequest::default()
+        };
+        let path = "/envoy.service.cluster.v3.ClusterDiscoveryService/FetchClusters";
+        let mut call = relay.connect().await.unary(path, &request).await;
+        let got: DiscoveryResponse = tokio::time::timeout(PATIENCE, call.next()).await.unwrap().unwrap();
+        assert_eq!(got.resources.len(), 2);
+    }
+    for (path, id, words) in [
+        ("/v3/discovery:clusters", "x-1", "does not admit node `x-1`"),
+        ("/v3/discovery:secrets", "a-1", "do not allow node `a-1`"),
+        ("/v3/discovery:listeners", "b-1", "do not allow node `b-1`"),
+    ] {
+        let body = json!({"node": {"id": id}, "resource_names": ["s"]}).to_string();
+        let answer = poller.poll(path, &body).await;
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(answer.status == 403 && text.contains(words), "{} {text}", answer.status);
+    }
+}
