@@ -58,8 +58,9 @@
 //! - [`clock`]: the relay's own time, which stands still while the process does.
 //! - [`protocol`]: what is said and when, as pure machines without I/O, clock or randomness.
 //! - [`cache`]: what control planes said, who waits for it, and which clients share it.
-//! - [`tls`]: certificates and keys.
 //! - [`identity`]: who a client is, as far as it was checked.
+//! - [`watch`]: when to look at files again.
+//! - [`tls`]: certificates and keys, as their files are now.
 //! - [`wire`]: shared bytes on their way into sockets.
 //! - [`upstream`]: control planes: connections, streams, polls, files.
 //! - [`downstream`]: clients: sessions and services.
@@ -190,5 +191,6 @@ pub mod snapshot;
 pub mod telemetry;
 pub mod tls;
 pub mod upstream;
+pub mod watch;
 pub mod wire;
 pub mod xds;

@@ -205,7 +205,8 @@ impl StopSignals {
     }
 }
 
-/// Signals that ask other programs to read their configuration or to open their log files again. The relay does neither.
+/// Signals that ask other programs to read their configuration or to open their log files again. The relay does neither; what it
+/// reads again after a SIGHUP waits for [`Hangups`].
 #[derive(Debug)]
 pub struct OtherSignals {
     hangup: Signal,
@@ -227,15 +228,33 @@ impl OtherSignals {
     pub async fn run(mut self) {
         loop {
             let name = tokio::select! {
-                _ = self.hangup.recv() => "SIGHUP",
+                _ = self.hangup.recv() => {
+                    let again = "certificates of listeners are read again; a new configuration takes a restart";
+                    tracing::warn!(signal = "SIGHUP", "{again}");
+                    continue;
+                }
                 _ = self.user1.recv() => "SIGUSR1",
                 _ = self.user2.recv() => "SIGUSR2",
             };
-            tracing::warn!(
-                signal = name,
-                "ignored: the relay cannot reload its configuration and has no log files; restart it to change its configuration"
-            );
+            tracing::warn!(signal = name, "ignored: the relay has no log files");
         }
+    }
+}
+
+/// The signal SIGHUP, with which operators ask for files to be read again.
+#[derive(Debug)]
+pub struct Hangups(Signal);
+
+impl Hangups {
+    /// Installs the handler. From here on the signal no longer kills the program.
+    pub fn listen() -> std::io::Result<Self> {
+        signal(SignalKind::hangup()).map(Self)
+    }
+
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
+        // The stream never ends.
+        let _ = self.0.recv().await;
     }
 }
 

@@ -24,10 +24,12 @@ impl Clock {
 
     /// Returns the date and time, such as `2026-11-20T12:03:07Z`.
     pub(super) fn time(self, at: Instant) -> String {
-        let seconds = self.unix(at).as_secs();
-        let (days, second) = (seconds / 86_400, seconds % 86_400);
-        let (year, month, day) = date(days);
-        format!("{year:04}-{month:02}-{day:02}T{}Z", of_day(second))
+        date_and_time(self.unix(at).as_secs())
+    }
+
+    /// Returns how many whole days are left until a time in seconds since 1970; 0 if it is over.
+    pub(super) fn days_until(self, seconds: u64) -> u64 {
+        seconds.saturating_sub(self.unix(self.now).as_secs()) / 86_400
     }
 
     /// Returns the time of day, with the date if it is not today.
@@ -47,6 +49,13 @@ impl Clock {
             None => wall.saturating_sub(self.now.saturating_duration_since(at)),
         }
     }
+}
+
+/// Returns a time in seconds since 1970 as date and time.
+pub(super) fn date_and_time(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date(days);
+    format!("{year:04}-{month:02}-{day:02}T{}Z", of_day(second))
 }
 
 fn of_day(second: u64) -> String {

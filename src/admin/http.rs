@@ -11,7 +11,8 @@ use serde::Deserialize;
 use tower::limit::GlobalConcurrencyLimitLayer;
 
 use super::clock::Clock;
-use super::{Shown, orders};
+use super::orders::Access;
+use super::{Shown, certificates, orders};
 use crate::telemetry::Status;
 
 /// How many requests are answered at the same time; the others wait.
@@ -21,6 +22,7 @@ const HELP: &str = "\
 /ready             200 when clients can be served, 503 before and while draining (also /healthz/ready)
 /live              200 while the program runs (also /healthz)
 /clusters          the state of every control plane, and why; ?format=json for programs
+/certs             the certificates in use, with their days until they expire, as Envoy shows them
 /metrics           metrics for Prometheus (also /stats/prometheus)
 /drain_listeners   POST: disconnects clients one by one; ?graceful: after /ready has been 503 for a while; a signal ends the relay
 /healthcheck/fail  POST: /ready is 503; clients are still served
@@ -31,7 +33,7 @@ const HELP: &str = "\
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub(super) fn router(shown: Shown, port: Option<u16>) -> Router {
+pub(super) fn router(shown: Shown, access: Access) -> Router {
     Router::new()
         .route("/", get(async || HELP))
         .route("/help", get(async || HELP))
@@ -40,6 +42,7 @@ pub(super) fn router(shown: Shown, port: Option<u16>) -> Router {
         .route("/ready", get(ready))
         .route("/healthz/ready", get(ready))
         .route("/clusters", get(clusters))
+        .route("/certs", get(certificates))
         .route("/metrics", get(metrics))
         .route("/stats/prometheus", get(metrics))
         .fallback(async |uri: Uri| {
@@ -54,7 +57,7 @@ pub(super) fn router(shown: Shown, port: Option<u16>) -> Router {
                 format!("{} does not allow {method}; use GET\n", uri.path()),
             )
         })
-        .merge(orders::router(port))
+        .merge(orders::router(access))
         .with_state(shown)
         .layer(middleware::from_fn(trace))
         .layer(GlobalConcurrencyLimitLayer::new(CONCURRENT_REQUESTS))
@@ -97,6 +100,12 @@ async fn clusters(State(shown): State<Shown>, wanted: Result<Query<Wanted>, Quer
         }
         Err(_) => (StatusCode::BAD_REQUEST, "write /clusters or /clusters?format=json\n").into_response(),
     }
+}
+
+async fn certificates(State(shown): State<Shown>) -> Response {
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    let certificates = certificates::json(&shown.certificates.all(), Clock::read());
+    (json, certificates.to_string()).into_response()
 }
 
 async fn metrics(State(shown): State<Shown>, headers: HeaderMap) -> Response {
@@ -156,6 +165,7 @@ mod tests {
         let (order, orders) = mpsc::channel(1);
         let shown = Shown {
             metrics: Metrics::new([]),
+            certificates: Arc::default(),
             overview: Overview::new(Clusters::default),
             health: Arc::new(Health::new()),
             order,
@@ -166,7 +176,7 @@ mod tests {
     fn start() -> (Admin, SocketAddr, Arc<Health>) {
         let (shown, _) = shown();
         let health = shown.health.clone();
-        let admin = Admin::start(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), shown).unwrap();
+        let admin = Admin::start(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), None, shown).unwrap();
         let address = admin.socket().unwrap();
         (admin, address, health)
     }
@@ -268,7 +278,7 @@ mod tests {
     #[test]
     fn an_operator_has_clients_leave() {
         let (shown, mut orders) = shown();
-        let admin = Admin::start(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), shown).unwrap();
+        let admin = Admin::start(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), None, shown).unwrap();
         let address = admin.socket().unwrap();
         for path in ["/drain_listeners?graceful", "/drain_listeners"] {
             assert!(
@@ -293,7 +303,7 @@ mod tests {
     #[tokio::test]
     async fn a_taken_address_says_which_key() {
         let (admin, _, _health) = start();
-        let error = Admin::start(admin.address(), shown().0).unwrap_err().to_string();
+        let error = Admin::start(admin.address(), None, shown().0).unwrap_err().to_string();
         assert!(
             error.starts_with(&format!("admin.address: cannot listen on {}: ", admin.address())),
             "{error}"
@@ -305,8 +315,11 @@ mod tests {
         let path = std::env::temp_dir().join(format!("distributary-admin-{}.sock", std::process::id()));
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let address = Address::Unix(path.clone());
-        let admin = Admin::start(&address, shown().0).unwrap();
-        assert!(Admin::start(&address, shown().0).is_err(), "a live one is left alone");
+        let admin = Admin::start(&address, None, shown().0).unwrap();
+        assert!(
+            Admin::start(&address, None, shown().0).is_err(),
+            "a live one is left alone"
+        );
         drop(admin);
         std::fs::remove_file(&path).unwrap();
     }

@@ -2,10 +2,12 @@
 //! the data side is busy. Knows nothing of the protocol: it shows what it is given.
 
 mod cached;
+mod certificates;
 mod clock;
 mod clusters;
 mod http;
 mod orders;
+mod secured;
 
 pub use cached::Cached;
 pub use clock::Clock;
@@ -26,6 +28,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::config::{Address, is_abstract, system_path};
 use crate::telemetry::{Health, Metrics};
+use crate::tls::{InUse, ServerTls};
+use orders::Access;
+use secured::Secured;
 
 /// The admin address in use; dropping it closes it.
 #[derive(Debug)]
@@ -42,6 +47,8 @@ pub struct Shown {
     pub metrics: Arc<Metrics>,
     /// For `/clusters`, and for the metrics of resource names.
     pub overview: Overview,
+    /// For `/certs`.
+    pub certificates: Arc<InUse>,
     /// For the probes.
     pub health: Arc<Health>,
     /// The channel for the operator's drain orders.
@@ -72,8 +79,8 @@ pub enum AdminError {
 }
 
 impl Admin {
-    /// Binds `address` and serves it on a thread of its own.
-    pub fn start(address: &Address, shown: Shown) -> Result<Self, AdminError> {
+    /// Binds `address` and serves it on a thread of its own, with TLS if `tls` is given.
+    pub fn start(address: &Address, tls: Option<Arc<ServerTls>>, shown: Shown) -> Result<Self, AdminError> {
         // Binds here and not on the thread, so that a port in use is an error at the start.
         let cannot_bind = |source| AdminError::Bind {
             address: address.clone(),
@@ -81,15 +88,16 @@ impl Admin {
         };
         let bound = Bound::bind(address).map_err(cannot_bind)?;
         let address = bound.address(address).map_err(cannot_bind)?;
-        let port = match address {
-            Address::Socket(address) => Some(address.port()),
-            Address::Unix(_) => None,
+        let access = match (&address, &tls) {
+            (Address::Socket(_), Some(_)) => Access::Tls,
+            (Address::Socket(address), None) => Access::Plain(address.port()),
+            (Address::Unix(_), _) => Access::Unix,
         };
         let (stop, stopped) = oneshot::channel();
         let (report, started) = std::sync::mpsc::sync_channel(1);
         std::thread::Builder::new()
             .name("admin".to_owned())
-            .spawn(move || run(bound, http::router(shown, port), stopped, &report))
+            .spawn(move || run(bound, tls, http::router(shown, access), stopped, &report))
             .map_err(AdminError::Thread)?;
         started
             .recv()
@@ -168,14 +176,23 @@ fn bind_unix(path: &Path) -> io::Result<unix::UnixListener> {
 }
 
 /// The body of the admin thread.
-fn run(bound: Bound, router: Router, stopped: oneshot::Receiver<()>, report: &SyncSender<io::Result<()>>) {
+fn run(
+    bound: Bound,
+    tls: Option<Arc<ServerTls>>,
+    router: Router,
+    stopped: oneshot::Receiver<()>,
+    report: &SyncSender<io::Result<()>>,
+) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return report.send(Err(error)).unwrap_or_default(),
     };
     runtime.block_on(async {
         let listening = match bound {
-            Bound::Socket(listener) => TcpListener::from_std(listener).map(|listener| serve(listener, router).boxed()),
+            Bound::Socket(listener) => TcpListener::from_std(listener).map(|listener| match tls {
+                Some(tls) => serve(Secured::new(listener, tls), router).boxed(),
+                None => serve(listener, router).boxed(),
+            }),
             Bound::Unix(listener) => UnixListener::from_std(listener).map(|listener| serve(listener, router).boxed()),
         };
         match listening {

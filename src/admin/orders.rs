@@ -13,10 +13,21 @@ use serde::Deserialize;
 
 use super::{DrainOrder, Shown};
 
-/// Returns the routes. `port` is the port of the listener, if it has one.
-pub(super) fn router(port: Option<u16>) -> Router<Shown> {
+/// How a request has come.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Access {
+    /// Over a Unix socket, which no web page reaches.
+    Unix,
+    /// Without TLS, to this port.
+    Plain(u16),
+    /// Over TLS.
+    Tls,
+}
+
+/// Returns the routes.
+pub(super) fn router(access: Access) -> Router<Shown> {
     let believed = move |request: Request, next: Next| async move {
-        match doubt(request.headers(), port) {
+        match doubt(request.headers(), access) {
             None => next.run(request).await,
             Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
         }
@@ -60,17 +71,20 @@ async fn recover(State(shown): State<Shown>) -> &'static str {
 }
 
 /// Returns why a request may come from a web page. A page cannot choose the `Host` header. An attacker can make a host name
-/// resolve to this address, but cannot do that with an IP address.
-fn doubt(headers: &HeaderMap, port: Option<u16>) -> Option<&'static str> {
-    // No page reaches a Unix socket.
-    let port = port?;
+/// resolve to this address, but cannot do that with an IP address, nor have a certificate for that name here.
+fn doubt(headers: &HeaderMap, access: Access) -> Option<&'static str> {
+    let (scheme, port) = match access {
+        Access::Unix => return None,
+        Access::Plain(port) => ("http://", Some(port)),
+        Access::Tls => ("https://", None),
+    };
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text(header::HOST).filter(|host| is_own(host, port));
+    let host = text(header::HOST).filter(|host| port.is_none_or(|port| is_own(host, port)));
     let Some(host) = host else {
         return Some("the Host header must be the admin address: an IP address or localhost, and the port\n");
     };
     let foreign = headers.contains_key(header::ORIGIN)
-        && text(header::ORIGIN).is_none_or(|origin| origin.strip_prefix("http://") != Some(host));
+        && text(header::ORIGIN).is_none_or(|origin| origin.strip_prefix(scheme) != Some(host));
     foreign.then_some("the Origin header names another site\n")
 }
 
@@ -99,7 +113,7 @@ mod tests {
             origin
                 .into_iter()
                 .for_each(|origin| drop(headers.insert(header::ORIGIN, origin.parse().unwrap())));
-            doubt(&headers, Some(9901)).is_some()
+            doubt(&headers, Access::Plain(9901)).is_some()
         };
         for host in ["127.0.0.1:9901", "localhost:9901", "[::1]:9901", "10.1.2.3:9901"] {
             assert!(!doubted(host, None), "{host}");
@@ -120,7 +134,23 @@ mod tests {
         ] {
             assert!(doubted(host, None), "{host}");
         }
-        assert!(doubt(&HeaderMap::new(), Some(9901)).is_some());
-        assert!(doubt(&HeaderMap::new(), None).is_none());
+        assert!(doubt(&HeaderMap::new(), Access::Plain(9901)).is_some());
+        assert!(doubt(&HeaderMap::new(), Access::Unix).is_none());
+    }
+
+    #[test]
+    fn who_is_believed_over_tls() {
+        let mut headers = HeaderMap::new();
+        assert!(doubt(&headers, Access::Tls).is_some());
+        headers.insert(header::HOST, "relay.example.com".parse().unwrap());
+        assert!(doubt(&headers, Access::Tls).is_none());
+        for (origin, doubted) in [
+            ("https://relay.example.com", false),
+            ("http://relay.example.com", true),
+            ("https://evil.example", true),
+        ] {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+            assert_eq!(doubt(&headers, Access::Tls).is_some(), doubted, "{origin}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use super::plan::{dictionary, file_bytes};
 use crate::clock;
 use crate::config::{Config, Credentials, Server, Source, Tls};
 use crate::json::{Schemas, Unknown};
-use crate::tls;
+use crate::tls::{self, ServerTls};
 use crate::upstream::{Dictionary, FileSet};
 use crate::wire::owners;
 use crate::xds::Types;
@@ -81,14 +81,19 @@ impl Inspection {
             if let Err(error) = owners(&listener.file) {
                 self.problem(&format!("listeners[{at}]: {error}"));
             }
-            let Some(tls) = &listener.tls else { continue };
-            match tls::listener(tls) {
-                Ok(offer) => {
-                    for warning in offer.warnings {
-                        self.warning(&format!("listeners[{at}].tls: {warning}"));
+        }
+        let listeners = config.listeners.iter().enumerate();
+        let listeners =
+            listeners.filter_map(|(at, listener)| Some((format!("listeners[{at}].tls"), listener.tls.as_ref()?)));
+        let admin = config.admin_tls.as_ref().map(|tls| ("admin.tls".to_owned(), tls));
+        for (key, tls) in listeners.chain(admin) {
+            match ServerTls::read(tls, &[]) {
+                Ok(read) => {
+                    for warning in read.warnings() {
+                        self.warning(&format!("{key}: {warning}"));
                     }
                 }
-                Err(error) => self.problem(&format!("listeners[{at}].tls: {error}")),
+                Err(error) => self.problem(&format!("{key}: {error}")),
             }
         }
     }

@@ -34,9 +34,9 @@ use crate::clock;
 use crate::config::{self, Address, Config, ListenerTls, MemoryLimit, Source};
 use crate::downstream::{self, Admission, Entrance, Handshakes, Shared};
 use crate::json::{SchemaError, Schemas};
-use crate::shutdown::{self, Drain, OtherSignals, StopSignals};
+use crate::shutdown::{self, Drain, Hangups, OtherSignals, StopSignals};
 use crate::telemetry::{Health, Metrics, Status};
-use crate::tls::{self, BadFile};
+use crate::tls::{BadFile, HTTP1, HTTP2, InUse, Protocols, Renewal, ServerTls};
 use crate::upstream::{self, FileWriter, Files, Polling, RestServer, Talk, Target, Writer};
 use crate::wire::{Budget, Listener};
 
@@ -57,8 +57,8 @@ pub enum AppError {
         /// The error of the system.
         source: std::io::Error,
     },
-    /// A listener has no usable certificate.
-    #[error("listeners: tls of {address}: {source}")]
+    /// A listener or the admin address has no usable certificate.
+    #[error("tls of {address}: {source}")]
     Tls {
         /// The address as configured.
         address: Address,
@@ -93,19 +93,17 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         config.limits.views,
     ));
     let overview = Overview::new(&config, &scopes);
-    let looking = {
-        let overview = overview.clone();
-        move || overview.look()
-    };
+    let looked_at = overview.clone();
     let (order, orders) = mpsc::channel(1);
+    let in_use = Arc::new(InUse::default());
     let shown = Shown {
         metrics: metrics.clone(),
-        overview: admin::Overview::new(looking),
+        certificates: in_use.clone(),
+        overview: admin::Overview::new(move || looked_at.look()),
         health: health.clone(),
         order,
     };
-    let admin = Admin::start(&config.admin, shown)?;
-    tracing::info!(address = %admin.address(), "admin address");
+    let (_admin, admin_tls) = administer(&config, shown)?;
 
     let schemas = Schemas::with_files(&config.descriptors)?;
     let shared = Arc::new(Shared {
@@ -125,7 +123,10 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         spawn(warm.clone().look(health.clone()));
     }
     let (trigger, drain) = shutdown::drain();
-    listen(&config, &shared, &drain)?;
+    let mut secured = listen(&config, &shared, &drain)?;
+    secured.extend(admin_tls.map(|tls| ("admin".to_owned(), tls)));
+    let renewal = Renewal::new(secured, plan::secured(&config), &in_use, metrics.certificates());
+    let mut hangups = Hangups::listen().map_err(AppError::Signals)?;
 
     // Draining ends when the last holder drops it, so only listeners and clients may hold it.
     drop(drain);
@@ -147,14 +148,29 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         () = leave => {}
         () = feed(&config, &mark, &shared, warm.as_ref(), &overview) => {}
         () = clock::keep() => {}
+        () = renewal.run(async || hangups.next().await) => {}
         () = look_after(&shared, &overview, config.limits.memory) => {}
     }
     Ok(())
 }
 
-/// Binds all listeners before the first client is served.
-fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), AppError> {
-    let mut bound = Vec::new();
+/// Starts the admin address. Returns its TLS, if it has any.
+fn administer(config: &Config, shown: Shown) -> Result<(Admin, Option<Arc<ServerTls>>), AppError> {
+    let tls = config.admin_tls.as_ref();
+    let tls = tls.map(|tls| secure(&config.admin, tls, &[HTTP1])).transpose()?;
+    let admin = Admin::start(&config.admin, tls.clone(), shown)?;
+    tracing::info!(address = %admin.address(), "admin address");
+    if config.admin_is_open() {
+        let open = "not on loopback, and without `admin.tls` and its `client_ca`: whoever reaches it can read everything there, and \
+                    disconnect clients";
+        tracing::warn!(admin = %admin.address(), "{open}");
+    }
+    Ok((admin, tls))
+}
+
+/// Binds all listeners before the first client is served. Returns the TLS of those that have it.
+fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<Vec<(String, Arc<ServerTls>)>, AppError> {
+    let (mut bound, mut secured) = (Vec::new(), Vec::new());
     let handshakes_max = plan::unbounded(config.limits.handshakes);
     for config::Listener {
         address,
@@ -165,7 +181,7 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), Ap
     {
         let tls = tls
             .as_ref()
-            .map(|tls| secure(address, tls, handshakes_max))
+            .map(|tls| secure(address, tls, &[HTTP2, HTTP1]))
             .transpose()?;
         let listener = match address {
             Address::Socket(socket) => Listener::tcp(*socket),
@@ -179,24 +195,29 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<(), Ap
             .tcp_address()
             .map_or_else(|| address.to_string(), |bound| bound.to_string());
         tracing::info!(address = shown, tls = tls.is_some(), "listening for clients");
-        let proxies = proxies.clone();
-        bound.push((listener, Entrance { tls, proxies }));
+        let handshakes = tls.clone().map(|tls| Handshakes::new(tls, handshakes_max));
+        let entrance = Entrance {
+            tls: handshakes,
+            proxies: proxies.clone(),
+        };
+        bound.push((listener, entrance));
+        secured.extend(tls.map(|tls| (shown, tls)));
     }
     for (listener, entrance) in bound {
         spawn(downstream::serve(listener, entrance, shared.clone(), drain.clone()));
     }
-    Ok(())
+    Ok(secured)
 }
 
-fn secure(address: &Address, tls: &ListenerTls, handshakes_max: usize) -> Result<Handshakes, AppError> {
-    let offer = tls::listener(tls).map_err(|source| AppError::Tls {
+fn secure(address: &Address, tls: &ListenerTls, protocols: Protocols) -> Result<Arc<ServerTls>, AppError> {
+    let read = ServerTls::read(tls, protocols).map_err(|source| AppError::Tls {
         address: address.clone(),
         source,
     })?;
-    for warning in offer.warnings {
+    for warning in read.warnings() {
         tracing::warn!(%address, "{warning}");
     }
-    Ok(Handshakes::new(offer.config, handshakes_max))
+    Ok(Arc::new(read))
 }
 
 /// Gives every new view its writer.

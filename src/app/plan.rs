@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cache::{Route, Routes, Scopes, ViewSettings};
-use crate::config::{Config, Identity, Limits};
+use crate::config::{Config, Credentials, Identity, Limits, Source, Tls};
 use crate::json::{Schemas, Unknown};
 use crate::protocol::{ClientSettings, Departures};
 use crate::upstream::{ClassFiles, Dictionary};
@@ -102,6 +102,23 @@ pub(super) fn admission(limits: &Limits) -> downstream::AdmissionLimits {
         new_streams_per_second: narrow(limits.new_streams_per_second),
         subscriptions: limits.subscriptions,
     }
+}
+
+/// Returns the control planes that are reached over TLS.
+pub(super) fn secured(config: &Config) -> Vec<(String, Tls)> {
+    let servers = config.upstream.servers.iter().enumerate();
+    let secured = servers.filter_map(|(at, server)| {
+        let credentials = match &server.source {
+            Source::Grpc(grpc) => &grpc.credentials,
+            Source::Rest(rest) => &rest.credentials,
+            Source::Files(_) => return None,
+        };
+        match credentials {
+            Credentials::Tls(tls) => Some((config.upstream.name(at), tls.clone())),
+            Credentials::Insecure => None,
+        }
+    });
+    secured.collect()
 }
 
 pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) -> upstream::UpstreamSettings {

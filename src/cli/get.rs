@@ -151,6 +151,7 @@ impl Get {
             Credentials::Tls(Tls {
                 ca_certificate_file: self.ca,
                 server_name: None,
+                spiffe_id: None,
                 identity,
             })
         } else {

@@ -21,14 +21,46 @@ pub struct Listener {
     pub proxies: Vec<IpNet>,
 }
 
-/// A listener's certificate, and which clients it accepts. The files are read at the start.
+/// A listener's certificate, and which clients it accepts. The files are read again when they change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerTls {
     /// The certificate that it presents to clients.
     pub identity: Identity,
+    /// Certificates that it presents instead, to clients that ask for a name that is in one of them.
+    pub others: Vec<Identity>,
+    /// The oldest version that it speaks.
+    pub oldest: TlsVersion,
     /// PEM file of the authorities; one of them must have signed the client's certificate. Without it, clients need no
     /// certificate.
     pub client_ca: Option<PathBuf>,
+    /// PEM file of revocation lists: certificates of clients that are no longer accepted.
+    pub client_crl: Option<PathBuf>,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    #[default]
+    V1_2,
+    /// TLS 1.3.
+    V1_3,
+}
+
+impl TlsVersion {
+    /// Reads `1.2` or `1.3`.
+    ///
+    /// # Errors
+    /// Returns what to write if the text is none of these.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "1.2" => Ok(Self::V1_2),
+            "1.3" => Ok(Self::V1_3),
+            _ => Err(format!(
+                "`{text}` is not a version of TLS that the relay speaks; write 1.2 or 1.3"
+            )),
+        }
+    }
 }
 
 /// Where a listener is bound.

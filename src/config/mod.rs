@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use defaults::{Limits, MemoryLimit, Timers};
-pub use listener::{Address, Listener, ListenerTls};
+pub use listener::{Address, Listener, ListenerTls, TlsVersion};
 pub use server::{Credentials, Endpoint, Grpc, Identity, Rest, Server, Source, Tls, Transport};
 pub use unix::{SocketFile, is_abstract, system_path};
 pub use upstream::{Authority, Upstream};
@@ -43,6 +43,8 @@ pub struct Config {
     pub listeners: Vec<Listener>,
     /// Where probes, metrics and people connect.
     pub admin: Address,
+    /// TLS there, if configured.
+    pub admin_tls: Option<ListenerTls>,
     /// The control planes.
     pub upstream: Upstream,
     /// K-02: which clients share a view.
@@ -78,6 +80,13 @@ impl Config {
             None => Self::parse("", "command line", flags),
             Some(path) => good(Self::examine(path, flags)?),
         }
+    }
+
+    /// Whether others than this machine's users reach the admin address without a certificate.
+    #[must_use]
+    pub fn admin_is_open(&self) -> bool {
+        let guarded = self.admin_tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+        matches!(&self.admin, Address::Socket(address) if !address.ip().is_loopback()) && !guarded
     }
 
     /// Reads `file` as far as possible: bad values are replaced by their defaults. Also returns all problems, one per line.

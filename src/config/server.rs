@@ -84,6 +84,8 @@ pub struct Tls {
     pub ca_certificate_file: Option<PathBuf>,
     /// The name that the server's certificate must be for, if that is not its address.
     pub server_name: Option<String>,
+    /// The SPIFFE id that the server's certificate must be for, instead of a name; only with authorities in a file.
+    pub spiffe_id: Option<String>,
     /// The certificate that the relay presents if the server asks for one.
     pub identity: Option<Identity>,
 }

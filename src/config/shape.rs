@@ -41,11 +41,20 @@ mapping!(ProxyProtocol {
 mapping!(ListenerTls {
     "certificate" needs => certificate: Option<Scalar>,
     "private_key" needs => private_key: Option<Scalar>,
+    "certificates" => certificates: Vec<CertificatePair>,
+    "minimum_tls_version" => minimum_tls_version: Option<Scalar>,
     "client_ca" => client_ca: Option<Scalar>,
+    "client_crl" => client_crl: Option<Scalar>,
+});
+
+mapping!(CertificatePair {
+    "certificate" needs => certificate: Option<Scalar>,
+    "private_key" needs => private_key: Option<Scalar>,
 });
 
 mapping!(Admin {
     "address" => address: Option<Scalar>,
+    "tls" => tls: Option<Spanned<ListenerTls>>,
 });
 
 mapping!(Class {

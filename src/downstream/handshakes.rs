@@ -10,17 +10,17 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use rustls::{Error, ServerConfig};
+use rustls::Error;
 use tokio::sync::Semaphore;
 
 use crate::clock;
-use crate::tls;
+use crate::tls::{self, ServerTls};
 use crate::wire::{Sealed, Socket, hello, is_proxy_header};
 
 /// The handshakes of one listener.
 #[derive(Debug)]
 pub struct Handshakes {
-    config: Arc<ServerConfig>,
+    tls: Arc<ServerTls>,
     /// Held while a hello is answered, which is most of the work, but not while waiting for the client's next message.
     places: Semaphore,
 }
@@ -43,11 +43,11 @@ pub(super) enum Fault {
 }
 
 impl Handshakes {
-    /// Creates the handshakes with this configuration. At most `handshakes_max` hellos are answered at the same time.
+    /// Creates the handshakes with this TLS. At most `handshakes_max` hellos are answered at the same time.
     #[must_use]
-    pub fn new(config: Arc<ServerConfig>, handshakes_max: usize) -> Self {
+    pub fn new(tls: Arc<ServerTls>, handshakes_max: usize) -> Self {
         Self {
-            config,
+            tls,
             places: Semaphore::new(handshakes_max.min(Semaphore::MAX_PERMITS)),
         }
     }
@@ -64,7 +64,7 @@ impl Handshakes {
         }
         let place = within(over.as_mut(), self.places.acquire()).await;
         let place = place.ok_or(Fault::Crowded(bound))?;
-        let mut shaking = pin!(Sealed::accept(socket, hello, self.config.clone()));
+        let mut shaking = pin!(Sealed::accept(socket, hello, self.tls.config()));
         // The first poll does most of the work; later ones only wait for the client.
         let answered = poll_fn(|cx| Poll::Ready(shaking.as_mut().poll(cx))).await;
         drop(place);

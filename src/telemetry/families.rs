@@ -7,6 +7,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
 use super::arrivals::ArrivalMetrics;
+use super::certificates::CertificateMetrics;
 use super::metrics::{FileMetrics, TypeMetrics, Updates, UpstreamMetrics};
 use super::overload::OverloadMetrics;
 
@@ -39,6 +40,8 @@ pub(super) struct Families {
     pub(super) stale_serving: Gauge,
     pub(super) overload: OverloadMetrics,
     pub(super) arrivals: ArrivalMetrics,
+    certificate_reloads: Family<Labels<1>, Counter>,
+    certificate_expiry: Family<Labels<1>, Gauge>,
     snapshots: Family<Labels<1>, Counter>,
     streams: Family<Labels<1>, Gauge>,
     refused: Family<Labels<1>, Counter>,
@@ -116,6 +119,8 @@ impl Families {
             arrivals: ArrivalMetrics {
                 proxy_headers: register(own, "proxy_headers", "Connections that began with a PROXY header, and those with a fault in it", Family::default()),
             },
+            certificate_expiry: register(own, "certificate_expiry_timestamp_seconds", "When the first certificate in a file ends, in seconds since 1970", Family::default()),
+            certificate_reloads: register(own, "certificate_reloads", "Times that the TLS files of a listener had changed, and whether they could be used", Family::default()),
             snapshots: register(own, "snapshots", "Snapshots written and loaded, and those that failed", Family::default()),
             refused: register(own, "refused", "Peers that exceeded a limit", Family::default()),
             name_faults: register(own, "name_faults", "Names in requests of clients that are empty, malformed, over limits.name_bytes or denied by the rules", Family::default()),
@@ -165,6 +170,18 @@ impl Families {
 
     pub(super) fn handshakes(&self, result: &str) -> Counter {
         self.handshakes.get_or_create(&[("result", result.to_owned())]).clone()
+    }
+
+    pub(super) fn certificates(&self) -> CertificateMetrics {
+        let reloads = |result: &str| {
+            let labels = [("result", result.to_owned())];
+            self.certificate_reloads.get_or_create(&labels).clone()
+        };
+        CertificateMetrics {
+            read: reloads("used"),
+            not_read: reloads("bad"),
+            expiry: self.certificate_expiry.clone(),
+        }
     }
 
     pub(super) fn snapshots(&self, result: &str) -> Counter {

@@ -23,7 +23,7 @@ const OLD_STYLE: &str = "#old";
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    families: Families,
+    pub(super) families: Families,
     configured: Arc<BTreeSet<String>>,
     types: Mutex<BTreeMap<String, Arc<TypeMetrics>>>,
     servers: Mutex<BTreeMap<String, Arc<UpstreamMetrics>>>,
@@ -273,7 +273,7 @@ impl Metrics {
 /// The counters of what one control plane sends, by type.
 #[derive(Debug)]
 pub(super) struct Updates {
-    families: Families,
+    pub(super) families: Families,
     configured: Arc<BTreeSet<String>>,
     uri: String,
 }

@@ -1,6 +1,7 @@
 //! What the relay tells its operators: log, metrics, health. Owns their names and forms. Decides nothing.
 
 mod arrivals;
+mod certificates;
 mod families;
 mod health;
 mod log;
@@ -8,6 +9,7 @@ mod metrics;
 mod overload;
 
 pub use arrivals::ArrivalMetrics;
+pub use certificates::CertificateMetrics;
 pub use health::{Health, HealthState, Status};
 pub use log::{Format, LogError, log_to_stderr};
 pub use metrics::{FileMetrics, Metrics, SnapshotMetrics, TypeMetrics, UpstreamMetrics};

@@ -6,6 +6,8 @@ use std::io;
 
 use rustls::{AlertDescription, CertificateError, Error};
 
+use super::spiffe::OtherId;
+
 /// Returns the error of TLS, or none if the socket failed.
 #[must_use]
 pub fn said(error: &io::Error) -> Option<&Error> {
@@ -64,6 +66,8 @@ fn certificate(error: &CertificateError, peer: &str) -> String {
             );
         }
         Kind::Revoked => "was revoked",
+        Kind::UnknownRevocationStatus => "is by an authority of which the relay has no revocation list",
+        Kind::Other(other) if other.0.is::<OtherId>() => return format!("the {peer}'s certificate {}", other.0),
         Kind::InvalidPurpose | Kind::InvalidPurposeContext { .. } => {
             return format!("the {peer}'s certificate is not meant for a {peer} (extended key usage)");
         }

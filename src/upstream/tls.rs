@@ -10,7 +10,7 @@ use tokio_rustls::TlsConnector;
 
 use super::failure::Failure;
 use crate::config::Tls;
-use crate::tls::{self, BadFile};
+use crate::tls::{self, BadFile, SpiffeVerifier};
 
 /// Reads the authorities, the certificate and its key anew for every connection: the files may have been replaced.
 pub(super) async fn connector(host: &str, settings: &Tls, protocol: &'static [u8]) -> Result<TlsConnector, Failure> {
@@ -34,8 +34,15 @@ fn build(host: &str, settings: &Tls, protocol: &[u8]) -> Result<Arc<ClientConfig
         .map_err(unusable)?;
     let builder = match &settings.ca_certificate_file {
         Some(path) => {
-            let authorities = |BadFile { path, why }| Failure::Authorities { path, why };
-            builder.with_root_certificates(tls::authorities(path).map_err(authorities)?)
+            let failed = |BadFile { path, why }| Failure::Authorities { path, why };
+            let authorities = tls::authorities(path).map_err(failed)?;
+            match &settings.spiffe_id {
+                Some(id) => {
+                    let verifier = SpiffeVerifier::new(id.clone(), authorities);
+                    builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+                }
+                None => builder.with_root_certificates(authorities),
+            }
         }
         None => builder
             .with_platform_verifier()

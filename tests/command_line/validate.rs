@@ -66,7 +66,7 @@ fn validate_reads_certificates() {
     let (code, _, error) = output(&["serve", "--config", &bad]);
     assert_eq!(code, Some(1));
     assert!(
-        error.contains("listeners: tls of 127.0.0.1:0: /nowhere/own.key: cannot be read: "),
+        error.contains("tls of 127.0.0.1:0: /nowhere/own.key: cannot be read: "),
         "{error}"
     );
 }
@@ -212,6 +212,21 @@ fn validate_reads_files_of_resources() {
     assert!(error.starts_with("/nowhere: cannot be read: No such file"), "{error}");
 }
 
+/// A revocation list of an authority with this key.
+fn revoked_nothing(key: &KeyPair) -> String {
+    let params = CertificateParams::new(["relay".to_owned()]).unwrap();
+    let list = rcgen::CertificateRevocationListParams {
+        this_update: date_time_ymd(2024, 1, 1),
+        next_update: date_time_ymd(3000, 1, 1),
+        crl_number: rcgen::SerialNumber::from(1),
+        issuing_distribution_point: None,
+        revoked_certs: Vec::new(),
+        key_identifier_method: rcgen::KeyIdMethod::Sha256,
+    };
+    let issuer = rcgen::Issuer::from_params(&params, key);
+    list.signed_by(&issuer).unwrap().pem().unwrap()
+}
+
 /// Every shipped configuration passes, with the files that it names.
 #[test]
 fn the_shipped_files_are_valid() {
@@ -243,6 +258,7 @@ fn the_shipped_files_are_valid() {
                 Some("key") => own.signing_key.serialize_pem(),
                 // A FileDescriptorSet with a file that has a name and nothing else.
                 Some("binpb") => "\n\u{3}\n\u{1}a".to_owned(),
+                Some("crl") => revoked_nothing(&own.signing_key),
                 Some(_) => own.cert.pem(),
                 None => "a token".to_owned(),
             };

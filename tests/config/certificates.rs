@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use distributary::config::{Identity, ListenerTls};
-use distributary::tls;
+use distributary::config::{Identity, ListenerTls, TlsVersion};
+use distributary::tls::ServerTls;
 use rcgen::{
     CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, PKCS_RSA_SHA256, RsaKeySize, date_time_ymd,
 };
@@ -20,10 +20,13 @@ fn listener(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<
             certificate_file: certificate.to_owned(),
             private_key_file: key.to_owned(),
         },
+        others: Vec::new(),
+        oldest: TlsVersion::default(),
         client_ca: client_ca.map(Path::to_owned),
+        client_crl: None,
     };
-    tls::listener(&tls)
-        .map(|offer| offer.warnings.first().cloned())
+    ServerTls::read(&tls, &[])
+        .map(|read| read.warnings().first().cloned())
         .map_err(|error| error.to_string())
 }
 

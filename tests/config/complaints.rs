@@ -62,6 +62,14 @@ fn what_the_check_says() {
             the path is empty; write a PEM file"),
         ("listeners: [{address: '1.1.1.1:1', tls: {certificate: c, private_key: k, client_ca: ''}}]\n", "1:85: \
             listeners[0].tls.client_ca: the path is empty; write a PEM file"),
+        ("listeners: [{address: '1.1.1.1:1', tls: {certificate: c, private_key: k, client_crl: l}}]\n", "1:86: \
+            listeners[0].tls.client_crl: it needs `client_ca`: without that, clients show no certificate that could be revoked"),
+        ("listeners: [{address: '1.1.1.1:1', tls: {certificate: c, private_key: k, minimum_tls_version: 1.1}}]\n", "1:95: \
+            listeners[0].tls.minimum_tls_version: `1.1` is not a version of TLS that the relay speaks; write 1.2 or 1.3"),
+        ("listeners: [{address: '1.1.1.1:1', tls: {certificate: c, private_key: k, certificates: [{certificate: d}]}}]\n", "1:89: \
+            listeners[0].tls.certificates[0]: missing field `private_key`"),
+        ("admin: {address: 'unix:/x', tls: {certificate: c, private_key: k}}\n", "1:34: admin.tls: a Unix socket has no TLS; \
+            its file permissions decide who may connect; remove `tls`"),
         ("admin: {address: '127.0.0.1:15010'}\n", "1:18: admin.address: 127.0.0.1:15010 is also a listener; give the admin \
             its own address"),
         ("classes: [{match: {zone: x}}]\n", "1:26: classes[0].match: `zone` is not a field of a node; write id, cluster, \

@@ -1,6 +1,6 @@
 //! The credentials of a class of clients, and the errors for invalid ones.
 
-use distributary::config::{Config, Flags};
+use distributary::config::{Config, Credentials, Flags};
 
 use crate::parse;
 
@@ -79,6 +79,28 @@ fn a_server_has_a_good_name() {
     for name in ["''", "'cp:443'", "'a b'", "'https://cp'"] {
         let refused = parse(&server(&format!("{{type: tls, config: {{server_name: {name}}}}}"))).unwrap_err();
         assert!(refused.contains("config.server_name: "), "{refused}");
+    }
+    for id in ["spiffe://mesh", "spiffe://mesh.example.com/ns/a/sa/B_1"] {
+        let given = format!("{{type: tls, config: {{server_name: '{id}', ca_certificate_file: ca.pem}}}}");
+        let config = parse(&server(&given)).unwrap();
+        let Credentials::Tls(tls) = &crate::first(&config).credentials else {
+            panic!("{id}");
+        };
+        assert_eq!((tls.spiffe_id.as_deref(), &tls.server_name), (Some(id), &None));
+        let refused = parse(&server(&format!("{{type: tls, config: {{server_name: '{id}'}}}}"))).unwrap_err();
+        assert!(refused.contains("a SPIFFE id needs ca_certificate_file"), "{refused}");
+    }
+    for id in [
+        "spiffe://",
+        "spiffe://Mesh/a",
+        "spiffe://mesh/",
+        "spiffe://mesh/a//b",
+        "spiffe://mesh/..",
+        "spiffe://mesh:1/a",
+    ] {
+        let given = format!("{{type: tls, config: {{server_name: '{id}', ca_certificate_file: ca.pem}}}}");
+        let refused = parse(&server(&given)).unwrap_err();
+        assert!(refused.contains("is not a SPIFFE id"), "{refused}");
     }
     let refused = parse(&server("{type: insecure, config: {server_name: cp}}")).unwrap_err();
     assert!(refused.contains("server_name has no use with insecure"), "{refused}");

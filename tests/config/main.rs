@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use distributary::config::{
-    Address, Config, Credentials, Flags, Grpc, Identity, Listener, ListenerTls, Server, Source, Tls,
+    Address, Config, Credentials, Flags, Grpc, Identity, Listener, ListenerTls, Server, Source, Tls, TlsVersion,
 };
 
 const SERVER: &str = "upstream: {xds_servers: [{server_uri: cp:1}]}\n";
@@ -159,18 +159,43 @@ fn flags_replace_the_file() {
     assert_eq!(first(&config).credentials, Credentials::Tls(Tls::default()));
 }
 
+/// An admin address that others reach is open, unless it asks for certificates.
+#[test]
+fn an_open_admin_address() {
+    let tls = "tls: {certificate: c.pem, private_key: k.pem";
+    for (admin, open) in [
+        ("{address: '127.0.0.1:1'}".to_owned(), false),
+        ("{address: '[::1]:1'}".to_owned(), false),
+        ("{address: 'unix:/run/admin.sock'}".to_owned(), false),
+        ("{address: '0.0.0.0:1'}".to_owned(), true),
+        (format!("{{address: '0.0.0.0:1', {tls}}}}}"), true),
+        (format!("{{address: '0.0.0.0:1', {tls}, client_ca: ca.pem}}}}"), false),
+    ] {
+        let config = good(&format!("admin: {admin}\n{SERVER}"));
+        assert_eq!(config.admin_is_open(), open, "{admin}");
+        assert_eq!(config.admin_tls.is_some(), admin.contains("tls"));
+    }
+}
+
 /// TLS is in the file alone, so a listener that a flag replaces must not lose it unnoticed.
 #[test]
 fn listeners_with_tls() {
-    let file =
-        "listeners: [{address: '10.0.0.1:1', tls: {certificate: c.pem, private_key: k.pem, client_ca: ca.pem}}]\n";
+    let tls = "certificate: c.pem, private_key: k.pem, client_ca: ca.pem, client_crl: crl.pem, minimum_tls_version: 1.3, \
+        certificates: [{certificate: d.pem, private_key: l.pem}]";
+    let file = format!("listeners: [{{address: '10.0.0.1:1', tls: {{{tls}}}}}]\n");
     let config = good(&format!("{file}{SERVER}"));
     let tls = ListenerTls {
         identity: Identity {
             certificate_file: "c.pem".into(),
             private_key_file: "k.pem".into(),
         },
+        others: vec![Identity {
+            certificate_file: "d.pem".into(),
+            private_key_file: "l.pem".into(),
+        }],
+        oldest: TlsVersion::V1_3,
         client_ca: Some("ca.pem".into()),
+        client_crl: Some("crl.pem".into()),
     };
     assert_eq!(config.listeners[0].tls, Some(tls));
     assert!(config.warnings.is_empty());

@@ -170,6 +170,7 @@ fn the_reference_means_what_it_says() {
         Credentials::Tls(Tls {
             ca_certificate_file: ca,
             server_name: Some("control-plane.example.com".to_owned()),
+            spiffe_id: None,
             identity: Some(Identity {
                 certificate_file: "/etc/distributary/relay.pem".into(),
                 private_key_file: "/etc/distributary/relay.key".into(),

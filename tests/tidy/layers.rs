@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree::{self, File};
 
 /// A part, and the parts of this crate that it may name.
-const KNOWS: [(&str, &[&str]); 19] = [
+const KNOWS: [(&str, &[&str]); 20] = [
     ("proto", &[]),
     ("xds", &["proto"]),
     ("json", &["xds", "proto"]),
@@ -18,7 +18,8 @@ const KNOWS: [(&str, &[&str]); 19] = [
     ("clock", &[]),
     ("telemetry", &["xds"]),
     ("config", &["xds", "proto", "cache", "json"]),
-    ("tls", &["config"]),
+    ("watch", &["clock"]),
+    ("tls", &["config", "clock", "telemetry", "watch"]),
     ("wire", &["xds", "proto", "config"]),
     (
         "upstream",
@@ -34,6 +35,7 @@ const KNOWS: [(&str, &[&str]); 19] = [
             "telemetry",
             "shutdown",
             "clock",
+            "watch",
         ],
     ),
     (
@@ -55,7 +57,16 @@ const KNOWS: [(&str, &[&str]); 19] = [
     ),
     (
         "admin",
-        &["xds", "proto", "cache", "config", "telemetry", "shutdown", "clock"],
+        &[
+            "xds",
+            "proto",
+            "cache",
+            "config",
+            "tls",
+            "telemetry",
+            "shutdown",
+            "clock",
+        ],
     ),
     (
         "app",

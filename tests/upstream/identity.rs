@@ -146,6 +146,7 @@ async fn a_server_with_another_name() {
         server.credentials = Credentials::Tls(Tls {
             ca_certificate_file: Some(ca.clone()),
             server_name: name.map(ToOwned::to_owned),
+            spiffe_id: None,
             identity: None,
         });
     };

@@ -9,6 +9,7 @@
 
 mod answers;
 mod apart;
+mod certificates;
 mod cold_start;
 mod dialects;
 mod endings;

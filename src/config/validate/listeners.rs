@@ -7,7 +7,9 @@ use ipnet::IpNet;
 
 use super::Check;
 use crate::config::reading::{Scalar, Spanned};
-use crate::config::{Address, Identity, Listener, ListenerTls, SocketFile, defaults, is_abstract, shape, unix};
+use crate::config::{
+    Address, Identity, Listener, ListenerTls, SocketFile, TlsVersion, defaults, is_abstract, shape, unix,
+};
 
 impl Check {
     pub(super) fn listeners(&mut self, file: Option<Spanned<Vec<shape::Listener>>>, flags: &[String]) -> Vec<Listener> {
@@ -78,20 +80,30 @@ impl Check {
             self.at(Some(tls.place), key, message);
             return None;
         }
-        let tls = &tls.value;
-        let path = |text: &str| match text {
-            "" => Err("the path is empty; write a PEM file".to_owned()),
-            path => Ok(PathBuf::from(path)),
-        };
-        let certificate_file = self.read(&format!("{key}.certificate"), tls.certificate.as_ref(), path);
-        let private_key_file = self.read(&format!("{key}.private_key"), tls.private_key.as_ref(), path);
+        self.secured(key, &tls.value)
+    }
+
+    fn secured(&mut self, key: &str, tls: &shape::ListenerTls) -> Option<ListenerTls> {
+        let identity = self.pair(key, tls.certificate.as_ref(), tls.private_key.as_ref());
+        let mut others = Vec::new();
+        for (index, pair) in tls.certificates.iter().enumerate() {
+            let key = format!("{key}.certificates[{index}]");
+            others.extend(self.pair(&key, pair.certificate.as_ref(), pair.private_key.as_ref()));
+        }
+        let oldest = tls.minimum_tls_version.as_ref();
+        let oldest = self.read(&format!("{key}.minimum_tls_version"), oldest, TlsVersion::parse);
         let client_ca = self.read(&format!("{key}.client_ca"), tls.client_ca.as_ref(), path);
+        let client_crl = self.read(&format!("{key}.client_crl"), tls.client_crl.as_ref(), path);
+        if let (Some(written), None) = (&tls.client_crl, &tls.client_ca) {
+            let message = "it needs `client_ca`: without that, clients show no certificate that could be revoked";
+            self.at(Some(written.place), format!("{key}.client_crl"), message.to_owned());
+        }
         Some(ListenerTls {
-            identity: Identity {
-                certificate_file: certificate_file?,
-                private_key_file: private_key_file?,
-            },
+            identity: identity?,
+            others,
+            oldest: oldest.unwrap_or_default(),
             client_ca,
+            client_crl,
         })
     }
 
@@ -143,21 +155,45 @@ impl Check {
             .collect()
     }
 
-    pub(super) fn admin(&mut self, file: Option<&Scalar>, flag: Option<&str>, listeners: &[Address]) -> Address {
+    fn pair(&mut self, key: &str, certificate: Option<&Scalar>, private_key: Option<&Scalar>) -> Option<Identity> {
+        let certificate_file = self.read(&format!("{key}.certificate"), certificate, path);
+        let private_key_file = self.read(&format!("{key}.private_key"), private_key, path);
+        Some(Identity {
+            certificate_file: certificate_file?,
+            private_key_file: private_key_file?,
+        })
+    }
+
+    pub(super) fn admin(
+        &mut self,
+        file: &shape::Admin,
+        flag: Option<&str>,
+        listeners: &[Address],
+    ) -> (Address, Option<ListenerTls>) {
+        let written = file.address.as_ref();
         let (place, key) = match flag {
             Some(_) => (None, "--admin"),
-            None => (file.map(|written| written.place), "admin.address"),
+            None => (written.map(|written| written.place), "admin.address"),
         };
         let admin = match flag {
             Some(text) => self.flag(key, text, Address::parse),
-            None => self.read(key, file, Address::parse),
+            None => self.read(key, written, Address::parse),
         };
         let admin = admin.unwrap_or(defaults::ADMIN);
         if listeners.contains(&admin) && !matches!(&admin, Address::Socket(address) if address.port() == 0) {
             let message = format!("{admin} is also a listener; give the admin its own address");
             self.at(place, key, message);
         }
-        admin
+        let tls = file.tls.as_ref();
+        let tls = tls.and_then(|tls| self.listener_tls("admin.tls", &admin, tls));
+        (admin, tls)
+    }
+}
+
+fn path(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "" => Err("the path is empty; write a PEM file".to_owned()),
+        path => Ok(PathBuf::from(path)),
     }
 }
 

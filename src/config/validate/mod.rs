@@ -45,7 +45,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     };
     let listeners = check.listeners(file.listeners, &flags.listen);
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address.clone()).collect();
-    let admin = check.admin(file.admin.address.as_ref(), flags.admin.as_deref(), &addresses);
+    let (admin, admin_tls) = check.admin(&file.admin, flags.admin.as_deref(), &addresses);
     let (upstream, bootstrap_node) = check.upstream(file.upstream, flags, &addresses);
     check.shown_to(&file.classes, &upstream);
     let node = check.node(file.node, bootstrap_node);
@@ -56,6 +56,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         node,
         listeners,
         admin,
+        admin_tls,
         upstream,
         classes,
         access: Arc::new(access),

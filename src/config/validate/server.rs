@@ -214,13 +214,25 @@ impl Check {
                 return None;
             }
         };
-        let server_name = self.read(&format!("{key}.server_name"), config.server_name.as_ref(), |name| {
+        let by_id = |name: &&Scalar| name.value.starts_with(SPIFFE);
+        let written = config.server_name.as_ref();
+        let spiffe_id = written.filter(by_id);
+        if let (Some(id), None) = (spiffe_id, &config.ca_certificate_file) {
+            let message = "a SPIFFE id needs ca_certificate_file: the system's authorities vouch for names only";
+            self.at(Some(id.place), format!("{key}.server_name"), message.to_owned());
+        }
+        let spiffe_id = self.read(&format!("{key}.server_name"), spiffe_id, id);
+        let written = written.filter(|name| !by_id(name));
+        let server_name = self.read(&format!("{key}.server_name"), written, |name| {
             let is_name = ServerName::try_from(name).is_ok();
-            let wrong = || format!("`{name}` is not a server name; write a DNS name or an IP address, without a port");
+            let wrong = || {
+                format!("`{name}` is not a server name; write a DNS name, an IP address or a SPIFFE id, without a port")
+            };
             is_name.then(|| name.to_owned()).ok_or_else(wrong)
         });
         Some(Tls {
             server_name,
+            spiffe_id,
             ca_certificate_file: config.ca_certificate_file.as_ref().map(path),
             identity,
         })
@@ -262,4 +274,22 @@ fn default_credentials(tls: bool) -> Credentials {
     } else {
         Credentials::Insecure
     }
+}
+
+const SPIFFE: &str = "spiffe://";
+
+/// Checks a SPIFFE id as SPIFFE defines it.
+fn id(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix(SPIFFE).unwrap_or(text);
+    let (domain, path) = rest
+        .split_once('/')
+        .map_or((rest, None), |(domain, path)| (domain, Some(path)));
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let is_domain = !domain.is_empty() && domain.chars().all(|c| plain(c) && !c.is_ascii_uppercase());
+    let is_segment = |segment: &str| !matches!(segment, "" | "." | "..") && segment.chars().all(plain);
+    let is_path = path.is_none_or(|path| path.split('/').all(is_segment));
+    let is_id = is_domain && is_path && text.len() <= 2048;
+    is_id
+        .then(|| text.to_owned())
+        .ok_or_else(|| format!("`{text}` is not a SPIFFE id; write spiffe://trust-domain/path"))
 }

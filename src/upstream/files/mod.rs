@@ -6,10 +6,7 @@ mod asked;
 mod content;
 mod disk;
 mod file_set;
-#[cfg(target_os = "linux")]
-mod inotify;
 mod parsed_file;
-mod watcher;
 mod writer;
 
 use std::path::PathBuf;
@@ -22,13 +19,13 @@ use tokio::sync::watch;
 use super::clock::now;
 use super::status::{Phase, Status};
 use crate::telemetry::FileMetrics;
+use crate::watch::Watcher;
 use crate::xds::{Dialect, ServerState};
 pub use asked::Asked;
 pub use content::{Content, Twice};
 pub use disk::{Listed, Stamp};
 pub use file_set::{FileChanges, FileSet};
 pub use parsed_file::{Dictionary, Format, ParsedFile, Stated};
-use watcher::Watcher;
 pub use writer::FileWriter;
 
 /// A file or a directory of files, shared by all views.
@@ -127,7 +124,7 @@ impl Files {
 
     /// Reads the files, and again whenever they change. `limit` bounds the bytes of all files together.
     pub async fn run(self: Arc<Self>, limit: usize, dictionary: Dictionary) {
-        let mut watcher = Watcher::new(&self.path);
+        let mut watcher = Watcher::new(std::slice::from_ref(&self.path));
         let mut file_set = FileSet::new(&self.path, limit, dictionary.clone());
         let mut unwatched = None;
         loop {
@@ -143,7 +140,7 @@ impl Files {
                 Err(error) => {
                     // The content that was read before stays published.
                     tracing::error!(server = self.uri, %error, "reading the files failed; starting over");
-                    watcher = Watcher::new(&self.path);
+                    watcher = Watcher::new(std::slice::from_ref(&self.path));
                     file_set = FileSet::new(&self.path, limit, dictionary.clone());
                     found = FileChanges::default();
                 }

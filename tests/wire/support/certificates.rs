@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use distributary::config::{Identity, ListenerTls};
+use distributary::config::{Identity, ListenerTls, TlsVersion};
 use distributary::downstream::Handshakes;
-use distributary::tls;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use distributary::tls::{self, ServerTls};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType, IsCa, KeyIdMethod,
+    KeyPair, RevokedCertParams, SerialNumber, date_time_ymd,
+};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use rustls_pki_types::pem::PemObject as _;
@@ -47,15 +50,27 @@ impl Authority {
     }
 
     pub(crate) fn sign(&self, name: &str) -> Signed {
-        self.sign_as(|params| *params = CertificateParams::new([name.to_owned()]).unwrap())
+        self.sign_with(name, |_| ())
+    }
+
+    /// Signs a certificate for a name, which `change` has changed.
+    pub(crate) fn sign_with(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> Signed {
+        self.sign_as(|params| {
+            *params = CertificateParams::new([name.to_owned()]).unwrap();
+            change(params);
+        })
     }
 
     pub(crate) fn sign_as(&self, change: impl FnOnce(&mut CertificateParams)) -> Signed {
-        let key = KeyPair::generate().unwrap();
+        self.sign_key(&KeyPair::generate().unwrap(), change)
+    }
+
+    /// Signs a certificate of this key.
+    pub(crate) fn sign_key(&self, key: &KeyPair, change: impl FnOnce(&mut CertificateParams)) -> Signed {
         let mut params = CertificateParams::new([]).unwrap();
         change(&mut params);
         Signed {
-            certificate: params.signed_by(&key, &self.0).unwrap().pem(),
+            certificate: params.signed_by(key, &self.0).unwrap().pem(),
             key: key.serialize_pem(),
         }
     }
@@ -75,34 +90,68 @@ impl Authority {
         let mut config = match shown {
             None => builder.with_no_client_auth(),
             Some(shown) => {
-                let chain = CertificateDer::pem_slice_iter(shown.certificate.as_bytes()).map(Result::unwrap);
-                let key = PrivateKeyDer::from_pem_slice(shown.key.as_bytes()).unwrap();
-                builder.with_client_auth_cert(chain.collect(), key).unwrap()
+                let (chain, key) = shown.der();
+                builder.with_client_auth_cert(chain, key).unwrap()
             }
         };
         config.alpn_protocols = vec![b"h2".to_vec()];
         config
     }
 
-    /// Gives a relay's listener a TLS certificate of this authority, and admits clients with a certificate of `clients`.
-    pub(crate) fn secure(&self, plan: &mut Plan, clients: Option<&Self>, handshakes: usize) {
-        let folder = Folder::new();
+    /// Writes the files of a listener with a certificate of this authority, which admits clients with a certificate of `clients`.
+    pub(crate) fn listener(&self, folder: &Folder, clients: Option<&Self>) -> ListenerTls {
         let own = self.sign("localhost");
-        let tls = ListenerTls {
+        ListenerTls {
             identity: Identity {
                 certificate_file: folder.put("relay.pem", &own.certificate),
                 private_key_file: folder.put("relay.key", &own.key),
             },
+            others: Vec::new(),
+            oldest: TlsVersion::default(),
             client_ca: clients.map(|clients| folder.put("clients.pem", &clients.pem())),
+            client_crl: None,
+        }
+    }
+
+    /// Gives a relay's listener a TLS certificate of this authority, and admits clients with a certificate of `clients`.
+    pub(crate) fn secure(&self, plan: &mut Plan, clients: Option<&Self>, handshakes: usize) {
+        let folder = Folder::new();
+        let tls = self.listener(&folder, clients);
+        let tls = ServerTls::read(&tls, &[tls::HTTP2, tls::HTTP1]).unwrap();
+        assert_eq!(tls.warnings(), [""; 0]);
+        plan.tls = Some(Handshakes::new(Arc::new(tls), handshakes));
+    }
+
+    /// A list of the certificates that this authority has revoked.
+    pub(crate) fn revocations(&self, revoked: &[u64]) -> String {
+        let revoked = revoked.iter().map(|serial| RevokedCertParams {
+            serial_number: SerialNumber::from(*serial),
+            revocation_time: date_time_ymd(2024, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let params = CertificateRevocationListParams {
+            this_update: date_time_ymd(2024, 1, 1),
+            next_update: date_time_ymd(3000, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
         };
-        let offer = tls::listener(&tls).unwrap();
-        assert_eq!(offer.warnings, [""; 0]);
-        plan.tls = Some(Handshakes::new(offer.config, handshakes));
+        params.signed_by(&self.0).unwrap().pem().unwrap()
     }
 
     /// A relay with TLS that asks for no client certificate.
     pub(crate) fn relay(&self) -> Relay {
         Relay::with(|plan| self.secure(plan, None, 256))
+    }
+}
+
+impl Signed {
+    pub(crate) fn der(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+        let chain = CertificateDer::pem_slice_iter(self.certificate.as_bytes()).map(Result::unwrap);
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).unwrap();
+        (chain.collect(), key)
     }
 }
 
@@ -117,6 +166,16 @@ impl Folder {
         let path = self.0.join(name);
         std::fs::write(&path, text).unwrap();
         path
+    }
+
+    /// Moves a new file into the place of another one.
+    pub(crate) fn replace(&self, name: &str, text: &str) {
+        let new = self.put(&format!("{name}.new"), text);
+        std::fs::rename(new, self.path(name)).unwrap();
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
     }
 }
 

@@ -2,7 +2,11 @@
 
 mod bad_input;
 mod floods;
+mod live_files;
+mod names;
 mod records;
+mod resumption;
+mod rotation;
 
 use std::sync::Arc;
 

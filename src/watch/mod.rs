@@ -1,6 +1,9 @@
-//! Decides when to look at the files again.
+//! Decides when to look at files again.
 //!
 //! Owns which directories are watched, and the pause after a write. Knows nothing of what is in files.
+
+#[cfg(target_os = "linux")]
+mod inotify;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -8,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 #[cfg(target_os = "linux")]
-use super::inotify::Inotify as System;
+use self::inotify::Inotify as System;
 use crate::clock::{self, now};
 
-/// Waits for changes of the files at a path.
-pub(super) struct Watcher {
-    path: PathBuf,
+/// Waits for changes of the files at some paths.
+pub struct Watcher {
+    paths: Vec<PathBuf>,
     system: Option<System>,
     /// When the first and the last change were reported since the last look.
     touched: Option<(Instant, Instant)>,
@@ -22,11 +25,11 @@ pub(super) struct Watcher {
 }
 
 /// A directory by device and inode, because another one may be at the same path later.
-pub(super) type Directory = (u64, u64);
+type Directory = (u64, u64);
 
 /// A change that the system reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Sign {
+enum Sign {
     /// Something is being written or was removed.
     Touched,
     /// Something was moved into place.
@@ -45,10 +48,12 @@ const POLL_ALONE: Duration = Duration::from_secs(2);
 const LINKS_MAX: usize = 40;
 
 impl Watcher {
-    pub(super) fn new(path: &Path) -> Self {
+    /// Creates a watcher that watches nothing before it is armed. To be called within a runtime.
+    #[must_use]
+    pub fn new(paths: &[PathBuf]) -> Self {
         let system = System::new();
         Self {
-            path: path.to_owned(),
+            paths: paths.to_owned(),
             fault: system.as_ref().err().cloned(),
             system: system.ok(),
             touched: None,
@@ -57,19 +62,24 @@ impl Watcher {
     }
 
     /// Returns why the files cannot be watched, if they cannot.
-    pub(super) fn fault(&self) -> Option<&str> {
+    #[must_use]
+    pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
 
     /// Watches the directories that matter now. Call it before looking at the files, so that no change is missed.
-    pub(super) fn arm(&mut self) {
+    pub fn arm(&mut self) {
         let Some(system) = &mut self.system else { return };
-        let (wanted, missing) = directories(&self.path);
+        let mut wanted = BTreeMap::new();
+        let mut missing = None;
+        for path in &self.paths {
+            missing = directories(path, &mut wanted).or(missing);
+        }
         self.fault = system.watch(wanted).or(missing);
     }
 
     /// Waits until the files may have changed, or until `ends`; at least for `pace`.
-    pub(super) async fn next(&mut self, pace: Duration, ends: Option<Instant>) {
+    pub async fn next(&mut self, pace: Duration, ends: Option<Instant>) {
         let begun = now();
         let poll = if self.fault.is_none() { POLL } else { POLL_ALONE };
         let latest = begun + poll.max(pace);
@@ -107,10 +117,9 @@ impl Watcher {
     }
 }
 
-/// I-03: returns the directories to watch for changes of `path`: the one that holds `path`, the one of every target of its
-/// symlinks, and `path` itself if it is a directory. Also returns an error if some of them cannot be read.
-fn directories(path: &Path) -> (BTreeMap<Directory, PathBuf>, Option<String>) {
-    let mut found = BTreeMap::new();
+/// I-03: finds the directories to watch for changes of `path`: the one that holds `path`, the one of every target of its symlinks,
+/// and `path` itself if it is a directory. Returns an error if some of them cannot be read.
+fn directories(path: &Path, found: &mut BTreeMap<Directory, PathBuf>) -> Option<String> {
     let mut fault = None;
     let mut add = |path: &Path| match std::fs::metadata(path) {
         Ok(metadata) => drop(found.insert((metadata.dev(), metadata.ino()), path.to_owned())),
@@ -132,7 +141,7 @@ fn directories(path: &Path) -> (BTreeMap<Directory, PathBuf>, Option<String>) {
     if path.is_dir() {
         add(path);
     }
-    (found, fault)
+    fault
 }
 
 /// On other systems the files are checked periodically.

@@ -10,9 +10,9 @@ use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch,
 use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 
-use super::watcher::{Directory, Sign};
+use super::{Directory, Sign};
 
-/// The watches of one source.
+/// The watches of one watcher.
 pub(super) struct Inotify {
     system: AsyncFd<OwnedFd>,
     watched: BTreeMap<Directory, i32>,

@@ -1,0 +1,226 @@
+//! The TLS of one listener.
+//!
+//! Owns which certificate it presents and which clients it admits, as its files were when they were last good. Does not decide
+//! when they are read again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use rustls::server::{NoServerSessionStorage, ResolvesServerCert, WantsServerCert};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ConfigBuilder, ServerConfig, WantsVerifier};
+
+use super::certificates::Certificates;
+use super::in_use::{Certificate, CertificateSet};
+use super::pem_file::{BadFile, IdentityFiles, KEY_KINDS};
+use super::provider::provider;
+use super::trust::{Admission, Trust, TrustFiles};
+use super::validity;
+use crate::config::{ListenerTls, TlsVersion};
+
+/// The TLS of one listener. Handshakes take its latest state; connections that are established do not need it.
+#[derive(Debug)]
+pub struct ServerTls {
+    settings: ListenerTls,
+    protocols: Protocols,
+    offer: ArcSwap<Offer>,
+    trust: Arc<ArcSwap<Trust>>,
+    /// Held while files are read.
+    reading: Mutex<()>,
+}
+
+/// What is offered by ALPN, the preferred protocol first.
+pub type Protocols = &'static [&'static [u8]];
+
+/// What the listener presents.
+#[derive(Debug)]
+struct Offer {
+    version: Vec<[u128; 2]>,
+    builder: ConfigBuilder<ServerConfig, WantsVerifier>,
+    certificates: Arc<dyn ResolvesServerCert>,
+    /// The configuration for clients that need no certificate.
+    config: Arc<ServerConfig>,
+    warnings: Vec<String>,
+    shown: CertificateSet,
+}
+
+/// All files as they were when they were read.
+struct ServerFiles {
+    /// For clients that ask for no name, or for one that no certificate has.
+    first: IdentityFiles,
+    others: Vec<IdentityFiles>,
+    trust: TrustFiles,
+}
+
+/// A client resumes with the latest ticket only, and each ticket costs one more record on both sides.
+const TICKETS: usize = 1;
+
+impl ServerTls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// When one of the files cannot be used, or they do not belong together.
+    pub fn read(settings: &ListenerTls, protocols: Protocols) -> Result<Self, BadFile> {
+        let files = ServerFiles::read(settings)?;
+        let trust = Trust::new(&files.trust)?;
+        let offer = Offer::new(&files, &trust, settings.oldest, protocols)?;
+        Ok(Self {
+            settings: settings.clone(),
+            protocols,
+            offer: ArcSwap::from_pointee(offer),
+            trust: Arc::new(ArcSwap::from_pointee(trust)),
+            reading: Mutex::default(),
+        })
+    }
+
+    /// Reads the files again. Returns whether any of them has changed. Nothing changes if one of them is bad.
+    ///
+    /// # Errors
+    /// When one of the files cannot be used, or they do not belong together.
+    pub fn renew(&self) -> Result<bool, BadFile> {
+        let _reading = self.reading.lock();
+        let files = ServerFiles::read(&self.settings)?;
+        let (offer, trust) = (self.offer.load(), self.trust.load());
+        let trust_changed = files.trust.version() != trust.version();
+        if !trust_changed && files.version() == offer.version {
+            return Ok(false);
+        }
+        // The tickets of a trust that has not changed stay good.
+        let trust = if trust_changed {
+            Arc::new(Trust::new(&files.trust)?)
+        } else {
+            trust.clone()
+        };
+        let offer = Offer::new(&files, &trust, self.settings.oldest, self.protocols)?;
+        self.trust.store(trust);
+        self.offer.store(Arc::new(offer));
+        Ok(true)
+    }
+
+    /// Returns the configuration for one connection.
+    #[must_use]
+    pub fn config(&self) -> Arc<ServerConfig> {
+        let offer = self.offer.load();
+        if !self.trust.load().wants_certificates() {
+            return offer.config.clone();
+        }
+        let admission = Arc::new(Admission::new(self.trust.clone()));
+        let builder = offer.builder.clone().with_client_cert_verifier(admission.clone());
+        let mut config = configured(builder, &offer.certificates);
+        config.ticketer = admission;
+        config.alpn_protocols.clone_from(&offer.config.alpn_protocols);
+        Arc::new(config)
+    }
+
+    /// Returns why clients will refuse the listener's certificate, or it theirs, now or soon.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        self.offer.load().warnings.clone()
+    }
+
+    /// Returns the certificates in use.
+    pub(super) fn shown(&self) -> CertificateSet {
+        self.offer.load().shown.clone()
+    }
+
+    /// Returns the paths of all files.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        let settings = &self.settings;
+        let identities = std::iter::once(&settings.identity).chain(&settings.others);
+        let identities = identities.flat_map(|files| [&files.certificate_file, &files.private_key_file]);
+        identities.chain([&settings.client_ca, &settings.client_crl].into_iter().flatten())
+    }
+}
+
+impl ServerFiles {
+    fn read(settings: &ListenerTls) -> Result<Self, BadFile> {
+        Ok(Self {
+            first: IdentityFiles::read(&settings.identity)?,
+            others: settings
+                .others
+                .iter()
+                .map(IdentityFiles::read)
+                .collect::<Result<_, _>>()?,
+            trust: TrustFiles::read(settings)?,
+        })
+    }
+
+    fn identities(&self) -> impl Iterator<Item = &IdentityFiles> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    fn version(&self) -> Vec<[u128; 2]> {
+        self.identities().map(IdentityFiles::version).collect()
+    }
+
+    fn certificates(&self) -> Result<Certificates, BadFile> {
+        let others: Result<Vec<_>, _> = self.others.iter().map(IdentityFiles::signer).collect();
+        Ok(Certificates::new(self.first.signer()?, others?))
+    }
+
+    fn warnings(&self) -> Result<Vec<String>, BadFile> {
+        let mut warnings = Vec::new();
+        for IdentityFiles { certificate, .. } in self.identities() {
+            warnings.extend(validity::doubt(certificate.path(), &certificate.chain()?));
+        }
+        warnings.extend(self.trust.warnings()?);
+        Ok(warnings)
+    }
+
+    fn shown(&self) -> Result<CertificateSet, BadFile> {
+        let mut chain = Vec::new();
+        for IdentityFiles { certificate, .. } in self.identities() {
+            chain.extend(Certificate::all(certificate.path(), &certificate.chain()?));
+        }
+        Ok(CertificateSet {
+            authorities: self.trust.shown()?,
+            chain,
+            fault: None,
+        })
+    }
+}
+
+impl Offer {
+    fn new(files: &ServerFiles, trust: &Trust, oldest: TlsVersion, protocols: &[&[u8]]) -> Result<Self, BadFile> {
+        let versions: &[_] = match oldest {
+            TlsVersion::V1_2 => &[&TLS13, &TLS12],
+            TlsVersion::V1_3 => &[&TLS13],
+        };
+        let certificates: Arc<dyn ResolvesServerCert> = Arc::new(files.certificates()?);
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(versions)
+            .map_err(|_| {
+                files
+                    .first
+                    .certificate
+                    .bad(format!("its key cannot be used ({KEY_KINDS})"))
+            })?;
+        let mut config = configured(
+            builder.clone().with_client_cert_verifier(trust.clients()),
+            &certificates,
+        );
+        config.ticketer = trust.tickets();
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        Ok(Self {
+            version: files.version(),
+            builder,
+            certificates,
+            config: Arc::new(config),
+            warnings: files.warnings()?,
+            shown: files.shown()?,
+        })
+    }
+}
+
+fn configured(
+    builder: ConfigBuilder<ServerConfig, WantsServerCert>,
+    certificates: &Arc<dyn ResolvesServerCert>,
+) -> ServerConfig {
+    let mut config = builder.with_cert_resolver(certificates.clone());
+    // Clients keep the state for resumption in their tickets, so it costs the relay no memory.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = TICKETS;
+    config
+}

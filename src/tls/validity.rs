@@ -1,0 +1,132 @@
+//! When certificates are valid, and what they are meant for.
+//!
+//! Owns the warnings of certificates that peers refuse or will soon refuse. Does not know whom a peer trusts.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, Error, RootCertStore};
+use rustls_pki_types::{CertificateDer, UnixTime};
+
+use super::provider::provider;
+
+/// Returns why clients will reject the certificate, for reasons that do not depend on which authorities they trust.
+pub(super) fn doubt(path: &Path, chain: &[CertificateDer<'_>]) -> Option<String> {
+    let (own, others) = chain.split_first()?;
+    let parsed = ParsedCertificate::try_from(own).ok()?;
+    let wrong = |at| flaw(&parsed, others, at);
+    let path = path.display();
+    match (wrong(now()), wrong(soon())) {
+        (Some(flaw), _) => Some(format!("{path}: clients will refuse it: certificate {}", flaw.words())),
+        (None, Some(_)) => Some(format!("{path}: it expires within 14 days; renew it")),
+        (None, None) => None,
+    }
+}
+
+/// Returns which certificates of a file have expired or will soon.
+pub(super) fn ends<'a>(path: &'a Path, chain: &'a [CertificateDer<'_>]) -> impl Iterator<Item = String> + use<'a> {
+    chain.iter().enumerate().filter_map(|(at, certificate)| {
+        let parsed = ParsedCertificate::try_from(certificate).ok()?;
+        let timely = |flaw: &Flaw| *flaw != Flaw::Purpose;
+        let wrong = |at| flaw(&parsed, &[], at).filter(timely);
+        let what = format!("{}: certificate {} in it", path.display(), at + 1);
+        match (wrong(now()), wrong(soon())) {
+            (Some(Flaw::Early), _) => Some(format!("{what} is not valid yet")),
+            (Some(_), _) => Some(format!("{what} has expired; renew it")),
+            (None, Some(_)) => Some(format!("{what} expires within 14 days; renew it")),
+            (None, None) => None,
+        }
+    })
+}
+
+/// A certificate that ends within this time deserves a warning.
+const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
+
+fn now() -> UnixTime {
+    UnixTime::now()
+}
+
+fn soon() -> UnixTime {
+    UnixTime::since_unix_epoch(Duration::from_secs(now().as_secs()) + SOON)
+}
+
+/// When a certificate is valid, in seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// Its first second.
+    pub from: u64,
+    /// Its last second.
+    pub until: u64,
+}
+
+/// What is wrong with a certificate, whomever the peer trusts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flaw {
+    Expired,
+    Early,
+    /// It is not meant for servers.
+    Purpose,
+}
+
+impl Flaw {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Early => "not valid yet",
+            Self::Purpose => "not meant for servers: its extended key usage lacks serverAuth",
+        }
+    }
+}
+
+/// Returns what is wrong with a certificate at this time. Its validity is looked at first, and its purpose after that.
+fn flaw(parsed: &ParsedCertificate<'_>, others: &[CertificateDer<'_>], at: UnixTime) -> Option<Flaw> {
+    let error = error(parsed, others, at)?;
+    let expired = matches!(
+        error,
+        CertificateError::Expired | CertificateError::ExpiredContext { .. }
+    );
+    let early = matches!(
+        error,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }
+    );
+    let purpose = matches!(
+        error,
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. }
+    );
+    match (expired, early, purpose) {
+        (true, ..) => Some(Flaw::Expired),
+        (_, true, _) => Some(Flaw::Early),
+        (.., true) => Some(Flaw::Purpose),
+        (false, false, false) => None,
+    }
+}
+
+fn error(parsed: &ParsedCertificate<'_>, others: &[CertificateDer<'_>], at: UnixTime) -> Option<CertificateError> {
+    let algorithms = provider().signature_verification_algorithms.all;
+    // No authority is trusted here, so a good certificate fails only with an unknown issuer.
+    let nobody = RootCertStore::empty();
+    match verify_server_cert_signed_by_trust_anchor(parsed, &nobody, others, at, algorithms) {
+        Err(Error::InvalidCertificate(error)) => Some(error),
+        Ok(()) | Err(_) => None,
+    }
+}
+
+/// Returns when a certificate is valid. None if it cannot be read.
+pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<Validity> {
+    let parsed = ParsedCertificate::try_from(certificate).ok()?;
+    let at = |seconds| error(&parsed, &[], UnixTime::since_unix_epoch(Duration::from_secs(seconds)));
+    // The library tells these times only with the error that it is too early or too late.
+    let (Some(CertificateError::ExpiredContext { not_after, .. }), early) = (at(u64::MAX), at(0)) else {
+        return None;
+    };
+    let from = match early {
+        Some(CertificateError::NotValidYetContext { not_before, .. }) => not_before.as_secs(),
+        Some(_) | None => 0,
+    };
+    Some(Validity {
+        from,
+        until: not_after.as_secs(),
+    })
+}

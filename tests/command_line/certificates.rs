@@ -1,0 +1,100 @@
+//! What the admin address shows of certificates.
+
+use rcgen::{CertificateParams, CertifiedKey, KeyPair, SanType, SerialNumber, date_time_ymd};
+use serde_json::{Value, json};
+
+use super::{PATIENCE, Relay, ask, file, now, program};
+
+fn made(serial: u64, until: i32) -> CertifiedKey<KeyPair> {
+    let mut params = CertificateParams::new(["relay.example.com".to_owned()]).unwrap();
+    let uri = "spiffe://mesh/relay".try_into().unwrap();
+    params.subject_alt_names.push(SanType::URI(uri));
+    params.serial_number = Some(SerialNumber::from(serial));
+    params.not_before = date_time_ymd(2020, 2, 29);
+    params.not_after = date_time_ymd(until, 1, 1);
+    let signing_key = KeyPair::generate().unwrap();
+    let cert = params.self_signed(&signing_key).unwrap();
+    CertifiedKey { cert, signing_key }
+}
+
+/// Asks for `/certs` until the answer is as wanted.
+fn certs(admin: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let deadline = now() + PATIENCE;
+    loop {
+        let answer = ask(admin, "GET /certs");
+        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        let shown: Value = serde_json::from_str(body).unwrap();
+        if wanted(&shown) {
+            return shown;
+        }
+        assert!(now() < deadline, "{shown}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// `/certs` has Envoy's form, for listeners and control planes, and says what is wrong with files that changed; metrics say
+/// when the certificates end.
+#[test]
+fn certificates_in_use() {
+    let (first, second) = (made(0xabc, 2222), made(7, 2333));
+    let [certificate, key, ca] = ["shown.pem", "shown.key", "shown-ca.pem"].map(|name| file(name, ""));
+    let put = |own: &CertifiedKey<KeyPair>| {
+        std::fs::write(&certificate, own.cert.pem()).unwrap();
+        std::fs::write(&key, own.signing_key.serialize_pem()).unwrap();
+    };
+    put(&first);
+    std::fs::write(&ca, second.cert.pem()).unwrap();
+    let [certificate_path, key_path, ca_path] = [&certificate, &key, &ca].map(|path| path.display());
+    let text = format!(
+        "upstream: {{xds_servers: [{{server_uri: 'cp:1', channel_creds: [{{type: tls, config: {{ca_certificate_file: '{ca_path}'}}}}]}}]}}\n\
+         admin: {{address: '127.0.0.1:0'}}\n\
+         listeners: [{{address: '127.0.0.1:0', tls: {{certificate: '{certificate_path}', private_key: '{key_path}'}}}}]\n"
+    );
+    let config = file("certificates.yaml", &text);
+    let relay = Relay::start(program(&["serve", "--config", config.to_str().unwrap()]));
+    let line = relay.line("admin address");
+    let admin = line.split_once("address=").unwrap().1.trim_matches('"').to_owned();
+    relay.line("listening for clients");
+
+    let shown = certs(&admin, |shown| shown["certificates"].as_array().unwrap().len() == 2);
+    let one = |path: &std::path::Path, serial: &str, until: &str, days: &Value| {
+        json!({
+            "path": path, "serial_number": serial,
+            "subject_alt_names": [{"dns": "relay.example.com"}, {"uri": "spiffe://mesh/relay"}],
+            "days_until_expiration": days, "valid_from": "2020-02-29T00:00:00Z", "expiration_time": until,
+        })
+    };
+    let own = &shown["certificates"][0];
+    let days = &own["cert_chain"][0]["days_until_expiration"];
+    let left: u64 = days.as_str().unwrap().parse().unwrap();
+    assert!((50_000..75_000).contains(&left), "{left}");
+    let expected = one(&certificate, "0abc", "2222-01-01T00:00:00Z", days);
+    assert_eq!(*own, json!({ "ca_cert": [], "cert_chain": [expected] }));
+    let trusted = &shown["certificates"][1];
+    let days = &trusted["ca_cert"][0]["days_until_expiration"];
+    let expected = one(&ca, "07", "2333-01-01T00:00:00Z", days);
+    assert_eq!(*trusted, json!({ "ca_cert": [expected], "cert_chain": [] }));
+    assert_eq!(shown.get("faults"), None);
+
+    std::fs::write(&key, second.signing_key.serialize_pem()).unwrap();
+    let shown = certs(&admin, |shown| shown.get("faults").is_some());
+    assert!(
+        shown["faults"]
+            .to_string()
+            .contains("is not the key of the first certificate"),
+        "{shown}"
+    );
+    assert_eq!(shown["certificates"][0]["cert_chain"][0]["serial_number"], "0abc");
+    let metrics = ask(&admin, "GET /metrics");
+    for line in [
+        "distributary_certificate_reloads_total{result=\"bad\"} 1".to_owned(),
+        format!("distributary_certificate_expiry_timestamp_seconds{{path=\"{certificate_path}\"}} 7952342400"),
+        format!("distributary_certificate_expiry_timestamp_seconds{{path=\"{ca_path}\"}} 11455171200"),
+    ] {
+        assert!(metrics.contains(&line), "{line}: {metrics}");
+    }
+    put(&second);
+    relay.signal("-HUP");
+    let shown = certs(&admin, |shown| shown.get("faults").is_none());
+    assert_eq!(shown["certificates"][0]["cert_chain"][0]["serial_number"], "07");
+}

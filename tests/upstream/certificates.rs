@@ -1,0 +1,136 @@
+//! Certificates towards a control plane: SPIFFE ids, and files that are replaced.
+
+use distributary::config::{Credentials, Endpoint, Identity, Tls};
+use rcgen::{CertificateParams, CertifiedKey, KeyPair, SanType, generate_simple_self_signed};
+
+use crate::folder::Folder;
+use crate::secured::tls_plane_for;
+use crate::{EDS, Relay};
+
+const ID: &str = "spiffe://mesh.example.com/control-plane";
+
+fn with_uris(uris: &[&str]) -> CertifiedKey<KeyPair> {
+    let mut params = CertificateParams::new(["cp.example.com".to_owned()]).unwrap();
+    let uris = uris.iter().map(|uri| SanType::URI((*uri).try_into().unwrap()));
+    params.subject_alt_names.extend(uris);
+    let signing_key = KeyPair::generate().unwrap();
+    let cert = params.self_signed(&signing_key).unwrap();
+    CertifiedKey { cert, signing_key }
+}
+
+/// The certificate must have exactly the id that is configured; its names, and the host, do not count. The host is still the
+/// name in requests and in SNI.
+#[tokio::test]
+async fn a_server_with_a_spiffe_id() {
+    let other = "spiffe://mesh.example.com/gateway";
+    for (uris, said) in [
+        (&[ID][..], None),
+        (&[], Some("no SPIFFE id at all")),
+        (
+            &[other],
+            Some("is for spiffe://mesh.example.com/gateway, not for spiffe://mesh.example.com/control-plane"),
+        ),
+        (&[ID, other], Some("several URIs")),
+    ] {
+        let folder = Folder::new("spiffe");
+        let server = with_uris(uris);
+        let ca = folder.put("ca.pem", &server.cert.pem());
+        let (mut plane, port, shown) = tls_plane_for(&server, &[]).await;
+        let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
+            plan.server.endpoint = Endpoint::Tcp {
+                host: "localhost".to_owned(),
+                port,
+            };
+            plan.server.credentials = Credentials::Tls(Tls {
+                ca_certificate_file: Some(ca),
+                spiffe_id: Some(ID.to_owned()),
+                ..Tls::default()
+            });
+        });
+        let Some(said) = said else {
+            let mut call = plane.call().await;
+            assert_eq!(call.authority, format!("localhost:{port}"));
+            relay.takes(&mut call, "a=1").await;
+            let asked = shown.lock().unwrap().first().unwrap().1.clone();
+            assert_eq!(asked.as_deref(), Some("localhost"));
+            continue;
+        };
+        let error = relay
+            .status("an error", |status| status.error.is_some())
+            .await
+            .error
+            .unwrap();
+        assert!(error.contains(said), "{error}");
+        assert!(plane.has_call().is_none());
+    }
+}
+
+/// The id does not replace trust: a certificate with the id, of another authority, is refused.
+#[tokio::test]
+async fn a_spiffe_id_of_another_authority() {
+    let folder = Folder::new("spiffe-stranger");
+    let (server, trusted) = (with_uris(&[ID]), with_uris(&[ID]));
+    let ca = folder.put("ca.pem", &trusted.cert.pem());
+    let (mut plane, port, _) = tls_plane_for(&server, &[]).await;
+    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
+        plan.server.endpoint = Endpoint::Tcp {
+            host: "localhost".to_owned(),
+            port,
+        };
+        plan.server.credentials = Credentials::Tls(Tls {
+            ca_certificate_file: Some(ca),
+            spiffe_id: Some(ID.to_owned()),
+            ..Tls::default()
+        });
+    });
+    let error = relay
+        .status("an error", |status| status.error.is_some())
+        .await
+        .error
+        .unwrap();
+    assert!(
+        error.contains("is signed by no authority that the relay trusts"),
+        "{error}"
+    );
+    assert!(plane.has_call().is_none());
+}
+
+/// A certificate that is replaced is shown from the next connection on; the stream that is open goes on.
+#[tokio::test]
+async fn a_certificate_is_replaced() {
+    let folder = Folder::new("replaced");
+    let [server, first, second] = [(); 3].map(|()| generate_simple_self_signed(["localhost".to_owned()]).unwrap());
+    let ca = folder.put("ca.pem", &server.cert.pem());
+    let files = |of: &CertifiedKey<KeyPair>| Identity {
+        certificate_file: folder.put("relay.pem", &of.cert.pem()),
+        private_key_file: folder.put("relay.key", &of.signing_key.serialize_pem()),
+    };
+    let identity = files(&first);
+    let (mut plane, port, shown) = tls_plane_for(&server, &[&first, &second]).await;
+    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
+        plan.server.endpoint = Endpoint::Tcp {
+            host: "localhost".to_owned(),
+            port,
+        };
+        plan.server.credentials = Credentials::Tls(Tls {
+            ca_certificate_file: Some(ca),
+            identity: Some(identity),
+            ..Tls::default()
+        });
+    });
+    let mut call = plane.call().await;
+    relay.takes(&mut call, "a=1").await;
+    files(&second);
+    relay.takes(&mut call, "a=2").await;
+    call.drain().await;
+    drop(call);
+    let mut call = plane.call().await;
+    relay.takes(&mut call, "a=3").await;
+    let presented: Vec<_> = shown
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|shown| shown.0.clone().unwrap())
+        .collect();
+    assert_eq!(presented, [first.cert.der().clone(), second.cert.der().clone()]);
+}

@@ -1,0 +1,205 @@
+//! The certificates of the relay and of its clients, and the authorities of both, change many times under clients that come and
+//! go: nobody is refused who should be let in, nobody is let in who should not, and no open stream ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use distributary::xds::Dialect;
+use futures_util::future::join_all;
+use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyPair, SerialNumber};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+use tokio::sync::RwLock;
+
+use super::live_files::{following, reloaded};
+use super::{client, converses, path, refused};
+use crate::support::Relay;
+use crate::support::certificates::{Authority, Folder, Signed, VERSIONS};
+use crate::support::{spawn, until};
+
+const ROTATIONS: u64 = 12;
+/// How often files change in each.
+const RELOADS: u64 = 4;
+const CLIENTS: usize = 8;
+
+/// Two generations of authorities; the relay and the clients trust both while one replaces the other.
+struct Generation {
+    relay: Authority,
+    clients: Authority,
+}
+
+impl Generation {
+    fn new() -> Self {
+        Self {
+            relay: Authority::new(),
+            clients: Authority::new(),
+        }
+    }
+}
+
+/// What clients that are to be let in use now.
+struct Badges {
+    /// Held during a visit, so that it changes only between visits.
+    good: RwLock<Arc<ClientConfig>>,
+    over: AtomicBool,
+    visits: AtomicUsize,
+}
+
+/// A client's configuration that trusts these authorities of the relay.
+fn trusting(relays: &[&Authority], shown: &Signed) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    for authority in relays {
+        roots
+            .add(CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap())
+            .unwrap();
+    }
+    let (chain, key) = shown.der();
+    let mut config = ClientConfig::builder_with_provider(distributary::tls::provider())
+        .with_protocol_versions(&VERSIONS)
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_client_auth_cert(chain, key)
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Arc::new(config)
+}
+
+fn numbered(authority: &Authority, serial: u64) -> Signed {
+    authority.sign_with("edge-1", |params| {
+        params.serial_number = Some(SerialNumber::from(serial))
+    })
+}
+
+/// Comes, is let in, and goes.
+async fn visit(relay: &Relay, config: &Arc<ClientConfig>) {
+    // The answer shows that the relay has accepted the certificate.
+    client(relay, config).await.call(path(Dialect::Delta)).await;
+}
+
+/// Visits again and again, each time with what is good at that time; mostly with a ticket.
+async fn comes_and_goes(relay: Arc<Relay>, badges: Arc<Badges>) {
+    while !badges.over.load(Ordering::Relaxed) {
+        visit(&relay, &*badges.good.read().await).await;
+        badges.visits.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Replaces all authorities and certificates, while clients come and go: at any time both generations of what is being replaced
+/// are trusted until nobody shows the old one.
+async fn rotates(relay: &Relay, folder: &Folder, badges: &Badges, old: &Generation, reloads: u64) -> Generation {
+    let new = Generation::new();
+    let both = [&old.relay, &new.relay];
+    let leaver = trusting(&both, &numbered(&old.clients, 3));
+    visit(relay, &leaver).await;
+    let lists = [&old.clients, &new.clients].map(|authority| authority.revocations(&[2]));
+    folder.replace("clients.crl", &lists.concat());
+    reloaded(relay, (reloads + 1, 0)).await;
+    folder.replace("clients.pem", &(old.clients.pem() + &new.clients.pem()));
+    reloaded(relay, (reloads + 2, 0)).await;
+    let mine = numbered(&new.clients, 1);
+    *badges.good.write().await = trusting(&both, &mine);
+    let own = new.relay.sign("localhost");
+    folder.replace("relay.pem", &own.certificate);
+    folder.replace("relay.key", &own.key);
+    reloaded(relay, (reloads + 3, 0)).await;
+    folder.replace("clients.pem", &new.clients.pem());
+    reloaded(relay, (reloads + RELOADS, 0)).await;
+    *badges.good.write().await = trusting(&[&new.relay], &mine);
+
+    let said = refused(relay, &trusting(&both, &numbered(&new.clients, 2))).await;
+    assert!(said.contains("CertificateRevoked"), "{said}");
+    // With a ticket, and without.
+    for shown in [leaver, trusting(&both, &numbered(&old.clients, 1))] {
+        let said = refused(relay, &shown).await;
+        assert!(said.contains("alert"), "{said}");
+    }
+    new
+}
+
+/// K-34.
+#[tokio::test]
+async fn everything_rotates() {
+    let folder = Folder::new();
+    let mut now = Generation::new();
+    let mut settings = now.relay.listener(&folder, Some(&now.clients));
+    settings.client_crl = Some(folder.put("clients.crl", &now.clients.revocations(&[])));
+    let relay = Arc::new(following(&settings));
+    let badges = Arc::new(Badges {
+        good: RwLock::new(trusting(&[&now.relay], &numbered(&now.clients, 1))),
+        over: AtomicBool::new(false),
+        visits: AtomicUsize::new(0),
+    });
+    let visitor = |_| spawn(comes_and_goes(relay.clone(), badges.clone()));
+    let visitors: Vec<_> = (0..CLIENTS).map(visitor).collect();
+    let mut staying = Vec::new();
+    for round in 0..ROTATIONS {
+        let stays = client(&relay, &*badges.good.read().await).await;
+        converses(&relay, &stays, Dialect::Delta).await;
+        staying.push(stays);
+        now = rotates(&relay, &folder, &badges, &now, RELOADS * round).await;
+    }
+    badges.over.store(true, Ordering::Relaxed);
+    for visitor in visitors {
+        visitor.await.unwrap();
+    }
+    let visits = badges.visits.load(Ordering::Relaxed);
+    assert!(visits > 100, "only {visits} visits");
+    for stays in &staying {
+        converses(&relay, stays, Dialect::Sotw).await;
+    }
+    for refusal in [
+        "timeout",
+        "no_certificate",
+        "refused_by_client",
+        "incompatible",
+        "closed",
+        "invalid",
+    ] {
+        assert_eq!(relay.shared.metrics.handshakes(refusal), 0, "{refusal}");
+    }
+    assert_eq!(relay.shared.metrics.handshakes("bad_certificate"), 3 * ROTATIONS);
+}
+
+/// Clients with certificates that are not valid, in all ways, are refused, and others are served beside them.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "certificates go by the wall clock")]
+async fn certificates_that_are_no_good() {
+    let (authority, clients, folder) = (Authority::new(), Authority::new(), Folder::new());
+    let relay = following(&authority.listener(&folder, Some(&clients)));
+    let now = std::time::SystemTime::now();
+    let hour = Duration::from_secs(3600);
+    let early = clients.sign_with("edge-1", |params| params.not_before = (now + hour).into());
+    let late = clients.sign_with("edge-1", |params| params.not_after = (now - hour).into());
+    let key = KeyPair::generate().unwrap();
+    let alone = CertificateParams::new(["edge-1".to_owned()])
+        .unwrap()
+        .self_signed(&key)
+        .unwrap();
+    let alone = Signed {
+        certificate: alone.pem(),
+        key: key.serialize_pem(),
+    };
+    let server = clients.sign_with("edge-1", |params| {
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    });
+    let bad = [early, late, alone, server, Authority::new().sign("edge-1")];
+    let refusals = bad.iter().map(|shown| async {
+        let said = refused(&relay, &Arc::new(authority.client(Some(shown), &VERSIONS))).await;
+        assert!(said.contains("alert"), "{said}");
+    });
+    join_all(refusals).await;
+    let metrics = &relay.shared.metrics;
+    until(
+        || metrics.handshakes("bad_certificate") == 5,
+        || "not counted".to_owned(),
+    )
+    .await;
+    client(
+        &relay,
+        &Arc::new(authority.client(Some(&clients.sign("edge-1")), &VERSIONS)),
+    )
+    .await;
+}
