@@ -205,11 +205,9 @@ impl StopSignals {
     }
 }
 
-/// Signals that ask other programs to read their configuration or to open their log files again. The relay does neither; what it
-/// reads again after a SIGHUP waits for [`Hangups`].
+/// Signals that ask other programs to open their log files again. The relay has none.
 #[derive(Debug)]
 pub struct OtherSignals {
-    hangup: Signal,
     user1: Signal,
     user2: Signal,
 }
@@ -218,7 +216,6 @@ impl OtherSignals {
     /// Installs the handlers. From here on the signals no longer kill the program.
     pub fn listen() -> std::io::Result<Self> {
         Ok(Self {
-            hangup: signal(SignalKind::hangup())?,
             user1: signal(SignalKind::user_defined1())?,
             user2: signal(SignalKind::user_defined2())?,
         })
@@ -228,15 +225,13 @@ impl OtherSignals {
     pub async fn run(mut self) {
         loop {
             let name = tokio::select! {
-                _ = self.hangup.recv() => {
-                    let again = "certificates of listeners are read again; a new configuration takes a restart";
-                    tracing::warn!(signal = "SIGHUP", "{again}");
-                    continue;
-                }
                 _ = self.user1.recv() => "SIGUSR1",
                 _ = self.user2.recv() => "SIGUSR2",
             };
-            tracing::warn!(signal = name, "ignored: the relay has no log files");
+            tracing::warn!(
+                signal = name,
+                "ignored: the relay has no log files; SIGHUP reads its configuration again"
+            );
         }
     }
 }

@@ -27,6 +27,7 @@ const HELP: &str = "\
 /drain_listeners   POST: disconnects clients one by one; ?graceful: after /ready has been 503 for a while; a signal ends the relay
 /healthcheck/fail  POST: /ready is 503; clients are still served
 /healthcheck/ok    POST: undoes /healthcheck/fail
+/reload            POST: reads the configuration again; ?dry_run: only says what would change
 /help              this list
 ";
 
@@ -163,12 +164,14 @@ mod tests {
 
     fn shown() -> (Shown, mpsc::Receiver<DrainOrder>) {
         let (order, orders) = mpsc::channel(1);
+        let (reload, _) = mpsc::channel(1);
         let shown = Shown {
             metrics: Metrics::new([]),
             certificates: Arc::default(),
             overview: Overview::new(Clusters::default),
             health: Arc::new(Health::new()),
             order,
+            reload,
         };
         (shown, orders)
     }

@@ -7,11 +7,13 @@ mod clock;
 mod clusters;
 mod http;
 mod orders;
+mod reload;
 mod secured;
 
 pub use cached::Cached;
 pub use clock::Clock;
 pub use clusters::{Clusters, Held, Lacking, Overview, Server, Spoken, State};
+pub use reload::{ReloadAnswer, ReloadOrder};
 
 use std::io;
 use std::net::{self, SocketAddr};
@@ -53,6 +55,8 @@ pub struct Shown {
     pub health: Arc<Health>,
     /// The channel for the operator's drain orders.
     pub order: mpsc::Sender<DrainOrder>,
+    /// The channel for the operator's orders to read the configuration again.
+    pub reload: mpsc::Sender<ReloadOrder>,
 }
 
 /// The operator's order to move clients away.

@@ -31,17 +31,29 @@ impl Inspection {
     /// Reads all files that a configuration names, and files of resources.
     #[must_use]
     pub fn of(file: Option<&Path>, config: Option<&Config>, resources: &[PathBuf]) -> Self {
-        let mut found = Self::new(file, config);
-        if let Some(config) = config {
-            found.listeners(config);
-            for server in &config.upstream.servers {
-                found.server(server);
+        let mut found = match config {
+            Some(config) => Self::without_resources(file, config),
+            None => Self::new(file, None),
+        };
+        for server in config.iter().flat_map(|config| &config.upstream.servers) {
+            if let Source::Files(path) = &server.source {
+                found.resources(path, &format!("server {}: ", server.uri));
             }
-            found.snapshot(config);
         }
         for path in resources {
             found.resources(path, "");
         }
+        found
+    }
+
+    /// Reads all files that a configuration names, except those of resources.
+    pub(super) fn without_resources(file: Option<&Path>, config: &Config) -> Self {
+        let mut found = Self::new(file, Some(config));
+        found.listeners(config);
+        for server in &config.upstream.servers {
+            found.server(server);
+        }
+        found.snapshot(config);
         found
     }
 
@@ -104,7 +116,7 @@ impl Inspection {
         let (credentials, token) = match &server.source {
             Source::Grpc(grpc) => (&grpc.credentials, &grpc.token),
             Source::Rest(rest) => (&rest.credentials, &rest.token),
-            Source::Files(path) => return self.resources(path, &key),
+            Source::Files(_) => return,
         };
         if let Credentials::Tls(settings) = credentials {
             self.credentials(settings, &key);

@@ -4,13 +4,12 @@
 //! Owns these steps, and what a signal or an operator's drain order means in each of them. Does not close clients itself.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::reload::Live;
 use crate::admin::DrainOrder;
 use crate::clock;
-use crate::config::Timers;
 use crate::shutdown::{DrainTrigger, Stop, StopSignals, after};
 use crate::telemetry::{Health, Metrics, Status};
 
@@ -23,8 +22,7 @@ pub(super) struct Leaving {
     orders: mpsc::Receiver<DrainOrder>,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
-    announce: Duration,
-    drain: Duration,
+    live: Arc<Live>,
     /// The number of signals so far, including the one that told the relay to stop.
     signalled: usize,
 }
@@ -35,15 +33,14 @@ impl Leaving {
         orders: mpsc::Receiver<DrainOrder>,
         health: Arc<Health>,
         metrics: Arc<Metrics>,
-        timers: &Timers,
+        live: Arc<Live>,
     ) -> Self {
         Self {
             signals,
             orders,
             health,
             metrics,
-            announce: timers.drain_announce,
-            drain: timers.drain,
+            live,
             signalled: 0,
         }
     }
@@ -59,11 +56,12 @@ impl Leaving {
         };
         let known = self.health.status() == Status::Draining || self.metrics.connections.get() == 0;
         self.health.advance(Status::Draining);
-        if !announces || known || self.announce.is_zero() {
+        let announce = self.live.config().timers.drain_announce;
+        if !announces || known || announce.is_zero() {
             return;
         }
-        tracing::info!(within = ?self.announce, "not ready any more; clients are still served while load balancers notice");
-        let over = clock::sleep(self.announce);
+        tracing::info!(within = ?announce, "not ready any more; clients are still served while load balancers notice");
+        let over = clock::sleep(announce);
         tokio::pin!(over);
         while self.signalled < 2 {
             tokio::select! {
@@ -75,9 +73,10 @@ impl Leaving {
 
     /// Drains clients. Returns when they are gone and there was a signal, or at once at a further signal.
     pub(super) async fn left(mut self, trigger: &DrainTrigger, last: impl Future<Output = ()>) {
-        tracing::info!(within = ?self.drain, clients = self.metrics.connections.get(), "draining");
-        let deadline = after(self.drain);
-        trigger.begin(self.drain.mul_f64(SPREAD), deadline);
+        let drain = self.live.config().timers.drain;
+        tracing::info!(within = ?drain, clients = self.metrics.connections.get(), "draining");
+        let deadline = after(drain);
+        trigger.begin(drain.mul_f64(SPREAD), deadline);
         let gone = async {
             // A hanging disk must not keep the relay from ending.
             tokio::join!(trigger.finished(deadline), tokio::time::timeout_at(deadline, last)).0

@@ -13,25 +13,23 @@ const OUR_PART: usize = 80;
 /// A limit of the first version of cgroups that is none.
 const UNLIMITED: usize = 1 << 62;
 
-/// Where the memory and its limit are read.
+/// Where the memory and the limits of the system are read.
 #[derive(Debug)]
 pub(super) struct Memory {
-    limit: MemoryLimit,
     root: PathBuf,
 }
 
 impl Memory {
-    pub(super) fn new(limit: MemoryLimit) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            limit,
             root: PathBuf::from("/"),
         }
     }
 
     /// Returns the bytes that the process uses now, and its budget; 0 means no budget. Both may change at any time. This reads
     /// some files that the kernel makes up, which takes a fraction of a millisecond.
-    pub(super) fn used(&self) -> Used {
-        let max = match self.limit {
+    pub(super) fn used(&self, limit: MemoryLimit) -> Used {
+        let max = match limit {
             MemoryLimit::Bytes(bytes) => bytes,
             MemoryLimit::Auto => self.limit_of_groups().map_or(0, |limit| limit / 100 * OUR_PART),
         };
@@ -96,14 +94,11 @@ mod tests {
             create_dir_all(path.parent().unwrap()).unwrap();
             write(path, text).unwrap();
         }
-        Memory {
-            limit: MemoryLimit::Auto,
-            root,
-        }
+        Memory { root }
     }
 
     fn budget(memory: &Memory) -> usize {
-        let budget = memory.used().max;
+        let budget = memory.used(MemoryLimit::Auto).max;
         std::fs::remove_dir_all(&memory.root).unwrap();
         budget
     }
@@ -173,7 +168,7 @@ mod tests {
         create_dir_all(file.parent().unwrap()).unwrap();
         for (limit, budget) in [("100000\n", 80_000), ("max\n", 0), ("0\n", 0), ("200000", 160_000)] {
             write(&file, limit).unwrap();
-            let Used { used, max } = memory.used();
+            let Used { used, max } = memory.used(MemoryLimit::Auto);
             assert_eq!((used, max), (2 << 20, budget), "{limit}");
         }
         assert_eq!(budget(&memory), 160_000);
@@ -181,8 +176,8 @@ mod tests {
 
     #[test]
     fn this_process_uses_memory() {
-        let memory = Memory::new(MemoryLimit::Bytes(7));
-        let Used { used, max } = memory.used();
+        let memory = Memory::new();
+        let Used { used, max } = memory.used(MemoryLimit::Bytes(7));
         assert!(used > 100_000 && max == 7, "{used}");
     }
 }

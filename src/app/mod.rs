@@ -2,6 +2,8 @@
 
 mod census;
 mod descriptors;
+mod feed;
+mod fleet;
 mod inspection;
 mod introduced;
 mod leaving;
@@ -9,35 +11,36 @@ mod memory;
 mod overload;
 mod overview;
 mod plan;
+mod reload;
 mod warm;
 
 pub use inspection::Inspection;
+pub use reload::Origin;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
+use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
-use introduced::Introduced;
+use fleet::Fleet;
 use leaving::Leaving;
 use overload::Overload;
 use overview::Overview;
+use reload::{Live, Reload};
 use warm::Warm;
 
 use crate::admin::{self, Admin, AdminError, Shown};
 use crate::cache::{Library, Scopes, View};
 use crate::clock;
-use crate::config::{self, Address, Config, ListenerTls, MemoryLimit, Source};
+use crate::config::{self, Address, Config, ListenerTls};
 use crate::downstream::{self, Admission, Entrance, Handshakes, Shared};
 use crate::json::{SchemaError, Schemas};
 use crate::shutdown::{self, Drain, Hangups, OtherSignals, StopSignals};
-use crate::telemetry::{Health, Metrics, Status};
+use crate::telemetry::{Health, Metrics};
 use crate::tls::{BadFile, HTTP1, HTTP2, InUse, Protocols, Renewal, ServerTls};
-use crate::upstream::{self, FileWriter, Files, Polling, RestServer, Talk, Target, Writer};
 use crate::wire::{Budget, Listener};
 
 /// Why the relay does not run.
@@ -73,28 +76,32 @@ pub enum AppError {
 /// How often views are swept: laggards are handled, unused parts removed, and metrics updated.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// Keeps the signals that mean "reload" to other programs from killing this one; the future logs them. To be called within a
-/// runtime.
-pub fn other_signals() -> Result<impl Future<Output = ()> + use<>, AppError> {
-    Ok(OtherSignals::listen().map_err(AppError::Signals)?.run())
+/// Keeps the signals that mean "reload" or "reopen the logs" from killing the program. Returns those that mean "reload", and a
+/// future that logs the others. To be called within a runtime.
+pub fn signals() -> Result<(Hangups, impl Future<Output = ()> + use<>), AppError> {
+    let others = OtherSignals::listen().map_err(AppError::Signals)?;
+    Ok((Hangups::listen().map_err(AppError::Signals)?, others.run()))
 }
 
-/// Runs the relay until it is told to stop.
-pub async fn run(config: Config) -> Result<(), AppError> {
+/// Runs the relay until it is told to stop. Reads the configuration again from its origin.
+pub async fn run(config: Config, origin: Origin) -> Result<(), AppError> {
     descriptors::raise();
     let signals = StopSignals::listen().map_err(AppError::Signals)?;
     let metrics = Metrics::new(config.types.keys().map(String::as_str));
     let health = Arc::new(Health::new());
     let mark = plan::mark(&config);
+    let schemas = Schemas::with_files(&config.descriptors)?;
+    let fleet = Fleet::new(&metrics, schemas.clone(), &mark);
     let scopes = Arc::new(Scopes::new(
         config.classes.clone(),
-        plan::routes(&config),
+        fleet.take(&config, clock::now()),
         plan::views(&config),
         config.limits.views,
     ));
-    let overview = Overview::new(&config, &scopes);
+    let overview = Overview::new(&fleet, &scopes);
     let looked_at = overview.clone();
     let (order, orders) = mpsc::channel(1);
+    let (reload, reload_orders) = mpsc::channel(1);
     let in_use = Arc::new(InUse::default());
     let shown = Shown {
         metrics: metrics.clone(),
@@ -102,25 +109,14 @@ pub async fn run(config: Config) -> Result<(), AppError> {
         overview: admin::Overview::new(move || looked_at.look()),
         health: health.clone(),
         order,
+        reload,
     };
     let (_admin, admin_tls) = administer(&config, shown)?;
 
-    let schemas = Schemas::with_files(&config.descriptors)?;
-    let shared = Arc::new(Shared {
-        scopes: scopes.clone(),
-        library: Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk)),
-        settings: plan::downstream(&config, &mark),
-        admission: Arc::new(Admission::new(plan::admission(&config.limits), clock::now())),
-        returns: Arc::default(),
-        budget: Arc::new(Budget::new(plan::reading_bytes(&config))),
-        metrics: metrics.clone(),
-        health: health.clone(),
-        identifier: format!("distributary/{}", config.node.id),
-        schemas,
-    });
-    let warm = Warm::new(&config, &scopes, &metrics);
+    let shared = share(&config, &mark, scopes.clone(), &metrics, &health, schemas);
+    let warm = Warm::new(&config, &fleet, &scopes, &metrics);
     if let Some(warm) = &warm {
-        spawn(warm.clone().look(health.clone()));
+        drop(spawn(warm.clone().look(health.clone())));
     }
     let (trigger, drain) = shutdown::drain();
     let mut secured = listen(&config, &shared, &drain)?;
@@ -130,7 +126,9 @@ pub async fn run(config: Config) -> Result<(), AppError> {
 
     // Draining ends when the last holder drops it, so only listeners and clients may hold it.
     drop(drain);
-    let mut leaving = Leaving::new(signals, orders, health, metrics, &config.timers);
+    let live = Live::new(config, mark, shared.clone(), fleet.clone());
+    let reload = Reload::new(origin, reload_orders, live.clone(), metrics.clone(), health.clone());
+    let mut leaving = Leaving::new(signals, orders, health, metrics, live.clone());
     let leave = async {
         tokio::select! {
             () = leaving.announced() => {}
@@ -146,10 +144,11 @@ pub async fn run(config: Config) -> Result<(), AppError> {
     // The other tasks run until the relay has stopped.
     tokio::select! {
         () = leave => {}
-        () = feed(&config, &mark, &shared, warm.as_ref(), &overview) => {}
+        () = feed::feed(&live, &fleet, &shared, warm.as_ref(), &overview) => {}
         () = clock::keep() => {}
         () = renewal.run(async || hangups.next().await) => {}
-        () = look_after(&shared, &overview, config.limits.memory) => {}
+        () = look_after(&shared, &overview, &live, &fleet) => {}
+        () = reload.run() => {}
     }
     Ok(())
 }
@@ -166,6 +165,29 @@ fn administer(config: &Config, shown: Shown) -> Result<(Admin, Option<Arc<Server
         tracing::warn!(admin = %admin.address(), "{open}");
     }
     Ok((admin, tls))
+}
+
+/// Creates the state that all clients share.
+fn share(
+    config: &Config,
+    mark: &str,
+    scopes: Arc<Scopes>,
+    metrics: &Arc<Metrics>,
+    health: &Arc<Health>,
+    schemas: Schemas,
+) -> Arc<Shared> {
+    Arc::new(Shared {
+        scopes,
+        library: Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk)),
+        settings: ArcSwap::from_pointee(plan::downstream(config, mark)),
+        admission: Arc::new(Admission::new(plan::admission(&config.limits), clock::now())),
+        returns: Arc::default(),
+        budget: Arc::new(Budget::new(plan::reading_bytes(config))),
+        metrics: metrics.clone(),
+        health: health.clone(),
+        identifier: format!("distributary/{}", config.node.id),
+        schemas,
+    })
 }
 
 /// Binds all listeners before the first client is served. Returns the TLS of those that have it.
@@ -204,7 +226,8 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<Vec<(S
         secured.extend(tls.map(|tls| (shown, tls)));
     }
     for (listener, entrance) in bound {
-        spawn(downstream::serve(listener, entrance, shared.clone(), drain.clone()));
+        let serving = downstream::serve(listener, entrance, shared.clone(), drain.clone());
+        drop(spawn(serving));
     }
     Ok(secured)
 }
@@ -220,99 +243,6 @@ fn secure(address: &Address, tls: &ListenerTls, protocols: Protocols) -> Result<
     Ok(Arc::new(read))
 }
 
-/// Gives every new view its writer.
-async fn feed(config: &Config, mark: &str, shared: &Shared, warm: Option<&Arc<Warm>>, overview: &Overview) {
-    let (scopes, metrics) = (&shared.scopes, &shared.metrics);
-    let mut servers: Vec<Fed> = Vec::new();
-    for (at, server) in config.upstream.servers.iter().enumerate() {
-        let name = config.upstream.name(at);
-        servers.push(match &server.source {
-            Source::Grpc(grpc) => {
-                let target = Target::new(&name, grpc.clone(), metrics.upstream(&name));
-                Fed::Grpc(target, Arc::new(plan::upstream(config, mark, server.features)))
-            }
-            Source::Rest(rest) => {
-                let target = RestServer::new(&name, rest.clone(), metrics.upstream(&name));
-                let polling = plan::polling(config, mark, server.features, shared.schemas.clone());
-                Fed::Rest(target, Arc::new(polling))
-            }
-            Source::Files(path) => {
-                let files = Files::new(&name, path, metrics.files(&name));
-                let dictionary = plan::dictionary(config, shared.schemas.clone());
-                let shown = files.clone();
-                overview.source(at, move || shown.status().as_stream());
-                spawn(files.clone().run(plan::file_bytes(config), dictionary));
-                Fed::Files(files)
-            }
-        });
-    }
-    let top = config.upstream.top.iter().filter_map(|at| servers.get(*at).cloned());
-    let reached = reach(top.collect(), config.classes.have_credentials());
-    let health = shared.health.clone();
-    spawn(async move {
-        reached.await;
-        health.advance(Status::Ready);
-    });
-    let mut introduced = Introduced::new(scopes, metrics, &config.node);
-    loop {
-        for view in scopes.take_created() {
-            let mut node = || introduced.node(&view, &config.upstream.name(view.server()));
-            let files = match plan::files(scopes, view.class()) {
-                Ok(files) => files,
-                Err(error) => {
-                    // No client can use such a view.
-                    tracing::error!(%error, "a view has no usable credentials and gets no resources");
-                    continue;
-                }
-            };
-            match servers.get(view.server()) {
-                Some(Fed::Grpc(target, settings)) => {
-                    let node = node();
-                    let writer = Writer::new(view.clone(), &node, target, files, settings);
-                    fill(writer, view, warm.cloned(), overview);
-                }
-                Some(Fed::Rest(server, polling)) => {
-                    let node = node();
-                    let writer = Writer::polling(view.clone(), &node, server, files, polling);
-                    fill(writer, view, warm.cloned(), overview);
-                }
-                Some(Fed::Files(files)) => {
-                    spawn(FileWriter::new(view, files, plan::departures(config)).run());
-                }
-                None => {}
-            }
-        }
-        scopes.changed().await;
-    }
-}
-
-/// The source of a view's resources.
-#[derive(Clone)]
-enum Fed {
-    Grpc(Arc<Target>, Arc<upstream::UpstreamSettings>),
-    Rest(Arc<RestServer>, Arc<Polling>),
-    Files(Arc<Files>),
-}
-
-/// Waits until one of the servers was reached once. Files count as reached once they were read without errors.
-async fn reach(servers: Vec<Fed>, by_class: bool) {
-    let mut targets = Vec::new();
-    let mut others: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
-    for server in servers {
-        match server {
-            Fed::Grpc(target, settings) => targets.push((target, settings)),
-            Fed::Rest(server, polling) => {
-                others.push(Box::pin(async move { server.reached(&polling, by_class).await }))
-            }
-            Fed::Files(source) => others.push(Box::pin(async move { source.reached().await })),
-        }
-    }
-    tokio::select! {
-        Some(()) = others.next() => {}
-        () = upstream::reach(targets, by_class) => {}
-    }
-}
-
 /// Writes snapshots if they are configured; otherwise waits forever.
 async fn keep(warm: Option<&Warm>) {
     match warm {
@@ -321,31 +251,22 @@ async fn keep(warm: Option<&Warm>) {
     }
 }
 
-/// Fills a view: first from its snapshot, if there is one, then from the server.
-fn fill<L: Talk + 'static>(writer: Writer<L>, view: Arc<View>, warm: Option<Arc<Warm>>, overview: &Overview) {
-    overview.add(&view, writer.statuses());
-    spawn(async move {
-        if let Some(warm) = warm {
-            warm.load(&view).await;
-        }
-        writer.run().await;
-    });
-}
-
 /// Sweeps the views, and updates metrics and the log, once per [`SWEEP`].
-async fn look_after(shared: &Arc<Shared>, overview: &Overview, memory: MemoryLimit) {
-    let mut overload = Overload::new(shared, memory);
+async fn look_after(shared: &Arc<Shared>, overview: &Overview, live: &Live, fleet: &Fleet) {
+    let mut overload = Overload::new(shared);
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        overload.look();
+        overload.look(live.config().limits.memory);
         for type_url in shared.returns.sweep(clock::now()) {
             shared.metrics.of(&type_url).returned_without.inc();
         }
         shared.scopes.sweep(clock::now());
         shared.library.purge();
-        show(&shared.scopes.all(), &shared.metrics);
+        let views = shared.scopes.all();
+        fleet.purge(&views.iter().map(|view| view.server()).collect(), clock::now());
+        show(&views, &shared.metrics);
         let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
         shared.metrics.tasks.set(i64::try_from(tasks).unwrap_or(i64::MAX));
         shared
@@ -363,6 +284,6 @@ fn show(views: &[Arc<View>], metrics: &Metrics) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the wiring")]
-fn spawn(task: impl Future<Output = ()> + Send + 'static) {
-    drop(tokio::spawn(task));
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    tokio::spawn(task)
 }

@@ -18,8 +18,8 @@ pub(super) struct Overload {
 }
 
 impl Overload {
-    pub(super) fn new(shared: &Arc<Shared>, limit: MemoryLimit) -> Self {
-        let memory = Memory::new(limit);
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        let memory = Memory::new();
         if memory.resident().is_none() {
             tracing::warn!("the memory of the process cannot be read; `limits.memory` has no effect");
         }
@@ -32,8 +32,8 @@ impl Overload {
     }
 
     /// Does what is necessary, and logs what has changed. To be called about once a second.
-    pub(super) fn look(&mut self) {
-        let memory = self.memory.used();
+    pub(super) fn look(&mut self, limit: MemoryLimit) {
+        let memory = self.memory.used(limit);
         if self.budget.replace(memory.max) != Some(memory.max) {
             match memory.max {
                 0 => tracing::info!("the memory of the process has no limit"),

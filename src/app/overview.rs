@@ -2,16 +2,16 @@
 //!
 //! Owns the joining of the two, and one log line for each change. Decides nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
 use super::census::count;
+use super::fleet::Fleet;
 use super::plan;
 use crate::admin::{Clusters, Held, Lacking, Server, Spoken, State};
 use crate::cache::{Scopes, View};
-use crate::config::Config;
 use crate::upstream::{Phase, Status};
 use crate::xds::{Authorities, Class, Name, ServerState, Target, TypeUrl};
 
@@ -24,18 +24,12 @@ const TYPES_SHOWN: usize = 64;
 /// All views and the streams that feed them.
 pub(super) struct Overview {
     scopes: Arc<Scopes>,
-    /// The name of each server in logs and metrics.
-    names: Vec<String>,
-    /// The servers of each authority, by priority. The empty authority stands for names that are not `xdstp`.
-    routes: BTreeMap<String, Vec<usize>>,
+    fleet: Arc<Fleet>,
     streams: Mutex<Vec<(Weak<View>, Statuses)>>,
-    /// By server: the sources that are read even without a view.
-    sources: Mutex<BTreeMap<usize, Source>>,
     seen: Mutex<BTreeMap<(Class, usize), Seen>>,
 }
 
 type Statuses = Box<dyn Fn() -> Vec<Status> + Send + Sync>;
-type Source = Box<dyn Fn() -> Status + Send + Sync>;
 
 /// The state of a view at the last call of `say`.
 #[derive(Clone, Copy, Default)]
@@ -45,17 +39,11 @@ struct Seen {
 }
 
 impl Overview {
-    pub(super) fn new(config: &Config, scopes: &Arc<Scopes>) -> Arc<Self> {
-        let upstream = &config.upstream;
-        let top = (String::new(), upstream.top.clone());
-        let others = upstream.authorities.iter();
-        let others = others.map(|(name, authority)| (name.clone(), authority.servers.clone()));
+    pub(super) fn new(fleet: &Arc<Fleet>, scopes: &Arc<Scopes>) -> Arc<Self> {
         Arc::new(Self {
             scopes: scopes.clone(),
-            names: (0..upstream.servers.len()).map(|at| upstream.name(at)).collect(),
-            routes: std::iter::once(top).chain(others).collect(),
+            fleet: fleet.clone(),
             streams: Mutex::default(),
-            sources: Mutex::default(),
             seen: Mutex::default(),
         })
     }
@@ -67,18 +55,15 @@ impl Overview {
         streams.push((Arc::downgrade(view), Box::new(statuses)));
     }
 
-    /// Adds a server that is read once for all views, and the function that returns its status.
-    pub(super) fn source(&self, server: usize, status: impl Fn() -> Status + Send + Sync + 'static) {
-        self.sources.lock().insert(server, Box::new(status));
-    }
-
     /// Returns the current state of everything.
     pub(super) fn look(&self) -> Clusters {
         let views = self.scopes.all();
         let mut clusters = Clusters::default();
-        for (authority, servers) in &self.routes {
-            let servers = servers.iter().filter_map(|at| self.server(*at, authority, &views));
-            clusters.authorities.insert(authority.clone(), servers.collect());
+        for (authority, mut servers) in self.fleet.routes() {
+            servers.extend(left(&servers, &authority, &views));
+            let servers = servers.iter().filter_map(|at| self.server(*at, &authority, &views));
+            let servers = servers.collect();
+            clusters.authorities.insert(authority, servers);
         }
         for view in &views {
             count(view, self.scopes.routes().served(), &mut clusters.resources);
@@ -88,7 +73,8 @@ impl Overview {
 
     fn server(&self, at: usize, authority: &str, views: &[Arc<View>]) -> Option<Server> {
         let views: Vec<_> = views.iter().filter(|view| view.server() == at).collect();
-        let source = self.sources.lock().get(&at).map(|status| status());
+        let member = self.fleet.get(at)?;
+        let source = member.status();
         let of_views = self.statuses(&views);
         let mut streams: Vec<Status> = of_views.iter().flatten().cloned().collect();
         let unseen = source.as_ref().map(|source| match source.phase {
@@ -120,7 +106,7 @@ impl Overview {
         let mut types = BTreeMap::new();
         views.iter().for_each(|view| hold(view, &mut types));
         Some(Server {
-            uri: self.names.get(at)?.clone(),
+            uri: member.name.clone(),
             state,
             since,
             last_error: used.iter().find_map(|status| status.error.clone()),
@@ -169,7 +155,8 @@ impl Overview {
     }
 
     fn compare(&self, view: &View, before: Seen, now: Seen, watching: usize) {
-        let server = self.names.get(view.server()).map_or("", String::as_str);
+        let member = self.fleet.get(view.server());
+        let server = member.as_ref().map_or("", |member| &member.name);
         let class = plan::class(&self.scopes, view.class());
         if now.failing != before.failing {
             let sessions = now.reading;
@@ -182,7 +169,8 @@ impl Overview {
         }
         // If a server is nowhere the first choice, its sessions have fallen back to it, or leave it again.
         let first = self
-            .routes
+            .fleet
+            .routes()
             .values()
             .any(|servers| servers.first() == Some(&view.server()));
         if !first && now.reading != before.reading {
@@ -190,6 +178,14 @@ impl Overview {
             tracing::info!(server, class, from, to, watching, "sessions on a lower-priority server");
         }
     }
+}
+
+/// Returns the servers that are not configured for the authority any more, and from which sessions still read its names.
+fn left(servers: &[usize], authority: &str, views: &[Arc<View>]) -> BTreeSet<usize> {
+    let of = (!authority.is_empty()).then_some(authority);
+    let others = views.iter().filter(|view| !servers.contains(&view.server()));
+    let read = others.filter(|view| view.readers_of(of).0 > 0);
+    read.map(|view| view.server()).collect()
 }
 
 fn is(of: &Weak<View>, view: &Arc<View>) -> bool {

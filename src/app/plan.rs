@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cache::{Route, Routes, Scopes, ViewSettings};
+use crate::cache::{Scopes, ViewSettings};
 use crate::config::{Config, Credentials, Identity, Limits, Source, Tls};
 use crate::json::{Schemas, Unknown};
 use crate::protocol::{ClientSettings, Departures};
@@ -198,20 +198,6 @@ pub(super) fn polling(config: &Config, mark: &str, features: ServerFeatures, sch
         order_gate: streams.order_gate,
         schemas,
     }
-}
-
-/// Returns the servers of each authority.
-pub(super) fn routes(config: &Config) -> Routes {
-    let route = |servers: &[usize], reachability_only| Route {
-        servers: servers.into(),
-        reachability_only,
-    };
-    let upstream = &config.upstream;
-    let authorities = upstream.authorities.iter().map(|(name, authority)| {
-        let servers = route(&authority.servers, authority.reachability_only);
-        (Arc::from(name.as_str()), servers)
-    });
-    Routes::new(route(&upstream.top, false), authorities.collect())
 }
 
 /// K-25: returns the mark by which the relay recognizes itself in a chain. Its node id is not enough, because two tiers may have

@@ -10,9 +10,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::MissedTickBehavior;
 
+use super::fleet::Fleet;
 use super::plan;
 use crate::cache::{Knowledge, Scopes, View};
-use crate::config::{Config, Source};
+use crate::config::Config;
 use crate::snapshot::{Folder, Identity, SnapshotError, read};
 use crate::telemetry::{Health, Metrics, Status};
 use crate::xds::Types;
@@ -22,8 +23,7 @@ pub(super) struct Warm {
     folder: Arc<Folder>,
     interval: Duration,
     types: Types,
-    /// The name of each server in logs, metrics and snapshots. None for files, which are on disk anyway.
-    servers: Vec<Option<String>>,
+    fleet: Arc<Fleet>,
     /// The servers for names that are not `xdstp`.
     top: BTreeSet<String>,
     scopes: Arc<Scopes>,
@@ -42,23 +42,23 @@ struct Changed {
 
 impl Warm {
     /// Creates the warm start, if the configuration asks for snapshots.
-    pub(super) fn new(config: &Config, scopes: &Arc<Scopes>, metrics: &Arc<Metrics>) -> Option<Arc<Self>> {
+    pub(super) fn new(
+        config: &Config,
+        fleet: &Arc<Fleet>,
+        scopes: &Arc<Scopes>,
+        metrics: &Arc<Metrics>,
+    ) -> Option<Arc<Self>> {
         let snapshot = config.snapshot.as_ref()?;
         let folder = Folder::new(snapshot.dir.clone(), snapshot.include_secrets, config.limits.views);
-        let servers = config.upstream.servers.iter().enumerate();
-        let servers: Vec<Option<String>> = servers
-            .map(|(at, server)| match server.source {
-                Source::Grpc(_) | Source::Rest(_) => Some(config.upstream.name(at)),
-                Source::Files(_) => None,
-            })
-            .collect();
-        let top = config.upstream.top.iter().filter_map(|at| servers.get(*at)?.clone());
+        let routes = fleet.routes();
+        let top = routes.get("").into_iter().flatten();
+        let top = top.filter_map(|number| fleet.get(*number)?.in_snapshots().map(str::to_owned));
         Some(Arc::new(Self {
             folder: Arc::new(folder),
             interval: snapshot.interval,
             types: plan::types(config),
             top: top.collect(),
-            servers,
+            fleet: fleet.clone(),
             scopes: scopes.clone(),
             metrics: metrics.clone(),
             written: Mutex::default(),
@@ -195,7 +195,7 @@ impl Warm {
 
     fn identity(&self, view: &View) -> Option<Identity> {
         Some(Identity {
-            server: self.servers.get(view.server())?.clone()?,
+            server: self.fleet.get(view.server())?.in_snapshots()?.to_owned(),
             class: plan::class(&self.scopes, view.class()),
         })
     }

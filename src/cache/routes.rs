@@ -2,7 +2,7 @@
 //!
 //! Owns the order of servers, by number. Does not know what a server is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::xds::Authorities;
@@ -13,6 +13,10 @@ pub struct Routes {
     top: Route,
     authorities: BTreeMap<Arc<str>, Route>,
     served: Authorities,
+    /// Authorities that had servers of their own before a change of the configuration, and have the route of old-style names now.
+    retired: BTreeSet<Arc<str>>,
+    /// The number of changes of the configuration before these.
+    generation: u64,
 }
 
 /// The servers of one authority, by priority (G-01).
@@ -54,7 +58,41 @@ impl Routes {
             top,
             authorities,
             served,
+            retired: BTreeSet::new(),
+            generation: 0,
         }
+    }
+
+    /// Returns these routes as those that follow `before`. An authority that has lost its servers stays apart, because sessions read
+    /// it apart. Its names are read as a session without it reads them: from the servers of old-style names, in the client's class.
+    pub(super) fn after(mut self, before: &Self) -> Self {
+        for authority in before.authorities.keys() {
+            if !self.authorities.contains_key(authority) {
+                self.retired.insert(authority.clone());
+                self.authorities.insert(authority.clone(), self.top.clone());
+            }
+        }
+        self.served = self.authorities.keys().cloned().collect();
+        self.generation = before.generation + 1;
+        self
+    }
+
+    /// The number of changes of the configuration before these routes.
+    #[must_use]
+    pub const fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether all classes of clients share the names of an authority (F-13).
+    #[must_use]
+    pub fn is_shared(&self, authority: Option<&str>) -> bool {
+        authority.is_some_and(|authority| !self.retired.contains(authority))
+    }
+
+    /// Returns the authorities that have servers of their own here, and had none before.
+    pub fn added<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = (&'a Arc<str>, &'a Route)> {
+        let all = self.authorities.iter();
+        all.filter(|(authority, _)| !before.authorities.contains_key(*authority))
     }
 
     /// Returns the servers of an authority, or those of old-style names.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -25,10 +26,9 @@ use crate::xds::{Class, Classes, CredentialFiles, Node, Presented, Selector, Tak
 /// [`View::is_closed`]. The owner also calls [`Scopes::sweep`] every few seconds.
 pub struct Scopes {
     classes: Classes,
-    routes: Routes,
-    settings: ViewSettings,
-    /// The most views at the same time (`limits.views`); 0: no bound.
-    limit: usize,
+    routes: ArcSwap<Routes>,
+    /// That of the routes.
+    generation: AtomicU64,
     views: Mutex<Views>,
     news: Notify,
     connections: AtomicU64,
@@ -38,8 +38,10 @@ pub struct Scopes {
     said_waiting: AtomicBool,
 }
 
-#[derive(Default)]
 struct Views {
+    settings: ViewSettings,
+    /// The most views at the same time (`limits.views`); 0: no bound.
+    limit: usize,
     open: BTreeMap<(Class, usize), Open>,
     ids: NodeIds,
     created: Vec<Arc<View>>,
@@ -61,10 +63,15 @@ impl Scopes {
     pub fn new(classes: Classes, routes: Routes, settings: ViewSettings, limit: usize) -> Self {
         Self {
             classes,
-            routes,
-            settings,
-            limit,
-            views: Mutex::default(),
+            generation: AtomicU64::new(routes.generation()),
+            routes: ArcSwap::from_pointee(routes),
+            views: Mutex::new(Views {
+                settings,
+                limit,
+                open: BTreeMap::new(),
+                ids: NodeIds::default(),
+                created: Vec::new(),
+            }),
             news: Notify::new(),
             connections: AtomicU64::new(1),
             said: AtomicBool::new(false),
@@ -73,10 +80,35 @@ impl Scopes {
         }
     }
 
+    /// Replaces the bounds and the times of all views, and the most views at the same time. What is there stays.
+    pub fn set(&self, settings: ViewSettings, limit: usize) {
+        let mut views = self.views.lock();
+        views.settings = settings;
+        views.limit = limit;
+        views.open.values().for_each(|open| open.view.set(settings));
+    }
+
     /// Which servers are asked for the names of each authority.
     #[must_use]
-    pub const fn routes(&self) -> &Routes {
-        &self.routes
+    pub fn routes(&self) -> Arc<Routes> {
+        self.routes.load_full()
+    }
+
+    /// Whether these routes have been replaced.
+    #[must_use]
+    pub fn is_rerouted(&self, routes: &Routes) -> bool {
+        self.generation.load(Ordering::Acquire) != routes.generation()
+    }
+
+    /// Replaces the routes. Wakes all sessions: each goes to the servers that it has now by itself.
+    pub fn reroute(&self, routes: Routes) {
+        let routes = Arc::new(routes.after(&self.routes.load()));
+        self.routes.store(routes.clone());
+        self.generation.store(routes.generation(), Ordering::Release);
+        // A view that is not here yet begins with the new routes, and so do its sessions.
+        for view in self.all() {
+            view.reroute(routes.wake_on_failure(view.server()));
+        }
     }
 
     /// Returns what a new connection takes of the limits: nothing yet.
@@ -99,11 +131,23 @@ impl Scopes {
         server: usize,
         claims: &Arc<Claims>,
     ) -> Result<Seat, NoPlace> {
-        let class = match authority {
-            None => self.classes.class(node),
-            Some(_) => Classes::default().class(node),
-        };
-        let key = (class, server);
+        self.seat(node, authority, authority.is_some(), server, claims)
+    }
+
+    /// Does the same. With `shared`, all classes of clients share the names of the authority.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    pub fn seat(
+        &self,
+        node: &Arc<Node>,
+        authority: Option<&Arc<str>>,
+        shared: bool,
+        server: usize,
+        claims: &Arc<Claims>,
+    ) -> Result<Seat, NoPlace> {
+        let key = (self.class(node, shared), server);
         let mut views = self.views.lock();
         if let Some(open) = views.open.get(&key) {
             // The seat is taken before the lock is released, so that no sweep can end the view in between.
@@ -111,15 +155,15 @@ impl Scopes {
             open.view.come_through(&node.relays);
             let first = open.first.clone();
             drop(views);
-            if authority.is_none() {
+            if !shared {
                 self.compare(&key.0, &first, node);
             }
             return Ok(seat);
         }
         self.classes.credentials(&key.0)?;
-        views.admit(self.limit, claims)?;
-        let wake_on_failure = self.routes.wake_on_failure(server);
-        let view = View::of(server, wake_on_failure, key.0.clone(), self.settings);
+        views.admit(claims)?;
+        let wake_on_failure = self.routes.load().wake_on_failure(server);
+        let view = View::of(server, wake_on_failure, key.0.clone(), views.settings);
         let seat = Seat::new(view.clone(), authority.cloned(), claims.clone());
         view.come_through(&node.relays);
         views.created.push(view.clone());
@@ -133,6 +177,15 @@ impl Scopes {
         drop(views);
         self.news.notify_one();
         Ok(seat)
+    }
+
+    /// Returns the class of a client, or the class of all clients if they share what it reads.
+    #[must_use]
+    pub fn class(&self, node: &Node, shared: bool) -> Class {
+        match shared {
+            true => Classes::default().class(node),
+            false => self.classes.class(node),
+        }
     }
 
     /// Returns the views that were created since the last call.
@@ -196,9 +249,9 @@ impl Scopes {
     /// Ends the views that had no session and no lease for the linger time. In the others, settles the sessions and stops those
     /// that keep too much old content in memory.
     pub fn sweep(&self, now: Instant) {
-        let linger = self.settings.linger;
         let mut views = self.views.lock();
-        let Views { open, ids, created } = &mut *views;
+        let linger = views.settings.linger;
+        let Views { open, ids, created, .. } = &mut *views;
         open.retain(|_, open| {
             if !open.view.is_idle() {
                 open.idle = None;
@@ -280,7 +333,8 @@ impl Open {
 
 impl Views {
     /// Whether a connection may have one more view.
-    fn admit(&mut self, limit: usize, claims: &Arc<Claims>) -> Result<(), Full> {
+    fn admit(&mut self, claims: &Arc<Claims>) -> Result<(), Full> {
+        let limit = self.limit;
         // With so few views there are always enough.
         if limit == 0 || self.open.len() * 2 < limit {
             return Ok(());

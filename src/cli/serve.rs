@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 
-use crate::app;
-use crate::config::{Config, Flags};
+use crate::app::{self, Origin};
+use crate::config::Flags;
 use crate::telemetry::{Format, log_to_stderr};
 
 /// Run the relay. A flag overrides its environment variable, which overrides the file, which overrides the default.
@@ -50,16 +50,16 @@ impl Serve {
             .enable_all()
             .build()
             .context("cannot start the worker threads")?;
-        let signals = {
+        let (hang_ups, others) = {
             let _runtime = runtime.enter();
-            app::other_signals()?
+            app::signals()?
         };
-        runtime.spawn(signals);
-        let config = Config::load(self.config.as_deref(), &flags)?;
+        runtime.spawn(others);
+        let (origin, config) = Origin::load(self.config, flags, hang_ups)?;
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
-        runtime.block_on(app::run(config))?;
+        runtime.block_on(app::run(config, origin))?;
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ mod uri;
 mod validate;
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,17 +92,39 @@ impl Config {
 
     /// Reads `file` as far as possible: bad values are replaced by their defaults. Also returns all problems, one per line.
     pub fn examine(path: &Path, flags: &Flags) -> Result<(Self, Vec<String>), ConfigError> {
-        let text = std::fs::read(path).map_err(|source| ConfigError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        validate::check(Document::new(&path.display().to_string(), &text), flags)
+        Self::check(&read(path)?, &path.display().to_string(), flags)
+    }
+
+    /// Does the same with `text`, the content of the file `origin`.
+    pub fn check(text: &[u8], origin: &str, flags: &Flags) -> Result<(Self, Vec<String>), ConfigError> {
+        validate::check(Document::new(origin, text), flags)
     }
 
     /// Parses `text`, the content of the file `origin`, and lets `flags` override it.
     pub fn parse(text: &str, origin: &str, flags: &Flags) -> Result<Self, ConfigError> {
         good(validate::check(Document::new(origin, text.as_bytes()), flags)?)
     }
+}
+
+/// The most bytes of a configuration file. A hundred thousand rules fit.
+const FILE_BYTES_MAX: u64 = 32 << 20;
+
+/// Reads a configuration file.
+pub fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    let read = || {
+        let mut text = Vec::new();
+        let file = std::fs::File::open(path)?;
+        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
+        if text.len() as u64 > FILE_BYTES_MAX {
+            let most = format!("it is larger than {} MiB", FILE_BYTES_MAX >> 20);
+            return Err(std::io::Error::other(most));
+        }
+        Ok(text)
+    };
+    read().map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Returns the configuration if it has no problems.

@@ -18,12 +18,12 @@ use crate::wire::Peer;
 /// Admits connections, streams and names, as far as the limits allow.
 #[derive(Debug)]
 pub struct Admission {
-    limits: AdmissionLimits,
     open: Mutex<Open>,
 }
 
 #[derive(Debug)]
 struct Open {
+    limits: AdmissionLimits,
     all: Count,
     /// By the address of the peer, if anything is limited for each address.
     addresses: HashMap<IpAddr, Count>,
@@ -78,8 +78,8 @@ impl Admission {
     #[must_use]
     pub fn new(limits: AdmissionLimits, now: Instant) -> Self {
         Self {
-            limits,
             open: Mutex::new(Open {
+                limits,
                 all: Count::default(),
                 addresses: HashMap::new(),
                 subscriptions: 0,
@@ -93,12 +93,8 @@ impl Admission {
     pub(super) fn connection(self: &Arc<Self>, peer: Peer) -> Result<Guest, Full> {
         let mut open = self.open.lock();
         open.check(Action::RejectConnections)?;
-        within(
-            open.all.connections,
-            self.limits.connections,
-            "connections",
-            Some(AGAIN),
-        )?;
+        let max = open.limits.connections;
+        within(open.all.connections, max, "connections", Some(AGAIN))?;
         open.all.connections += 1;
         drop(open);
         Ok(Guest {
@@ -106,6 +102,16 @@ impl Admission {
             peer,
             address: None,
         })
+    }
+
+    /// Replaces the limits. What was admitted stays, and connections that came while nothing was limited for each address do not
+    /// count for theirs.
+    pub fn set(&self, limits: AdmissionLimits, now: Instant) {
+        let mut open = self.open.lock();
+        if limits.new_streams_per_second != open.limits.new_streams_per_second {
+            open.pace = Pace::new(limits.new_streams_per_second, now);
+        }
+        open.limits = limits;
     }
 
     /// Sets what is done for lack of memory: this and all before it. `memory` is the limit of memory.
@@ -117,7 +123,7 @@ impl Admission {
     #[must_use]
     pub fn used(&self) -> [Used; 3] {
         let open = self.open.lock();
-        let limits = &self.limits;
+        let limits = &open.limits;
         [
             (open.all.connections, limits.connections),
             (open.all.streams, limits.streams),
@@ -151,7 +157,7 @@ impl Guest {
     /// for one address concerns them.
     pub(super) fn at(mut self, peer: Peer) -> Result<Self, Full> {
         self.peer = peer;
-        let limits = &self.admission.limits;
+        let limits = self.admission.open.lock().limits;
         let own = limits.connections_per_identity > 0 || limits.streams_per_identity > 0;
         if let Some(address) = peer.address().filter(|_| own) {
             let address = address.to_canonical();
@@ -176,8 +182,8 @@ impl Guest {
 
     /// Admits a stream of this connection.
     pub(super) fn stream(self: &Arc<Self>, now: Instant) -> Result<Stay, Full> {
-        let limits = &self.admission.limits;
         let mut open = self.admission.open.lock();
+        let limits = open.limits;
         open.check(Action::RejectStreams)?;
         let of = self.address.map_or(0, |address| open.of(address).streams);
         within(of, limits.streams_per_identity, "streams_per_identity", None)?;
@@ -220,7 +226,7 @@ impl Stay {
         let others = open.subscriptions - *subscriptions;
         if names > *subscriptions {
             open.check(Action::HoldSubscriptions)?;
-            let max = admission.limits.subscriptions;
+            let max = open.limits.subscriptions;
             within(others + names - 1, max, "subscriptions", Some(AGAIN))?;
         }
         open.subscriptions = others + names;

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+
 use super::admission::Admission;
 use super::returns::Returns;
 use super::settings::ConnectionSettings;
@@ -18,8 +20,8 @@ pub struct Shared {
     pub scopes: Arc<Scopes>,
     /// The encoded responses that sessions at the same point share.
     pub library: Arc<Library>,
-    /// The settings of the operator.
-    pub settings: ConnectionSettings,
+    /// The settings of the operator, for connections and streams that begin now. Those that are open keep what they began with.
+    pub settings: ArcSwap<ConnectionSettings>,
     /// How many connections and streams there may be.
     pub admission: Arc<Admission>,
     /// The clients that came and went.

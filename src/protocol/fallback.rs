@@ -18,6 +18,8 @@ use crate::xds::ServerState;
 pub struct Fallback {
     servers: usize,
     reachability_only: bool,
+    /// Whether the first server does not count any more: the session reads it only until another one can serve it.
+    leaving: bool,
     patience: Duration,
     bound: usize,
     watched: usize,
@@ -38,6 +40,15 @@ pub struct Look {
     pub fresh: bool,
 }
 
+impl Look {
+    /// What counts for a server that the session must leave.
+    pub const LEFT: Self = Self {
+        server_state: ServerState::Failing,
+        lacks: true,
+        fresh: false,
+    };
+}
+
 /// What the session does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -55,12 +66,41 @@ impl Fallback {
         Self {
             servers,
             reachability_only,
+            leaving: false,
             patience,
             bound: 0,
             watched: 1,
             better_since: None,
             other_since: None,
         }
+    }
+
+    /// G-21: from now on the first server, which the session reads, counts as failed and without content. The others follow by
+    /// priority.
+    #[must_use]
+    pub const fn leave_first(mut self) -> Self {
+        self.leaving = true;
+        self
+    }
+
+    /// Whether the first server does not count any more.
+    #[must_use]
+    pub const fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    /// The session has left the first server: there is one less.
+    pub const fn drop_first(&mut self) {
+        self.leaving = false;
+        self.servers -= 1;
+        self.bound -= 1;
+        self.watched -= 1;
+    }
+
+    /// Returns whether a failure is enough to leave a server (G-04).
+    #[must_use]
+    pub const fn reachability_only(&self) -> bool {
+        self.reachability_only
     }
 
     /// Returns how long the session waits for a server that answers but lacks something; then it moves to it anyway.
@@ -84,11 +124,12 @@ impl Fallback {
     /// Returns whether only a failure of the first server can change anything.
     #[must_use]
     pub const fn at_rest(&self) -> bool {
-        self.watched == 1
+        self.watched == 1 && !self.leaving
     }
 
     /// Returns what to do next, given one look at each watched server. `delivered`: whether the client was sent anything.
     pub fn handle_looks(&mut self, looks: &[Look], delivered: bool, now: Instant) -> Option<Step> {
+        debug_assert!(!self.leaving || looks.first() == Some(&Look::LEFT));
         let here = *looks.get(self.bound)?;
         if let Some(better) = self.better(looks, delivered, now) {
             return Some(self.bind(better));

@@ -8,7 +8,8 @@ use prometheus_client::registry::{Metric, Registry};
 
 use super::arrivals::ArrivalMetrics;
 use super::certificates::CertificateMetrics;
-use super::metrics::{FileMetrics, TypeMetrics, Updates, UpstreamMetrics};
+use super::configuration::ConfigurationMetrics;
+use super::metrics::{FileMetrics, SnapshotMetrics, TypeMetrics, Updates, UpstreamMetrics};
 use super::overload::OverloadMetrics;
 
 const PREFIX: &str = "distributary";
@@ -42,6 +43,9 @@ pub(super) struct Families {
     pub(super) arrivals: ArrivalMetrics,
     certificate_reloads: Family<Labels<1>, Counter>,
     certificate_expiry: Family<Labels<1>, Gauge>,
+    configuration_current: Gauge,
+    configuration_waiting: Gauge,
+    reloads: Family<Labels<1>, Counter>,
     snapshots: Family<Labels<1>, Counter>,
     streams: Family<Labels<1>, Gauge>,
     refused: Family<Labels<1>, Counter>,
@@ -121,6 +125,9 @@ impl Families {
             },
             certificate_expiry: register(own, "certificate_expiry_timestamp_seconds", "When the first certificate in a file ends, in seconds since 1970", Family::default()),
             certificate_reloads: register(own, "certificate_reloads", "Times that the TLS files of a listener had changed, and whether they could be used", Family::default()),
+            configuration_current: register(own, "configuration_current", "Whether the configuration as last read is good and in effect as a whole", Gauge::default()),
+            configuration_waiting: register(own, "configuration_waiting", "Changed keys of the configuration that wait for a restart", Gauge::default()),
+            reloads: register(own, "reloads", "Readings of the configuration while the relay runs", Family::default()),
             snapshots: register(own, "snapshots", "Snapshots written and loaded, and those that failed", Family::default()),
             refused: register(own, "refused", "Peers that exceeded a limit", Family::default()),
             name_faults: register(own, "name_faults", "Names in requests of clients that are empty, malformed, over limits.name_bytes or denied by the rules", Family::default()),
@@ -184,8 +191,25 @@ impl Families {
         }
     }
 
-    pub(super) fn snapshots(&self, result: &str) -> Counter {
-        self.snapshots.get_or_create(&[("result", result.to_owned())]).clone()
+    pub(super) fn configuration(&self) -> ConfigurationMetrics {
+        let reloads = |result: &str| self.reloads.get_or_create(&[("result", result.to_owned())]).clone();
+        ConfigurationMetrics {
+            current: self.configuration_current.clone(),
+            waiting: self.configuration_waiting.clone(),
+            changed: reloads("changed"),
+            unchanged: reloads("unchanged"),
+            bad: reloads("bad"),
+        }
+    }
+
+    pub(super) fn of_snapshots(&self) -> SnapshotMetrics {
+        let snapshots = |result: &str| self.snapshots.get_or_create(&[("result", result.to_owned())]).clone();
+        SnapshotMetrics {
+            written: snapshots("written"),
+            not_written: snapshots("not_written"),
+            loaded: snapshots("loaded"),
+            not_loaded: snapshots("not_loaded"),
+        }
     }
 
     pub(super) fn of_type(&self, label: &str) -> TypeMetrics {

@@ -1,5 +1,5 @@
-//! The metrics: every number that the relay shows. Owns their meaning; `families` owns their names. Labels are bounded: a type
-//! has its own label only if it is known or configured; all others share `other`.
+//! The metrics: every number that the relay shows. Owns their meaning; `families` owns their names. Labels are bounded: a type has its
+//! own label only if it is known or configured; all others share `other`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::arrivals::ArrivalMetrics;
+use super::configuration::ConfigurationMetrics;
 use super::families::Families;
 use super::overload::OverloadMetrics;
 use crate::xds::TypeUrl;
@@ -57,10 +58,12 @@ pub struct Metrics {
     pub stale_serving: Gauge,
     /// The gauges of overload.
     pub overload: OverloadMetrics,
-    /// The counters of what clients show before they are served.
+    /// What clients show before they are served.
     pub arrivals: ArrivalMetrics,
     /// The counters of snapshots.
     pub snapshots: SnapshotMetrics,
+    /// The metrics of the configuration.
+    pub configuration: ConfigurationMetrics,
 }
 
 /// The counters of snapshots.
@@ -152,12 +155,8 @@ impl Metrics {
             stale_serving: families.stale_serving.clone(),
             overload: families.overload.clone(),
             arrivals: families.arrivals.clone(),
-            snapshots: SnapshotMetrics {
-                written: families.snapshots("written"),
-                not_written: families.snapshots("not_written"),
-                loaded: families.snapshots("loaded"),
-                not_loaded: families.snapshots("not_loaded"),
-            },
+            snapshots: families.of_snapshots(),
+            configuration: families.configuration(),
             registry,
             families,
             configured: Arc::new(configured.into_iter().map(str::to_owned).collect()),
@@ -265,8 +264,7 @@ impl Metrics {
     /// Returns all metrics in the text format.
     pub fn encode(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
-        text::encode(&mut text, &self.registry)?;
-        Ok(text)
+        text::encode(&mut text, &self.registry).map(|()| text)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod certificates;
+mod configuration;
 mod families;
 mod health;
 mod log;
@@ -10,6 +11,7 @@ mod overload;
 
 pub use arrivals::ArrivalMetrics;
 pub use certificates::CertificateMetrics;
+pub use configuration::ConfigurationMetrics;
 pub use health::{Health, HealthState, Status};
 pub use log::{Format, LogError, log_to_stderr};
 pub use metrics::{FileMetrics, Metrics, SnapshotMetrics, TypeMetrics, UpstreamMetrics};

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 pub struct Budget {
     /// The bound, if there is memory for it.
-    largest: usize,
+    largest: AtomicUsize,
     /// The bound now.
     bytes_max: AtomicUsize,
     numbers: AtomicU64,
@@ -88,7 +88,7 @@ impl Budget {
     #[must_use]
     pub const fn new(bytes_max: usize) -> Self {
         Self {
-            largest: bytes_max,
+            largest: AtomicUsize::new(bytes_max),
             bytes_max: AtomicUsize::new(bytes_max),
             numbers: AtomicU64::new(1),
             refused: AtomicU64::new(0),
@@ -112,10 +112,16 @@ impl Budget {
         self.bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Sets this bound, but to no more than that of the beginning, and no less than half of that. What is held already stays, until
+    /// Replaces the bound if there is memory for it. It counts from the next [`Self::resize`] on.
+    pub fn set_largest(&self, bytes_max: usize) {
+        self.largest.store(bytes_max, Ordering::Relaxed);
+    }
+
+    /// Sets the bound now, but to no more than the largest, and no less than half of that. What is held already stays, until
     /// another connection needs memory.
     pub fn resize(&self, bytes_max: usize) {
-        let bytes_max = bytes_max.clamp(self.largest / 2, self.largest);
+        let largest = self.largest.load(Ordering::Relaxed);
+        let bytes_max = bytes_max.clamp(largest / 2, largest);
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 

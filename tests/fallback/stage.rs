@@ -232,7 +232,7 @@ impl Session {
             if place.settle(&stage.scopes, &self.server, stage.now) {
                 self.server.handle_moved();
             }
-            let sight = place.sight(&stage.scopes);
+            let sight = place.sight();
             if self.ended.is_none() {
                 self.ended = self.server.handle_timeout(&sight, stage.now);
             }

@@ -385,7 +385,7 @@ impl World {
         if stream.server.poll_timeout().is_none_or(|due| now < due) {
             return self.turn(id);
         }
-        let sight = place.sight(&self.scopes);
+        let sight = place.sight();
         match stream.server.handle_timeout(&sight, now) {
             Some(end) => {
                 self.own.late(Some(due), self.now, "a stream counted as unanswered");

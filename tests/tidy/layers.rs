@@ -82,6 +82,7 @@ const KNOWS: [(&str, &[&str]); 20] = [
             "tls",
             "telemetry",
             "shutdown",
+            "watch",
             "clock",
             "upstream",
             "downstream",

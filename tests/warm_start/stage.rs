@@ -168,11 +168,21 @@ impl Relay {
 
     /// Returns the response of the admin address.
     pub(crate) fn admin(&self, path: &str) -> String {
+        self.ask("GET", path)
+    }
+
+    /// Returns the response of the admin address to an order.
+    pub(crate) fn post(&self, path: &str) -> String {
+        self.ask("POST", path)
+    }
+
+    fn ask(&self, method: &str, path: &str) -> String {
         let mut stream = TcpStream::connect(self.admin).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let host = self.admin;
         write!(
             stream,
-            "GET {path} HTTP/1.1\r\nhost: relay\r\nconnection: close\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
         )
         .unwrap();
         let mut answer = String::new();

@@ -341,7 +341,7 @@ async fn relays_that_come_later() {
         .await;
     }
     assert_eq!(sotw(call.next().await.unwrap()).bodies, ["first"]);
-    let own = relay.shared.settings.protocol.relay_id.clone();
+    let own = relay.shared.settings.load().protocol.relay_id.clone();
     call.send(&through(&["edge", &own]));
     let ended = call.end().await;
     assert_eq!(ended.code, 9, "{ended:?}");

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::hash::RandomState;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -23,9 +23,10 @@ use crate::xds::{Cut, Name, Target, TypeUrl};
 pub(in crate::cache) struct Leases {
     shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
-    linger: Duration,
+    /// How long a lease is kept that nobody wants, in nanoseconds.
+    linger: AtomicU64,
     /// The most targets that may be wanted at the same time; 0: no bound.
-    limit: usize,
+    limit: AtomicUsize,
     new_types: Mutex<NewTypes>,
     /// How many targets somebody wants.
     wanted: AtomicUsize,
@@ -35,15 +36,24 @@ pub(in crate::cache) struct Leases {
 
 impl Leases {
     pub(in crate::cache) fn new(linger: Duration, limit: usize) -> Self {
-        Self {
+        let leases = Self {
             shards: (0..SHARDS).map(|number| Mutex::new(Shard::new(number))).collect(),
             hasher: RandomState::new(),
-            linger,
-            limit,
+            linger: AtomicU64::new(0),
+            limit: AtomicUsize::new(0),
             new_types: Mutex::default(),
             wanted: AtomicUsize::new(0),
             kept: AtomicUsize::new(0),
-        }
+        };
+        leases.set(linger, limit);
+        leases
+    }
+
+    /// Replaces both bounds.
+    pub(in crate::cache) fn set(&self, linger: Duration, limit: usize) {
+        let linger = u64::try_from(linger.as_nanos()).unwrap_or(u64::MAX);
+        self.linger.store(linger, Ordering::Relaxed);
+        self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// Returns the number of a lease.
@@ -120,8 +130,10 @@ impl Leases {
         fleeting: &impl Fn(&TypeUrl, &Target) -> bool,
     ) -> LeaseChanges {
         // Lingering leases must not keep out what somebody wants.
-        let pressed = self.limit > 0 && self.kept.load(Ordering::Relaxed) > self.limit;
-        let linger = if pressed { Duration::ZERO } else { self.linger };
+        let limit = self.limit.load(Ordering::Relaxed);
+        let pressed = limit > 0 && self.kept.load(Ordering::Relaxed) > limit;
+        let linger = Duration::from_nanos(self.linger.load(Ordering::Relaxed));
+        let linger = if pressed { Duration::ZERO } else { linger };
         let crowded = self.new_types.lock().is_crowded();
         let fleeting =
             |type_url: &TypeUrl, target: &Target| crowded && !type_url.is_of_table() || fleeting(type_url, target);
@@ -249,14 +261,15 @@ impl Leases {
     fn admit(&self, new: bool, claims: &Claims) -> Result<(), Full> {
         let wanted = self.wanted.fetch_add(1, Ordering::Relaxed);
         let kept = self.kept.fetch_add(usize::from(new), Ordering::Relaxed);
-        let left = self.limit.saturating_sub(wanted);
+        let limit = self.limit.load(Ordering::Relaxed);
+        let left = limit.saturating_sub(wanted);
         let fair = is_fair(claims.names(), left);
-        if self.limit > 0 && (!fair || new && kept >= self.limit.saturating_mul(2)) {
+        if limit > 0 && (!fair || new && kept >= limit.saturating_mul(2)) {
             self.wanted.fetch_sub(1, Ordering::Relaxed);
             self.kept.fetch_sub(usize::from(new), Ordering::Relaxed);
             return Err(Full {
                 limit: "names_per_view",
-                value: self.limit,
+                value: limit,
                 own: claims.names(),
                 left: if fair { 0 } else { left },
             });

@@ -5,7 +5,7 @@
 
 use std::hash::Hash;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -32,7 +32,7 @@ pub struct Library {
     replies: Shared<Version, Text>,
     remembered: Tables,
     names: Interner,
-    chunk: usize,
+    chunk: AtomicUsize,
 }
 
 /// A text, in pieces that are sent one after the other; or the reason why there is none.
@@ -65,8 +65,13 @@ impl Library {
             replies: Shared::new(bytes / 2, length),
             remembered: Tables::default(),
             names: Interner::new(),
-            chunk,
+            chunk: AtomicUsize::new(chunk),
         }
+    }
+
+    /// Replaces the size of responses. Answers that are kept stay as they are.
+    pub fn set_chunk(&self, chunk: usize) {
+        self.chunk.store(chunk, Ordering::Relaxed);
     }
 
     /// Forgets what nobody uses. Nothing depends on when this is called; about every ten seconds is enough.
@@ -174,7 +179,7 @@ impl Answers for Library {
     }
 
     fn chunk(&self) -> usize {
-        self.chunk
+        self.chunk.load(Ordering::Relaxed)
     }
 }
 

@@ -12,7 +12,7 @@ mod seat;
 mod server_state;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -40,8 +40,9 @@ use crate::xds::{Baselines, Changes, Class, Cut, Name, ServerState, Slot, Target
 pub struct View {
     class: Class,
     server: usize,
-    wake_on_failure: WakeOnFailure,
-    settings: ViewSettings,
+    wake_on_failure: Mutex<WakeOnFailure>,
+    /// The most bytes of old content that sessions may keep in memory; 0: no bound.
+    pinned_bytes_max: AtomicUsize,
     cut: ArcSwap<Cut>,
     /// What an earlier run of the relay knew, as long as it may be needed.
     restored: ArcSwapOption<Cut>,
@@ -105,8 +106,8 @@ impl View {
         Arc::new(Self {
             class,
             server,
-            wake_on_failure,
-            settings,
+            wake_on_failure: Mutex::new(wake_on_failure),
+            pinned_bytes_max: AtomicUsize::new(settings.pinned_bytes_per_view),
             cut: ArcSwap::default(),
             restored: ArcSwapOption::empty(),
             generation: AtomicU64::new(0),
@@ -124,6 +125,13 @@ impl View {
             baselines: Mutex::default(),
             in_vain: AtomicU32::new(0),
         })
+    }
+
+    /// Replaces the bounds and the times.
+    pub(in crate::cache) fn set(&self, settings: ViewSettings) {
+        self.leases.set(settings.linger, settings.names_per_view);
+        self.pinned_bytes_max
+            .store(settings.pinned_bytes_per_view, Ordering::Relaxed);
     }
 
     /// The class of clients that share it.

@@ -61,7 +61,7 @@ impl View {
     /// session was told to end.
     pub fn relieve(&self) -> bool {
         let checked = self.checked.swap(self.generation(), Ordering::Relaxed);
-        let most = self.settings.pinned_bytes_per_view;
+        let most = self.pinned_bytes_max.load(Ordering::Relaxed);
         let mut laggards = self.laggards();
         laggards.retain(|(since, _)| most > 0 && *since <= checked);
         let kept = self.baselines().bytes();

@@ -77,6 +77,18 @@ impl Seat {
         &self.view
     }
 
+    /// Returns another seat at the same view, for the names of one authority.
+    #[must_use]
+    pub fn beside(&self, authority: Arc<str>) -> Self {
+        Self::new(self.view.clone(), Some(authority), self.claims().clone())
+    }
+
+    /// The claims of the session's connection.
+    #[must_use]
+    pub fn claims(&self) -> &Arc<Claims> {
+        self.seated.claims()
+    }
+
     /// Its number among the view's sessions; used again after it has gone.
     #[must_use]
     pub const fn number(&self) -> u32 {

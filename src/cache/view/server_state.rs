@@ -23,8 +23,9 @@ impl View {
         self.cut.store(cut.clone());
         drop(replaced);
         let fails = server_state == ServerState::Failing;
-        self.nudge(|seated| fails && self.wake_on_failure == WakeOnFailure::Everybody || seated.compares());
-        if fails && self.wake_on_failure == WakeOnFailure::Lacking {
+        let wake_on_failure = *self.wake_on_failure.lock();
+        self.nudge(|seated| fails && wake_on_failure == WakeOnFailure::Everybody || seated.compares());
+        if fails && wake_on_failure == WakeOnFailure::Lacking {
             self.ring_lacking(&cut);
         }
     }
@@ -37,6 +38,12 @@ impl View {
         if cut.reason() != reason {
             self.cut.store(Arc::new(cut.with_reason(reason)));
         }
+    }
+
+    /// The servers of authorities have changed: wakes all sessions, and from now on these if the server fails.
+    pub(in crate::cache) fn reroute(&self, wake_on_failure: WakeOnFailure) {
+        *self.wake_on_failure.lock() = wake_on_failure;
+        self.nudge(|_| true);
     }
 
     /// G-12: another server has replaced this one, which must not be sent the versions of its earlier responses any more.

@@ -50,19 +50,19 @@ impl Fetch {
 
     async fn fetch(self, request: Request<RecvStream>) -> Result<Rope, Status> {
         let shared = &*self.shared;
-        let timers = &shared.settings.protocol.timers;
+        let settings = shared.settings.load_full();
         let encoding = Encoding::of(request.headers())?;
         let hold = match timeout(request.headers())? {
             Some(theirs) if theirs.is_zero() => return Err(Status::deadline_exceeded("grpc-timeout is zero")),
-            theirs => hold(theirs, timers.unanswered),
+            theirs => hold(theirs, settings.protocol.timers.unanswered),
         };
-        let limits = &shared.settings.limits;
+        let limits = &settings.limits;
         let deframer = Deframer::new(encoding, limits.request, self.portion.share.clone());
         let pace = Pace::new(limits.requests_per_second, clock::now());
-        let asked = only_request(Requests::new(request.into_body(), deframer, pace), shared);
+        let asked = only_request(Requests::new(request.into_body(), deframer, pace), shared, &settings);
         let mut asked = in_time(asked).await??;
         // the method names the type.
-        if !asked.type_url.is_empty() && shared.settings.protocol.types.resolve(&asked.type_url) != self.type_url {
+        if !asked.type_url.is_empty() && settings.protocol.types.resolve(&asked.type_url) != self.type_url {
             let shown: String = asked.type_url.chars().take(100).collect();
             let message = format!("type_url `{shown}` is not served by the {} service", self.type_url);
             return Err(Status::invalid_argument(message));

@@ -81,7 +81,7 @@ impl Calls {
     pub(super) fn new(shared: Arc<Shared>, drain: Drain) -> Self {
         Self {
             polls: Arc::new(Polls::new(shared.clone(), drain)),
-            health: HealthCalls::new(shared.health.clone(), shared.settings.transport_v2),
+            health: HealthCalls::new(shared.health.clone(), shared.settings.load().transport_v2),
             shared,
             log: Arc::default(),
         }
@@ -161,7 +161,7 @@ impl Calls {
 
     /// Starts a discovery stream or a unary call.
     fn begin(&self, request: Request<RecvStream>, links: &Links, now: Instant) -> Result<Called, Status> {
-        let settings = &self.shared.settings;
+        let settings = self.shared.settings.load_full();
         let method = services::method(request.uri().path(), settings.transport_v2, &settings.protocol.types)
             .map_err(|Unknown(message)| Status::unimplemented(message))?;
         if let Some(type_url) = method.service.clone().filter(|_| method.fetch) {
@@ -186,7 +186,7 @@ impl Calls {
         let pace = Pace::new(settings.limits.requests_per_second, now);
         let requests = Requests::new(request.into_body(), deframer, pace);
         let who = (stay, links.portion.identity.clone());
-        let accounts = Accounts::open(self.shared.metrics.clone(), self.log.clone(), who, method.dialect);
+        let accounts = Accounts::open(&self.shared, self.log.clone(), who, settings, method.dialect);
         let session = Session::new(self.shared.clone(), accounts, links.portion.claims.clone(), method, now);
         let progress = Arc::new(Progress::new(links.shared_slices.clone()));
         let mut head = Response::new(());

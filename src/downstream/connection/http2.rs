@@ -82,7 +82,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         socket: S,
         begun: Bytes,
     ) -> Result<Self, h2::Error> {
-        let settings = &calls.shared.settings;
+        let settings = calls.shared.settings.load_full();
         let (cork, io) = Cork::new(socket, begun, Arc::default());
         let streams = settings.limits.streams_per_connection;
         let mut transport = Builder::new()

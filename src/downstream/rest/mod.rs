@@ -78,8 +78,8 @@ impl Polls {
     }
 
     async fn poll(&self, request: Request<RequestBody>, portion: Arc<Portion>) -> Result<Response<Body>, Refusal> {
-        let settings = &self.shared.settings;
-        let method = Method::of(&request, settings)?;
+        let settings = self.shared.settings.load_full();
+        let method = Method::of(&request, &settings)?;
         let hold = head::hold(request.headers(), settings.timers.rest_poll);
         let asked = clock::timeout(BODY_TIMEOUT, self.read(request, portion.share.clone())).await;
         let asked = asked.unwrap_or_else(|| Err(Refusal::slow(BODY_TIMEOUT)))?;
@@ -109,7 +109,7 @@ impl Polls {
     }
 
     async fn read(&self, request: Request<RequestBody>, share: Arc<Share>) -> Result<DiscoveryRequest, Refusal> {
-        let limits = &self.shared.settings.limits;
+        let limits = self.shared.settings.load().limits;
         let (head, body) = request.into_parts();
         if announced(&head.headers).is_some_and(|length| length > limits.request) {
             return Err(Refusal::large(limits.request));

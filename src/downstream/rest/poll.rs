@@ -58,7 +58,7 @@ impl<'a> Poll<'a> {
     ) -> Result<Self, Refusal> {
         let metrics = shared.metrics.of(&type_url);
         metrics.requests.inc();
-        let settings = &shared.settings.protocol;
+        let settings = shared.settings.load().protocol.clone();
         let refused = |end: protocol::End| {
             count_end(shared, &end);
             Refusal::of(end)
@@ -107,7 +107,7 @@ impl<'a> Poll<'a> {
         let departing = drain.departing();
         tokio::pin!(departing);
         loop {
-            let sight = self.seats.sight(&self.shared.scopes);
+            let sight = self.seats.sight();
             self.poll.look(&sight, &*self.shared.library);
             if let PollAnswer::News(found) = self.poll.answer(&sight, false) {
                 return self.news(reply(&found, &self.poll)?);
@@ -136,7 +136,7 @@ impl<'a> Poll<'a> {
         &mut self,
         reply: impl Fn(&PollContent<'_>, &protocol::Poll) -> Result<Rope, Refusal>,
     ) -> Result<Polled, Refusal> {
-        let sight = self.seats.sight(&self.shared.scopes);
+        let sight = self.seats.sight();
         self.poll.look(&sight, &*self.shared.library);
         match self.poll.answer(&sight, true) {
             PollAnswer::News(found) => self.news(reply(&found, &self.poll)?),

@@ -13,6 +13,8 @@ use crate::downstream::full::Full;
 use crate::downstream::log::{Log, Rejected};
 use crate::downstream::returns::{Returns, Visit};
 use crate::downstream::services::{Method, Transport};
+use crate::downstream::settings::ConnectionSettings;
+use crate::downstream::shared::Shared;
 use crate::identity::Identity;
 use crate::protocol::{Receipt, ReceiptKind};
 use crate::telemetry::{Metrics, TypeMetrics};
@@ -34,23 +36,27 @@ pub(in crate::downstream) struct Accounts {
 struct Presence {
     stay: Stay,
     identity: Identity,
+    /// Those with which the stream began.
+    settings: Arc<ConnectionSettings>,
     /// Set on an aggregated stream of a client with an id, after the first request.
     visit: Option<Visit>,
 }
 
 impl Accounts {
     pub(in crate::downstream) fn open(
-        metrics: Arc<Metrics>,
+        shared: &Shared,
         log: Arc<Log>,
         (stay, identity): (Stay, Identity),
+        settings: Arc<ConnectionSettings>,
         dialect: Dialect,
     ) -> Self {
         let accounts = Self {
-            metrics,
+            metrics: shared.metrics.clone(),
             log,
             presence: Box::new(Presence {
                 stay,
                 identity,
+                settings,
                 visit: None,
             }),
             dialect,
@@ -60,6 +66,11 @@ impl Accounts {
         };
         accounts.streams().inc();
         accounts
+    }
+
+    /// Returns the settings with which the stream began.
+    pub(super) fn settings(&self) -> &ConnectionSettings {
+        &self.presence.settings
     }
 
     /// Returns who the client of the stream is.

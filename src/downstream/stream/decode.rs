@@ -11,6 +11,7 @@ use tonic::Status;
 
 use super::requests::{Next, Requests};
 use crate::clock;
+use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::proto::google::rpc::Status as Detail;
@@ -21,6 +22,7 @@ use crate::xds::Dialect;
 pub(in crate::downstream) async fn only_request(
     mut requests: Requests,
     shared: &Shared,
+    settings: &ConnectionSettings,
 ) -> Result<DiscoveryRequest, Status> {
     let message = poll_fn(|cx| match ready!(requests.poll(cx, clock::now())) {
         Next::Message(message) => Poll::Ready(Ok(message)),
@@ -33,7 +35,7 @@ pub(in crate::downstream) async fn only_request(
         Next::Gone => Poll::Ready(Err(Status::cancelled("the client is gone"))),
     });
     let message = message.await?;
-    let entries = bounded(&message, Dialect::Sotw, shared)?;
+    let entries = bounded(&message, Dialect::Sotw, shared, settings)?;
     let empty = DiscoveryRequest {
         resource_names: Vec::with_capacity(entries),
         ..Default::default()
@@ -42,10 +44,15 @@ pub(in crate::downstream) async fn only_request(
 }
 
 /// Checks the cost of decoding a message against the limits, before it is decoded. Returns the number of names and versions.
-pub(super) fn bounded(message: &[u8], dialect: Dialect, shared: &Shared) -> Result<usize, Status> {
+pub(super) fn bounded(
+    message: &[u8],
+    dialect: Dialect,
+    shared: &Shared,
+    settings: &ConnectionSettings,
+) -> Result<usize, Status> {
     let scan = Scan::of(message, dialect).map_err(|_| malformed(message))?;
-    let limits = &shared.settings.limits;
-    let bounds = &shared.settings.protocol.limits;
+    let limits = &settings.limits;
+    let bounds = &settings.protocol.limits;
     for (key, what, count, max) in [
         ("node_bytes", "bytes of node", scan.node, limits.node_bytes),
         ("name_bytes", "bytes of type_url", scan.type_url, bounds.name_bytes),

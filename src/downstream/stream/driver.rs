@@ -27,17 +27,26 @@ pub(in crate::downstream) struct Driver {
     progress: Arc<Progress>,
     alarm: Alarm,
     stall: Stall,
-    times: Times,
+    /// Most streams have none.
+    times: Option<Box<Times>>,
     /// Whether it had no room for a response, and is in the connection's line.
     in_line: bool,
 }
 
 /// The deadlines of the stream.
+#[derive(Default)]
 struct Times {
     /// The client's own deadline.
     deadline: Option<Instant>,
     /// When to give up a client that sends no more: it has closed its side, or this is a unary call.
     given_up: Option<Instant>,
+}
+
+impl Times {
+    const NONE: Self = Self {
+        deadline: None,
+        given_up: None,
+    };
 }
 
 /// How many requests are read before other streams have their turn.
@@ -134,10 +143,13 @@ impl Driver {
         timeout: Option<Duration>,
         now: Instant,
     ) -> Self {
-        let times = Times {
-            deadline: timeout.and_then(|timeout| now.checked_add(timeout)),
-            given_up: None,
-        };
+        let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
+        let times = deadline.map(|deadline| {
+            Box::new(Times {
+                deadline: Some(deadline),
+                given_up: None,
+            })
+        });
         Self {
             session,
             requests,
@@ -287,18 +299,21 @@ impl Driver {
 
     /// The client sends no more: sets the time until which it may get an answer.
     fn give_up_later(&mut self, now: Instant) {
-        self.times.given_up = now.checked_add(self.session.settings().protocol.timers.unanswered);
+        let until = now.checked_add(self.session.settings().protocol.timers.unanswered);
+        self.times.get_or_insert_default().given_up = until;
     }
 
     /// Handles those times that have come.
     fn handle_times(&mut self, now: Instant) {
         let due = |at: &mut Option<Instant>| at.take_if(|at| *at <= now).is_some();
         self.session.handle_timeout();
-        if due(&mut self.times.deadline) {
+        let Some(times) = &mut self.times else { return };
+        let (over, given_up) = (due(&mut times.deadline), due(&mut times.given_up));
+        if over {
             self.session
                 .end(Status::deadline_exceeded("the call's grpc-timeout has passed"));
         }
-        if due(&mut self.times.given_up) {
+        if given_up {
             let bound = self.session.settings().protocol.timers.unanswered;
             self.session.give_up(bound);
         }
@@ -316,11 +331,12 @@ impl Driver {
             );
             return Poll::Ready(());
         }
+        let own = self.times.as_deref().unwrap_or(&Times::NONE);
         let times = [
             self.session.poll_timeout(),
             self.resumes(),
-            self.times.deadline,
-            self.times.given_up,
+            own.deadline,
+            own.given_up,
             stuck,
         ];
         if self.alarm.poll(times.into_iter().flatten().min(), cx).is_ready() {

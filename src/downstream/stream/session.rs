@@ -59,7 +59,7 @@ impl Session {
         now: Instant,
     ) -> Self {
         let opening = method.opening(accounts.identity());
-        let server = Server::new(shared.settings.protocol.clone(), opening);
+        let server = Server::new(accounts.settings().protocol.clone(), opening);
         Self {
             shared,
             accounts,
@@ -82,9 +82,9 @@ impl Session {
         self.now = now;
     }
 
-    /// Returns the settings of the operator.
+    /// Returns the settings of the operator with which the stream began.
     pub(super) fn settings(&self) -> &ConnectionSettings {
-        &self.shared.settings
+        self.accounts.settings()
     }
 
     /// Whether anything has happened after which there may be something to send.
@@ -293,7 +293,7 @@ impl Session {
 
     /// Decodes and handles a request. Returns how many names were handled.
     fn try_handle(&mut self, message: &Bytes, share: &Arc<Share>) -> Result<usize, Status> {
-        let entries = bounded(message, self.method.dialect, &self.shared)?;
+        let entries = bounded(message, self.method.dialect, &self.shared, self.settings())?;
         let request = Request::read(message, self.method.dialect, entries)?;
         let (library, size) = (&*self.shared.library, (message.len(), entries));
         let begun = Sliced::begin(request, size, share, &mut self.server, library, self.now);
@@ -333,7 +333,7 @@ impl Session {
     }
 
     fn has_room(&mut self, request: &mut Sliced) -> Result<bool, Status> {
-        let patience = self.shared.settings.protocol.timers.unanswered;
+        let patience = self.settings().protocol.timers.unanswered;
         request.has_room(&mut self.accounts, &self.server, patience, self.now)
     }
 
@@ -344,7 +344,7 @@ impl Session {
             return Ok(());
         }
         self.accounts.enter(&self.shared.returns, node, &self.method, self.now);
-        let patience = self.shared.settings.protocol.timers.unanswered;
+        let patience = self.settings().protocol.timers.unanswered;
         let seats = Seats::enter(&self.shared.scopes, node, &self.claims, patience);
         self.seats = Some(seats.map_err(|error| no_place(&self.shared, error))?);
         Ok(())
@@ -376,9 +376,7 @@ impl Session {
     }
 
     fn sight(&self) -> Sight {
-        self.seats
-            .as_ref()
-            .map_or_else(Sight::default, |seats| seats.sight(&self.shared.scopes))
+        self.seats.as_ref().map(Seats::sight).unwrap_or_default()
     }
 
     fn encode(&mut self, response: &Response) -> Rope {

@@ -33,7 +33,7 @@ impl World {
         self.check_moves(id, stream).map_err(wrong)?;
         self.check_seats(stream).map_err(wrong)?;
         let Some(place) = &stream.place else { return Ok(()) };
-        let sight = place.sight(&self.scopes);
+        let sight = place.sight();
         let now = self.instant();
         let contents = {
             let reading = self.reading(&stream.follower);

@@ -388,7 +388,7 @@ impl Ahead {
         if wanted {
             place.rest();
         }
-        let sight = place.sight(scopes);
+        let sight = place.sight();
         let mut replies = Vec::new();
         if let Some(due) = self
             .server

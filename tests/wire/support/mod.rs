@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use distributary::cache::{self, Library, Scopes, Seat, View};
 use distributary::clock;
 use distributary::config::SocketFile;
@@ -130,7 +131,7 @@ impl Relay {
                 planned.views,
             )),
             library: Arc::new(Library::new(planned.library, 2 << 20)),
-            settings: planned.settings,
+            settings: ArcSwap::from_pointee(planned.settings),
             metrics: Metrics::new([]),
             health,
             identifier: "distributary/relay".to_owned(),

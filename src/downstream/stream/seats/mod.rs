@@ -3,20 +3,22 @@
 //! Owns the seats, and that no authority is read from two views. Knows nothing of responses: the machine of the session says what
 //! it wants and lacks, and [`Fallback`] decides which server to read.
 
+mod rerouted;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use crate::cache::{Claims, NoPlace, Route, Scopes, Seat, View};
+use crate::cache::{Claims, NoPlace, Routes, Scopes, Seat, View};
 use crate::protocol::{Fallback, Look, Server, Step};
 use crate::xds::{Authorities, Dirty, Node, ServerState, Sight, Target, TypeUrl, Want};
 
 /// The seats of one session.
 pub struct Seats {
     node: Arc<Node>,
-    /// Those of the session's connection.
-    claims: Arc<Claims>,
+    /// Those that the session has taken up.
+    routes: Arc<Routes>,
     plain: Binding,
     authorities: BTreeMap<Arc<str>, Binding>,
     /// The task that polls the bells.
@@ -32,8 +34,14 @@ struct Binding {
     seats: Vec<Seat>,
 }
 
-/// The node of a session, and the claims of its connection.
-type Who<'a> = (&'a Arc<Node>, &'a Arc<Claims>);
+/// Where a session finds its seats.
+struct Places<'a> {
+    scopes: &'a Scopes,
+    routes: &'a Routes,
+    node: &'a Arc<Node>,
+    /// Those of the session's connection.
+    claims: &'a Arc<Claims>,
+}
 
 /// What the bells reported, apart from the changes.
 #[derive(Default)]
@@ -53,11 +61,17 @@ impl Seats {
     ///
     /// When there would be more views than allowed, or the client's class has no credentials.
     pub fn enter(scopes: &Scopes, node: &Arc<Node>, claims: &Arc<Claims>, patience: Duration) -> Result<Self, NoPlace> {
-        let top = scopes.routes().route(None).cloned().unwrap_or_default();
-        let plain = Binding::new(scopes, (node, claims), None, top, patience)?;
+        let routes = scopes.routes();
+        let places = Places {
+            scopes,
+            routes: &routes,
+            node,
+            claims,
+        };
+        let plain = Binding::new(&places, None, patience)?;
         Ok(Self {
             node: node.clone(),
-            claims: claims.clone(),
+            routes,
             plain,
             authorities: BTreeMap::new(),
             reader: None,
@@ -72,7 +86,7 @@ impl Seats {
     pub fn want(&mut self, scopes: &Scopes, want: &Want) -> Result<(), NoPlace> {
         let authority = match &want.target {
             Target::Wildcard => None,
-            Target::Name(name) => scopes.routes().served().of(name),
+            Target::Name(name) => self.routes.served().of(name),
         };
         let Some(authority) = authority else {
             return self.plain.want(want);
@@ -80,13 +94,18 @@ impl Seats {
         if let Some(binding) = self.authorities.get(authority) {
             return binding.want(want);
         }
-        let Some(route) = scopes.routes().route(Some(authority)).filter(|_| want.wanted) else {
+        if !want.wanted {
             return Ok(());
-        };
+        }
         let authority: Arc<str> = Arc::from(authority);
         let patience = self.plain.fallback.patience();
-        let who = (&self.node, &self.claims);
-        let binding = Binding::new(scopes, who, Some(&authority), route.clone(), patience)?;
+        let places = Places {
+            scopes,
+            routes: &self.routes,
+            node: &self.node,
+            claims: &self.claims(),
+        };
+        let binding = Binding::new(&places, Some(&authority), patience)?;
         let outcome = self.authorities.entry(authority).or_insert(binding).want(want);
         self.listen_again();
         outcome
@@ -153,9 +172,9 @@ impl Seats {
 
     /// Returns the content that the session reads now.
     #[must_use]
-    pub fn sight(&self, scopes: &Scopes) -> Sight {
+    pub fn sight(&self) -> Sight {
         let cut = |binding: &Binding| binding.seat().map(|seat| seat.view().cut()).unwrap_or_default();
-        let mut sight = Sight::new(cut(&self.plain), scopes.routes().served().clone());
+        let mut sight = Sight::new(cut(&self.plain), self.routes.served().clone());
         for (authority, binding) in &self.authorities {
             sight.add(authority.clone(), cut(binding));
         }
@@ -170,16 +189,25 @@ impl Seats {
 
     /// Moves the session to the best server. Returns whether it reads another view now.
     pub fn settle(&mut self, scopes: &Scopes, server: &Server, now: Instant) -> bool {
+        let rerouted = scopes.is_rerouted(&self.routes) && self.reroute(scopes, server);
         if self.authorities.is_empty() && self.plain.servers.len() < 2 {
             // There is only one server.
-            return false;
+            return rerouted;
         }
+        let claims = self.claims();
+        let places = Places {
+            scopes,
+            routes: &self.routes,
+            node: &self.node,
+            claims: &claims,
+        };
         let bindings = std::iter::once(&mut self.plain).chain(self.authorities.values_mut());
-        let (mut moved, mut seated) = (false, false);
+        let (mut moved, mut seated) = (rerouted, false);
         for binding in bindings {
             let seats = binding.seats.len();
-            moved |= binding.settle(scopes, (&self.node, &self.claims), server, now);
-            seated |= binding.seats.len() > seats;
+            let moves = binding.settle(&places, server, now);
+            seated |= moves || binding.seats.len() > seats;
+            moved |= moves;
         }
         if seated {
             self.listen_again();
@@ -218,21 +246,29 @@ impl Seats {
         binding.servers.get(binding.fallback.bound()).copied()
     }
 
+    fn claims(&self) -> Arc<Claims> {
+        let seat = self.plain.seats.first();
+        seat.map(|seat| seat.claims().clone()).unwrap_or_default()
+    }
+
     fn bindings(&self) -> impl Iterator<Item = &Binding> {
         std::iter::once(&self.plain).chain(self.authorities.values())
     }
 }
 
+impl Places<'_> {
+    fn seat(&self, authority: Option<&Arc<str>>, server: usize) -> Result<Seat, NoPlace> {
+        let shared = self.routes.is_shared(authority.map(|authority| &**authority));
+        self.scopes.seat(self.node, authority, shared, server, self.claims)
+    }
+}
+
 impl Binding {
-    fn new(
-        scopes: &Scopes,
-        (node, claims): Who<'_>,
-        authority: Option<&Arc<str>>,
-        route: Route,
-        patience: Duration,
-    ) -> Result<Self, NoPlace> {
+    fn new(places: &Places<'_>, authority: Option<&Arc<str>>, patience: Duration) -> Result<Self, NoPlace> {
+        let route = places.routes.route(authority.map(|authority| &**authority));
+        let route = route.cloned().unwrap_or_default();
         let first = route.servers.first();
-        let seat = first.map(|server| scopes.enter(node, authority, *server, claims));
+        let seat = first.map(|server| places.seat(authority, *server));
         Ok(Self {
             authority: authority.cloned(),
             fallback: Fallback::new(route.servers.len(), route.reachability_only, patience),
@@ -256,7 +292,7 @@ impl Binding {
         self.servers.len() > 1 && !(self.seats.len() == self.servers.len() && self.seats.iter().all(fails))
     }
 
-    fn settle(&mut self, scopes: &Scopes, who: Who<'_>, server: &Server, now: Instant) -> bool {
+    fn settle(&mut self, places: &Places<'_>, server: &Server, now: Instant) -> bool {
         let before = self.fallback.bound();
         let server_state = self.seat().map(|seat| seat.view().server_state());
         if self.fallback.at_rest() && server_state != Some(ServerState::Failing) {
@@ -265,11 +301,10 @@ impl Binding {
         let authority = self.authority.clone();
         let authority = authority.as_deref();
         while let Some(step) = {
-            let looks = self
-                .seats
-                .iter()
-                .map(|seat| look(seat, authority, scopes.routes().served(), server));
-            let looks: Vec<Look> = looks.collect();
+            let left = usize::from(self.fallback.is_leaving());
+            let others = self.seats.iter().skip(left);
+            let others = others.map(|seat| look(seat, authority, places.routes.served(), server));
+            let looks: Vec<Look> = std::iter::repeat_n(Look::LEFT, left).chain(others).collect();
             self.fallback.handle_looks(&looks, server.sent() > 0, now)
         } {
             match step {
@@ -280,12 +315,14 @@ impl Binding {
                 }
                 Step::Watch(watched) if watched <= self.seats.len() => self.seats.truncate(watched),
                 Step::Watch(_) => {
-                    if !self.watch_next(scopes, who, server) {
+                    if !self.watch_next(places, server) {
                         break;
                     }
                 }
             }
         }
+        let moved = self.fallback.bound() != before;
+        self.drop_left();
         let (bound, several) = (self.fallback.bound(), self.seats.len() > 1);
         for (at, seat) in self.seats.iter().enumerate() {
             seat.watch(at != bound);
@@ -300,25 +337,23 @@ impl Binding {
                 seat.view().supersede();
             }
         }
-        bound != before
+        moved
     }
 
     /// G-06: takes a seat at the next server's view, and subscribes there to everything that the session wants of the authority.
     /// Returns whether there was room.
-    fn watch_next(&mut self, scopes: &Scopes, (node, claims): Who<'_>, server: &Server) -> bool {
+    fn watch_next(&mut self, places: &Places<'_>, server: &Server) -> bool {
         let authority = self.authority.as_deref();
         let Some(next) = self.servers.get(self.seats.len()) else {
             return false;
         };
-        let seat = scopes
-            .enter(node, self.authority.as_ref(), *next, claims)
-            .and_then(|seat| {
-                seat.watch(true);
-                server
-                    .wants(authority, scopes.routes().served())
-                    .try_for_each(|want| seat.want(&want))?;
-                Ok(seat)
-            });
+        let seat = places.seat(self.authority.as_ref(), *next).and_then(|seat| {
+            seat.watch(true);
+            server
+                .wants(authority, places.routes.served())
+                .try_for_each(|want| seat.want(&want))?;
+            Ok(seat)
+        });
         match seat {
             Ok(seat) => {
                 self.seats.push(seat);

@@ -1,0 +1,108 @@
+//! What fills the views.
+//!
+//! Owns that each view has one writer, and when the relay counts as ready. Knows nothing of what is written.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+
+use super::fleet::{Fed, Fleet};
+use super::introduced::Introduced;
+use super::overview::Overview;
+use super::reload::Live;
+use super::warm::Warm;
+use super::{plan, spawn};
+use crate::cache::View;
+use crate::downstream::Shared;
+use crate::telemetry::{Health, Status};
+use crate::upstream::{self, FileWriter, Talk, Writer};
+
+/// Gives every new view its writer.
+pub(super) async fn feed(
+    live: &Arc<Live>,
+    fleet: &Arc<Fleet>,
+    shared: &Shared,
+    warm: Option<&Arc<Warm>>,
+    overview: &Overview,
+) {
+    let (scopes, metrics) = (&shared.scopes, &shared.metrics);
+    drop(spawn(ready(fleet.clone(), live.clone(), shared.health.clone())));
+    // The node changes with a restart only.
+    let node = live.config().node.clone();
+    let mut introduced = Introduced::new(scopes, metrics, &node);
+    loop {
+        for view in scopes.take_created() {
+            let Some(member) = fleet.get(view.server()) else {
+                continue;
+            };
+            let mut node = || introduced.node(&view, &member.name);
+            let files = match plan::files(scopes, view.class()) {
+                Ok(files) => files,
+                Err(error) => {
+                    // No client can use such a view.
+                    tracing::error!(%error, "a view has no usable credentials and gets no resources");
+                    continue;
+                }
+            };
+            match &member.fed {
+                Fed::Grpc(target, settings) => {
+                    let writer = Writer::new(view.clone(), &node(), target, files, settings);
+                    fill(writer, view, warm.cloned(), overview);
+                }
+                Fed::Rest(server, polling) => {
+                    let writer = Writer::polling(view.clone(), &node(), server, files, polling);
+                    fill(writer, view, warm.cloned(), overview);
+                }
+                Fed::Files(files) => {
+                    let departures = plan::departures(&live.config());
+                    drop(spawn(FileWriter::new(view, files, departures).run()));
+                }
+            }
+        }
+        scopes.changed().await;
+    }
+}
+
+/// The relay is ready as soon as one of the servers for names without an authority was reached once.
+async fn ready(fleet: Arc<Fleet>, live: Arc<Live>, health: Arc<Health>) {
+    loop {
+        let changed = fleet.changed();
+        let by_class = live.config().classes.have_credentials();
+        tokio::select! {
+            () = reach(fleet.top(), by_class) => return health.advance(Status::Ready),
+            () = changed => {}
+        }
+    }
+}
+
+/// Waits until one of the servers was reached once. Files count as reached once they were read without errors.
+async fn reach(servers: Vec<Fed>, by_class: bool) {
+    let mut targets = Vec::new();
+    let mut others: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
+    for server in servers {
+        match server {
+            Fed::Grpc(target, settings) => targets.push((target, settings)),
+            Fed::Rest(server, polling) => {
+                others.push(Box::pin(async move { server.reached(&polling, by_class).await }))
+            }
+            Fed::Files(source) => others.push(Box::pin(async move { source.reached().await })),
+        }
+    }
+    tokio::select! {
+        Some(()) = others.next() => {}
+        () = upstream::reach(targets, by_class) => {}
+    }
+}
+
+/// Fills a view: first from its snapshot, if there is one, then from the server.
+fn fill<L: Talk + 'static>(writer: Writer<L>, view: Arc<View>, warm: Option<Arc<Warm>>, overview: &Overview) {
+    overview.add(&view, writer.statuses());
+    drop(spawn(async move {
+        if let Some(warm) = warm {
+            warm.load(&view).await;
+        }
+        writer.run().await;
+    }));
+}

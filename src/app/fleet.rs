@@ -1,0 +1,221 @@
+//! The control planes in use, by number.
+//!
+//! Owns the numbers: a server that stays in the configuration keeps its number, and no number is used twice. Decides nothing about who
+//! reads which server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+use tokio::task::AbortHandle;
+
+use super::plan;
+use crate::cache::{Route, Routes};
+use crate::config::{self, Config, Source};
+use crate::json::Schemas;
+use crate::telemetry::Metrics;
+use crate::upstream::{Files, Polling, RestServer, Status, Target, UpstreamSettings};
+
+/// All control planes that are configured, and those that were until a moment ago.
+pub(super) struct Fleet {
+    metrics: Arc<Metrics>,
+    schemas: Schemas,
+    /// K-25: the mark by which the relay recognizes itself.
+    mark: String,
+    members: Mutex<Members>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Members {
+    all: BTreeMap<usize, Arc<Member>>,
+    /// The number of the next new server.
+    next: usize,
+    /// The servers of each authority, by priority. The empty authority stands for names that are not `xdstp`.
+    routes: BTreeMap<String, Vec<usize>>,
+    /// Since when these are in no route.
+    left: BTreeMap<usize, Instant>,
+}
+
+/// One control plane.
+pub(super) struct Member {
+    /// Its name in logs, metrics and snapshots.
+    pub(super) name: String,
+    pub(super) fed: Fed,
+    server: config::Server,
+    /// The task that reads its files, if it is files.
+    reading: Option<AbortHandle>,
+}
+
+/// The source of a view's resources.
+#[derive(Clone)]
+pub(super) enum Fed {
+    Grpc(Arc<Target>, Arc<UpstreamSettings>),
+    Rest(Arc<RestServer>, Arc<Polling>),
+    Files(Arc<Files>),
+}
+
+/// A server that is gone from the configuration, and that no view needs, is forgotten after this time. Sessions that were about to
+/// enter its view have done so.
+const FORGOTTEN: Duration = Duration::from_secs(60);
+
+impl Fleet {
+    pub(super) fn new(metrics: &Arc<Metrics>, schemas: Schemas, mark: &str) -> Arc<Self> {
+        Arc::new(Self {
+            metrics: metrics.clone(),
+            schemas,
+            mark: mark.to_owned(),
+            members: Mutex::default(),
+            changed: Notify::new(),
+        })
+    }
+
+    /// Takes up the servers of this configuration. Returns the routes to them.
+    pub(super) fn take(&self, config: &Config, now: Instant) -> Routes {
+        let upstream = &config.upstream;
+        let mut members = self.members.lock();
+        let servers = upstream.servers.iter().enumerate();
+        let numbers: Vec<usize> = servers
+            .map(|(at, server)| {
+                let mut known = members.all.iter();
+                if let Some((number, _)) = known.find(|(_, member)| member.server == *server) {
+                    return *number;
+                }
+                let number = members.next;
+                members.next += 1;
+                let member = self.member(upstream.name(at), server, config);
+                members.all.insert(number, Arc::new(member));
+                number
+            })
+            .collect();
+        let numbered = |list: &[usize]| {
+            list.iter()
+                .filter_map(|at| numbers.get(*at).copied())
+                .collect::<Vec<_>>()
+        };
+        let route = |servers: &[usize], reachability_only| Route {
+            servers: numbered(servers).into(),
+            reachability_only,
+        };
+        let authorities = upstream.authorities.iter();
+        let authorities = authorities.map(|(name, authority)| {
+            let servers = route(&authority.servers, authority.reachability_only);
+            (Arc::from(name.as_str()), servers)
+        });
+        let routes = Routes::new(route(&upstream.top, false), authorities.collect());
+        let others = upstream.authorities.iter();
+        let others = others.map(|(name, authority)| (name.clone(), numbered(&authority.servers)));
+        members.routes = std::iter::once((String::new(), numbered(&upstream.top)))
+            .chain(others)
+            .collect();
+        members.leave(&numbers, now);
+        drop(members);
+        self.changed.notify_waiters();
+        routes
+    }
+
+    fn member(&self, name: String, server: &config::Server, config: &Config) -> Member {
+        let (metrics, mark) = (&self.metrics, &self.mark);
+        let mut reading = None;
+        let fed = match &server.source {
+            Source::Grpc(grpc) => {
+                let target = Target::new(&name, grpc.clone(), metrics.upstream(&name));
+                Fed::Grpc(target, Arc::new(plan::upstream(config, mark, server.features)))
+            }
+            Source::Rest(rest) => {
+                let target = RestServer::new(&name, rest.clone(), metrics.upstream(&name));
+                let polling = plan::polling(config, mark, server.features, self.schemas.clone());
+                Fed::Rest(target, Arc::new(polling))
+            }
+            Source::Files(path) => {
+                let files = Files::new(&name, path, metrics.files(&name));
+                let dictionary = plan::dictionary(config, self.schemas.clone());
+                let reads = files.clone().run(plan::file_bytes(config), dictionary);
+                reading = Some(super::spawn(reads).abort_handle());
+                Fed::Files(files)
+            }
+        };
+        Member {
+            name,
+            fed,
+            server: server.clone(),
+            reading,
+        }
+    }
+
+    /// Returns a control plane by its number.
+    pub(super) fn get(&self, number: usize) -> Option<Arc<Member>> {
+        self.members.lock().all.get(&number).cloned()
+    }
+
+    /// Returns the servers of each authority.
+    pub(super) fn routes(&self) -> BTreeMap<String, Vec<usize>> {
+        self.members.lock().routes.clone()
+    }
+
+    /// Returns the servers for names without an authority.
+    pub(super) fn top(&self) -> Vec<Fed> {
+        let members = self.members.lock();
+        let top = members.routes.get("").into_iter().flatten();
+        let top = top.filter_map(|number| members.all.get(number));
+        top.map(|member| member.fed.clone()).collect()
+    }
+
+    /// Waits for the next change of the servers after this call.
+    pub(super) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
+    }
+
+    /// Forgets servers that are in no route and have none of these views. To be called from time to time.
+    pub(super) fn purge(&self, viewed: &BTreeSet<usize>, now: Instant) {
+        let mut members = self.members.lock();
+        let gone = members.left.iter();
+        let gone = gone.filter(|(number, since)| !viewed.contains(number) && now >= **since + FORGOTTEN);
+        let gone: Vec<usize> = gone.map(|(number, _)| *number).collect();
+        for number in gone {
+            members.left.remove(&number);
+            members.all.remove(&number);
+        }
+    }
+}
+
+impl Members {
+    /// Notes which servers are in use, and since when the others are not.
+    fn leave(&mut self, used: &[usize], now: Instant) {
+        self.left.retain(|number, _| !used.contains(number));
+        for number in self.all.keys() {
+            if !used.contains(number) {
+                self.left.entry(*number).or_insert(now);
+            }
+        }
+    }
+}
+
+impl Member {
+    /// Returns the name of its snapshots; none for files, which are on disk anyway.
+    pub(super) fn in_snapshots(&self) -> Option<&str> {
+        match self.fed {
+            Fed::Grpc(..) | Fed::Rest(..) => Some(&self.name),
+            Fed::Files(_) => None,
+        }
+    }
+
+    /// Returns its status, if it is read once for all views.
+    pub(super) fn status(&self) -> Option<Status> {
+        match &self.fed {
+            Fed::Grpc(..) | Fed::Rest(..) => None,
+            Fed::Files(files) => Some(files.status().as_stream()),
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        if let Some(reading) = &self.reading {
+            reading.abort();
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What differs between two configurations, and when each difference takes effect.
+//!
+//! Owns this for every key: a new key does not compile before it has a line here. What a key does when it takes effect is in
+//! `live`.
+
+use std::fmt::{self, Debug};
+
+use crate::config::{Config, Limits, Timers};
+
+/// What differs, and when it takes effect.
+#[derive(Debug, Default)]
+pub(super) struct Changes(Vec<Change>);
+
+#[derive(Debug)]
+struct Change {
+    key: &'static str,
+    effect: Effect,
+    /// The earlier and the new value, if they are short.
+    values: Option<(String, String)>,
+}
+
+/// When a changed setting takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    /// As soon as it is read.
+    Now,
+    /// For connections and streams of clients that begin after it was read.
+    Next,
+    /// When the relay starts again.
+    Restart,
+}
+
+use Effect::{Next, Now, Restart};
+
+macro_rules! compare {
+    ($changes:ident, $name:literal: $($effect:ident { $($key:ident)* })*) => {
+        $($($changes.compare(concat!($name, ".", stringify!($key)), $effect, $key.0, $key.1, true);)*)*
+    };
+}
+
+impl Changes {
+    /// Returns what differs, and moves all that can change while the relay runs from `new` to `running`.
+    pub(super) fn adopt(running: &mut Config, new: &Config) -> Self {
+        let mut changes = Self::default();
+        // Every key has its effect here.
+        let Config {
+            node,
+            listeners,
+            admin,
+            admin_tls,
+            upstream,
+            classes,
+            access,
+            limits,
+            timers,
+            chunk,
+            transport_v2,
+            anonymous,
+            types,
+            descriptors,
+            snapshot,
+            lenient_files,
+            warnings: _,
+        } = running;
+        changes.compare("node", Restart, node, &new.node, false);
+        changes.compare("listeners", Restart, listeners, &new.listeners, false);
+        changes.compare("admin", Restart, admin, &new.admin, false);
+        changes.compare("admin.tls", Restart, admin_tls, &new.admin_tls, false);
+        changes.compare("upstream", Now, upstream, &new.upstream, false);
+        changes.compare("classes", Restart, classes, &new.classes, false);
+        changes.compare("rules or secrets", Restart, access, &new.access, false);
+        changes.limits(limits, &new.limits);
+        changes.timers(timers, &new.timers);
+        changes.compare("chunk", Now, chunk, &new.chunk, false);
+        changes.compare("transport_v2", Restart, transport_v2, &new.transport_v2, true);
+        changes.compare("anonymous", Next, anonymous, &new.anonymous, true);
+        changes.compare("types", Restart, types, &new.types, false);
+        changes.compare("descriptors", Restart, descriptors, &new.descriptors, false);
+        changes.compare("snapshot", Restart, snapshot, &new.snapshot, false);
+        changes.compare("unknown_fields", Restart, lenient_files, &new.lenient_files, false);
+        changes
+    }
+
+    #[rustfmt::skip]
+    fn limits(&mut self, running: &mut Limits, new: &Limits) {
+        macro_rules! both {
+            ($($key:ident)*) => {
+                let Limits { $($key,)* } = running;
+                $(let $key = ($key, &new.$key);)*
+            };
+        }
+        both!(connections connections_per_identity streams streams_per_identity new_streams_per_second subscriptions
+            streams_per_connection types_per_stream names_per_stream name_bytes node_bytes memory request upstream_message
+            requests_per_second handshakes views names_per_view pinned_bytes_per_view);
+        compare!(self, "limits":
+            Now { connections connections_per_identity streams streams_per_identity new_streams_per_second subscriptions memory views
+                names_per_view pinned_bytes_per_view }
+            Next { streams_per_connection types_per_stream names_per_stream name_bytes node_bytes request requests_per_second }
+            Restart { upstream_message handshakes });
+    }
+
+    #[rustfmt::skip]
+    fn timers(&mut self, running: &mut Timers, new: &Timers) {
+        macro_rules! both {
+            ($($key:ident)*) => {
+                let Timers { $($key,)* } = running;
+                $(let $key = ($key, &new.$key);)*
+            };
+        }
+        both!(linger does_not_exist unanswered wildcard_quiet order_gate removal_quiet write_stall keepalive stream_age
+            stream_age_jitter rest_poll rest_interval reconnect_max drain_announce drain pace);
+        compare!(self, "timers":
+            Now { drain_announce drain }
+            Next { unanswered write_stall stream_age stream_age_jitter rest_poll pace }
+            Restart { linger does_not_exist wildcard_quiet order_gate removal_quiet keepalive rest_interval reconnect_max });
+    }
+
+    fn compare<T: Clone + PartialEq + Debug>(
+        &mut self,
+        key: &'static str,
+        effect: Effect,
+        running: &mut T,
+        new: &T,
+        shown: bool,
+    ) {
+        if running == new {
+            return;
+        }
+        self.0.push(Change {
+            key,
+            effect,
+            values: shown.then(|| (format!("{running:?}"), format!("{new:?}"))),
+        });
+        if effect != Restart {
+            running.clone_from(new);
+        }
+    }
+
+    /// Whether nothing differs.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether anything takes effect without a restart.
+    pub(super) fn any_live(&self) -> bool {
+        self.0.iter().any(|change| change.effect != Restart)
+    }
+
+    /// Returns the keys that wait for a restart.
+    pub(super) fn waiting(&self) -> Vec<&'static str> {
+        let waiting = self.0.iter().filter(|change| change.effect == Restart);
+        waiting.map(|change| change.key).collect()
+    }
+
+    /// Returns the keys that differ.
+    pub(super) fn keys(&self) -> Vec<&'static str> {
+        self.0.iter().map(|change| change.key).collect()
+    }
+}
+
+impl fmt::Display for Changes {
+    /// Writes one line for each change.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Change { key, effect, values } in &self.0 {
+            let when = match effect {
+                Now => "at once",
+                Next => "for new connections and streams",
+                Restart => "needs a restart",
+            };
+            match values {
+                Some((before, after)) => writeln!(f, "{key}: {before} -> {after} ({when})")?,
+                None => writeln!(f, "{key}: changed ({when})")?,
+            }
+        }
+        Ok(())
+    }
+}

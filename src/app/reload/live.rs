@@ -1,0 +1,54 @@
+//! The configuration in effect, and the parts that take a new one while the relay runs.
+//!
+//! Owns the swap: the one place where new settings reach running parts. Decides nothing: which keys can change is in `changes`.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::app::fleet::Fleet;
+use crate::app::plan;
+use crate::clock;
+use crate::config::Config;
+use crate::downstream::Shared;
+
+/// The configuration in effect.
+pub(in crate::app) struct Live {
+    config: ArcSwap<Config>,
+    /// K-25: the mark by which the relay recognizes itself.
+    mark: String,
+    shared: Arc<Shared>,
+    fleet: Arc<Fleet>,
+}
+
+impl Live {
+    pub(in crate::app) fn new(config: Config, mark: String, shared: Arc<Shared>, fleet: Arc<Fleet>) -> Arc<Self> {
+        Arc::new(Self {
+            config: ArcSwap::from_pointee(config),
+            mark,
+            shared,
+            fleet,
+        })
+    }
+
+    /// Returns the configuration in effect. Parts that look at it rarely read it here and need no line in [`Self::swap`].
+    pub(in crate::app) fn config(&self) -> Arc<Config> {
+        self.config.load_full()
+    }
+
+    /// Gives all parts their settings from this configuration. None of this can fail: what can fail is checked before.
+    pub(super) fn swap(&self, config: Config) {
+        let shared = &self.shared;
+        shared.settings.store(Arc::new(plan::downstream(&config, &self.mark)));
+        shared.admission.set(plan::admission(&config.limits), clock::now());
+        shared.budget.set_largest(plan::reading_bytes(&config));
+        shared.library.set_chunk(config.chunk);
+        shared.scopes.set(plan::views(&config), config.limits.views);
+        let upstream = self.config.load().upstream != config.upstream;
+        self.config.store(Arc::new(config));
+        if upstream {
+            let config = self.config();
+            shared.scopes.reroute(self.fleet.take(&config, clock::now()));
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The configuration is read again while the relay runs: by signal, by order, and when its file changes.
+
+use std::io::{ErrorKind, Read as _};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::{PATIENCE, Relay, ask, file, now, program};
+
+/// A relay with a configuration of these lines besides what every test needs.
+struct Stage {
+    relay: Relay,
+    path: PathBuf,
+    admin: String,
+    listener: String,
+}
+
+const BASE: &str = "upstream: {xds_servers: [{server_uri: cp:1}]}\nadmin: {address: '127.0.0.1:0'}\n";
+const LISTENERS: &str = "listeners: [{address: '127.0.0.1:0'}]\n";
+
+impl Stage {
+    fn start(name: &str, lines: &str) -> Self {
+        let path = file(&format!("reload-{name}.yaml"), &format!("{BASE}{LISTENERS}{lines}"));
+        let args = ["serve", "--log-format", "json", "--config", path.to_str().unwrap()];
+        let relay = Relay::start(program(&args));
+        let address = |line: String| {
+            let fields: serde_json::Value = serde_json::from_str(&line).unwrap();
+            fields.get("address").unwrap().as_str().unwrap().to_owned()
+        };
+        Self {
+            admin: address(relay.line("admin address")),
+            listener: address(relay.line("listening for clients")),
+            relay,
+            path,
+        }
+    }
+
+    /// Replaces the whole file at once.
+    fn replace(&self, text: &str) {
+        let new = self.path.with_extension("new");
+        std::fs::write(&new, text).unwrap();
+        std::fs::rename(&new, &self.path).unwrap();
+    }
+
+    /// Replaces these lines.
+    fn write(&self, lines: &str) {
+        self.replace(&format!("{BASE}{LISTENERS}{lines}"));
+    }
+
+    /// Returns the status and the body of the answer to an order.
+    fn order(&self, path: &str) -> (u16, String) {
+        let answer = ask(&self.admin, &format!("POST {path}"));
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, body.to_owned())
+    }
+
+    fn has_metric(&self, line: &str) -> bool {
+        let metrics = ask(&self.admin, "GET /metrics");
+        metrics.lines().any(|shown| shown == format!("distributary_{line}"))
+    }
+
+    /// Waits until the metrics have this line.
+    fn metric(&self, line: &str) {
+        let deadline = now() + PATIENCE;
+        while !self.has_metric(line) {
+            assert!(now() < deadline, "no {line} in\n{}", ask(&self.admin, "GET /metrics"));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Whether a new connection is served: the relay closes one that it does not admit.
+    fn admits(&self) -> bool {
+        let mut connection = TcpStream::connect(&self.listener).unwrap();
+        connection.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        let nothing = connection.read(&mut [0]).map_err(|error| error.kind());
+        matches!(nothing, Err(ErrorKind::WouldBlock | ErrorKind::TimedOut))
+    }
+}
+
+/// Each of the three causes puts a new limit into effect. Connections that are open stay.
+#[test]
+fn three_ways_to_read_it_again() {
+    let stage = Stage::start("ways", "");
+    stage.metric("configuration_current 1");
+    let first = TcpStream::connect(&stage.listener).unwrap();
+    stage.metric("connections 1");
+    stage.write("limits: {connections: 1}\n");
+    let line = stage.relay.line("configuration read again");
+    assert!(
+        line.contains("its file has changed") && line.contains("limits.connections"),
+        "{line}"
+    );
+    assert!(!stage.admits());
+    stage.write("limits: {connections: 2}\n");
+    stage.relay.signal("-HUP");
+    stage.relay.line("configuration read again");
+    assert!(stage.admits());
+    stage.relay.signal("-HUP");
+    let line = stage.relay.line("nothing has changed");
+    assert!(line.contains("SIGHUP"), "{line}");
+    assert_eq!(stage.order("/reload"), (200, "nothing has changed\n".to_owned()));
+    stage.metric("reloads_total{result=\"changed\"} 2");
+    first.set_nonblocking(true).unwrap();
+    let open = (&first).read(&mut [0]).unwrap_err().kind();
+    assert_eq!(open, ErrorKind::WouldBlock);
+}
+
+/// A dry run says what would change, and what would take effect when.
+#[test]
+fn a_dry_run_changes_nothing() {
+    let stage = Stage::start("dry", "");
+    let expected = "dry run, nothing is changed\n\
+        node: changed (needs a restart)\n\
+        limits.connections: 0 -> 1 (at once)\n\
+        limits.name_bytes: 4096 -> 100 (for new connections and streams)\n\
+        timers.drain: 20s -> 1s (at once)\n";
+    // The file itself is read a moment after it has changed: then the answer comes too late, and the other file is tried.
+    let deadline = now() + PATIENCE;
+    loop {
+        stage.write("node: {id: other}\nlimits: {connections: 1, name_bytes: 100}\ntimers: {drain: 1s}\n");
+        if stage.order("/reload?dry_run") == (200, expected.to_owned()) {
+            break;
+        }
+        assert!(now() < deadline, "{:?}", stage.order("/reload?dry_run"));
+        stage.write("");
+        stage.relay.line("configuration read again");
+    }
+    assert_eq!(stage.order("/reload?dry").0, 400);
+}
+
+/// All problems are said with their places, and nothing is changed, not even what is good.
+#[test]
+fn a_bad_file_changes_nothing() {
+    let stage = Stage::start("bad", "limits: {connections: 7}\n");
+    stage.write("limits: {connections: 1, views: many}\ntimers: {linger: soon}\n");
+    let path = stage.path.display();
+    let line = stage.relay.line("views");
+    assert!(line.contains(&format!("{path}:4:33: limits.views: ")), "{line}");
+    stage.metric("configuration_current 0");
+    let (status, said) = stage.order("/reload");
+    assert_eq!(status, 422);
+    let lines: Vec<_> = said.lines().collect();
+    assert!(
+        matches!(lines[..], [views, linger, stays]
+            if views.starts_with(&format!("{path}:4:33: limits.views: "))
+            && linger.starts_with(&format!("{path}:5:18: timers.linger: "))
+            && stays == "the earlier configuration stays in effect"),
+        "{said}"
+    );
+    assert_eq!(stage.order("/reload?dry_run").0, 422);
+    assert!(stage.admits());
+    std::fs::remove_file(&stage.path).unwrap();
+    let (status, said) = stage.order("/reload");
+    assert!(status == 422 && said.contains("cannot be read"), "{said}");
+    stage.write("limits: {connections: 7}\n");
+    assert_eq!(stage.order("/reload"), (200, "nothing has changed\n".to_owned()));
+    stage.metric("configuration_current 1");
+}
+
+/// A file whose parts come one after the other counts once it is whole.
+#[test]
+fn a_file_half_written() {
+    let stage = Stage::start("half", "limits: {connections: 7}\n");
+    let whole = format!("{BASE}{LISTENERS}limits: {{connections: 1}}\nchunk: 1MiB\n");
+    for end in [
+        BASE.len() / 2,
+        BASE.len() + LISTENERS.len(),
+        whole.len() - 5,
+        whole.len(),
+    ] {
+        std::fs::write(&stage.path, &whole[..end]).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let line = stage.relay.line("configuration read again");
+    assert!(line.contains("limits.connections chunk"), "{line}");
+    assert!(
+        stage.has_metric("reloads_total{result=\"changed\"} 1") && stage.has_metric("reloads_total{result=\"bad\"} 0")
+    );
+}
+
+#[test]
+fn a_file_that_is_too_large() {
+    let stage = Stage::start("large", "");
+    std::fs::File::options()
+        .write(true)
+        .open(&stage.path)
+        .unwrap()
+        .set_len(100 << 20)
+        .unwrap();
+    let (status, said) = stage.order("/reload");
+    assert!(status == 422 && said.contains("larger than 32 MiB"), "{said}");
+    stage.write("");
+    assert_eq!(stage.order("/reload").0, 200);
+}
+
+/// What only a restart can change is said each time until then, by a metric as well. The listener that is gone from the file stays.
+#[test]
+fn what_needs_a_restart() {
+    let stage = Stage::start("restart", "");
+    stage.replace(&format!(
+        "{BASE}listeners: [{{address: '127.0.0.1:1'}}]\nlimits: {{connections: 3}}\n"
+    ));
+    let line = stage.relay.line("take effect after a restart");
+    assert!(line.contains("\"listeners\""), "{line}");
+    assert_eq!(
+        stage.order("/reload"),
+        (200, "listeners: changed (needs a restart)\n".to_owned())
+    );
+    stage.metric("configuration_current 0");
+    stage.metric("configuration_waiting 1");
+    assert!(stage.admits());
+    stage.write("");
+    stage.metric("configuration_current 1");
+}
+
+/// A flag still overrides the file, and a file that a flag overrides changes nothing.
+#[test]
+fn flags_override_what_is_read_again() {
+    let path = file("reload-flags.yaml", &format!("{BASE}{LISTENERS}"));
+    let args = [
+        "serve",
+        "--admin",
+        "127.0.0.1:0",
+        "--upstream",
+        "127.0.0.1:1",
+        "--config",
+        path.to_str().unwrap(),
+    ];
+    let relay = Relay::start(program(&args));
+    relay.line("listening for clients");
+    let text =
+        "upstream: {xds_servers: [{server_uri: other:2}]}\nadmin: {address: '127.0.0.1:7'}\nlimits: {views: 3}\n";
+    std::fs::write(&path, format!("{text}{LISTENERS}")).unwrap();
+    let line = relay.line("configuration read again");
+    assert!(line.contains("keys=\"limits.views\""), "{line}");
+}
+
+/// While the relay stops, its configuration stays as it is.
+#[test]
+fn not_while_it_drains() {
+    let stage = Stage::start("draining", "timers: {drain_announce: 1h}\n");
+    let _client = TcpStream::connect(&stage.listener).unwrap();
+    stage.metric("connections 1");
+    assert_eq!(stage.order("/drain_listeners?graceful").0, 200);
+    stage.relay.line("not ready any more");
+    let (status, said) = stage.order("/reload");
+    assert!(status == 503 && said.contains("stopping"), "{said}");
+    stage.relay.signal("-HUP");
+    stage.relay.line("does not read its configuration again");
+}
+
+/// Orders come one after the other, and each has its answer.
+#[test]
+fn a_hundred_in_a_row() {
+    let stage = Stage::start("row", "");
+    for turn in 0..100 {
+        stage.write(&format!("limits: {{connections: {}}}\n", 100 + turn));
+        assert_eq!(stage.order("/reload").0, 200);
+    }
+    stage.write("limits: {connections: 1}\n");
+    assert_eq!(stage.order("/reload").0, 200);
+    let _client = TcpStream::connect(&stage.listener).unwrap();
+    stage.metric("connections 1");
+    assert!(!stage.admits());
+}

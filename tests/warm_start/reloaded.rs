@@ -1,0 +1,244 @@
+//! A relay that reads its configuration again while clients are connected: their streams go on, and they are sent what differs.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+
+use crate::stage::{CDS, Client, Delta, Got, Relay, directory, eventually, node, now};
+
+/// A relay whose control planes are files, and which reads its configuration again.
+struct Stage {
+    relay: Relay,
+    config: PathBuf,
+    dir: PathBuf,
+}
+
+const BASE: &str = "listeners: [{address: '127.0.0.1:0'}]\nadmin: {address: '127.0.0.1:0'}\n";
+const ONE: &str = "xdstp://x/envoy.config.cluster.v3.Cluster/one";
+
+/// Clusters with these contents, as a file.
+fn written(dir: &Path, name: &str, clusters: &[(&str, &str)]) {
+    let entry = |(name, content): &(&str, &str)| {
+        format!("- {{'@type': '{CDS}', name: '{name}', alt_stat_name: '{content}'}}\n")
+    };
+    let text: String = clusters.iter().map(entry).collect();
+    let new = dir.join("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(&new, dir.join(format!("{name}.yaml"))).unwrap();
+}
+
+impl Stage {
+    /// Starts a relay with these files, and with the first of them as its only server.
+    fn start(name: &str, files: &[(&str, &[(&str, &str)])]) -> Self {
+        let dir = directory(&format!("reloaded-{name}"));
+        for (file, clusters) in files {
+            written(&dir, file, clusters);
+        }
+        let first = files.first().map(|(file, _)| *file);
+        let first = servers(&dir, first.as_slice());
+        let name = format!("reloaded-{name}");
+        Self {
+            relay: Relay::run(&name, &format!("{BASE}upstream: {{{first}}}\n")),
+            config: Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("warm-{name}.yaml")),
+            dir,
+        }
+    }
+
+    /// Puts a configuration with these lines into effect; returns what has changed.
+    fn reload(&self, lines: &str) -> String {
+        let new = self.config.with_extension("new");
+        std::fs::write(&new, format!("{BASE}{lines}\n")).unwrap();
+        std::fs::rename(&new, &self.config).unwrap();
+        let answer = self.relay.post("/reload");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        answer
+    }
+
+    /// The same with these servers, by priority.
+    fn serve(&self, files: &[&str]) {
+        self.reload(&format!("upstream: {{{}}}", servers(&self.dir, files)));
+    }
+
+    async fn client(&self) -> (Client, Delta) {
+        let client = Client::connect(self.relay.address).await;
+        let delta = client.open(&asks(&[])).await;
+        (client, delta)
+    }
+
+    /// Waits until `/clusters` has this text, or until it does not.
+    async fn shows(&self, text: &str, shown: bool) {
+        let look = || (self.relay.admin("/clusters").contains(text) == shown).then_some(());
+        eventually(&format!("`{text}` in /clusters: {shown}"), look).await;
+    }
+}
+
+fn servers(dir: &Path, files: &[&str]) -> String {
+    let uri = |file: &&str| format!("{{server_uri: 'file://{}/{file}.yaml'}}", dir.display());
+    let servers: Vec<String> = files.iter().map(uri).collect();
+    format!("xds_servers: [{}]", servers.join(", "))
+}
+
+/// A request for these names, or for everything.
+fn asks(names: &[&str]) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        node: Some(node()),
+        type_url: CDS.to_owned(),
+        resource_names_subscribe: names.iter().map(|name| (*name).to_owned()).collect(),
+        ..Default::default()
+    }
+}
+
+fn names(got: &Got) -> Vec<&str> {
+    got.versions.keys().map(String::as_str).collect()
+}
+
+/// G-21: whatever becomes of the servers, a client is sent what differs, and nothing else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_come_and_go() {
+    let stage = Stage::start(
+        "servers",
+        &[
+            ("a", &[("same", "1"), ("other", "1"), ("gone", "1")]),
+            ("b", &[("same", "1"), ("other", "2"), ("new", "1")]),
+        ],
+    );
+    let (_client, mut delta) = stage.client().await;
+    assert_eq!(names(&delta.next().await), ["gone", "other", "same"]);
+    stage.serve(&["a", "b"]);
+    assert!(delta.is_silent().await, "a fallback server concerns nobody");
+    stage.shows("/b.yaml::priority::1", true).await;
+
+    stage.serve(&["b"]);
+    let got = delta.next().await;
+    assert_eq!(
+        (names(&got), &got.removed[..]),
+        (vec!["new", "other"], &["gone".to_owned()][..])
+    );
+    stage.shows("/a.yaml::", false).await;
+
+    // One of higher priority.
+    stage.serve(&["a", "b"]);
+    let got = delta.next().await;
+    assert_eq!(
+        (names(&got), &got.removed[..]),
+        (vec!["gone", "other"], &["new".to_owned()][..])
+    );
+    written(&stage.dir, "a", &[("same", "1"), ("other", "3"), ("gone", "1")]);
+    assert_eq!(
+        names(&delta.next().await),
+        ["other"],
+        "the session listens to the server that it reads"
+    );
+
+    // The order turns.
+    stage.serve(&["b", "a"]);
+    let got = delta.next().await;
+    assert_eq!(
+        (names(&got), &got.removed[..]),
+        (vec!["new", "other"], &["gone".to_owned()][..])
+    );
+    assert!(delta.is_silent().await);
+}
+
+/// A server that cannot serve does not replace the one that is gone: its content stays until one can.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_server_that_has_nothing() {
+    let stage = Stage::start("nothing", &[("a", &[("same", "1")])]);
+    let (_client, mut delta) = stage.client().await;
+    assert_eq!(names(&delta.next().await), ["same"]);
+    stage.serve(&["missing"]);
+    assert!(delta.is_silent().await);
+    stage.shows("/a.yaml::sessions::1", true).await;
+    written(&stage.dir, "missing", &[("same", "1"), ("more", "1")]);
+    assert_eq!(names(&delta.next().await), ["more"]);
+    stage.shows("/a.yaml::", false).await;
+}
+
+/// An authority gets servers of its own, loses them, and gets them again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn authorities_come_and_go() {
+    let stage = Stage::start(
+        "authorities",
+        &[("top", &[(ONE, "top"), ("plain", "1")]), ("own", &[(ONE, "own")])],
+    );
+    let client = Client::connect(stage.relay.address).await;
+    let mut delta: Delta = client.open(&asks(&[ONE, "plain"])).await;
+    assert_eq!(names(&delta.next().await), ["plain", ONE]);
+    let (top, own) = (servers(&stage.dir, &["top"]), servers(&stage.dir, &["own"]));
+    let with = format!("upstream: {{{top}, authorities: {{x: {{{own}}}}}}}");
+    let without = format!("upstream: {{{top}}}");
+    let mut versions = Vec::new();
+    for lines in [&with, &without, &with] {
+        stage.reload(lines);
+        let got = delta.next().await;
+        assert_eq!(names(&got), [ONE]);
+        versions.push(got.versions);
+        let mut other: Delta = client.open(&asks(&[ONE])).await;
+        assert_eq!(Some(&other.next().await.versions), versions.last());
+    }
+    assert!(matches!(&versions[..], [with, without, again] if with != without && with == again));
+    assert!(delta.is_silent().await);
+}
+
+/// Ten thousand lines that are the same, and one that concerns nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_not_concerned_is_sent_nothing() {
+    let stage = Stage::start("many", &[("a", &[("same", "1")])]);
+    let upstream = format!("upstream: {{{}}}\n", servers(&stage.dir, &["a"]));
+    let (_client, mut delta) = stage.client().await;
+    assert_eq!(names(&delta.next().await), ["same"]);
+    let types: String = (0..10_000)
+        .map(|number| format!("- {{type_url: acme.Type{number}}}\n"))
+        .collect();
+    let begun = now();
+    for connections in [1000, 2000] {
+        let answer = stage.reload(&format!(
+            "{upstream}limits: {{connections: {connections}}}\ntypes:\n{types}"
+        ));
+        assert!(answer.contains("types: changed (needs a restart)"), "{answer}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(delta.is_silent().await);
+    written(&stage.dir, "a", &[("same", "2")]);
+    assert_eq!(names(&delta.next().await), ["same"]);
+}
+
+/// A hundred changes of everything that can change, while clients come and go: no stream ends, nobody is sent what it has, and
+/// nobody misses a change.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_reloads() {
+    let content: &[(&str, &str)] = &[("a", "1"), ("b", "1")];
+    let stage = Stage::start("hundred", &[("one", content), ("two", content), ("three", content)]);
+    let (_client, mut faithful) = stage.client().await;
+    let first = faithful.next().await;
+    let mut open = Vec::new();
+    for turn in 0..100_usize {
+        let lists: [&[&str]; 5] = [&["one"], &["two", "one"], &["three"], &["one", "three"], &["two"]];
+        let upstream = servers(&stage.dir, lists.get(turn % 5).unwrap());
+        stage.reload(&format!(
+            "upstream: {{{upstream}}}\nlimits: {{streams: {}}}",
+            1000 + turn
+        ));
+        let (client, mut delta) = stage.client().await;
+        assert_eq!(delta.next().await.versions, first.versions, "turn {turn}");
+        open.push((client, delta));
+        if open.len() > 20 {
+            open.remove(turn % 20);
+        }
+    }
+    assert!(faithful.is_silent().await);
+    for file in ["one", "two", "three"] {
+        written(&stage.dir, file, &[("a", "1"), ("b", "2"), ("c", "1")]);
+    }
+    let mut clients: Vec<Delta> = open.into_iter().map(|(_, delta)| delta).collect();
+    clients.push(faithful);
+    for delta in &mut clients {
+        let mut held: BTreeMap<String, String> = BTreeMap::new();
+        while held.len() < 2 {
+            held.extend(delta.next().await.versions);
+        }
+        assert_eq!(held.keys().collect::<Vec<_>>(), ["b", "c"]);
+    }
+}
