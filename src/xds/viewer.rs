@@ -8,7 +8,11 @@ use super::{Answers, Audience, Choice, Chosen, Name, Rights, State, TypeUrl, Ver
 
 /// The client of one subscription. Most clients may have everything and have no parameters, and then nothing is allocated.
 #[derive(Clone, Debug, Default)]
-pub struct Viewer {
+pub struct Viewer(Option<Box<Own>>);
+
+/// What distinguishes a client from most others.
+#[derive(Clone, Debug, Default)]
+struct Own {
     /// Its parameters, if it has any (TP2).
     audience: Option<Arc<Audience>>,
     /// S-01: what it may have of the type; `None`: everything.
@@ -40,43 +44,55 @@ impl Viewer {
     /// Creates the viewer of a client with these rights.
     #[must_use]
     pub fn new(rights: Option<Arc<Rights>>) -> Self {
-        Self {
-            rights,
-            ..Self::default()
-        }
+        Self(rights.map(|rights| {
+            Box::new(Own {
+                rights: Some(rights),
+                ..Own::default()
+            })
+        }))
+    }
+
+    fn rights(&self) -> Option<&Arc<Rights>> {
+        self.0.as_ref()?.rights.as_ref()
+    }
+
+    fn chosen(&self) -> Option<&Arc<Chosen>> {
+        self.0.as_ref()?.chosen.as_ref()
     }
 
     /// The client's parameters, if it has any.
     #[must_use]
     pub fn audience(&self) -> Option<&Audience> {
-        self.audience.as_deref()
+        self.0.as_ref()?.audience.as_deref()
     }
 
     /// The same, to change what the client rejected.
     pub fn audience_mut(&mut self) -> Option<&mut Audience> {
-        self.audience.as_mut().map(Arc::make_mut)
+        self.0.as_mut()?.audience.as_mut().map(Arc::make_mut)
     }
 
     /// Sets the choice for every name. Returns whether it changed.
     pub fn says_always(&mut self, own: Option<Choice>) -> bool {
-        if self.audience.is_none() && own.is_none() {
+        if self.audience().is_none() && own.is_none() {
             return false;
         }
-        let changed = Arc::make_mut(self.audience.get_or_insert_default()).says_always(own);
+        let this = self.0.get_or_insert_default();
+        let changed = Arc::make_mut(this.audience.get_or_insert_default()).says_always(own);
         if changed {
-            self.chosen = None;
+            this.chosen = None;
         }
         changed
     }
 
     /// Sets the choice for one name; `None` means the one for every name. Returns whether it changed.
     pub fn says_with(&mut self, name: &Name, own: Option<Choice>) -> bool {
-        if self.audience.is_none() && own.is_none() {
+        if self.audience().is_none() && own.is_none() {
             return false;
         }
-        let changed = Arc::make_mut(self.audience.get_or_insert_default()).says_with(name, own);
+        let this = self.0.get_or_insert_default();
+        let changed = Arc::make_mut(this.audience.get_or_insert_default()).says_with(name, own);
         if changed && name.as_str() == Name::WILDCARD {
-            self.chosen = None;
+            this.chosen = None;
         }
         changed
     }
@@ -84,50 +100,52 @@ impl Viewer {
     /// S-01: whether the client may have the resource of this name.
     #[must_use]
     pub fn may_have(&self, type_url: &TypeUrl, name: &Name) -> bool {
-        let rights = self.rights.as_ref();
-        rights.is_none_or(|rights| rights.allow(type_url, name.as_str()))
+        self.rights().is_none_or(|rights| rights.allow(type_url, name.as_str()))
     }
 
     /// Whether the client may have no resource at all.
     #[must_use]
     pub fn has_nothing(&self) -> bool {
-        self.rights.as_ref().is_some_and(|rights| rights.are_none())
+        self.rights().is_some_and(|rights| rights.are_none())
     }
 
     /// Whether the client may not have all resources of the type.
     #[must_use]
-    pub const fn is_restricted(&self) -> bool {
-        self.rights.is_some()
+    pub fn is_restricted(&self) -> bool {
+        self.rights().is_some()
     }
 
     /// Returns what the client sees of this state; `None` if that was not looked up. S-01: what it may not have is never seen.
     #[must_use]
     pub fn seen_of<'a>(&'a self, state: &'a Arc<State>) -> Option<&'a Arc<State>> {
-        match &self.chosen {
+        match self.chosen() {
             Some(chosen) if chosen.of.id() == state.id() => Some(&chosen.seen),
-            Some(_) | None => self.rights.is_none().then_some(state),
+            Some(_) | None => self.rights().is_none().then_some(state),
         }
     }
 
     /// Whether it was looked up what the client sees of this state.
     #[must_use]
     pub fn knows(&self, state: &State) -> bool {
-        self.chosen.as_ref().is_some_and(|chosen| chosen.of.id() == state.id())
+        self.chosen().is_some_and(|chosen| chosen.of.id() == state.id())
     }
 
     /// Looks up what the client sees of the resources that its wildcard covers.
     pub fn look_at(&mut self, state: &Arc<State>, answers: &impl Answers) {
-        let choice = self.audience.as_deref().and_then(Audience::of_wildcard);
+        let Some(this) = &mut self.0 else { return };
+        let choice = this.audience.as_deref().and_then(Audience::of_wildcard);
         let lens = Lens {
             choice: choice.filter(|_| state.varies()),
-            rights: self.rights.as_ref(),
+            rights: this.rights.as_ref(),
         };
         let looks = lens.choice.is_some() || lens.rights.is_some();
-        self.chosen = looks.then(|| answers.chosen(state, lens, self.chosen.as_deref()));
+        this.chosen = looks.then(|| answers.chosen(state, lens, this.chosen.as_deref()));
     }
 
     /// Forgets what the client sees; it is looked up again when it is needed.
     pub fn lighten(&mut self) {
-        self.chosen = None;
+        if let Some(this) = &mut self.0 {
+            this.chosen = None;
+        }
     }
 }
