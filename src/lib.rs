@@ -58,7 +58,7 @@
 //! - [`clock`]: the relay's own time, which stands still while the process does.
 //! - [`protocol`]: what is said and when, as pure machines without I/O, clock or randomness.
 //! - [`cache`]: what control planes said, who waits for it, and which clients share it.
-//! - [`identity`]: who a client is, as far as it was checked.
+//! - [`identity`], [`token`]: who a client is, as far as it was checked.
 //! - [`watch`]: when to look at files again.
 //! - [`tls`]: certificates and keys, as their files are now.
 //! - [`wire`]: shared bytes on their way into sockets.
@@ -190,6 +190,7 @@ pub mod shutdown;
 pub mod snapshot;
 pub mod telemetry;
 pub mod tls;
+pub mod token;
 pub mod upstream;
 pub mod watch;
 pub mod wire;

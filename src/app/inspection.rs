@@ -9,6 +9,7 @@ use crate::clock;
 use crate::config::{Config, Credentials, Server, Source, Tls};
 use crate::json::{Schemas, Unknown};
 use crate::tls::{self, ServerTls};
+use crate::token::Tokens;
 use crate::upstream::{Dictionary, FileSet};
 use crate::wire::owners;
 use crate::xds::Types;
@@ -50,6 +51,7 @@ impl Inspection {
     pub(super) fn without_resources(file: Option<&Path>, config: &Config) -> Self {
         let mut found = Self::new(file, Some(config));
         found.listeners(config);
+        found.issuers(config);
         for server in &config.upstream.servers {
             found.server(server);
         }
@@ -106,6 +108,19 @@ impl Inspection {
                     }
                 }
                 Err(error) => self.problem(&format!("{key}: {error}")),
+            }
+        }
+    }
+
+    fn issuers(&mut self, config: &Config) {
+        for (at, issuer) in config.issuers.iter().enumerate() {
+            match Tokens::read(std::slice::from_ref(issuer)) {
+                Ok(tokens) => {
+                    for warning in tokens.warnings() {
+                        self.warning(&format!("jwt[{at}]: {warning}"));
+                    }
+                }
+                Err(error) => self.problem(&format!("jwt[{at}]: {error}")),
             }
         }
     }

@@ -41,6 +41,7 @@ use crate::json::{SchemaError, Schemas};
 use crate::shutdown::{self, Drain, Hangups, OtherSignals, StopSignals};
 use crate::telemetry::{Health, Metrics};
 use crate::tls::{BadFile, HTTP1, HTTP2, InUse, Protocols, Renewal, ServerTls};
+use crate::token::{BadKeys, KeyRenewal, Tokens};
 use crate::wire::{Budget, Listener};
 
 /// Why the relay does not run.
@@ -60,6 +61,9 @@ pub enum AppError {
         /// The error of the system.
         source: std::io::Error,
     },
+    /// The keys of an issuer of tokens cannot be used.
+    #[error("jwt: {0}")]
+    Keys(#[from] BadKeys),
     /// A listener or the admin address has no usable certificate.
     #[error("tls of {address}: {source}")]
     Tls {
@@ -113,7 +117,7 @@ pub async fn run(config: Config, origin: Origin) -> Result<(), AppError> {
     };
     let (_admin, admin_tls) = administer(&config, shown)?;
 
-    let shared = share(&config, &mark, scopes.clone(), &metrics, &health, schemas);
+    let shared = share(&config, &mark, scopes.clone(), &metrics, &health, schemas)?;
     let warm = Warm::new(&config, &fleet, &scopes, &metrics);
     if let Some(warm) = &warm {
         drop(spawn(warm.clone().look(health.clone())));
@@ -122,7 +126,9 @@ pub async fn run(config: Config, origin: Origin) -> Result<(), AppError> {
     let mut secured = listen(&config, &shared, &drain)?;
     secured.extend(admin_tls.map(|tls| ("admin".to_owned(), tls)));
     let renewal = Renewal::new(secured, plan::secured(&config), &in_use, metrics.certificates());
-    let mut hangups = Hangups::listen().map_err(AppError::Signals)?;
+    let keys = KeyRenewal::new(&shared.tokens, metrics.arrivals.clone());
+    let hangups = || Hangups::listen().map_err(AppError::Signals);
+    let (mut of_certificates, mut of_keys) = (hangups()?, hangups()?);
 
     // Draining ends when the last holder drops it, so only listeners and clients may hold it.
     drop(drain);
@@ -146,7 +152,8 @@ pub async fn run(config: Config, origin: Origin) -> Result<(), AppError> {
         () = leave => {}
         () = feed::feed(&live, &fleet, &shared, warm.as_ref(), &overview) => {}
         () = clock::keep() => {}
-        () = renewal.run(async || hangups.next().await) => {}
+        () = renewal.run(async || of_certificates.next().await) => {}
+        () = keys.run(async || of_keys.next().await) => {}
         () = look_after(&shared, &overview, &live, &fleet) => {}
         () = reload.run() => {}
     }
@@ -175,19 +182,20 @@ fn share(
     metrics: &Arc<Metrics>,
     health: &Arc<Health>,
     schemas: Schemas,
-) -> Arc<Shared> {
-    Arc::new(Shared {
+) -> Result<Arc<Shared>, AppError> {
+    Ok(Arc::new(Shared {
         scopes,
         library: Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk)),
         settings: ArcSwap::from_pointee(plan::downstream(config, mark)),
         admission: Arc::new(Admission::new(plan::admission(&config.limits), clock::now())),
+        tokens: tokens(config)?,
         returns: Arc::default(),
         budget: Arc::new(Budget::new(plan::reading_bytes(config))),
         metrics: metrics.clone(),
         health: health.clone(),
         identifier: format!("distributary/{}", config.node.id),
         schemas,
-    })
+    }))
 }
 
 /// Binds all listeners before the first client is served. Returns the TLS of those that have it.
@@ -230,6 +238,14 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<Vec<(S
         drop(spawn(serving));
     }
     Ok(secured)
+}
+
+fn tokens(config: &Config) -> Result<Tokens, AppError> {
+    let tokens = Tokens::read(&config.issuers)?;
+    for warning in tokens.warnings() {
+        tracing::warn!("jwt: {warning}");
+    }
+    Ok(tokens)
 }
 
 fn secure(address: &Address, tls: &ListenerTls, protocols: Protocols) -> Result<Arc<ServerTls>, AppError> {

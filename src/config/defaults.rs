@@ -9,6 +9,7 @@ pub(super) const LISTENER: Address = Address::Socket(SocketAddr::new(IpAddr::V4(
 pub(super) const ADMIN: Address = Address::Socket(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901));
 pub(super) const CHUNK: usize = 2 * MIB;
 pub(super) const TRANSPORT_V2: bool = true;
+pub(super) const CLOCK_SKEW: Duration = Duration::from_secs(30);
 pub(super) const ANONYMOUS: bool = false;
 pub(super) const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(30);
 

@@ -7,6 +7,7 @@ mod bootstrap;
 mod class;
 mod defaults;
 mod document;
+mod issuer;
 mod listener;
 mod quantity;
 mod reading;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use defaults::{Limits, MemoryLimit, Timers};
+pub use issuer::Issuer;
 pub use listener::{Address, Listener, ListenerTls, TlsVersion};
 pub use server::{Credentials, Endpoint, Grpc, Identity, Rest, Server, Source, Tls, Transport};
 pub use unix::{SocketFile, is_abstract, system_path};
@@ -42,6 +44,8 @@ pub struct Config {
     pub node: Node,
     /// Where clients connect; at least one.
     pub listeners: Vec<Listener>,
+    /// Who issues the tokens that clients send with their calls.
+    pub issuers: Vec<Issuer>,
     /// Where probes, metrics and people connect.
     pub admin: Address,
     /// TLS there, if configured.

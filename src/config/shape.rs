@@ -9,6 +9,7 @@ use crate::json::Tree;
 mapping!(File {
     "node" => node: NodeShape,
     "listeners" => listeners: Option<Spanned<Vec<Listener>>>,
+    "jwt" => jwt: Vec<Spanned<Issuer>>,
     "admin" => admin: Admin,
     "upstream" => upstream: Upstream,
     "classes" => classes: Vec<Spanned<Class>>,
@@ -50,6 +51,13 @@ mapping!(ListenerTls {
 mapping!(CertificatePair {
     "certificate" needs => certificate: Option<Scalar>,
     "private_key" needs => private_key: Option<Scalar>,
+});
+
+mapping!(Issuer {
+    "issuer" needs => issuer: Option<Scalar>,
+    "audiences" needs => audiences: Option<Spanned<Vec<Scalar>>>,
+    "jwks_file" needs => jwks_file: Option<Scalar>,
+    "clock_skew" => clock_skew: Option<Scalar>,
 });
 
 mapping!(Admin {

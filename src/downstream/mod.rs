@@ -8,6 +8,7 @@
 
 mod admission;
 mod alarm;
+mod bearer;
 mod body;
 mod call;
 mod connection;

@@ -12,6 +12,7 @@ use super::settings::ConnectionSettings;
 use crate::cache::{Library, Scopes};
 use crate::json::Schemas;
 use crate::telemetry::{Health, Metrics};
+use crate::token::Tokens;
 use crate::wire::Budget;
 
 /// The state that all client streams of the relay share.
@@ -24,6 +25,8 @@ pub struct Shared {
     pub settings: ArcSwap<ConnectionSettings>,
     /// How many connections and streams there may be.
     pub admission: Arc<Admission>,
+    /// The checks of tokens.
+    pub tokens: Tokens,
     /// The clients that came and went.
     pub returns: Arc<Returns>,
     /// The memory for unfinished requests.

@@ -18,6 +18,7 @@ pub use certificate::{Certified, SvidFault, certified};
 /// | `ip:10.0.0.7` | the address of the client |
 /// | `uid:1000`, `gid:1000` | the credentials of a client on a Unix socket |
 /// | `spiffe://td/path` | the only URI of its certificate |
+/// | `jwt:ISSUER#SUBJECT`, `claim:ISSUER#NAME=VALUE` | the token of a call |
 /// | `uri:URI`, `dns:NAME`, `subject:CN=...` | other names of its certificate |
 ///
 /// The word before the first colon says where a text comes from, so no source can state the texts of another. Invariant: no text is

@@ -122,6 +122,8 @@ impl Families {
             },
             arrivals: ArrivalMetrics {
                 proxy_headers: register(own, "proxy_headers", "Connections that began with a PROXY header, and those with a fault in it", Family::default()),
+                tokens: register(own, "tokens", "Calls with a token, and those that were refused for it", Family::default()),
+                key_reloads: register(own, "jwks_reloads", "Times that the keys of an issuer had changed, and whether they could be used", Family::default()),
             },
             certificate_expiry: register(own, "certificate_expiry_timestamp_seconds", "When the first certificate in a file ends, in seconds since 1970", Family::default()),
             certificate_reloads: register(own, "certificate_reloads", "Times that the TLS files of a listener had changed, and whether they could be used", Family::default()),

@@ -1,7 +1,6 @@
 //! Reads the TLS files of listeners again when they change.
 //!
-//! Owns when that happens, and how a bad file is reported: once, and only if it stays bad for longer than a swap of several files
-//! takes. Does not know what is in the files.
+//! Owns when that happens, and what operators are told. Does not know what is in the files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use super::server::ServerTls;
 use crate::clock::now;
 use crate::config::Tls;
 use crate::telemetry::CertificateMetrics;
-use crate::watch::Watcher;
+use crate::watch::{News, Trouble, Watcher};
 
 /// Keeps the TLS of all listeners as their files are, and what operators see of all certificates.
 pub struct Renewal {
@@ -27,31 +26,9 @@ pub struct Renewal {
 struct Listener {
     name: String,
     tls: Arc<ServerTls>,
-    trouble: Trouble,
+    trouble: Trouble<BadFile>,
 }
 
-/// Why a listener keeps using its earlier files, if it does.
-#[derive(Debug, Default)]
-struct Trouble(Option<Fault>);
-
-#[derive(Debug)]
-struct Fault {
-    error: BadFile,
-    since: Instant,
-    told: bool,
-}
-
-/// What is worth telling after a look at the files.
-#[derive(Debug, PartialEq, Eq)]
-enum News {
-    /// They have been bad for a while.
-    Bad(BadFile),
-    /// They were bad, and are good now.
-    Good,
-}
-
-/// A certificate and its key are two files, and while they are replaced they may not belong together.
-const MOMENT: Duration = Duration::from_secs(2);
 /// The shortest time between two looks at the files.
 const PACE: Duration = Duration::from_millis(20);
 
@@ -171,77 +148,5 @@ impl Renewal {
             .iter()
             .filter_map(|listener| listener.trouble.due())
             .min()
-    }
-}
-
-impl Trouble {
-    /// Notes the result of a look at the files. Returns what to tell now.
-    fn note(&mut self, error: Option<&BadFile>, now: Instant) -> Option<News> {
-        let known = self.0.take();
-        let Some(error) = error else {
-            return known.filter(|fault| fault.told).map(|_| News::Good);
-        };
-        // Until a fault is told it may turn into another one, as files are replaced one by one.
-        let known = known.filter(|fault| !fault.told || fault.error == *error);
-        let since = known.as_ref().map_or(now, |fault| fault.since);
-        let told = known.is_some_and(|fault| fault.told);
-        let tells = !told && now >= since + MOMENT;
-        self.0 = Some(Fault {
-            error: error.clone(),
-            since,
-            told: told || tells,
-        });
-        tells.then(|| News::Bad(error.clone()))
-    }
-
-    /// Returns when to look again because the fault may have gone away by itself.
-    fn due(&self) -> Option<Instant> {
-        let fault = self.0.as_ref().filter(|fault| !fault.told)?;
-        Some(fault.since + MOMENT)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn bad(why: &str) -> BadFile {
-        BadFile {
-            path: "relay.key".into(),
-            why: why.to_owned(),
-        }
-    }
-
-    #[test]
-    fn a_fault_that_lasts_is_told_once() {
-        let begun = now();
-        let at = |millis| begun + Duration::from_millis(millis);
-        let mut trouble = Trouble::default();
-        assert_eq!(trouble.due(), None);
-        assert_eq!(trouble.note(Some(&bad("gone")), at(0)), None);
-        assert_eq!(trouble.note(Some(&bad("of another certificate")), at(1900)), None);
-        assert_eq!(trouble.due(), Some(at(2000)));
-        let told = trouble.note(Some(&bad("of another certificate")), at(2000));
-        assert_eq!(told, Some(News::Bad(bad("of another certificate"))));
-        assert_eq!(trouble.due(), None);
-        assert_eq!(trouble.note(Some(&bad("of another certificate")), at(9000)), None);
-
-        // Another fault gets its own moment.
-        assert_eq!(trouble.note(Some(&bad("gone")), at(10_000)), None);
-        assert_eq!(
-            trouble.note(Some(&bad("gone")), at(12_000)),
-            Some(News::Bad(bad("gone")))
-        );
-        assert_eq!(trouble.note(None, at(12_001)), Some(News::Good));
-        assert_eq!(trouble.note(None, at(12_002)), None);
-    }
-
-    #[test]
-    fn a_fault_of_a_moment_is_no_news() {
-        let begun = now();
-        let mut trouble = Trouble::default();
-        assert_eq!(trouble.note(Some(&bad("of another certificate")), begun), None);
-        assert_eq!(trouble.note(None, begun + MOMENT), None);
-        assert_eq!(trouble.due(), None);
     }
 }

@@ -4,6 +4,7 @@
 
 #[cfg(target_os = "linux")]
 mod inotify;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 #[cfg(target_os = "linux")]
 use self::inotify::Inotify as System;
+pub use self::trouble::{News, Trouble};
 use crate::clock::{self, now};
 
 /// Waits for changes of the files at some paths.

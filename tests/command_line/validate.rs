@@ -259,6 +259,7 @@ fn the_shipped_files_are_valid() {
                 // A FileDescriptorSet with a file that has a name and nothing else.
                 Some("binpb") => "\n\u{3}\n\u{1}a".to_owned(),
                 Some("crl") => revoked_nothing(&own.signing_key),
+                Some("json") => "{\"keys\": []}".to_owned(),
                 Some(_) => own.cert.pem(),
                 None => "a token".to_owned(),
             };

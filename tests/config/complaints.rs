@@ -8,7 +8,7 @@ use crate::{complaint, parse};
 fn what_the_parser_says() {
     for (text, said) in [
         ("listenerz: []\n", "1:1: listenerz: unknown field `listenerz`; did you mean `listeners`?"),
-        ("colour: red\n", "1:1: colour: unknown field `colour`, expected one of node, listeners, admin, upstream, \
+        ("colour: red\n", "1:1: colour: unknown field `colour`, expected one of node, listeners, jwt, admin, upstream, \
             classes, rules, secrets, limits, timers, chunk, transport_v2, anonymous, types, descriptors, snapshot, unknown_fields"),
         ("timers:\n  linger: 30s\n  lingers: 30s\n", "3:3: timers.lingers: unknown field `lingers`; did you mean `linger`?"),
         ("listeners: 5\n", "1:12: listeners: expected a list, found `5`"),
@@ -122,6 +122,28 @@ fn what_is_said_of_listeners() {
     ] {
         assert_eq!(complaint(text), format!("relay.yaml:{said}"), "{text}");
     }
+}
+
+#[test]
+#[rustfmt::skip]
+fn what_is_said_of_issuers() {
+    for (entry, said) in [
+        ("audiences: [a], jwks_file: k", "7: jwt[0]: missing field `issuer`"),
+        ("issuer: i, jwks_file: k", "7: jwt[0]: missing field `audiences`"),
+        ("issuer: i, audiences: [a]", "7: jwt[0]: missing field `jwks_file`"),
+        ("issuer: '', audiences: [a], jwks_file: k", "16: jwt[0].issuer: it is empty; write what the tokens have in `iss`"),
+        ("issuer: 'a#b', audiences: [a], jwks_file: k", "16: jwt[0].issuer: it has a `#` or a line break, so that no \
+            identity can name it"),
+        ("issuer: i, audiences: [], jwks_file: k", "30: jwt[0].audiences: the list is empty; write what the tokens \
+            have in `aud`, such as distributary"),
+        ("issuer: i, audiences: [a], jwks_file: ''", "46: jwt[0].jwks_file: the path is empty; write a JWKS file"),
+        ("issuer: i, audiences: [a], jwks_file: k, clock_skew: 61s", "61: jwt[0].clock_skew: `61s` is too much; write \
+            at most 60s, and set the clocks"),
+    ] {
+        assert_eq!(complaint(&format!("jwt: [{{{entry}}}]\n")), format!("relay.yaml:1:{said}"), "{entry}");
+    }
+    let twice = "jwt: [{issuer: i, audiences: [a], jwks_file: k}, {issuer: i, audiences: [b], jwks_file: l}]\n";
+    assert_eq!(complaint(twice), "relay.yaml:1:50: jwt[1]: `i` is there twice; remove one");
 }
 
 #[test]

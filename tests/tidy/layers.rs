@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree::{self, File};
 
 /// A part, and the parts of this crate that it may name.
-const KNOWS: [(&str, &[&str]); 20] = [
+const KNOWS: [(&str, &[&str]); 21] = [
     ("proto", &[]),
     ("xds", &["proto"]),
     ("json", &["xds", "proto"]),
@@ -20,6 +20,7 @@ const KNOWS: [(&str, &[&str]); 20] = [
     ("config", &["xds", "proto", "cache", "json"]),
     ("watch", &["clock"]),
     ("tls", &["config", "clock", "telemetry", "watch"]),
+    ("token", &["config", "telemetry", "clock", "watch"]),
     ("wire", &["xds", "proto", "config"]),
     (
         "upstream",
@@ -50,6 +51,7 @@ const KNOWS: [(&str, &[&str]); 20] = [
             "identity",
             "config",
             "tls",
+            "token",
             "telemetry",
             "shutdown",
             "clock",
@@ -80,6 +82,7 @@ const KNOWS: [(&str, &[&str]); 20] = [
             "json",
             "config",
             "tls",
+            "token",
             "telemetry",
             "shutdown",
             "watch",

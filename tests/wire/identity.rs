@@ -14,14 +14,15 @@ use crate::support::certificates::{Authority, VERSIONS, agree};
 use crate::support::client::Client;
 use crate::support::{CDS, PATIENCE, Plan, Relay};
 
-/// The identities in the log, and the warnings, of this thread.
+/// The identities in the log, the warnings and the errors, of this thread.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Lines>>);
+pub(crate) struct Log(Arc<Mutex<Lines>>);
 
 #[derive(Default)]
 struct Lines {
     identities: Vec<String>,
     warnings: Vec<String>,
+    errors: Vec<String>,
 }
 
 /// The fields of a log line.
@@ -58,7 +59,9 @@ impl tracing::Subscriber for Log {
         let mut line = Line::default();
         event.record(&mut line);
         let mut lines = self.0.lock().unwrap();
-        if *event.metadata().level() == tracing::Level::WARN {
+        if *event.metadata().level() == tracing::Level::ERROR {
+            lines.errors.push(line.message);
+        } else if *event.metadata().level() == tracing::Level::WARN {
             lines.warnings.push(line.message);
         } else if line.message == "a stream begins" {
             lines.identities.push(line.identity);
@@ -72,18 +75,22 @@ impl tracing::Subscriber for Log {
 
 impl Log {
     /// The log of this thread, as long as the guard lives.
-    fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
+    pub(crate) fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
         let log = Self::default();
         let guard = tracing::subscriber::set_default(log.clone());
         (log, guard)
     }
 
-    fn identities(&self) -> Vec<String> {
+    pub(crate) fn identities(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().identities)
     }
 
-    fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().warnings)
+    }
+
+    pub(crate) fn errors(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap().errors)
     }
 }
 
@@ -162,7 +169,7 @@ async fn names_in_certificates() {
     assert!(warnings[0].contains("a SPIFFE name and 1 other URIs"), "{warnings:?}");
 }
 
-/// The address in the header is the client's, before TLS, in both versions; limits count it.
+/// K-30: the address in the header is the client's, before TLS, in both versions; limits count it.
 #[tokio::test]
 async fn addresses_behind_a_balancer() {
     let (log, _guard) = Log::begin();

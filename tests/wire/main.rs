@@ -27,5 +27,6 @@ mod services;
 mod support;
 mod times_to_live;
 mod tls;
+mod tokens;
 mod turns;
 mod unix_sockets;

@@ -46,6 +46,7 @@ impl Changes {
         let Config {
             node,
             listeners,
+            issuers,
             admin,
             admin_tls,
             upstream,
@@ -64,6 +65,7 @@ impl Changes {
         } = running;
         changes.compare("node", Restart, node, &new.node, false);
         changes.compare("listeners", Restart, listeners, &new.listeners, false);
+        changes.compare("jwt", Restart, issuers, &new.issuers, false);
         changes.compare("admin", Restart, admin, &new.admin, false);
         changes.compare("admin.tls", Restart, admin_tls, &new.admin_tls, false);
         changes.compare("upstream", Now, upstream, &new.upstream, false);

@@ -9,6 +9,7 @@ mod node;
 mod rules;
 mod server;
 mod sharing;
+mod tokens;
 mod upstream;
 
 use std::sync::Arc;
@@ -55,6 +56,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     let config = Config {
         node,
         listeners,
+        issuers: check.issuers(file.jwt),
         admin,
         admin_tls,
         upstream,

@@ -10,7 +10,9 @@ use super::Check;
 use super::sharing::type_url;
 
 /// The words with which texts of identities begin.
-const IDENTITIES: [&str; 8] = ["dns:", "gid:", "ip:", "jwt:", "spiffe:", "subject:", "uid:", "uri:"];
+const IDENTITIES: [&str; 9] = [
+    "claim:", "dns:", "gid:", "ip:", "jwt:", "spiffe:", "subject:", "uid:", "uri:",
+];
 
 impl Check {
     /// S-05: returns whether secrets are served without a rule that names them.

@@ -11,6 +11,7 @@ use tonic::Status;
 
 use super::{GRPC, HttpResult, in_time, refusal};
 use crate::clock;
+use crate::downstream::bearer::identified;
 use crate::downstream::body::Body;
 use crate::downstream::portion::Portion;
 use crate::downstream::rest::{Poll, Polled, Refusal, hold};
@@ -56,6 +57,9 @@ impl Fetch {
             Some(theirs) if theirs.is_zero() => return Err(Status::deadline_exceeded("grpc-timeout is zero")),
             theirs => hold(theirs, settings.protocol.timers.unanswered),
         };
+        let identity = identified(shared, &self.portion.identity, request.headers());
+        let identity = identity.map_err(Status::unauthenticated)?;
+        tracing::debug!(%identity, "a unary call begins");
         let limits = &settings.limits;
         let deframer = Deframer::new(encoding, limits.request, self.portion.share.clone());
         let pace = Pace::new(limits.requests_per_second, clock::now());
@@ -69,7 +73,7 @@ impl Fetch {
         }
         // A unary call is always answered, whatever the client has.
         asked.version_info = String::new();
-        let who = (&self.portion.claims, &self.portion.identity);
+        let who = (&self.portion.claims, &identity);
         let poll = Poll::new(shared, who, self.type_url, asked, clock::now()).map_err(Refusal::status)?;
         let polled = poll.wait(hold, self.drain, |found, poll| Ok(reply(found, poll, shared)));
         match polled.await.map_err(Refusal::status)? {

@@ -24,6 +24,7 @@ use health::HealthCalls;
 pub(super) use unary::UnaryCall;
 
 use crate::clock;
+use crate::downstream::bearer::identified;
 use crate::downstream::body::Body;
 use crate::downstream::connection::HeaderFault;
 use crate::downstream::full::Full;
@@ -182,10 +183,12 @@ impl Calls {
             self.not_admitted(links.portion.guest.peer(), &full);
             full.status()
         })?;
+        let identity = identified(&self.shared, &links.portion.identity, request.headers());
+        let identity = identity.map_err(Status::unauthenticated)?;
         let deframer = Deframer::new(encoding, settings.limits.request, links.portion.share.clone());
         let pace = Pace::new(settings.limits.requests_per_second, now);
         let requests = Requests::new(request.into_body(), deframer, pace);
-        let who = (stay, links.portion.identity.clone());
+        let who = (stay, identity);
         let accounts = Accounts::open(&self.shared, self.log.clone(), who, settings, method.dialect);
         let session = Session::new(self.shared.clone(), accounts, links.portion.claims.clone(), method, now);
         let progress = Arc::new(Progress::new(links.shared_slices.clone()));

@@ -24,6 +24,7 @@ pub(super) use refusal::Refusal;
 use reply::reply;
 
 use crate::clock;
+use crate::downstream::bearer::identified;
 use crate::downstream::body::Body;
 use crate::downstream::portion::Portion;
 use crate::downstream::request_body::RequestBody;
@@ -80,12 +81,15 @@ impl Polls {
     async fn poll(&self, request: Request<RequestBody>, portion: Arc<Portion>) -> Result<Response<Body>, Refusal> {
         let settings = self.shared.settings.load_full();
         let method = Method::of(&request, &settings)?;
+        let identity = identified(&self.shared, &portion.identity, request.headers());
+        let identity = identity.map_err(Refusal::unauthenticated)?;
+        tracing::debug!(%identity, "a poll begins");
         let hold = head::hold(request.headers(), settings.timers.rest_poll);
         let asked = clock::timeout(BODY_TIMEOUT, self.read(request, portion.share.clone())).await;
         let asked = asked.unwrap_or_else(|| Err(Refusal::slow(BODY_TIMEOUT)))?;
         let poll = Poll::new(
             &self.shared,
-            (&portion.claims, &portion.identity),
+            (&portion.claims, &identity),
             method.type_url,
             asked,
             clock::now(),

@@ -22,6 +22,7 @@ use distributary::downstream::{
 use distributary::protocol;
 use distributary::shutdown::{DrainTrigger, after, drain};
 use distributary::telemetry::{Health, Metrics, Status};
+use distributary::token::Tokens;
 use distributary::wire::{Budget, Listener};
 use distributary::xds::{Changes, Classes, Name, Node, Resource, ResourceParts, TypeUrl, Types, Update};
 
@@ -61,6 +62,7 @@ pub(crate) struct Plan {
     pub(crate) library: u64,
     pub(crate) unix: Option<std::path::PathBuf>,
     pub(crate) tls: Option<Handshakes>,
+    pub(crate) tokens: Tokens,
     /// The balancers.
     pub(crate) proxies: Vec<ipnet::IpNet>,
     pub(crate) admission: AdmissionLimits,
@@ -96,6 +98,7 @@ impl Plan {
             library: 64 << 20,
             unix: None,
             tls: None,
+            tokens: Tokens::default(),
             proxies: Vec::new(),
             admission: AdmissionLimits::default(),
         }
@@ -123,6 +126,7 @@ impl Relay {
         let shared = Arc::new(Shared {
             admission: Arc::new(Admission::new(planned.admission, clock::now())),
             budget,
+            tokens: planned.tokens,
             returns: Arc::default(),
             scopes: Arc::new(Scopes::new(
                 planned.classes,

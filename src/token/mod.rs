@@ -1,0 +1,206 @@
+//! Tokens (JWT), and what they say of a client.
+//!
+//! Owns the checks of a token, the keys for them, and the texts that a good one becomes. Knows nothing of calls.
+
+mod keys;
+mod renewal;
+
+use std::sync::Arc;
+
+use jsonwebtoken::dangerous::insecure_decode_claims;
+use jsonwebtoken::errors::{Error, ErrorKind};
+use jsonwebtoken::{Header, Validation, decode, decode_header};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::config::Issuer;
+pub use keys::BadKeys;
+use keys::Keys;
+pub use renewal::KeyRenewal;
+
+/// Checks the tokens of clients.
+#[derive(Debug, Default)]
+pub struct Tokens(Vec<Arc<Trusted>>);
+
+#[derive(Debug)]
+struct Trusted {
+    issuer: Issuer,
+    keys: Keys,
+}
+
+/// Why a token is refused.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenFault {
+    /// It is no signed token of this form, or one whose signer asks for more than the relay can check.
+    #[error("it is not a signed JWT with an algorithm that the relay knows")]
+    Malformed,
+    /// Nobody configured its issuer.
+    #[error("the relay does not know its issuer `{0}`")]
+    Issuer(String),
+    /// The issuer has no such key.
+    #[error("the relay knows no key of its issuer with its `kid` and algorithm")]
+    Key,
+    /// The key did not sign it.
+    #[error("its signature is wrong")]
+    Signature,
+    /// It has expired.
+    #[error("it has expired")]
+    Expired,
+    /// It is not valid yet.
+    #[error("it is not valid yet")]
+    Early,
+    /// It is for somebody else.
+    #[error("it is not for this relay's audience")]
+    Audience,
+    /// Something must be in it.
+    #[error("its claim `{0}` is missing or malformed")]
+    Claim(String),
+}
+
+impl TokenFault {
+    /// Returns the fault as one word, for the metric.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::Issuer(_) => "issuer",
+            Self::Key => "key",
+            Self::Signature => "signature",
+            Self::Expired => "expired",
+            Self::Early => "early",
+            Self::Audience => "audience",
+            Self::Claim(_) => "claim",
+        }
+    }
+}
+
+/// The claim that is looked at before the signature is checked, to find the keys.
+#[derive(Deserialize)]
+struct Claimed {
+    iss: String,
+}
+
+/// Claims that become no texts of their own.
+const REGISTERED: [&str; 7] = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti"];
+/// The most texts of other claims.
+const CLAIMS_MAX: usize = 32;
+const SHOWN_CHARS_MAX: usize = 100;
+
+impl Tokens {
+    /// Reads the keys of all issuers.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or is not a set of keys.
+    pub fn read(issuers: &[Issuer]) -> Result<Self, BadKeys> {
+        let trusted = issuers.iter().map(|issuer| {
+            let keys = Keys::read(&issuer.jwks_file)?;
+            let issuer = issuer.clone();
+            Ok(Arc::new(Trusted { issuer, keys }))
+        });
+        trusted.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether nobody issues tokens, so that none is looked at.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns which issuers have no key that can be used, so that all of their tokens are refused.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        self.0.iter().filter_map(|trusted| trusted.warning()).collect()
+    }
+
+    /// Checks a token. Returns the texts for the client's [`crate::identity::Identity`].
+    ///
+    /// # Errors
+    /// When it is not good.
+    pub fn check(&self, token: &str) -> Result<Vec<String>, TokenFault> {
+        let header = decode_header(token).map_err(|_| TokenFault::Malformed)?;
+        // RFC 7515: a header parameter in `crit` that is not understood makes the token invalid.
+        if header.crit.is_some() {
+            return Err(TokenFault::Malformed);
+        }
+        let claimed: Claimed = insecure_decode_claims(token).map_err(|_| TokenFault::Claim("iss".to_owned()))?;
+        let trusted = self.0.iter().find(|trusted| trusted.issuer.name == claimed.iss);
+        let Some(trusted) = trusted else {
+            return Err(TokenFault::Issuer(claimed.iss.chars().take(SHOWN_CHARS_MAX).collect()));
+        };
+        trusted
+            .claims(token, &header)
+            .and_then(|claims| texts(&claimed.iss, &claims))
+    }
+}
+
+impl Trusted {
+    /// Says that the issuer has no key that can be used, if it has none.
+    fn warning(&self) -> Option<String> {
+        let file = self.keys.path().display();
+        let none = || format!("{file}: there is no key in it that can verify tokens (RSA, P-256, P-384 or Ed25519)");
+        self.keys.is_empty().then(none)
+    }
+
+    /// Returns the claims of a token that one of the issuer's keys has signed.
+    fn claims(&self, token: &str, header: &Header) -> Result<Map<String, Value>, TokenFault> {
+        let keys = self.keys.current();
+        let fits = |id: Option<&String>| header.kid.is_none() || id == header.kid.as_ref();
+        let fitting = keys
+            .keys
+            .iter()
+            .filter(|key| fits(key.id.as_ref()) && key.algorithms.contains(&header.alg));
+        let mut fault = TokenFault::Key;
+        for key in fitting {
+            let mut validation = Validation::new(header.alg);
+            validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+            validation.set_issuer(&[&self.issuer.name]);
+            validation.set_audience(&self.issuer.audiences);
+            validation.leeway = self.issuer.skew.as_secs();
+            validation.validate_nbf = true;
+            match decode::<Map<String, Value>>(token, &key.key, &validation) {
+                Ok(good) => return Ok(good.claims),
+                Err(error) => fault = why(&error),
+            }
+            // Without a `kid`, another key may have signed it.
+            if fault != TokenFault::Signature {
+                break;
+            }
+        }
+        Err(fault)
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the library adds errors")]
+fn why(error: &Error) -> TokenFault {
+    match error.kind() {
+        ErrorKind::InvalidSignature | ErrorKind::Provider(_) => TokenFault::Signature,
+        ErrorKind::ExpiredSignature => TokenFault::Expired,
+        ErrorKind::ImmatureSignature => TokenFault::Early,
+        ErrorKind::InvalidAudience => TokenFault::Audience,
+        ErrorKind::MissingRequiredClaim(claim) | ErrorKind::InvalidClaimFormat(claim) => {
+            TokenFault::Claim(claim.clone())
+        }
+        _ => TokenFault::Malformed,
+    }
+}
+
+/// Returns what a good token says: `jwt:ISSUER#SUBJECT`, and `claim:ISSUER#NAME=VALUE` for its other texts. The issuer is in both,
+/// because one of several must not state what only another one may.
+fn texts(issuer: &str, claims: &Map<String, Value>) -> Result<Vec<String>, TokenFault> {
+    let subject = claims
+        .get("sub")
+        .and_then(Value::as_str)
+        .filter(|subject| !subject.is_empty());
+    let subject = subject.ok_or_else(|| TokenFault::Claim("sub".to_owned()))?;
+    // A name with a `=` would make two different claims look alike.
+    let others = claims
+        .iter()
+        .filter(|(name, _)| !REGISTERED.contains(&name.as_str()) && !name.contains('='));
+    let others = others.flat_map(|(name, value)| {
+        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        let values = values.iter().filter_map(Value::as_str);
+        values.map(move |value| format!("claim:{issuer}#{name}={value}"))
+    });
+    let first = format!("jwt:{issuer}#{subject}");
+    Ok(std::iter::once(first).chain(others.take(CLAIMS_MAX)).collect())
+}
