@@ -12,7 +12,7 @@ use tower::limit::GlobalConcurrencyLimitLayer;
 
 use super::clock::Clock;
 use super::orders::Access;
-use super::{Shown, certificates, orders};
+use super::{Shown, certificates, guard, orders};
 use crate::telemetry::Status;
 
 /// How many requests are answered at the same time; the others wait.
@@ -59,6 +59,7 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
             )
         })
         .merge(orders::router(access))
+        .layer(middleware::from_fn_with_state(shown.guard.clone(), guard::pass))
         .with_state(shown)
         .layer(middleware::from_fn(trace))
         .layer(GlobalConcurrencyLimitLayer::new(CONCURRENT_REQUESTS))
@@ -148,7 +149,7 @@ mod tests {
 
     use tokio::sync::mpsc;
 
-    use crate::admin::{Admin, Clusters, DrainOrder, Overview, Shown};
+    use crate::admin::{Admin, Clusters, DrainOrder, Guard, Overview, Shown};
     use crate::config::Address;
     use crate::telemetry::{Health, Metrics, Status};
 
@@ -172,6 +173,7 @@ mod tests {
             health: Arc::new(Health::new()),
             order,
             reload,
+            guard: Guard::default(),
         };
         (shown, orders)
     }

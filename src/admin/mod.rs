@@ -5,6 +5,7 @@ mod cached;
 mod certificates;
 mod clock;
 mod clusters;
+mod guard;
 mod http;
 mod orders;
 mod reload;
@@ -13,6 +14,7 @@ mod secured;
 pub use cached::Cached;
 pub use clock::Clock;
 pub use clusters::{Clusters, Held, Lacking, Overview, Server, Spoken, State};
+pub use guard::Guard;
 pub use reload::{ReloadAnswer, ReloadOrder};
 
 use std::io;
@@ -23,7 +25,8 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use axum::Router;
-use axum::serve::Listener;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use futures_util::FutureExt as _;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, oneshot};
@@ -31,6 +34,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::config::{Address, is_abstract, system_path};
 use crate::telemetry::{Health, Metrics};
 use crate::tls::{InUse, ServerTls};
+use guard::Visitor;
 use orders::Access;
 use secured::Secured;
 
@@ -57,6 +61,8 @@ pub struct Shown {
     pub order: mpsc::Sender<DrainOrder>,
     /// The channel for the operator's orders to read the configuration again.
     pub reload: mpsc::Sender<ReloadOrder>,
+    /// What decides who may see and order it.
+    pub guard: Guard,
 }
 
 /// The operator's order to move clients away.
@@ -217,7 +223,8 @@ async fn serve<L>(listener: L, router: Router)
 where
     L: Listener,
     L::Addr: std::fmt::Debug,
+    Visitor: for<'a> Connected<IncomingStream<'a, L>>,
 {
-    let ended = axum::serve(listener, router).await;
+    let ended = axum::serve(listener, router.into_make_service_with_connect_info::<Visitor>()).await;
     tracing::error!(?ended, "the admin address stopped unexpectedly");
 }

@@ -32,7 +32,7 @@ use overview::Overview;
 use reload::{Live, Reload};
 use warm::Warm;
 
-use crate::admin::{self, Admin, AdminError, Shown};
+use crate::admin::{self, Admin, AdminError, DrainOrder, Guard, ReloadOrder, Shown};
 use crate::cache::{Library, Scopes, View};
 use crate::clock;
 use crate::config::{self, Address, Config, ListenerTls};
@@ -103,21 +103,20 @@ pub async fn run(config: Config, origin: Origin) -> Result<(), AppError> {
         config.limits.views,
     ));
     let overview = Overview::new(&fleet, &scopes);
-    let looked_at = overview.clone();
-    let (order, orders) = mpsc::channel(1);
-    let (reload, reload_orders) = mpsc::channel(1);
     let in_use = Arc::new(InUse::default());
-    let shown = Shown {
-        metrics: metrics.clone(),
-        certificates: in_use.clone(),
-        overview: admin::Overview::new(move || looked_at.look()),
-        health: health.clone(),
-        order,
-        reload,
-    };
+    let guard = guard(&config)?;
+    let (shown, orders, reload_orders) = shown(&metrics, &health, &overview, &in_use, &guard);
     let (_admin, admin_tls) = administer(&config, shown)?;
 
-    let shared = share(&config, &mark, scopes.clone(), &metrics, &health, schemas)?;
+    let shared = share(
+        &config,
+        &mark,
+        scopes.clone(),
+        &metrics,
+        &health,
+        schemas,
+        &guard.tokens,
+    );
     let warm = Warm::new(&config, &fleet, &scopes, &metrics);
     if let Some(warm) = &warm {
         drop(spawn(warm.clone().look(health.clone())));
@@ -132,7 +131,7 @@ pub async fn run(config: Config, origin: Origin) -> Result<(), AppError> {
 
     // Draining ends when the last holder drops it, so only listeners and clients may hold it.
     drop(drain);
-    let live = Live::new(config, mark, shared.clone(), fleet.clone());
+    let live = Live::new(config, mark, shared.clone(), fleet.clone(), guard.rules);
     let reload = Reload::new(origin, reload_orders, live.clone(), metrics.clone(), health.clone());
     let mut leaving = Leaving::new(signals, orders, health, metrics, live.clone());
     let leave = async {
@@ -160,6 +159,29 @@ pub async fn run(config: Config, origin: Origin) -> Result<(), AppError> {
     Ok(())
 }
 
+/// Returns what the admin address shows, and where its orders arrive.
+fn shown(
+    metrics: &Arc<Metrics>,
+    health: &Arc<Health>,
+    overview: &Arc<Overview>,
+    in_use: &Arc<InUse>,
+    guard: &Guard,
+) -> (Shown, mpsc::Receiver<DrainOrder>, mpsc::Receiver<ReloadOrder>) {
+    let (order, orders) = mpsc::channel(1);
+    let (reload, reload_orders) = mpsc::channel(1);
+    let overview = overview.clone();
+    let shown = Shown {
+        metrics: metrics.clone(),
+        certificates: in_use.clone(),
+        overview: admin::Overview::new(move || overview.look()),
+        health: health.clone(),
+        order,
+        reload,
+        guard: guard.clone(),
+    };
+    (shown, orders, reload_orders)
+}
+
 /// Starts the admin address. Returns its TLS, if it has any.
 fn administer(config: &Config, shown: Shown) -> Result<(Admin, Option<Arc<ServerTls>>), AppError> {
     let tls = config.admin_tls.as_ref();
@@ -167,8 +189,8 @@ fn administer(config: &Config, shown: Shown) -> Result<(Admin, Option<Arc<Server
     let admin = Admin::start(&config.admin, tls.clone(), shown)?;
     tracing::info!(address = %admin.address(), "admin address");
     if config.admin_is_open() {
-        let open = "not on loopback, and without `admin.tls` and its `client_ca`: whoever reaches it can read everything there, and \
-                    disconnect clients";
+        let open = "not on loopback, and without `admin.rules` or the `client_ca` of `admin.tls`: whoever reaches it can read \
+                    everything there, and disconnect clients";
         tracing::warn!(admin = %admin.address(), "{open}");
     }
     Ok((admin, tls))
@@ -182,20 +204,21 @@ fn share(
     metrics: &Arc<Metrics>,
     health: &Arc<Health>,
     schemas: Schemas,
-) -> Result<Arc<Shared>, AppError> {
-    Ok(Arc::new(Shared {
+    tokens: &Tokens,
+) -> Arc<Shared> {
+    Arc::new(Shared {
         scopes,
         library: Arc::new(Library::new(plan::LIBRARY_BYTES, config.chunk)),
         settings: ArcSwap::from_pointee(plan::downstream(config, mark)),
         admission: Arc::new(Admission::new(plan::admission(&config.limits), clock::now())),
-        tokens: tokens(config)?,
+        tokens: tokens.clone(),
         returns: Arc::default(),
         budget: Arc::new(Budget::new(plan::reading_bytes(config))),
         metrics: metrics.clone(),
         health: health.clone(),
         identifier: format!("distributary/{}", config.node.id),
         schemas,
-    }))
+    })
 }
 
 /// Binds all listeners before the first client is served. Returns the TLS of those that have it.
@@ -240,12 +263,14 @@ fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<Vec<(S
     Ok(secured)
 }
 
-fn tokens(config: &Config) -> Result<Tokens, AppError> {
+/// Reads the keys of those who issue tokens.
+fn guard(config: &Config) -> Result<Guard, AppError> {
     let tokens = Tokens::read(&config.issuers)?;
     for warning in tokens.warnings() {
         tracing::warn!("jwt: {warning}");
     }
-    Ok(tokens)
+    let rules = Arc::new(ArcSwap::from_pointee(config.admin_rules.clone()));
+    Ok(Guard { rules, tokens })
 }
 
 fn secure(address: &Address, tls: &ListenerTls, protocols: Protocols) -> Result<Arc<ServerTls>, AppError> {

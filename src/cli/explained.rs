@@ -4,21 +4,24 @@ use std::io::Write;
 
 use clap::Args;
 
-use crate::config::Config;
+use crate::config::{AdminAction, Config};
 use crate::xds::{Caller, Name, Node, Question, TypeUrl, Way};
 
 /// A client, and what it asks for.
 #[derive(Debug, Args)]
 pub(super) struct Explain {
-    /// Say which rule decides what a client may have, and why
-    #[arg(long, requires = "node", requires = "file")]
+    /// Say which rule decides what a client may have, or what a visitor of the admin address may do, and why
+    #[arg(long, requires = "asked", requires = "file")]
     explain: bool,
     /// What the relay has checked about the client, such as spiffe://td/ns/a/sa/b or ip:10.0.0.7; repeat for more
     #[arg(long, value_name = "TEXT", requires = "explain")]
     identity: Vec<String>,
     /// The client's node id, and its cluster after a comma
-    #[arg(long, value_name = "ID[,CLUSTER]", requires = "explain")]
+    #[arg(long, value_name = "ID[,CLUSTER]", requires = "explain", group = "asked")]
     node: Option<String>,
+    /// What somebody with this identity does at the admin address: read or change
+    #[arg(long, value_name = "ACTION", requires = "explain", group = "asked", value_parser = AdminAction::parse)]
+    admin: Option<AdminAction>,
     /// How it asks: sotw, delta or rest
     #[arg(long, value_name = "DIALECT", requires = "explain", default_value = "delta", value_parser = way)]
     dialect: Way,
@@ -38,6 +41,21 @@ fn way(text: &str) -> Result<Way, String> {
 impl Explain {
     /// Prints which rule decides, if that was asked. Returns whether it was.
     pub(super) fn run(&self, config: &Config, out: &mut impl Write) -> std::io::Result<bool> {
+        let identity: Vec<&str> = self.identity.iter().map(String::as_str).collect();
+        if let Some(action) = self.admin {
+            match config.admin_rules.decide(&identity, action) {
+                Ok(Some(at)) => writeln!(
+                    out,
+                    "ALLOWED: admin.rules[{at}] is the first rule that matches, and allows it"
+                )?,
+                Ok(None) => writeln!(
+                    out,
+                    "ALLOWED: there are no `admin.rules`, and without rules all is allowed"
+                )?,
+                Err(denied) => writeln!(out, "DENIED: {denied}")?,
+            }
+            return Ok(true);
+        }
         let Some(node) = self.node.as_deref().filter(|_| self.explain) else {
             return Ok(false);
         };
@@ -47,7 +65,6 @@ impl Explain {
             cluster: cluster.into(),
             ..Node::default()
         };
-        let identity: Vec<&str> = self.identity.iter().map(String::as_str).collect();
         let name = self.name.as_deref().zip(self.type_url.as_ref());
         let name = name.map(|(name, type_url)| Name::read(name, type_url));
         let question = Question {

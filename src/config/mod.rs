@@ -3,6 +3,7 @@
 //! Owns the file's shape, every default and every message about a bad setting. Knows nothing of what the settings do: only
 //! the `app` module turns a [`Config`] into running parts.
 
+mod admin;
 mod bootstrap;
 mod class;
 mod defaults;
@@ -24,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use admin::{AdminAction, AdminDenied, AdminRule, AdminRules};
 pub use defaults::{Limits, MemoryLimit, Timers};
 pub use issuer::Issuer;
 pub use listener::{Address, Listener, ListenerTls, TlsVersion};
@@ -50,6 +52,8 @@ pub struct Config {
     pub admin: Address,
     /// TLS there, if configured.
     pub admin_tls: Option<ListenerTls>,
+    /// Who may do what there.
+    pub admin_rules: AdminRules,
     /// The control planes.
     pub upstream: Upstream,
     /// K-02: which clients share a view.
@@ -87,10 +91,11 @@ impl Config {
         }
     }
 
-    /// Whether others than this machine's users reach the admin address without a certificate.
+    /// Whether others than this machine's users may do everything on the admin address without a certificate.
     #[must_use]
     pub fn admin_is_open(&self) -> bool {
-        let guarded = self.admin_tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+        let guarded =
+            self.admin_tls.as_ref().is_some_and(|tls| tls.client_ca.is_some()) || !self.admin_rules.is_empty();
         matches!(&self.admin, Address::Socket(address) if !address.ip().is_loopback()) && !guarded
     }
 

@@ -63,6 +63,7 @@ mapping!(Issuer {
 mapping!(Admin {
     "address" => address: Option<Scalar>,
     "tls" => tls: Option<Spanned<ListenerTls>>,
+    "rules" => rules: Option<Spanned<Vec<Spanned<AdminRule>>>>,
 });
 
 mapping!(Class {
@@ -92,6 +93,11 @@ mapping!(AccessRule {
 mapping!(RuleNodes {
     "id" => id: Option<Texts>,
     "cluster" => cluster: Option<Texts>,
+});
+
+mapping!(AdminRule {
+    "identities" => identities: Option<Texts>,
+    "allow" needs => allow: Option<Texts>,
 });
 
 /// One text, or a list of texts.

@@ -2,6 +2,7 @@
 //!
 //! Owns the checks of a token, the keys for them, and the texts that a good one becomes. Knows nothing of calls.
 
+mod bearer;
 mod keys;
 mod renewal;
 
@@ -18,8 +19,8 @@ pub use keys::BadKeys;
 use keys::Keys;
 pub use renewal::KeyRenewal;
 
-/// Checks the tokens of clients.
-#[derive(Debug, Default)]
+/// Checks the tokens of clients. Clones share the keys.
+#[derive(Clone, Debug, Default)]
 pub struct Tokens(Vec<Arc<Trusted>>);
 
 #[derive(Debug)]
@@ -31,6 +32,9 @@ struct Trusted {
 /// Why a token is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
+    /// It is not the only one.
+    #[error("there are several in `authorization`; there may be one")]
+    Several,
     /// It is no signed token of this form, or one whose signer asks for more than the relay can check.
     #[error("it is not a signed JWT with an algorithm that the relay knows")]
     Malformed,
@@ -62,6 +66,7 @@ impl TokenFault {
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
+            Self::Several => "several",
             Self::Malformed => "malformed",
             Self::Issuer(_) => "issuer",
             Self::Key => "key",
@@ -98,12 +103,6 @@ impl Tokens {
             Ok(Arc::new(Trusted { issuer, keys }))
         });
         trusted.collect::<Result<_, _>>().map(Self)
-    }
-
-    /// Whether nobody issues tokens, so that none is looked at.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     /// Returns which issuers have no key that can be used, so that all of their tokens are refused.

@@ -106,6 +106,33 @@ fn three_ways_to_read_it_again() {
     assert_eq!(open, ErrorKind::WouldBlock);
 }
 
+/// S-09: rules of the admin address change while it is open.
+#[test]
+fn rules_of_the_admin_address() {
+    let stage = Stage::start("admin", "");
+    let with = |rules: &str| {
+        let admin = format!("admin: {{address: '127.0.0.1:0', rules: [{rules}]}}");
+        let base = BASE.replace("admin: {address: '127.0.0.1:0'}", &admin);
+        stage.replace(&format!("{base}{LISTENERS}"));
+        stage.relay.line("configuration read again");
+    };
+    with("{allow: read}");
+    let (status, why) = stage.order("/healthcheck/ok");
+    assert_eq!(status, 403);
+    assert!(
+        why.starts_with("ip:127.0.0.1 may not change anything here: admin.rules[0]"),
+        "{why}"
+    );
+    assert!(ask(&stage.admin, "GET /help").starts_with("HTTP/1.1 200 "));
+    with("{identities: 'ip:127.*', allow: [read, change]}");
+    assert_eq!(stage.order("/healthcheck/ok"), (200, "OK\n".to_owned()));
+    let line = stage.relay.line("gives an order");
+    assert!(
+        line.contains("ip:127.0.0.1") && line.contains("/healthcheck/ok"),
+        "{line}"
+    );
+}
+
 /// A dry run says what would change, and what would take effect when.
 #[test]
 fn a_dry_run_changes_nothing() {

@@ -301,7 +301,49 @@ fn validate_explains_rules() {
          rules[1] `operators`: no text of the identity matches `identities`\n"
     );
     let (code, _, error) = ask(&[]);
-    assert!(code == Some(2) && error.contains("--node"), "{error}");
+    assert!(
+        code == Some(2) && error.contains("--node") && error.contains("--admin"),
+        "{error}"
+    );
     let (code, _, error) = output(&["validate", &path, "--node", "x"]);
     assert!(code == Some(2) && error.contains("--explain"), "{error}");
+}
+
+/// S-09: `--explain --admin` says which rule of the admin address decides.
+#[test]
+fn validate_explains_rules_of_the_admin_address() {
+    let text = "upstream: {xds_servers: [{server_uri: cp:1}]}\n\
+        admin: {rules: [{identities: 'ip:10.*', allow: read}, {identities: 'uid:0', allow: [read, change]}]}\n";
+    let path = file("admin-rules.yaml", text).to_str().unwrap().to_owned();
+    let said = |identity: &str, action: &str| {
+        let (code, out, error) = output(&[
+            "validate",
+            &path,
+            "--explain",
+            "--identity",
+            identity,
+            "--admin",
+            action,
+        ]);
+        assert_eq!((code, error.as_str()), (Some(0), ""), "{out}");
+        out
+    };
+    assert_eq!(
+        said("uid:0", "change"),
+        "ALLOWED: admin.rules[1] is the first rule that matches, and allows it\n"
+    );
+    assert_eq!(
+        said("ip:10.0.0.1", "change"),
+        "DENIED: admin.rules[0] is the first rule that matches, and does not allow it\n"
+    );
+    assert_eq!(
+        said("ip:11.0.0.1", "read"),
+        "DENIED: no rule in `admin.rules` matches, and what no rule allows is denied\n"
+    );
+    let path = file("no-admin-rules.yaml", "upstream: {xds_servers: [{server_uri: cp:1}]}\n");
+    let (_, out, _) = output(&["validate", path.to_str().unwrap(), "--explain", "--admin", "read"]);
+    assert_eq!(
+        out,
+        "ALLOWED: there are no `admin.rules`, and without rules all is allowed\n"
+    );
 }

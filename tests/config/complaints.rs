@@ -126,6 +126,24 @@ fn what_is_said_of_listeners() {
 
 #[test]
 #[rustfmt::skip]
+fn what_is_said_of_rules_of_the_admin_address() {
+    for (text, said) in [
+        ("admin: {rules: []}\n", "1:16: admin.rules: the list is empty; add a rule, or leave `rules` out to let everybody in"),
+        ("admin: {rules: [{identities: 'ip:*'}]}\n", "1:17: admin.rules[0]: missing field `allow`"),
+        ("admin: {rules: [{allow: reed}]}\n", "1:25: admin.rules[0].allow: `reed` is nothing that one does there; write read \
+            or change"),
+        ("admin: {rules: [{identities: [], allow: read}]}\n", "1:30: admin.rules[0].identities: the list is empty; leave it out \
+            for no condition"),
+        ("admin: {rules: [{identities: x, allow: read}]}\n", "1:30: admin.rules[0].identities: no identity begins like `x`; \
+            write claim:, dns:, gid:, ip:, jwt:, spiffe:, subject:, uid:, uri: and what follows it, or `*` for any client with \
+            an identity"),
+    ] {
+        assert_eq!(complaint(text), format!("relay.yaml:{said}"), "{text}");
+    }
+}
+
+#[test]
+#[rustfmt::skip]
 fn what_is_said_of_issuers() {
     for (entry, said) in [
         ("audiences: [a], jwks_file: k", "7: jwt[0]: missing field `issuer`"),

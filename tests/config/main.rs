@@ -159,7 +159,7 @@ fn flags_replace_the_file() {
     assert_eq!(first(&config).credentials, Credentials::Tls(Tls::default()));
 }
 
-/// An admin address that others reach is open, unless it asks for certificates.
+/// An admin address that others reach is open, unless it has rules or asks for certificates.
 #[test]
 fn an_open_admin_address() {
     let tls = "tls: {certificate: c.pem, private_key: k.pem";
@@ -169,6 +169,7 @@ fn an_open_admin_address() {
         ("{address: 'unix:/run/admin.sock'}".to_owned(), false),
         ("{address: '0.0.0.0:1'}".to_owned(), true),
         (format!("{{address: '0.0.0.0:1', {tls}}}}}"), true),
+        ("{address: '0.0.0.0:1', rules: [{allow: read}]}".to_owned(), false),
         (format!("{{address: '0.0.0.0:1', {tls}, client_ca: ca.pem}}}}"), false),
     ] {
         let config = good(&format!("admin: {admin}\n{SERVER}"));

@@ -9,6 +9,7 @@
 )]
 
 mod access;
+mod admin_rules;
 mod admission;
 mod bad_input;
 mod calls;

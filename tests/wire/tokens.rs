@@ -24,18 +24,18 @@ use crate::support::client::{Call, Client, Half};
 use crate::support::messages::{Subscriber, node};
 use crate::support::{CDS, Relay, until};
 
-const ISSUER: &str = "https://issuer.example.com";
+pub(crate) const ISSUER: &str = "https://issuer.example.com";
 const ADS: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
 const SKEW: u64 = 10;
 
 /// Somebody who issues tokens, with one key.
-struct Signer {
+pub(crate) struct Signer {
     key: EncodingKey,
     id: &'static str,
 }
 
 impl Signer {
-    fn new(id: &'static str) -> Self {
+    pub(crate) fn new(id: &'static str) -> Self {
         let key = KeyPair::generate().unwrap();
         Self {
             key: EncodingKey::from_ec_der(&key.serialize_der()),
@@ -44,14 +44,14 @@ impl Signer {
     }
 
     /// The public key, as in a JWKS file.
-    fn public(&self) -> Value {
+    pub(crate) fn public(&self) -> Value {
         let mut key = Jwk::from_encoding_key(&self.key, Algorithm::ES256).unwrap();
         key.common.key_id = Some(self.id.to_owned());
         serde_json::to_value(key).unwrap()
     }
 
     /// A token with the usual claims and these; null takes a claim away.
-    fn sign(&self, claims: &Value) -> String {
+    pub(crate) fn sign(&self, claims: &Value) -> String {
         self.sign_as(claims, |_| ())
     }
 
@@ -76,13 +76,13 @@ fn with(claims: &Value) -> Value {
 }
 
 /// The keys of an issuer in a file.
-struct Published {
+pub(crate) struct Published {
     folder: Folder,
     file: PathBuf,
 }
 
 impl Published {
-    fn new(keys: &[Value]) -> Self {
+    pub(crate) fn new(keys: &[Value]) -> Self {
         let folder = Folder::new();
         let file = folder.put("jwks.json", &json!({ "keys": keys }).to_string());
         Self { folder, file }
@@ -94,7 +94,7 @@ impl Published {
         std::fs::rename(new, &self.file).unwrap();
     }
 
-    fn tokens(&self) -> Tokens {
+    pub(crate) fn tokens(&self) -> Tokens {
         let issuer = Issuer {
             name: ISSUER.to_owned(),
             audiences: vec!["relay".to_owned(), "other".to_owned()],

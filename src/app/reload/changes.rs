@@ -49,6 +49,7 @@ impl Changes {
             issuers,
             admin,
             admin_tls,
+            admin_rules,
             upstream,
             classes,
             access,
@@ -68,6 +69,7 @@ impl Changes {
         changes.compare("jwt", Restart, issuers, &new.issuers, false);
         changes.compare("admin", Restart, admin, &new.admin, false);
         changes.compare("admin.tls", Restart, admin_tls, &new.admin_tls, false);
+        changes.compare("admin.rules", Now, admin_rules, &new.admin_rules, false);
         changes.compare("upstream", Now, upstream, &new.upstream, false);
         changes.compare("classes", Restart, classes, &new.classes, false);
         changes.compare("rules or secrets", Restart, access, &new.access, false);

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use crate::app::fleet::Fleet;
 use crate::app::plan;
 use crate::clock;
-use crate::config::Config;
+use crate::config::{AdminRules, Config};
 use crate::downstream::Shared;
 
 /// The configuration in effect.
@@ -19,15 +19,23 @@ pub(in crate::app) struct Live {
     mark: String,
     shared: Arc<Shared>,
     fleet: Arc<Fleet>,
+    admin_rules: Arc<ArcSwap<AdminRules>>,
 }
 
 impl Live {
-    pub(in crate::app) fn new(config: Config, mark: String, shared: Arc<Shared>, fleet: Arc<Fleet>) -> Arc<Self> {
+    pub(in crate::app) fn new(
+        config: Config,
+        mark: String,
+        shared: Arc<Shared>,
+        fleet: Arc<Fleet>,
+        admin_rules: Arc<ArcSwap<AdminRules>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             config: ArcSwap::from_pointee(config),
             mark,
             shared,
             fleet,
+            admin_rules,
         })
     }
 
@@ -43,6 +51,7 @@ impl Live {
         shared.admission.set(plan::admission(&config.limits), clock::now());
         shared.budget.set_largest(plan::reading_bytes(&config));
         shared.library.set_chunk(config.chunk);
+        self.admin_rules.store(Arc::new(config.admin_rules.clone()));
         shared.scopes.set(plan::views(&config), config.limits.views);
         let upstream = self.config.load().upstream != config.upstream;
         self.config.store(Arc::new(config));

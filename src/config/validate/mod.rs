@@ -1,6 +1,7 @@
 //! Validates the file's shape and the flags into a [`Config`]. Owns which values are allowed, and reports all problems
 //! instead of only the first.
 
+mod admin;
 mod bootstrap;
 mod credentials;
 mod identity;
@@ -47,6 +48,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     let listeners = check.listeners(file.listeners, &flags.listen);
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address.clone()).collect();
     let (admin, admin_tls) = check.admin(&file.admin, flags.admin.as_deref(), &addresses);
+    let admin_rules = check.admin_rules(file.admin.rules);
     let (upstream, bootstrap_node) = check.upstream(file.upstream, flags, &addresses);
     check.shown_to(&file.classes, &upstream);
     let node = check.node(file.node, bootstrap_node);
@@ -59,6 +61,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         issuers: check.issuers(file.jwt),
         admin,
         admin_tls,
+        admin_rules,
         upstream,
         classes,
         access: Arc::new(access),

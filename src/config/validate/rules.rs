@@ -73,7 +73,7 @@ impl Check {
             "" => Err("the name is empty; write one that log lines can show".to_owned()),
             name => Ok(name.to_owned()),
         });
-        let identities = self.texts(&format!("{key}.identities"), written.identities.as_ref(), identity);
+        let identities = self.identity_patterns(&format!("{key}.identities"), written.identities.as_ref());
         // A field must have a value, whichever pattern matches.
         let mut fields: Vec<&str> = identities
             .first()
@@ -106,6 +106,10 @@ impl Check {
             names: names.into(),
             ways: self.texts(&format!("{key}.dialects"), written.dialects.as_ref(), way),
         }
+    }
+
+    pub(super) fn identity_patterns(&mut self, key: &str, written: Option<&Texts>) -> Vec<Pattern> {
+        self.texts(key, written, identity)
     }
 
     /// Reads each text of a list. An empty list would be no condition, which nobody means who writes one.

@@ -1,0 +1,93 @@
+//! Who may do what on the admin address, as validated settings. Does not know how a visitor has proved who it is.
+
+use crate::xds::Pattern;
+
+/// The rules of the admin address, in order. Without any, whoever reaches it may do everything there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AdminRules(Vec<AdminRule>);
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdminRule {
+    /// What is known of a visitor must match one of these; without any, the rule is about every visitor.
+    pub identities: Vec<Pattern>,
+    /// What it may do.
+    pub allow: Vec<AdminAction>,
+}
+
+/// What a visitor of the admin address does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdminAction {
+    /// It looks at something.
+    Read,
+    /// It gives an order.
+    Change,
+}
+
+impl AdminAction {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Read, Self::Change];
+
+    /// Returns the word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Change => "change",
+        }
+    }
+
+    /// Reads the word.
+    ///
+    /// # Errors
+    /// Returns what to write if the text is none of the words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|action| action.word() == text);
+        found.ok_or_else(|| format!("`{text}` is nothing that one does there; write read or change"))
+    }
+}
+
+/// Why a visitor may not do something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdminDenied {
+    /// No rule is about it.
+    #[error("no rule in `admin.rules` matches, and what no rule allows is denied")]
+    Unknown,
+    /// The first rule that is about it does not allow that.
+    #[error("admin.rules[{0}] is the first rule that matches, and does not allow it")]
+    Rule(usize),
+}
+
+impl AdminRules {
+    /// Creates them in this order.
+    #[must_use]
+    pub const fn new(rules: Vec<AdminRule>) -> Self {
+        Self(rules)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// S-09: decides whether a visitor of whom these texts are known may do something. The first rule that matches decides; returns its
+    /// number, or none if there are no rules.
+    ///
+    /// # Errors
+    /// Says why not.
+    pub fn decide(&self, identity: &[&str], action: AdminAction) -> Result<Option<usize>, AdminDenied> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let known = |rule: &AdminRule| {
+            let named = |pattern: &Pattern| identity.iter().any(|text| pattern.matches(text));
+            rule.identities.is_empty() || rule.identities.iter().any(named)
+        };
+        match self.0.iter().enumerate().find(|(_, rule)| known(rule)) {
+            None => Err(AdminDenied::Unknown),
+            Some((at, rule)) if rule.allow.contains(&action) => Ok(Some(at)),
+            Some((at, _)) => Err(AdminDenied::Rule(at)),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Validates the rules of the admin address.
+
+use super::Check;
+use crate::config::reading::Spanned;
+use crate::config::shape::{self, Texts};
+use crate::config::{AdminAction, AdminRule, AdminRules};
+
+impl Check {
+    pub(super) fn admin_rules(&mut self, written: Option<Spanned<Vec<Spanned<shape::AdminRule>>>>) -> AdminRules {
+        let Some(written) = written else {
+            return AdminRules::default();
+        };
+        if written.value.is_empty() {
+            let message = "the list is empty; add a rule, or leave `rules` out to let everybody in".to_owned();
+            self.at(Some(written.place), "admin.rules", message);
+        }
+        let mut rules = Vec::new();
+        let mut last = None;
+        for (index, Spanned { value, place }) in written.value.into_iter().enumerate() {
+            let key = format!("admin.rules[{index}]");
+            if let Some(all) = last {
+                let message = format!("it never decides, because admin.rules[{all}] is about everybody");
+                self.warn(Some(place), &key, &message);
+            }
+            if value.identities.is_none() {
+                last = last.or(Some(index));
+            }
+            rules.push(AdminRule {
+                identities: self.identity_patterns(&format!("{key}.identities"), value.identities.as_ref()),
+                allow: self.actions(&format!("{key}.allow"), value.allow.as_ref()),
+            });
+        }
+        AdminRules::new(rules)
+    }
+
+    /// An empty list allows nothing.
+    fn actions(&mut self, key: &str, written: Option<&Texts>) -> Vec<AdminAction> {
+        let texts = written.into_iter().flat_map(|written| &written.value.0);
+        texts
+            .filter_map(|text| self.read(key, Some(text), AdminAction::parse))
+            .collect()
+    }
+}

@@ -1,0 +1,35 @@
+//! Where a token stands in the metadata of a call.
+//!
+//! Owns that there is one at most. Knows nothing of what makes a token good.
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+use super::{TokenFault, Tokens};
+
+const SCHEME: &[u8] = b"bearer ";
+
+impl Tokens {
+    /// Checks the token that a call brings along. Returns what it says of the client; none if there is no token, or if nobody
+    /// issues tokens, so that none is looked at.
+    #[must_use]
+    pub fn of(&self, headers: &HeaderMap) -> Option<Result<Vec<String>, TokenFault>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let values = headers.get_all(AUTHORIZATION).iter();
+        let mut tokens = values.filter_map(|value| token(value.as_bytes()));
+        let token = tokens.next()?;
+        Some(match tokens.next() {
+            None => self.check(token),
+            Some(_) => Err(TokenFault::Several),
+        })
+    }
+}
+
+/// Returns the token in a value of the header. Bytes that no token has make an empty one, which is refused.
+fn token(value: &[u8]) -> Option<&str> {
+    let (scheme, token) = value.split_at_checked(SCHEME.len())?;
+    let token = std::str::from_utf8(token).unwrap_or_default();
+    scheme.eq_ignore_ascii_case(SCHEME).then(|| token.trim())
+}

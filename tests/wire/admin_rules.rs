@@ -1,0 +1,215 @@
+//! Who may look at the admin address, and who may give orders there: by address, Unix credentials, certificate and token.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use distributary::admin::{Admin, Clusters, DrainOrder, Guard, Overview, Shown};
+use distributary::config::{Address, AdminRules, Config, Flags};
+use distributary::telemetry::{Health, Metrics};
+use distributary::tls::{self, ServerTls};
+use distributary::token::Tokens;
+use rustls::ClientConfig;
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::mpsc;
+
+use crate::support::certificates::{Authority, Folder, VERSIONS, agree};
+use crate::tokens::{ISSUER, Published, Signer};
+
+/// An admin address with rules.
+struct Stage {
+    admin: Admin,
+    rules: Arc<ArcSwap<AdminRules>>,
+    orders: mpsc::Receiver<DrainOrder>,
+}
+
+const LOOK: &str = "GET /clusters";
+const ORDER: &str = "POST /drain_listeners";
+
+fn rules(written: &str) -> AdminRules {
+    let text = format!("admin: {{rules: [{written}]}}\nupstream: {{xds_servers: [{{server_uri: cp:1}}]}}\n");
+    Config::parse(&text, "relay.yaml", &Flags::default())
+        .unwrap()
+        .admin_rules
+}
+
+impl Stage {
+    fn start(written: &str) -> Self {
+        Self::start_at("127.0.0.1:0", None, Tokens::default(), written)
+    }
+
+    fn start_at(address: &str, tls: Option<Arc<ServerTls>>, tokens: Tokens, written: &str) -> Self {
+        let (order, orders) = mpsc::channel(1);
+        let (reload, _) = mpsc::channel(1);
+        let guard = Guard {
+            rules: Arc::new(ArcSwap::from_pointee(rules(written))),
+            tokens,
+        };
+        let rules = guard.rules.clone();
+        let shown = Shown {
+            metrics: Metrics::new([]),
+            certificates: Arc::default(),
+            overview: Overview::new(Clusters::default),
+            health: Arc::new(Health::new()),
+            order,
+            reload,
+            guard,
+        };
+        let admin = Admin::start(&Address::parse(address).unwrap(), tls, shown).unwrap();
+        Self { admin, rules, orders }
+    }
+
+    /// Asks without TLS. Returns the status and the body.
+    async fn ask(&self, request: &str, more: &str) -> (u16, String) {
+        let address = self.admin.socket().unwrap();
+        let stream = TcpStream::connect(address).await.unwrap();
+        ask(stream, request, &format!("host: {address}\r\n{more}")).await
+    }
+
+    async fn status(&self, request: &str) -> u16 {
+        self.ask(request, "").await.0
+    }
+
+    async fn ask_over_tls(&self, config: ClientConfig, request: &str) -> u16 {
+        let socket = TcpStream::connect(self.admin.socket().unwrap()).await.unwrap();
+        let mut config = config;
+        config.alpn_protocols = vec![tls::HTTP1.to_vec()];
+        let stream = agree(&Arc::new(config), socket).await.unwrap();
+        ask(stream, request, "host: localhost\r\n").await.0
+    }
+
+    fn ordered(&mut self) -> bool {
+        self.orders.try_recv().is_ok()
+    }
+}
+
+async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str, fields: &str) -> (u16, String) {
+    let head = format!("{request} HTTP/1.1\r\n{fields}content-length: 0\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    // A server need not say goodbye at the end of TLS.
+    drop(stream.read_to_string(&mut answer).await);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+/// S-09: the first rule that matches decides; probes need none; who is refused is told who it is and what to do.
+#[tokio::test]
+async fn by_address() {
+    let mut stage = Stage::start("{identities: 'ip:127.0.0.1', allow: read}, {allow: [read, change]}");
+    for read in [LOOK, "GET /metrics", "GET /help", "HEAD /certs"] {
+        assert_eq!(stage.status(read).await, 200, "{read}");
+    }
+    let refused = "ip:127.0.0.1 may not change anything here: admin.rules[0] is the first rule that matches, and does not allow it; \
+                   add `change` to the `allow` of a rule with one of these in `identities`\n";
+    assert_eq!(stage.ask(ORDER, "").await, (403, refused.to_owned()));
+    assert!(!stage.ordered());
+    for order in [
+        "POST /reload",
+        "POST /healthcheck/fail",
+        "PUT /clusters",
+        "DELETE /ready",
+    ] {
+        assert_eq!(stage.status(order).await, 403, "{order}");
+    }
+
+    stage
+        .rules
+        .store(Arc::new(rules("{identities: 'ip:10.*', allow: [read, change]}")));
+    for probe in ["GET /live", "GET /healthz", "HEAD /live"] {
+        assert_eq!(stage.status(probe).await, 200, "{probe}");
+    }
+    assert_eq!(stage.status("GET /ready").await, 503, "not ready, and told so");
+    for other in [LOOK, "GET /no/such/path", "GET /", "GET /ready/", "GET //live"] {
+        assert_eq!(stage.status(other).await, 403, "{other}");
+    }
+    let refused = "ip:127.0.0.1 may not read anything here: no rule in `admin.rules` matches, and what no rule allows is denied; \
+                   add `read` to the `allow` of a rule with one of these in `identities`\n";
+    assert_eq!(stage.ask(LOOK, "").await, (403, refused.to_owned()));
+
+    stage
+        .rules
+        .store(Arc::new(rules("{identities: 'ip:127.*', allow: change}")));
+    assert_eq!((stage.status(LOOK).await, stage.status(ORDER).await), (403, 200));
+    assert!(stage.ordered());
+    let foreign = stage.ask(ORDER, "origin: http://evil.example\r\n").await;
+    assert_eq!(
+        (foreign.0, stage.ordered()),
+        (403, false),
+        "a right does not make up for a web page"
+    );
+}
+
+#[tokio::test]
+async fn by_unix_credentials() {
+    let folder = Folder::new();
+    let path = folder.path("admin.sock");
+    let user = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(folder.path("")).unwrap());
+    let mut stage = Stage::start_at(
+        &format!("unix:{}", path.display()),
+        None,
+        Tokens::default(),
+        &format!("{{identities: 'uid:{user}', allow: [read, change]}}"),
+    );
+    let asked = async |request| ask(UnixStream::connect(&path).await.unwrap(), request, "host: x\r\n").await;
+    assert_eq!((asked(LOOK).await.0, asked(ORDER).await.0), (200, 200));
+    assert!(stage.ordered());
+    stage
+        .rules
+        .store(Arc::new(rules("{identities: 'ip:*', allow: [read, change]}")));
+    let (status, why) = asked(LOOK).await;
+    assert_eq!(status, 403);
+    assert!(why.starts_with(&format!("uid:{user}, gid:")), "{why}");
+}
+
+#[tokio::test]
+async fn by_certificate() {
+    let (authority, folder) = (Authority::new(), Folder::new());
+    let tls = ServerTls::read(&authority.listener(&folder, Some(&authority)), &[tls::HTTP1]).unwrap();
+    let stage = Stage::start_at(
+        "127.0.0.1:0",
+        Some(Arc::new(tls)),
+        Tokens::default(),
+        "{identities: 'dns:operator.example', allow: [read, change]}, {identities: 'dns:*.example', allow: read}",
+    );
+    for (name, look, order) in [
+        ("operator.example", 200, 200),
+        ("scraper.example", 200, 403),
+        ("edge-1", 403, 403),
+    ] {
+        let shown = authority.sign(name);
+        let client = || authority.client(Some(&shown), &VERSIONS);
+        assert_eq!(stage.ask_over_tls(client(), LOOK).await, look, "{name}");
+        assert_eq!(stage.ask_over_tls(client(), ORDER).await, order, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn by_token() {
+    let signer = Signer::new("one");
+    let published = Published::new(&[signer.public()]);
+    let written = format!(
+        "{{identities: 'claim:{ISSUER}#team=operators', allow: [read, change]}}, {{identities: 'jwt:{ISSUER}#*', allow: read}}"
+    );
+    let stage = Stage::start_at("127.0.0.1:0", None, published.tokens(), &written);
+    let bearer = |token: &str| format!("authorization: Bearer {token}\r\n");
+    for (claims, look, order) in [
+        (json!({"team": "operators"}), 200, 200),
+        (json!({"team": "others"}), 200, 403),
+        (json!({"exp": 1}), 401, 401),
+    ] {
+        let shown = bearer(&signer.sign(&claims));
+        assert_eq!(stage.ask(LOOK, &shown).await.0, look, "{claims}");
+        assert_eq!(stage.ask(ORDER, &shown).await.0, order, "{claims}");
+    }
+    assert_eq!(stage.status(LOOK).await, 403);
+    let (status, why) = stage.ask(LOOK, &bearer("x")).await;
+    assert_eq!(status, 401);
+    assert!(why.starts_with("the token of the request is refused: "), "{why}");
+    assert_eq!(
+        stage.ask("GET /live", &bearer("x")).await.0,
+        200,
+        "probes show nothing, and need nothing"
+    );
+}
