@@ -111,6 +111,11 @@ impl Scopes {
         }
     }
 
+    /// Calls all sessions to take up what the operator has changed besides the routes.
+    pub fn call_sessions(&self) {
+        self.reroute(Routes::clone(&self.routes()));
+    }
+
     /// Returns what a new connection takes of the limits: nothing yet.
     #[must_use]
     pub fn claims(&self) -> Arc<Claims> {

@@ -52,7 +52,22 @@ impl Viewer {
         }))
     }
 
-    fn rights(&self) -> Option<&Arc<Rights>> {
+    /// Returns the same client with other rights.
+    #[must_use]
+    pub fn with(&self, rights: Option<Arc<Rights>>) -> Self {
+        let audience = self.0.as_ref().and_then(|own| own.audience.clone());
+        Self((rights.is_some() || audience.is_some()).then(|| {
+            Box::new(Own {
+                audience,
+                rights,
+                chosen: None,
+            })
+        }))
+    }
+
+    /// What the client may have of the type; `None`: everything.
+    #[must_use]
+    pub fn rights(&self) -> Option<&Arc<Rights>> {
         self.0.as_ref()?.rights.as_ref()
     }
 

@@ -1,6 +1,6 @@
 //! The configuration is read again while the relay runs: by signal, by order, and when its file changes.
 
-use std::io::{ErrorKind, Read as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +20,12 @@ const LISTENERS: &str = "listeners: [{address: '127.0.0.1:0'}]\n";
 
 impl Stage {
     fn start(name: &str, lines: &str) -> Self {
-        let path = file(&format!("reload-{name}.yaml"), &format!("{BASE}{LISTENERS}{lines}"));
+        Self::serve(name, &format!("{BASE}{LISTENERS}{lines}"))
+    }
+
+    /// The same with this whole file.
+    fn serve(name: &str, text: &str) -> Self {
+        let path = file(&format!("reload-{name}.yaml"), text);
         let args = ["serve", "--log-format", "json", "--config", path.to_str().unwrap()];
         let relay = Relay::start(program(&args));
         let address = |line: String| {
@@ -261,6 +266,57 @@ fn flags_override_what_is_read_again() {
     std::fs::write(&path, format!("{text}{LISTENERS}")).unwrap();
     let line = relay.line("configuration read again");
     assert!(line.contains("keys=\"limits.views\""), "{line}");
+}
+
+/// A configuration that came through a pipe stays: there is nothing to read again.
+#[test]
+fn a_pipe_is_read_once() {
+    let text = format!("{BASE}{LISTENERS}limits: {{connections: 7}}\n");
+    let mut command = program(&["serve", "--config", "/dev/stdin"]);
+    let mut child_in = std::io::pipe().unwrap();
+    child_in.1.write_all(text.as_bytes()).unwrap();
+    drop(child_in.1);
+    let relay = Relay::start({
+        command.stdin(child_in.0);
+        command
+    });
+    relay.line("listening for clients");
+    relay.signal("-HUP");
+    let line = relay.line("ERROR");
+    assert!(line.contains("the earlier one stays"), "{line}");
+    relay.line("/dev/stdin: only a file can be read again");
+}
+
+/// Rules that change reach clients that are connected: what is denied is taken away, what is allowed comes.
+#[test]
+fn rules_change_under_a_client() {
+    let body = |name: &str| format!("{{\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: {name}}}");
+    let resources = file(
+        "reload-rules-cds.yaml",
+        &format!("resources: [{}, {}]\n", body("a"), body("b")),
+    );
+    let servers = format!("upstream: {{xds_servers: [{{server_uri: {}}}]}}\n", resources.display());
+    let base = format!("{servers}admin: {{address: '127.0.0.1:0'}}\n{LISTENERS}");
+    let stage = Stage::serve("rules", &format!("{base}rules: [{{name: one, names: a}}]\n"));
+    let server = stage.listener.clone();
+    let mut client = program(&["get", "cds", "--watch", "-o", "name", "--server", &server])
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(client.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    assert_eq!(lines.next().as_deref(), Some("+ a"));
+    stage.replace(&format!("{base}rules: [{{name: one, names: b}}]\n"));
+    let mut changed = [lines.next().unwrap(), lines.next().unwrap()];
+    changed.sort();
+    assert_eq!(changed, ["+ b", "- a"]);
+    stage.replace(&format!("{base}rules: [{{name: one, nodes: {{id: nobody}}}}]\n"));
+    let mut said = BufReader::new(client.stderr.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    assert!(said.any(|line| line.contains("no rule of the relay admits")));
+    client.kill().unwrap();
+    client.wait().unwrap();
 }
 
 /// While the relay stops, its configuration stays as it is.

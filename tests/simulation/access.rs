@@ -7,16 +7,22 @@
 use std::sync::Arc;
 
 use distributary::identity::Identity;
-use distributary::protocol::StreamSettings;
+use distributary::protocol::{End, StreamSettings};
 use distributary::xds::{Access, AccessRule, Cut, Known, Pattern, State, Update};
 
 use super::body::Type;
 use super::names::canonical;
+use super::reading::Reading;
 use super::rng::Rng;
-use super::world::World;
+use super::tally::{Broken, Rule};
+use super::world::{Event, World};
 
 /// The rules of a world.
-pub(crate) struct Permits(Vec<Permit>);
+pub(crate) struct Permits {
+    rules: Vec<Permit>,
+    /// Of the rules that follow.
+    rng: Rng,
+}
 
 /// What one client may have.
 #[derive(Clone, Copy)]
@@ -42,6 +48,8 @@ enum Which {
 
 /// Separates the random numbers of rules from all others.
 const PERMITS: u64 = 0x5eed_0000_0019;
+/// There are fewer changes of the rules than this.
+const CHANGES_MAX: usize = 5;
 /// Clients of the same tenant have the same rights.
 const TENANTS: usize = 3;
 
@@ -78,7 +86,12 @@ impl Which {
 
 impl Permits {
     /// No rule denies all of a type, so no stream ends because of them.
-    fn random(rng: &mut Rng) -> Self {
+    fn random(mut rng: Rng) -> Self {
+        let rules = Self::rules(&mut rng);
+        Self { rules, rng }
+    }
+
+    fn rules(rng: &mut Rng) -> Vec<Permit> {
         let mut rules: Vec<Permit> = Vec::new();
         for _ in 0..rng.range(1, 6) {
             rules.push(Permit {
@@ -98,12 +111,12 @@ impl Permits {
             kind: None,
             names: rest,
         });
-        Self(rules)
+        rules
     }
 
     /// The same for the relay.
     fn access(&self) -> Access {
-        let rules = self.0.iter().enumerate().map(|(at, rule)| AccessRule {
+        let rules = self.rules.iter().enumerate().map(|(at, rule)| AccessRule {
             name: at.to_string(),
             allow: rule.allow,
             identities: rule.tenant.map(tenant).into_iter().collect(),
@@ -144,7 +157,7 @@ impl Permitted<'_> {
             let him = rule.tenant.is_none_or(|tenant| tenant == self.client % TENANTS);
             him && rule.kind.is_none_or(|of| of == kind) && rule.names.iter().any(|which| which.has(&name))
         };
-        self.permits.0.iter().find(about).is_some_and(|rule| rule.allow)
+        self.permits.rules.iter().find(about).is_some_and(|rule| rule.allow)
     }
 
     /// What the client may have of a wildcard, resource by resource.
@@ -169,13 +182,58 @@ impl Permitted<'_> {
 impl World {
     /// Gives the world rules.
     pub(crate) fn with_rules(mut self, seed: u64) -> Self {
-        let permits = Permits::random(&mut Rng::new(seed ^ PERMITS));
+        let mut permits = Permits::random(Rng::new(seed ^ PERMITS));
+        for _ in 0..permits.rng.below(CHANGES_MAX) {
+            let at = permits.rng.millis(0, 40_000);
+            self.at(at, Event::Decree);
+        }
+        self.enact(permits);
+        self
+    }
+
+    fn enact(&mut self, permits: Permits) {
         self.settings = Arc::new(StreamSettings {
             access: Arc::new(permits.access()),
             ..(*self.settings).clone()
         });
         self.permits = Some(permits);
-        self
+    }
+
+    /// S-07: the rules change, also for the streams that are open.
+    pub(crate) fn decree(&mut self) -> Result<(), Broken> {
+        self.log(|| "other rules".to_owned());
+        let mut streams = std::mem::take(&mut self.streams);
+        let said = streams.values_mut().try_for_each(|stream| self.say_wants(stream));
+        let Some(mut permits) = self.permits.take() else {
+            return Ok(());
+        };
+        let rules = Permits::rules(&mut permits.rng);
+        let before = Permits {
+            rules: std::mem::replace(&mut permits.rules, rules),
+            rng: permits.rng.clone(),
+        };
+        self.enact(permits);
+        let now = self.instant();
+        let ended = streams.iter_mut().try_for_each(|(id, stream)| {
+            let client = stream.client;
+            let identity = self.permitted(client).map(Permitted::identity).unwrap_or_default();
+            let access = self.settings.access.clone();
+            stream.server.handle_access(access, &identity, &self.answers, now)?;
+            let (before, after) = (before.of(client), self.permitted(client));
+            for permitted in [Some(before), after] {
+                let reading = Reading::alone(&self.zones, stream.zone, stream.follower.own, permitted);
+                stream.witness.moved(&reading);
+            }
+            if let Some(after) = after {
+                stream.witness.governed(before, after);
+            }
+            self.woken.wake(*id);
+            self.tally.hit(Rule::S07);
+            Ok::<_, End>(())
+        });
+        self.streams = streams;
+        said?;
+        ended.map_err(|end| Broken::new(Rule::S07, end.to_string()))
     }
 
     /// What a client may have, in a world with rules.

@@ -102,7 +102,12 @@ impl World {
             return Some(event);
         };
         let pause = match &event {
-            Event::Upstream(_) | Event::Turn(_) | Event::Timer(_) | Event::Sweep | Event::Silence(..) => Duration::ZERO,
+            Event::Upstream(_)
+            | Event::Turn(_)
+            | Event::Timer(_)
+            | Event::Sweep
+            | Event::Silence(..)
+            | Event::Decree => Duration::ZERO,
             Event::Hop(Hop::Request(_)) => return Some(event),
             Event::Hop(_) | Event::ToRelay(_) | Event::EndAtRelay(_) | Event::Credit(_) => self.rng.millis(1, 50),
             Event::Plan(_)

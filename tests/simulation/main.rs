@@ -100,7 +100,7 @@ const KEPT: &[u64] = &[
     171_793, 190_039, 190_745, 207_471, 10_000_123, 10_000_787, 10_004_022, 10_005_137, 10_007_149, 10_035_617,
     10_042_111, 30_031_191, 80_001_288, 40_301_738, 720, 40_000_517, 80_000_143, 80_000_453, 40_006_607, 80_009_383,
     80_503_044, 704_952, 10_702_719, 41_404_379, 11_504_244, 82_003_410, 82_011_973, 3_002_576, 46_002_385, 16_104_271,
-    7_005_389, 87_009_556, 8_001_132,
+    7_005_389, 87_009_556, 8_001_132, 8_410_831, 8_411_332,
 ];
 /// The same of worlds with types that end streams, counted from the first of those.
 const KEPT_SUSPECTS: &[u64] = &[304_241, 600_755, 704_474, 704_749, 1_401_294, 1_300_465, 6_300_197];
@@ -140,6 +140,8 @@ const KEPT_NEWER: &[u64] = &[
     167_002_426,
     187_000_200,
 ];
+/// The same of worlds with rules, counted from [`RULED`].
+const KEPT_RULED: &[u64] = &[274, 980, 1043, 1267, 1813, 3248, 3413, 10_382];
 /// How many seeds every test run tries.
 const SEEDS: u64 = 10_000;
 /// From this seed on worlds have lists of servers.
@@ -239,6 +241,7 @@ fn worlds() {
         .copied()
         .chain(KEPT_LISTS.iter().chain(KEPT_NEWER).map(|seed| LISTS + seed));
     let kept = kept.chain(KEPT_SUSPECTS.iter().map(|seed| 32 * BESIDES + seed));
+    let kept = kept.chain(KEPT_RULED.iter().map(|seed| RULED + seed));
     let besides = |seed: u64, kinds: &[u64]| {
         let some = kinds.get((seed % BESIDES) as usize % kinds.len());
         seed + some.filter(|_| from == 0).map_or(0, |kind| kind * BESIDES)

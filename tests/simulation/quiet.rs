@@ -121,7 +121,16 @@ impl World {
                         wrong(name, format!("is @{revision}, and it holds @{held:?}"))?;
                     }
                 }
-                for name in holds.keys().filter(|name| !expected.contains_key(*name)) {
+                // A client that gives up a name keeps the resource for an alias that it may not have: it does not know that.
+                let by_alias = |name: &String| {
+                    let mut aliases = holds[name].aliases.iter().filter(|alias| mux.names.contains(*alias));
+                    let denied = |alias| permitted.is_some_and(|permitted| !permitted.allows(*kind, alias));
+                    !mux.names.contains(name) && aliases.any(|alias| denied(alias))
+                };
+                let others = holds
+                    .keys()
+                    .filter(|name| !expected.contains_key(*name) && !by_alias(name));
+                for name in others {
                     let expressible = client.dialect == Dialect::Delta || kind.full_state();
                     if expressible
                         && zone.says_gone(*kind)

@@ -157,11 +157,16 @@ impl<'a> Lens<'a> {
 
     /// What the half for names knows of a name.
     pub(crate) fn named(self, name: &str) -> Option<&'a Known> {
-        let known = self.slot(name)?.named.known(&Name::from(canonical(name)))?;
-        let denied = known
-            .resource()
-            .is_some_and(|found| !self.allows(found.name().as_str()));
-        Some(if denied { &NOWHERE } else { known })
+        let (slot, name) = (self.slot(name)?, Name::from(canonical(name)));
+        let denied = |known: &&Known| {
+            let found = known.resource();
+            found.is_some_and(|found| !self.allows(found.name().as_str()))
+        };
+        let known = slot.named.known(&name);
+        // The name may be another one of something in the wildcard that the client may not have.
+        let covered = slot.wildcard.as_ref().and_then(|state| state.known(&name));
+        let any_denied = known.iter().chain(&covered).any(denied);
+        if any_denied { Some(&NOWHERE) } else { known }
     }
 
     /// The resource of a name or alias in the half for names.

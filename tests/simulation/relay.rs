@@ -276,7 +276,7 @@ impl World {
     }
 
     /// Tells the views what the client has begun and ceased to want.
-    fn say_wants(&mut self, stream: &mut Stream) -> Result<(), Broken> {
+    pub(crate) fn say_wants(&mut self, stream: &mut Stream) -> Result<(), Broken> {
         let mut wanted = false;
         while let Some(want) = stream.server.poll_want() {
             wanted = true;
@@ -303,7 +303,7 @@ impl World {
         };
         let kind = Type::ALL.into_iter().find(|kind| *kind.type_url() == want.type_url);
         let denied = match (kind, &want.target) {
-            (Some(kind), Target::Name(name)) => !permitted.allows(kind, name.as_str()),
+            (Some(kind), Target::Name(name)) => want.wanted && !permitted.allows(kind, name.as_str()),
             (None, _) | (_, Target::Wildcard) => false,
         };
         self.tally.hit(Rule::S03);

@@ -70,6 +70,7 @@ rules! {
     K27 = "K-27": "who stood still reads before any timer counts",
     S01 = "S-01": "a client is sent what the rules allow, and nothing else",
     S03 = "S-03": "nobody is asked for what a client may not have",
+    S07 = "S-07": "rules that change hold for open streams",
     Done = "done": "who has said all says no more when it is acknowledged",
     Chain = "chain": "two relays call equal content by equal versions",
     Views = "views": "no more views than allowed, and nobody is kept out by one that is empty",

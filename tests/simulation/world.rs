@@ -67,6 +67,8 @@ pub(crate) enum Event {
     Look(usize),
     /// Something happens between the relay and a server that it polls.
     Poll(Pass),
+    /// The operator changes the rules.
+    Decree,
 }
 
 impl Event {
@@ -128,7 +130,13 @@ pub(crate) struct Ringer {
 
 impl Wake for Ringer {
     fn wake(self: Arc<Self>) {
-        self.woken.0.lock().expect("one thread").push(self.stream);
+        self.woken.wake(self.stream);
+    }
+}
+
+impl Woken {
+    pub(crate) fn wake(&self, stream: u64) {
+        self.0.lock().expect("one thread").push(stream);
     }
 }
 
@@ -487,6 +495,7 @@ impl World {
             Event::Adopt => self.adopt(),
             Event::Look(server) => return self.look(server),
             Event::Poll(pass) => return self.pass_on(pass),
+            Event::Decree => return self.decree(),
         }
         Ok(())
     }

@@ -191,3 +191,157 @@ fn collections_have_what_may_be_seen() {
         ",
     );
 }
+
+/// S-07: rules that change take away what they do not allow any more, like a removal, and bring what they allow now; of what does not
+/// change, nothing is sent.
+#[test]
+fn rules_change_under_a_wildcard() {
+    both(
+        "
+        relay rules {names: [a*, shared]}
+        origin put cds a@1 b@1 shared@1
+        client subscribe cds *
+        client <- cds [a@1 shared@1], ack
+        second subscribe cds *
+        second <- cds [a@1 shared@1], ack
+        relay rules {names: [b*, shared]}
+        client <- cds sotw [b@1 shared@1] | delta [b@1] -[a]
+        client ack
+        second <- cds sotw [b@1 shared@1] | delta [b@1] -[a]
+        second ack
+        relay rules {nodes: {id: client}, names: [b, shared]}; {names: [b, shared]}
+        nothing
+        origin put cds c@1
+        nothing
+        relay rules
+        client <- cds sotw [a@1 b@1 c@1 shared@1] | delta [a@1 c@1]
+        client ack
+        second <- cds sotw [a@1 b@1 c@1 shared@1] | delta [a@1 c@1]
+        second ack
+        ",
+    );
+}
+
+/// S-07: a name that may not be had any more goes like one that is gone at the server, and is not asked for; in SotW, no more of it is
+/// sent.
+#[test]
+fn rules_change_for_names() {
+    both(
+        "
+        origin put eds a@1 b@1
+        client subscribe eds a b
+        client <- eds [a@1 b@1], ack
+        client wants eds a b
+        relay rules {names: a}
+        client <- eds sotw nothing | delta -[b]
+        delta client ack
+        client wants eds a
+        origin put eds a@2 b@2
+        client <- eds [a@2], ack
+        relay rules {names: '*'}
+        client wants eds a b
+        client <- eds sotw [b@2] | delta [b@2]
+        client ack
+        ",
+    );
+}
+
+/// S-04, S-07: who can read errors is told when a rule begins to deny a name, and gets it when the rule ends.
+#[test]
+fn who_can_read_errors_hears_of_the_change() {
+    both(
+        "
+        origin put rds a@1 b@1
+        reader can xds.config.supports-resource-errors
+        reader subscribe rds a b
+        reader <- rds [a@1 b@1], ack
+        relay rules {names: a*}
+        reader <- rds sotw [] ![b=7] | delta -[b] ![b=7]
+        reader ack
+        relay rules
+        reader <- rds sotw [b@1] | delta [b@1]
+        reader ack
+        ",
+    );
+}
+
+/// S-02, S-03, S-07: a stream that the rules do not admit any more ends; so does a stream for a type of which nothing is allowed.
+#[test]
+fn rules_change_for_whole_streams() {
+    both(
+        "
+        origin put cds a@1, put lds l@1
+        client subscribe cds *
+        client <- cds [a@1], ack
+        client subscribe lds *
+        client <- lds [l@1], ack
+        alone speaks lds
+        alone subscribe lds *
+        alone <- lds [l@1], ack
+        relay rules {types: cds}
+        alone ends PermissionDenied do not allow
+        client <- lds sotw [] | delta -[l]
+        client ack
+        client wants lds
+        origin put lds l@2
+        nothing
+        relay rules {nodes: {}}
+        client wants lds *
+        client <- lds [l@2], ack
+        relay rules {nodes: {id: another}}
+        client ends PermissionDenied node `client`
+        ",
+    );
+}
+
+/// S-07: what is on its way when the rules change is taken away again; what was still to come of an answer is not sent.
+#[test]
+fn rules_change_in_the_middle_of_an_answer() {
+    both(
+        "
+        origin put cds a@1 b@1 c@1
+        client subscribe cds *
+        client <- cds [a@1 b@1 c@1]
+        relay rules {names: [a, c]}
+        nothing
+        client ack
+        client <- cds sotw [a@1 c@1] | delta -[b]
+        client ack
+        ",
+    );
+    delta(
+        "
+        relay chunk 1
+        origin put cds a@1 b@1 c@1
+        client stalls
+        client subscribe cds *
+        client reads 1
+        client <- cds [a@1]
+        relay rules {names: [a, c]}
+        client ack
+        client reads
+        client <- cds [c@1], ack
+        ",
+    );
+}
+
+/// B-22, S-07: what was rejected, and is allowed again before it was taken away, is sent again with the others.
+#[test]
+fn what_was_rejected_is_allowed_again() {
+    delta(
+        "
+        origin put cds a@1 b@1, put rds r@1
+        client subscribe cds *
+        client <- cds [a@1 b@1]
+        client subscribe rds r
+        client <- rds [r@1]
+        relay rules {types: cds, names: b}; {types: rds}
+        client nack cds
+        client <- cds [b@1]
+        relay rules
+        client ack cds
+        client <- cds [a@1], ack
+        client ack rds
+        ",
+    );
+}

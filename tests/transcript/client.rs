@@ -12,7 +12,7 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, 
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use distributary::proto::google::rpc::Status as Detail;
 use distributary::protocol::{End, Opening, Receipt, ReceiptKind, Server, StreamSettings};
-use distributary::xds::{Baselines, Cut, Dialect, Dirty, Name, RELAYS, Sight, Target, TypeUrl, Unshared};
+use distributary::xds::{Access, Baselines, Cut, Dialect, Dirty, Name, RELAYS, Sight, Target, TypeUrl, Unshared};
 
 use crate::origin::Changed;
 use crate::topic::{Raw, Topic, identity};
@@ -361,6 +361,14 @@ impl Client {
         if let Some(server) = &mut self.server {
             server.handle_moved();
         }
+        self.awake = true;
+    }
+
+    /// These are the rules from now on.
+    pub(crate) fn govern(&mut self, access: &Arc<Access>, now: Instant) {
+        let Some(server) = &mut self.server else { return };
+        let governed = server.handle_access(access.clone(), &self.identity, &self.answers, now);
+        self.ended = self.ended.take().or(governed.err());
         self.awake = true;
     }
 

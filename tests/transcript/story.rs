@@ -29,6 +29,7 @@
 //! relay restarts                           # and has forgotten everything
 //! relay pace 1s                            # a setting, before the first client
 //! relay rule {types: cds, names: a*}       # one more rule, as in the configuration; or `secrets by_rule`
+//! relay rules {names: a*}; {names: b}      # these are the rules from now on, also for open streams
 //! client proves spiffe://td/x dns:y        # its identity, before its first request
 //! poller polls cds [a] 2s                  # over REST, for 2s (1s): see `poller`
 //! poller <- cds 200 [a@1], ack             # or 304, 503, 404, `refused CODE`; with `nack` it keeps what it had
@@ -205,6 +206,15 @@ impl Story {
             ["secrets", ..] | ["rule", ..] => {
                 self.access.push(words.join(" "));
                 self.settings.access = rules(&self.access);
+            }
+            ["rules", ..] => {
+                let all = words.iter().skip(1).copied().collect::<Vec<_>>().join(" ");
+                let all = all.split(';').filter(|rule| !rule.is_empty());
+                self.access = all.map(|rule| format!("rule {}", rule.trim())).collect();
+                self.settings.access = rules(&self.access);
+                for client in self.clients.values_mut() {
+                    client.govern(&self.settings.access, self.now);
+                }
             }
             other => panic!("a relay does not know {other:?}"),
         }

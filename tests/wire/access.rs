@@ -1,8 +1,12 @@
 //! Two tenants on real sockets: over every way of asking, neither gets what the rules do not give it.
 
+use std::sync::Arc;
+
 use distributary::config::{Config, Flags};
+use distributary::downstream::ConnectionSettings;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
+use distributary::protocol::StreamSettings;
 use distributary::xds::Dialect;
 use serde_json::json;
 
@@ -26,6 +30,20 @@ fn relay() -> Relay {
     put(&relay, CDS, &["a/1", "b/1", "c/1", "shared"], 1);
     put(&relay, EDS, &["a/1", "b/1", "c/1", "shared"], 1);
     relay
+}
+
+/// These are the rules from now on.
+fn govern(relay: &Relay, rules: &str) {
+    let rules = format!("upstream: {{xds_servers: [{{server_uri: cp:1}}]}}\nrules: {rules}\n");
+    let access = Config::parse(&rules, "rules", &Flags::default()).unwrap().access;
+    let mut settings = ConnectionSettings::clone(&relay.shared.settings.load());
+    let streams = StreamSettings {
+        access,
+        ..StreamSettings::clone(&settings.protocol)
+    };
+    settings.protocol = Arc::new(streams);
+    relay.shared.settings.store(Arc::new(settings));
+    relay.shared.scopes.call_sessions();
 }
 
 fn node(id: &str) -> Node {
@@ -137,5 +155,48 @@ async fn tenants_that_poll() {
         let answer = poller.poll(path, &body).await;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         assert!(answer.status == 403 && text.contains(words), "{} {text}", answer.status);
+    }
+}
+
+/// S-07: open streams are brought to the rules as they are now; streams that are not concerned hear nothing.
+#[tokio::test]
+async fn rules_change_under_open_streams() {
+    let relay = relay();
+    for (dialect, path) in [
+        (Dialect::Sotw, "StreamAggregatedResources"),
+        (Dialect::Delta, "DeltaAggregatedResources"),
+    ] {
+        govern(
+            &relay,
+            "[{name: a, nodes: {id: 'a-*'}, names: ['a/*', shared]}, {name: b, nodes: {id: 'b-*'}, names: 'b/*'}]",
+        );
+        let mut clients = Vec::new();
+        for (id, count) in [("a-1", 2), ("b-1", 1)] {
+            let call = relay.connect().await.call(&format!("/{ADS}/{path}")).await;
+            let mut client = Subscriber::of(call, dialect, CDS, node(id));
+            client.subscribe(&["*"]);
+            assert_eq!(client.take().await.bodies.len(), count);
+            clients.push(client);
+        }
+        let [a, b] = &mut clients[..] else { unreachable!() };
+        govern(
+            &relay,
+            "[{name: a, nodes: {id: 'a-*'}, names: ['c/*', shared]}, {name: b, nodes: {id: 'b-*'}, names: 'b/*'}]",
+        );
+        let got = a.take().await;
+        let bodies: Vec<&String> = got.bodies.iter().collect();
+        match dialect {
+            Dialect::Sotw => assert!(matches!(bodies[..], [_, _]), "{got:?}"),
+            Dialect::Delta => assert!(matches!(bodies[..], [_]) && got.removed == ["a/1"], "{got:?}"),
+        }
+        assert!(bodies.iter().all(|body| !body.contains("a/1")), "{got:?}");
+        assert!(a.call.is_silent().await && b.call.is_silent().await);
+        govern(&relay, "[{name: a, nodes: {id: 'a-*'}, names: ['c/*', shared]}]");
+        let ended = b.call.end().await;
+        assert!(
+            ended.code == 7 && ended.message.contains("no rule of the relay admits node `b-1`"),
+            "{ended:?}"
+        );
+        assert!(a.call.is_silent().await);
     }
 }

@@ -53,11 +53,13 @@ impl Live {
         shared.library.set_chunk(config.chunk);
         self.admin_rules.store(Arc::new(config.admin_rules.clone()));
         shared.scopes.set(plan::views(&config), config.limits.views);
-        let upstream = self.config.load().upstream != config.upstream;
+        let before = self.config();
         self.config.store(Arc::new(config));
-        if upstream {
-            let config = self.config();
+        let config = self.config();
+        if before.upstream != config.upstream {
             shared.scopes.reroute(self.fleet.take(&config, clock::now()));
+        } else if !Arc::ptr_eq(&before.access, &config.access) {
+            shared.scopes.call_sessions();
         }
     }
 }

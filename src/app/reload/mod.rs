@@ -160,7 +160,8 @@ impl Reload {
         let looked = tokio::task::spawn_blocking(move || {
             let mut watcher = watcher.unwrap_or_else(|| Watcher::new(std::slice::from_ref(&path)));
             watcher.arm();
-            (watcher, config::read(&path).ok().map(|text| xxh3_128(&text)))
+            let text = is_file(&path).then(|| config::read(&path).ok()).flatten();
+            (watcher, text.map(|text| xxh3_128(&text)))
         });
         let (watcher, hash) = looked.await.ok()?;
         self.watcher = Some(watcher);
@@ -269,6 +270,9 @@ impl Reading {
     fn check(&mut self, file: Option<PathBuf>, flags: &Flags) -> Result<Config, Vec<String>> {
         let said = |error: ConfigError| vec![error.to_string()];
         let text = match &file {
+            Some(path) if !is_file(path) => {
+                return Err(vec![format!("{}: only a file can be read again", path.display())]);
+            }
             Some(path) => config::read(path).map_err(said)?,
             None => Vec::new(),
         };
@@ -280,6 +284,12 @@ impl Reading {
         self.warnings.extend(inspection.warnings);
         if problems.is_empty() { Ok(config) } else { Err(problems) }
     }
+}
+
+/// Whether the path can be read again. A pipe has nothing more to say.
+fn is_file(path: &Path) -> bool {
+    // What cannot be found is said by whoever reads it.
+    std::fs::metadata(path).map_or(true, |found| found.is_file())
 }
 
 /// Returns what problems with the file begin with.

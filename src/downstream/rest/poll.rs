@@ -107,6 +107,14 @@ impl<'a> Poll<'a> {
         let departing = drain.departing();
         tokio::pin!(departing);
         loop {
+            // S-07: a poll does not outlive the rules with which it began.
+            if !self
+                .poll
+                .server()
+                .is_under(&self.shared.settings.load().protocol.access)
+            {
+                return Err(Refusal::unavailable("the rules of the relay have changed; poll again"));
+            }
             let sight = self.seats.sight();
             self.poll.look(&sight, &*self.shared.library);
             if let PollAnswer::News(found) = self.poll.answer(&sight, false) {
@@ -166,7 +174,8 @@ impl<'a> Poll<'a> {
                 let mut news = false;
                 let rung = self.seats.poll_bells(cx, |_, _| news = true);
                 let moved = self.seats.settle(&self.shared.scopes, self.poll.server(), clock::now());
-                if !news && !rung.dismissed && !moved {
+                // Whoever is called without news looks at what the operator has changed.
+                if !news && !rung.any && !moved {
                     return task::Poll::Pending;
                 }
                 task::Poll::Ready(rung.dismissed)

@@ -3,12 +3,14 @@
 //! Owns what the first request on a stream decides. Does not know what the client asks for.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::stream::Server;
+use crate::identity::Identity;
 use crate::proto::envoy::config::core::v3 as core;
 use crate::protocol::end::{Code, End};
 use crate::protocol::node::{parameters, read_node, relays};
-use crate::xds::{Answers, Caller, Dialect, Grant, Node, Rights, TypeUrl, Way};
+use crate::xds::{Access, Answers, Caller, Dialect, Grant, Node, Rights, TypeUrl, Way};
 
 impl Server {
     /// B-01: the node of the first request counts for the whole stream.
@@ -47,12 +49,43 @@ impl Server {
             }
         };
         let node = self.node.insert(Arc::new(node)).clone();
-        self.admit_caller(&node, answers)
+        let identity = self.stranger.take().unwrap_or_default();
+        self.admit_caller(&node, &identity, answers)
+    }
+
+    /// Whether the client's rights come from these rules.
+    #[must_use]
+    pub fn is_under(&self, access: &Arc<Access>) -> bool {
+        Arc::ptr_eq(&self.access, access)
+    }
+
+    /// S-07: these are the rules from now on. Returns the end of the stream, if they do not admit it.
+    pub fn handle_access(
+        &mut self,
+        access: Arc<Access>,
+        identity: &Identity,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> Result<(), End> {
+        self.access = access;
+        let Some(node) = self.node.clone() else { return Ok(()) };
+        self.done = false;
+        self.admit_caller(&node, identity, answers)?;
+        for at in 0..self.types.len() {
+            let Some(type_url) = self.types.get(at).map(|one| one.type_url.clone()) else {
+                continue;
+            };
+            let rights = self.rights_of(&type_url, answers)?;
+            if let Some(subscription) = self.types.get_mut(at) {
+                subscription.handle_rights(rights, now);
+            }
+        }
+        self.gather();
+        Ok(())
     }
 
     /// S-02: finds out what the client may have. A client that may have nothing is refused.
-    fn admit_caller(&mut self, node: &Node, answers: &impl Answers) -> Result<(), End> {
-        let identity = self.stranger.take().unwrap_or_default();
+    fn admit_caller(&mut self, node: &Node, identity: &Identity, answers: &impl Answers) -> Result<(), End> {
         let identity: Vec<&str> = identity.texts().collect();
         let caller = Caller {
             identity: &identity,
@@ -63,7 +96,7 @@ impl Server {
                 Dialect::Delta => Way::Delta,
             },
         };
-        let rights = self.settings.access.rights(&caller);
+        let rights = self.access.rights(&caller);
         let rights = rights.map_err(|denied| End::new(Code::PermissionDenied, denied.to_string()))?;
         self.rights = rights.map(|rights| answers.rights(rights));
         Ok(())

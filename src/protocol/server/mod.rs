@@ -14,6 +14,7 @@ mod cold;
 mod compose;
 mod covered;
 mod done;
+mod entitled;
 mod errors;
 mod extra;
 mod fate;

@@ -197,7 +197,8 @@ impl Subscription {
             self.plan_content(resource.name(), resource, slot, plan);
         } else {
             // C-20: a client that asked by an alias holds what the wildcard brings, even if it rejected it before.
-            let asked = resource.aliases().iter().filter(|alias| self.names.contains(alias));
+            let aliases = resource.aliases().iter();
+            let asked = aliases.filter(|alias| self.names.contains(alias) && self.is_served(alias));
             let holds = asked.map(|alias| (alias.clone(), Held::Content(resource.clone())));
             plan.holds.extend(holds);
             plan.add(resource);
@@ -209,8 +210,8 @@ impl Subscription {
     pub(super) fn plan_content(&self, name: &Name, resource: &Arc<Resource>, slot: TypeSight<'_>, plan: &mut Plan) {
         plan.add(resource);
         let others = std::iter::once(resource.name()).chain(resource.aliases());
-        let others =
-            others.filter(|other| *other != name && (self.names.contains(other) || self.held(other).perhaps()));
+        let asked = |other: &Name| self.names.contains(other) && self.is_served(other);
+        let others = others.filter(|other| *other != name && (asked(other) || self.held(other).perhaps()));
         for name in std::iter::once(name).chain(others) {
             if self
                 .held(name)

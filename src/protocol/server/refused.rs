@@ -298,8 +298,11 @@ impl Subscription {
             match self.current(name, slot) {
                 Current::Known(Known::Absent(_)) | Current::Uncovered => {
                     gone.extend(self.names.contains(name).then(|| name.clone()));
-                    // C-20: a client that asked by an alias holds the resource under its own name.
-                    if !member.missing && !self.names.contains(own) && !self.covered.held(own).perhaps() {
+                    // C-20: a client that asked by an alias holds the resource under its own name. What it rejected of the
+                    // wildcard, it may hold: that must be sent again if it comes back before it was removed.
+                    let held = self.covered.held(own);
+                    let doubtful = !held.perhaps() || member.version.is_some_and(|version| held.is(version));
+                    if !member.missing && !self.names.contains(own) && doubtful {
                         covered.push((own.clone(), Held::Unknown));
                     }
                 }

@@ -14,7 +14,7 @@ use super::subscription::{Status, Subscription};
 use crate::identity::Identity;
 use crate::protocol::end::{Code, End};
 use crate::protocol::settings::StreamSettings;
-use crate::xds::{Answers, Authorities, Cut, Dialect, Dirty, Node, Rights, Sight, Target, TypeUrl, Want};
+use crate::xds::{Access, Answers, Authorities, Cut, Dialect, Dirty, Node, Rights, Sight, Target, TypeUrl, Want};
 
 /// One client stream.
 ///
@@ -33,6 +33,8 @@ pub struct Server {
     /// Who the client is; until its first request.
     pub(super) stranger: Option<Box<Identity>>,
     pub(super) polls: bool,
+    /// The rules by which its rights were found out.
+    pub(super) access: Arc<Access>,
     /// S-01: what the client may have; `None`: everything.
     pub(super) rights: Option<Arc<Rights>>,
     /// The types, in the order in which they are sent (D-02).
@@ -69,6 +71,7 @@ impl Server {
     #[must_use]
     pub fn new(settings: Arc<StreamSettings>, opening: Opening) -> Self {
         Self {
+            access: settings.access.clone(),
             settings,
             dialect: opening.dialect,
             service: opening.service,

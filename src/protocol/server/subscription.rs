@@ -146,8 +146,9 @@ impl Subscription {
         } else if self.wildcard {
             let state = slot.wildcard();
             let known = state.and_then(|state| state.known(name));
-            // The wildcard covers old-style names only, so a later state of it cannot cover any other name.
-            if known.is_none() && (name.authority().is_some() || state.is_some_and(|state| state.complete())) {
+            // The wildcard covers old-style names only, and what the client may have, so a later state of it cannot cover others.
+            let never = || name.authority().is_some() || !self.viewer.may_have(&self.type_url, name);
+            if known.is_none() && (state.is_some_and(|state| state.complete()) || never()) {
                 return Current::Uncovered;
             }
             known
@@ -157,10 +158,10 @@ impl Subscription {
         known.map_or(Current::Unknown, Current::Known)
     }
 
-    /// Whether the client asked for the resource of this name by another of its names (C-20).
+    /// Whether the client asked for the resource of this name by another of its names (C-20), which it may have (S-01).
     fn asked_by_alias(&self, name: &Name, slot: TypeSight<'_>) -> bool {
         let mut aliases = slot.named(name).into_iter().flat_map(|found| found.aliases());
-        aliases.any(|alias| self.names.contains(alias))
+        aliases.any(|alias| self.names.contains(alias) && self.is_served(alias))
     }
 
     /// Whether the client may hold a name that has gone and cannot be told so. K-16: a server that did not answer in time is no

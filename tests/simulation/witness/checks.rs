@@ -71,7 +71,11 @@ impl Witness {
         if scene.reading.permitted.is_some() {
             tally.hit(Rule::S01);
         }
-        if !lens.allows(name) {
+        // S-07: what the rules have taken away stays in full states while its removal waits.
+        let whole = self.full_state(kind) || self.lists_all(kind);
+        let sent = watch.sent.get(name).filter(|_| whole).map(|sent| sent.revision);
+        let unchanged = entry.facts.as_ref().is_some_and(|facts| sent == Some(facts.revision));
+        if !lens.allows(name) && !unchanged {
             return Err(Broken::new(Rule::S01, format!("{kind:?} {name}")));
         }
         tally.hit(Rule::B29);
@@ -104,9 +108,7 @@ impl Witness {
         let place = lens.place(name, facts.revision);
         // What a client holds from a server that is no longer read stays in full states while the view does not know the name
         // (G-17).
-        let kept = (self.full_state(kind) || self.lists_all(kind))
-            && before.is_some_and(|sent| sent.revision == facts.revision);
-        if place.is_none() && !kept {
+        if place.is_none() && !unchanged {
             return Err(Broken::new(
                 Rule::Age,
                 format!("{kind:?} {name}@{} was never in the view", facts.revision),

@@ -62,7 +62,7 @@ impl Witness {
         let refused = |entry: &&Entry| {
             let revision = answer.revision(&entry.name);
             let again = |refused: &Refused| {
-                !refused.may_come()
+                (!refused.may_come() || refused.held.contains(&entry.name))
                     && refused
                         .members
                         .get(&entry.name)

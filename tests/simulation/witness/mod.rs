@@ -135,7 +135,7 @@ struct Asked {
 
 struct Refused {
     members: BTreeMap<String, Option<u64>>,
-    /// Those of them that the client held before, and that need not come again.
+    /// Those of them that the client held before, and that need not come again. Perhaps they were only listed beside the others.
     held: BTreeSet<String>,
     /// Whether all members may be sent again: one of them has changed, or is not wanted any more.
     released: bool,
@@ -323,9 +323,10 @@ impl Watch {
     }
 
     fn seen<'a>(&self, name: &str, lens: Lens<'a>) -> Seen<'a> {
-        // C-20: a resource is asked for if one of its aliases is.
+        // C-20: a resource is asked for if one of its aliases is. S-01: one that the client may not have means nothing.
         let aliases = lens.found(name).into_iter().flat_map(|found| found.aliases());
-        let aliased = aliases.into_iter().any(|alias| self.names.contains(alias.as_str()));
+        let asks = |alias: &Name| self.names.contains(alias.as_str()) && lens.allows(alias.as_str());
+        let aliased = aliases.into_iter().any(asks);
         let explicit = self.asks(name) || aliased;
         // No wildcard covers names of new style.
         let wildcard = self.wildcard && !name.starts_with("xdstp:");

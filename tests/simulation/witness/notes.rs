@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use distributary::xds::Dialect;
 
 use super::{Open, Scene, Sent, Watch, Witness};
+use crate::access::Permitted;
 use crate::body::Type;
 use crate::names::{canonical, covers};
 use crate::reading::{Lens, Reading};
@@ -18,6 +19,15 @@ impl Witness {
     pub(crate) fn moved(&mut self, reading: &Reading<'_>) {
         for (kind, watch) in &mut self.watches {
             watch.moved(reading.lens(*kind));
+        }
+    }
+
+    /// Notes that the rules have changed: a name that the client may have now is answered once more, even if the client holds its
+    /// resource by another name.
+    pub(crate) fn governed(&mut self, before: Permitted<'_>, after: Permitted<'_>) {
+        for (kind, watch) in &mut self.watches {
+            let begins = |name: &&String| !before.allows(*kind, name) && after.allows(*kind, name);
+            watch.licence.extend(watch.names.iter().filter(begins).cloned());
         }
     }
 

@@ -187,9 +187,15 @@ impl Seats {
         sight
     }
 
+    /// Whether the operator has changed something since [`Self::settle`] that sessions must take up.
+    #[must_use]
+    pub fn is_called(&self, scopes: &Scopes) -> bool {
+        scopes.is_rerouted(&self.routes)
+    }
+
     /// Moves the session to the best server. Returns whether it reads another view now.
     pub fn settle(&mut self, scopes: &Scopes, server: &Server, now: Instant) -> bool {
-        let rerouted = scopes.is_rerouted(&self.routes) && self.reroute(scopes, server);
+        let rerouted = self.is_called(scopes) && self.reroute(scopes, server);
         if self.authorities.is_empty() && self.plain.servers.len() < 2 {
             // There is only one server.
             return rerouted;

@@ -4,6 +4,8 @@
 //! before the transport can take it. Knows nothing of the transport: requests come in as messages, responses go out as ropes,
 //! and time is an argument.
 
+mod called;
+
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -144,21 +146,6 @@ impl Session {
             self.stirred = true;
         }
         true
-    }
-
-    /// Takes the changes in the views since the last call; the next change wakes the task.
-    pub(super) fn handle_bell(&mut self, cx: &mut Context<'_>) {
-        let Some(seats) = &mut self.seats else { return };
-        let server = &mut self.server;
-        let rung = seats.poll_bells(cx, |type_url, dirty| server.handle_dirty(type_url, dirty));
-        self.stirred |= rung.any;
-        if let Some(view) = rung.lighten {
-            self.server.lighten(&mut view.baselines());
-        }
-        if rung.dismissed {
-            let message = "the client is too slow: outdated content kept for it exceeds `limits.pinned_bytes_per_view`";
-            self.end.get_or_insert_with(|| Status::unavailable(message));
-        }
     }
 
     /// Handles the timers of the machine, if the time of [`Self::poll_timeout`] has come.
@@ -347,6 +334,8 @@ impl Session {
         let patience = self.settings().protocol.timers.unanswered;
         let seats = Seats::enter(&self.shared.scopes, node, &self.claims, patience);
         self.seats = Some(seats.map_err(|error| no_place(&self.shared, error))?);
+        // The rules may have changed since the stream was opened; from now on the seats are called when they change.
+        self.take_rules();
         Ok(())
     }
 
@@ -363,16 +352,6 @@ impl Session {
             seats.rest();
         }
         Ok(())
-    }
-
-    /// Moves the session to other views if the states of servers require it.
-    pub(super) fn settle(&mut self) {
-        if let Some(seats) = &mut self.seats
-            && seats.settle(&self.shared.scopes, &self.server, self.now)
-        {
-            self.stirred = true;
-            self.server.handle_moved();
-        }
     }
 
     fn sight(&self) -> Sight {

@@ -1,0 +1,58 @@
+//! What calls a session from outside its stream: changes in its views, servers that fail or come back, other rules.
+//!
+//! Owns what the session passes on to its machine then. Does not know requests and responses.
+
+use std::task::Context;
+
+use tonic::Status;
+
+use super::Session;
+use crate::downstream::stream::ends::status;
+
+impl Session {
+    /// Takes the changes in the views since the last call; the next change wakes the task.
+    pub(in crate::downstream::stream) fn handle_bell(&mut self, cx: &mut Context<'_>) {
+        let Some(seats) = &mut self.seats else { return };
+        let server = &mut self.server;
+        let rung = seats.poll_bells(cx, |type_url, dirty| server.handle_dirty(type_url, dirty));
+        self.stirred |= rung.any;
+        if let Some(view) = rung.lighten {
+            self.server.lighten(&mut view.baselines());
+        }
+        if rung.dismissed {
+            let message = "the client is too slow: outdated content kept for it exceeds `limits.pinned_bytes_per_view`";
+            self.end.get_or_insert_with(|| Status::unavailable(message));
+        }
+    }
+
+    /// Moves the session to other views if the states of servers require it.
+    pub(in crate::downstream::stream) fn settle(&mut self) {
+        let scopes = &self.shared.scopes;
+        if self.seats.as_ref().is_some_and(|seats| seats.is_called(scopes)) {
+            self.take_rules();
+        }
+        if let Some(seats) = &mut self.seats
+            && seats.settle(&self.shared.scopes, &self.server, self.now)
+        {
+            self.stirred = true;
+            self.server.handle_moved();
+        }
+    }
+
+    /// S-07: takes up the rules as they are now. What the client may not have any more is taken away, or its stream ends.
+    pub(super) fn take_rules(&mut self) {
+        let access = self.shared.settings.load().protocol.access.clone();
+        if self.server.is_under(&access) {
+            return;
+        }
+        self.stirred = true;
+        let identity = self.accounts.identity();
+        let taken = self
+            .server
+            .handle_access(access, identity, &*self.shared.library, self.now);
+        if let Err(end) = taken {
+            let status = status(&self.shared, end);
+            self.end.get_or_insert(status);
+        }
+    }
+}
