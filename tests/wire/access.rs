@@ -33,7 +33,7 @@ fn relay() -> Relay {
 }
 
 /// These are the rules from now on.
-fn govern(relay: &Relay, rules: &str) {
+pub(crate) fn govern(relay: &Relay, rules: &str) {
     let rules = format!("upstream: {{xds_servers: [{{server_uri: cp:1}}]}}\nrules: {rules}\n");
     let access = Config::parse(&rules, "rules", &Flags::default()).unwrap().access;
     let mut settings = ConnectionSettings::clone(&relay.shared.settings.load());

@@ -15,14 +15,23 @@ use tokio::sync::RwLock;
 
 use super::live_files::{following, reloaded};
 use super::{client, converses, path, refused};
+use crate::access::govern;
 use crate::support::Relay;
 use crate::support::certificates::{Authority, Folder, Signed, VERSIONS};
 use crate::support::{spawn, until};
 
-const ROTATIONS: u64 = 12;
-/// How often files change in each.
+/// How often files change in each rotation.
 const RELOADS: u64 = 4;
-const CLIENTS: usize = 8;
+
+/// How large a run is.
+struct Scale {
+    clients: usize,
+    rotations: u64,
+    /// How long a client stays away.
+    away: Duration,
+    /// How long a rotation takes at least.
+    pace: Duration,
+}
 
 /// Two generations of authorities; the relay and the clients trust both while one replaces the other.
 struct Generation {
@@ -79,12 +88,23 @@ async fn visit(relay: &Relay, config: &Arc<ClientConfig>) {
 }
 
 /// Visits again and again, each time with what is good at that time; mostly with a ticket.
-async fn comes_and_goes(relay: Arc<Relay>, badges: Arc<Badges>) {
+async fn comes_and_goes(relay: Arc<Relay>, badges: Arc<Badges>, away: Duration) {
     while !badges.over.load(Ordering::Relaxed) {
         visit(&relay, &*badges.good.read().await).await;
         badges.visits.fetch_add(1, Ordering::Relaxed);
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(away).await;
     }
+}
+
+/// These rules admit everybody who is let in, in one of two ways.
+fn other_rules(relay: &Relay, turn: u64) {
+    govern(
+        relay,
+        match turn % 2 {
+            0 => "[{name: everybody, identities: 'dns:*'}]",
+            _ => "[{name: some, identities: 'dns:edge-1', nodes: {id: '*'}}, {name: others, identities: 'ip:*'}]",
+        },
+    );
 }
 
 /// Replaces all authorities and certificates, while clients come and go: at any time both generations of what is being replaced
@@ -119,9 +139,32 @@ async fn rotates(relay: &Relay, folder: &Folder, badges: &Badges, old: &Generati
     new
 }
 
-/// K-34.
+/// K-34, S-07.
 #[tokio::test]
 async fn everything_rotates() {
+    play(Scale {
+        clients: 8,
+        rotations: 12,
+        away: Duration::from_millis(5),
+        pace: Duration::ZERO,
+    })
+    .await;
+}
+
+/// The same for a minute, with a thousand clients.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes a minute"]
+async fn everything_rotates_under_a_thousand_clients() {
+    play(Scale {
+        clients: 1000,
+        rotations: 60,
+        away: Duration::from_secs(2),
+        pace: Duration::from_secs(1),
+    })
+    .await;
+}
+
+async fn play(scale: Scale) {
     let folder = Folder::new();
     let mut now = Generation::new();
     let mut settings = now.relay.listener(&folder, Some(&now.clients));
@@ -132,14 +175,18 @@ async fn everything_rotates() {
         over: AtomicBool::new(false),
         visits: AtomicUsize::new(0),
     });
-    let visitor = |_| spawn(comes_and_goes(relay.clone(), badges.clone()));
-    let visitors: Vec<_> = (0..CLIENTS).map(visitor).collect();
+    let visitor = |_| spawn(comes_and_goes(relay.clone(), badges.clone(), scale.away));
+    let visitors: Vec<_> = (0..scale.clients).map(visitor).collect();
     let mut staying = Vec::new();
-    for round in 0..ROTATIONS {
+    for round in 0..scale.rotations {
+        let paced = tokio::time::sleep(scale.pace);
+        other_rules(&relay, 0);
         let stays = client(&relay, &*badges.good.read().await).await;
         converses(&relay, &stays, Dialect::Delta).await;
         staying.push(stays);
         now = rotates(&relay, &folder, &badges, &now, RELOADS * round).await;
+        other_rules(&relay, 1);
+        paced.await;
     }
     badges.over.store(true, Ordering::Relaxed);
     for visitor in visitors {
@@ -160,7 +207,8 @@ async fn everything_rotates() {
     ] {
         assert_eq!(relay.shared.metrics.handshakes(refusal), 0, "{refusal}");
     }
-    assert_eq!(relay.shared.metrics.handshakes("bad_certificate"), 3 * ROTATIONS);
+    assert_eq!(relay.shared.metrics.handshakes("bad_certificate"), 3 * scale.rotations);
+    println!("{visits} visits in {} rotations", scale.rotations);
 }
 
 /// Clients with certificates that are not valid, in all ways, are refused, and others are served beside them.
