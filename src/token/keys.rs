@@ -19,7 +19,7 @@ pub(super) struct Keys {
 }
 
 /// A set of keys.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Set {
     text: Vec<u8>,
     pub(super) keys: Vec<Key>,
@@ -53,6 +53,14 @@ impl Keys {
             path: path.to_owned(),
             current: ArcSwap::from_pointee(set),
         })
+    }
+
+    /// Returns no keys, until the file is read again.
+    pub(super) fn none(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            current: ArcSwap::default(),
+        }
     }
 
     /// Reads the file again. Returns whether it has changed. Nothing changes if it is bad.

@@ -8,25 +8,34 @@ mod renewal;
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use jsonwebtoken::dangerous::insecure_decode_claims;
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::{Header, Validation, decode, decode_header};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tokio::sync::Notify;
 
 use crate::config::Issuer;
 pub use keys::BadKeys;
 use keys::Keys;
 pub use renewal::KeyRenewal;
 
-/// Checks the tokens of clients. Clones share the keys.
+/// Checks the tokens of clients. Clones know the same issuers.
 #[derive(Clone, Debug, Default)]
-pub struct Tokens(Vec<Arc<Trusted>>);
+pub struct Tokens(Arc<Trust>);
+
+#[derive(Debug, Default)]
+struct Trust {
+    issuers: ArcSwap<Vec<Arc<Trusted>>>,
+    /// Told when there are other issuers.
+    changed: Notify,
+}
 
 #[derive(Debug)]
 struct Trusted {
     issuer: Issuer,
-    keys: Keys,
+    keys: Arc<Keys>,
 }
 
 /// Why a token is refused.
@@ -97,18 +106,34 @@ impl Tokens {
     /// # Errors
     /// When a file cannot be read, or is not a set of keys.
     pub fn read(issuers: &[Issuer]) -> Result<Self, BadKeys> {
+        let trusted = issuers
+            .iter()
+            .map(|issuer| Ok(Trusted::new(issuer, Arc::new(Keys::read(&issuer.jwks_file)?))));
+        let tokens = Self::default();
+        tokens.0.issuers.store(Arc::new(trusted.collect::<Result<_, _>>()?));
+        Ok(tokens)
+    }
+
+    /// Trusts these issuers from now on. One whose file cannot be read has no keys until it can.
+    pub fn set(&self, issuers: &[Issuer]) {
+        let earlier = self.0.issuers.load_full();
         let trusted = issuers.iter().map(|issuer| {
-            let keys = Keys::read(&issuer.jwks_file)?;
-            let issuer = issuer.clone();
-            Ok(Arc::new(Trusted { issuer, keys }))
+            let known = earlier.iter().find(|known| known.keys.path() == issuer.jwks_file);
+            let keys = match known {
+                Some(known) => known.keys.clone(),
+                None => Arc::new(Keys::read(&issuer.jwks_file).unwrap_or_else(|_| Keys::none(&issuer.jwks_file))),
+            };
+            Trusted::new(issuer, keys)
         });
-        trusted.collect::<Result<_, _>>().map(Self)
+        self.0.issuers.store(Arc::new(trusted.collect()));
+        self.0.changed.notify_one();
     }
 
     /// Returns which issuers have no key that can be used, so that all of their tokens are refused.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        self.0.iter().filter_map(|trusted| trusted.warning()).collect()
+        let issuers = self.0.issuers.load();
+        issuers.iter().filter_map(|trusted| trusted.warning()).collect()
     }
 
     /// Checks a token. Returns the texts for the client's [`crate::identity::Identity`].
@@ -122,7 +147,8 @@ impl Tokens {
             return Err(TokenFault::Malformed);
         }
         let claimed: Claimed = insecure_decode_claims(token).map_err(|_| TokenFault::Claim("iss".to_owned()))?;
-        let trusted = self.0.iter().find(|trusted| trusted.issuer.name == claimed.iss);
+        let issuers = self.0.issuers.load();
+        let trusted = issuers.iter().find(|trusted| trusted.issuer.name == claimed.iss);
         let Some(trusted) = trusted else {
             return Err(TokenFault::Issuer(claimed.iss.chars().take(SHOWN_CHARS_MAX).collect()));
         };
@@ -133,6 +159,11 @@ impl Tokens {
 }
 
 impl Trusted {
+    fn new(issuer: &Issuer, keys: Arc<Keys>) -> Arc<Self> {
+        let issuer = issuer.clone();
+        Arc::new(Self { issuer, keys })
+    }
+
     /// Says that the issuer has no key that can be used, if it has none.
     fn warning(&self) -> Option<String> {
         let file = self.keys.path().display();

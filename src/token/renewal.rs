@@ -2,6 +2,7 @@
 //!
 //! Owns when that happens, and what operators are told. Does not know what is in the files.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,40 +14,43 @@ use crate::watch::{News, Trouble, Watcher};
 
 /// Keeps the keys of all issuers as their files are.
 pub struct KeyRenewal {
-    issuers: Vec<(Arc<Trusted>, Trouble<BadKeys>)>,
+    tokens: Tokens,
+    /// By the issuer's name.
+    troubles: BTreeMap<String, Trouble<BadKeys>>,
     metrics: ArrivalMetrics,
 }
+
+type Read = Vec<(Arc<Trusted>, Result<bool, BadKeys>)>;
 
 /// The shortest time between two looks at the files.
 const PACE: Duration = Duration::from_millis(20);
 
 impl KeyRenewal {
-    /// Creates the renewal of these issuers' keys.
+    /// Creates the renewal of the keys by which these tokens are checked.
     #[must_use]
     pub fn new(tokens: &Tokens, metrics: ArrivalMetrics) -> Self {
-        let issuers = tokens.0.iter().map(|trusted| (trusted.clone(), Trouble::default()));
         Self {
-            issuers: issuers.collect(),
+            tokens: tokens.clone(),
+            troubles: BTreeMap::new(),
             metrics,
         }
     }
 
-    /// Reads the files whenever they change, and whenever `told` is ready.
+    /// Reads the files whenever they change, whenever there are other issuers, and whenever `told` is ready.
     pub async fn run(mut self, mut told: impl AsyncFnMut()) {
-        let paths: Vec<PathBuf> = self
-            .issuers
-            .iter()
-            .map(|(trusted, _)| trusted.keys.path().to_owned())
-            .collect();
-        if paths.is_empty() {
-            return std::future::pending().await;
-        }
-        let mut watcher = Watcher::new(&paths);
+        let mut watched = Vec::new();
+        let mut watcher = Watcher::new(&watched);
         loop {
-            let issuers: Vec<_> = self.issuers.iter().map(|(trusted, _)| trusted.clone()).collect();
+            let issuers = self.tokens.0.issuers.load_full();
+            let paths: Vec<PathBuf> = issuers.iter().map(|trusted| trusted.keys.path().to_owned()).collect();
+            if paths != watched {
+                watcher = Watcher::new(&paths);
+                watched = paths;
+            }
             let look = tokio::task::spawn_blocking(move || {
                 watcher.arm();
-                let read: Vec<_> = issuers.iter().map(|trusted| trusted.keys.renew()).collect();
+                let read = issuers.iter().map(|trusted| (trusted.clone(), trusted.keys.renew()));
+                let read: Read = read.collect();
                 (watcher, read)
             });
             match look.await {
@@ -56,19 +60,22 @@ impl KeyRenewal {
                 }
                 Err(error) => {
                     tracing::error!(%error, "reading the keys for tokens failed; starting over");
-                    watcher = Watcher::new(&paths);
+                    watcher = Watcher::new(&watched);
                 }
             }
             tokio::select! {
                 () = watcher.next(PACE, self.due()) => {}
+                () = self.tokens.0.changed.notified() => {}
                 () = told() => {}
             }
         }
     }
 
-    fn tell(&mut self, read: Vec<Result<bool, BadKeys>>, now: Instant) {
-        for ((trusted, trouble), read) in self.issuers.iter_mut().zip(read) {
+    fn tell(&mut self, read: Read, now: Instant) {
+        let mut earlier = std::mem::take(&mut self.troubles);
+        for (trusted, read) in read {
             let issuer = &trusted.issuer.name;
+            let mut trouble = earlier.remove(issuer).unwrap_or_default();
             match trouble.note(read.as_ref().err(), now) {
                 Some(News::Bad(error)) => {
                     self.metrics.keys("bad");
@@ -80,16 +87,16 @@ impl KeyRenewal {
             if matches!(read, Ok(true)) {
                 self.metrics.keys("used");
                 tracing::info!(issuer, "the keys for tokens have changed; new calls need them");
-                trusted
-                    .warning()
-                    .into_iter()
-                    .for_each(|warning| tracing::warn!("jwt: {warning}"));
+                if let Some(warning) = trusted.warning() {
+                    tracing::warn!("jwt: {warning}");
+                }
             }
+            self.troubles.insert(issuer.clone(), trouble);
         }
     }
 
     /// Returns when to look again because of a fault that may go away by itself.
     fn due(&self) -> Option<Instant> {
-        self.issuers.iter().filter_map(|(_, trouble)| trouble.due()).min()
+        self.troubles.values().filter_map(Trouble::due).min()
     }
 }

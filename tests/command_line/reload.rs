@@ -138,6 +138,29 @@ fn rules_of_the_admin_address() {
     );
 }
 
+/// Issuers of tokens change for new calls: nobody looked at a token before, and now a bad one is refused.
+#[test]
+fn issuers_of_tokens() {
+    let stage = Stage::start("jwt", "");
+    let keys = file("reload-jwks.json", "{\"keys\": []}");
+    let with = |lines: &str| {
+        let admin = "admin: {address: '127.0.0.1:0', rules: [{allow: read}]}";
+        let base = BASE.replace("admin: {address: '127.0.0.1:0'}", admin);
+        stage.replace(&format!("{base}{LISTENERS}{lines}"));
+        stage.relay.line("configuration read again")
+    };
+    let asked = || ask(&stage.admin, "GET /help HTTP/1.1\r\nauthorization: Bearer x\r\nx: x");
+    with("");
+    assert!(asked().starts_with("HTTP/1.1 200 "));
+    let line = with(&format!(
+        "jwt: [{{issuer: i, audiences: [a], jwks_file: '{}'}}]\n",
+        keys.display()
+    ));
+    assert!(line.contains("\"jwt\""), "{line}");
+    assert!(asked().starts_with("HTTP/1.1 401 "));
+    stage.metric("configuration_waiting 0");
+}
+
 /// A dry run says what would change, and what would take effect when.
 #[test]
 fn a_dry_run_changes_nothing() {

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use distributary::xds::Dialect;
 use rcgen::{CertificateParams, DistinguishedName, DnType, SanType};
@@ -76,6 +76,10 @@ impl tracing::Subscriber for Log {
 impl Log {
     /// The log of this thread, as long as the guard lives.
     pub(crate) fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
+        // While there is one log alone, the library asks any thread that comes to a line first whether anybody wants it, and most
+        // threads have none.
+        static OTHER: LazyLock<tracing::Dispatch> = LazyLock::new(|| tracing::Dispatch::new(Log::default()));
+        LazyLock::force(&OTHER);
         let log = Self::default();
         let guard = tracing::subscriber::set_default(log.clone());
         (log, guard)

@@ -94,14 +94,17 @@ impl Published {
         std::fs::rename(new, &self.file).unwrap();
     }
 
-    pub(crate) fn tokens(&self) -> Tokens {
-        let issuer = Issuer {
+    fn issuer(&self) -> Issuer {
+        Issuer {
             name: ISSUER.to_owned(),
             audiences: vec!["relay".to_owned(), "other".to_owned()],
             jwks_file: self.file.clone(),
             skew: Duration::from_secs(SKEW),
-        };
-        Tokens::read(&[issuer]).unwrap()
+        }
+    }
+
+    pub(crate) fn tokens(&self) -> Tokens {
+        Tokens::read(&[self.issuer()]).unwrap()
     }
 
     fn relay(&self) -> Relay {
@@ -325,11 +328,51 @@ async fn keys_are_read_again() {
         assert!(!good(&two));
         published.put("{\"keys\": []}");
         until(|| !good(&one), || "the key is still known".to_owned()).await;
-        assert_eq!(log.warnings().len(), 1, "an issuer without keys is worth a warning");
+        until(
+            || !log.warnings().is_empty(),
+            || "no word of an issuer without keys".to_owned(),
+        )
+        .await;
     };
     tokio::select! {
         () = told => {}
         () = KeyRenewal::new(&tokens, metrics.clone()).run(std::future::pending) => {}
+    }
+}
+
+/// Other issuers count for new calls, and their files are followed. One whose file is bad has no keys until it is good.
+#[tokio::test]
+async fn other_issuers() {
+    let (one, two) = (Signer::new("one"), Signer::new("two"));
+    let (of_one, of_two) = (Published::new(&[one.public()]), Published::new(&[two.public()]));
+    let tokens = of_one.tokens();
+    let relay = Relay::with(|plan| plan.tokens = tokens.clone());
+    relay.put(CDS, &["a"], "body");
+    let client = relay.connect().await;
+    let good = |signer: &Signer| tokens.check(&signer.sign(&json!({}))).is_ok();
+    let told = async {
+        let mut stream = served(call(&client, &one.sign(&json!({}))).await).await;
+        tokens.set(&[of_two.issuer()]);
+        drop(served(call(&client, &two.sign(&json!({}))).await).await);
+        assert_eq!(refused(&client, &one.sign(&json!({}))).await, KEY);
+        relay.put(CDS, &["a"], "new");
+        assert_eq!(stream.take().await.bodies, ["new"], "an open stream goes on");
+
+        of_two.put(&json!({"keys": [one.public()]}).to_string());
+        until(|| good(&one) && !good(&two), || "the file is not followed".to_owned()).await;
+        of_one.put("{");
+        tokens.set(&[of_one.issuer()]);
+        assert!(!good(&one) && !good(&two));
+        of_one.put(&json!({"keys": [two.public()]}).to_string());
+        until(|| good(&two), || "the file is not followed".to_owned()).await;
+        relay.put(CDS, &["a"], "body");
+        tokens.set(&[]);
+        let none = vec![("authorization", "Bearer x")];
+        drop(served(client.call_with(ADS, &none).await).await);
+    };
+    tokio::select! {
+        () = told => {}
+        () = KeyRenewal::new(&tokens, ArrivalMetrics::default()).run(std::future::pending) => {}
     }
 }
 

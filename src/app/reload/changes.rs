@@ -66,7 +66,7 @@ impl Changes {
         } = running;
         changes.compare("node", Restart, node, &new.node, false);
         changes.compare("listeners", Restart, listeners, &new.listeners, false);
-        changes.compare("jwt", Restart, issuers, &new.issuers, false);
+        changes.compare("jwt", Next, issuers, &new.issuers, false);
         changes.compare("admin", Restart, admin, &new.admin, false);
         changes.compare("admin.tls", Restart, admin_tls, &new.admin_tls, false);
         changes.compare("admin.rules", Now, admin_rules, &new.admin_rules, false);

@@ -51,6 +51,9 @@ impl Live {
         shared.admission.set(plan::admission(&config.limits), clock::now());
         shared.budget.set_largest(plan::reading_bytes(&config));
         shared.library.set_chunk(config.chunk);
+        if self.config.load().issuers != config.issuers {
+            shared.tokens.set(&config.issuers);
+        }
         self.admin_rules.store(Arc::new(config.admin_rules.clone()));
         shared.scopes.set(plan::views(&config), config.limits.views);
         let before = self.config();
