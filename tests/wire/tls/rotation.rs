@@ -164,6 +164,7 @@ async fn everything_rotates_under_a_thousand_clients() {
     .await;
 }
 
+#[expect(clippy::print_stdout, reason = "figures for people")]
 async fn play(scale: Scale) {
     let folder = Folder::new();
     let mut now = Generation::new();
