@@ -6,17 +6,20 @@ use std::sync::Arc;
 
 use super::{Answers, Audience, Choice, Chosen, Name, Rights, State, TypeUrl, Version};
 
-/// The client of one subscription. Most clients may have everything and have no parameters, and then nothing is allocated.
+/// The client of one subscription.
 #[derive(Clone, Debug, Default)]
-pub struct Viewer(Option<Box<Own>>);
+pub struct Viewer {
+    /// S-01: what it may have of the type; `None`: everything.
+    rights: Option<Arc<Rights>>,
+    /// Most clients have no parameters, and see all of a state; then nothing is allocated.
+    own: Option<Box<Own>>,
+}
 
-/// What distinguishes a client from most others.
+/// What distinguishes a client from others with the same rights.
 #[derive(Clone, Debug, Default)]
 struct Own {
     /// Its parameters, if it has any (TP2).
     audience: Option<Arc<Audience>>,
-    /// S-01: what it may have of the type; `None`: everything.
-    rights: Option<Arc<Rights>>,
     /// What it sees of the state that its wildcard covers, once that was looked up.
     chosen: Option<Arc<Chosen>>,
 }
@@ -43,47 +46,42 @@ impl Lens<'_> {
 impl Viewer {
     /// Creates the viewer of a client with these rights.
     #[must_use]
-    pub fn new(rights: Option<Arc<Rights>>) -> Self {
-        Self(rights.map(|rights| {
-            Box::new(Own {
-                rights: Some(rights),
-                ..Own::default()
-            })
-        }))
+    pub const fn new(rights: Option<Arc<Rights>>) -> Self {
+        Self { rights, own: None }
     }
 
     /// Returns the same client with other rights.
     #[must_use]
     pub fn with(&self, rights: Option<Arc<Rights>>) -> Self {
-        let audience = self.0.as_ref().and_then(|own| own.audience.clone());
-        Self((rights.is_some() || audience.is_some()).then(|| {
+        let audience = self.own.as_ref().and_then(|own| own.audience.clone());
+        let own = audience.map(|audience| {
             Box::new(Own {
-                audience,
-                rights,
+                audience: Some(audience),
                 chosen: None,
             })
-        }))
+        });
+        Self { rights, own }
     }
 
     /// What the client may have of the type; `None`: everything.
     #[must_use]
-    pub fn rights(&self) -> Option<&Arc<Rights>> {
-        self.0.as_ref()?.rights.as_ref()
+    pub const fn rights(&self) -> Option<&Arc<Rights>> {
+        self.rights.as_ref()
     }
 
     fn chosen(&self) -> Option<&Arc<Chosen>> {
-        self.0.as_ref()?.chosen.as_ref()
+        self.own.as_ref()?.chosen.as_ref()
     }
 
     /// The client's parameters, if it has any.
     #[must_use]
     pub fn audience(&self) -> Option<&Audience> {
-        self.0.as_ref()?.audience.as_deref()
+        self.own.as_ref()?.audience.as_deref()
     }
 
     /// The same, to change what the client rejected.
     pub fn audience_mut(&mut self) -> Option<&mut Audience> {
-        self.0.as_mut()?.audience.as_mut().map(Arc::make_mut)
+        self.own.as_mut()?.audience.as_mut().map(Arc::make_mut)
     }
 
     /// Sets the choice for every name. Returns whether it changed.
@@ -91,7 +89,7 @@ impl Viewer {
         if self.audience().is_none() && own.is_none() {
             return false;
         }
-        let this = self.0.get_or_insert_default();
+        let this = self.own.get_or_insert_default();
         let changed = Arc::make_mut(this.audience.get_or_insert_default()).says_always(own);
         if changed {
             this.chosen = None;
@@ -104,7 +102,7 @@ impl Viewer {
         if self.audience().is_none() && own.is_none() {
             return false;
         }
-        let this = self.0.get_or_insert_default();
+        let this = self.own.get_or_insert_default();
         let changed = Arc::make_mut(this.audience.get_or_insert_default()).says_with(name, own);
         if changed && name.as_str() == Name::WILDCARD {
             this.chosen = None;
@@ -126,7 +124,7 @@ impl Viewer {
 
     /// Whether the client may not have all resources of the type.
     #[must_use]
-    pub fn is_restricted(&self) -> bool {
+    pub const fn is_restricted(&self) -> bool {
         self.rights().is_some()
     }
 
@@ -147,20 +145,34 @@ impl Viewer {
 
     /// Looks up what the client sees of the resources that its wildcard covers.
     pub fn look_at(&mut self, state: &Arc<State>, answers: &impl Answers) {
-        let Some(this) = &mut self.0 else { return };
-        let choice = this.audience.as_deref().and_then(Audience::of_wildcard);
+        let choice = self.audience().and_then(Audience::of_wildcard);
         let lens = Lens {
             choice: choice.filter(|_| state.varies()),
-            rights: this.rights.as_ref(),
+            rights: self.rights(),
         };
         let looks = lens.choice.is_some() || lens.rights.is_some();
-        this.chosen = looks.then(|| answers.chosen(state, lens, this.chosen.as_deref()));
+        let before = self.chosen().map(|chosen| &**chosen);
+        let chosen = looks.then(|| answers.chosen(state, lens, before));
+        if chosen.is_some() || self.own.is_some() {
+            self.own.get_or_insert_default().chosen = chosen;
+        }
     }
 
     /// Forgets what the client sees; it is looked up again when it is needed.
     pub fn lighten(&mut self) {
-        if let Some(this) = &mut self.0 {
+        if let Some(this) = &mut self.own {
             this.chosen = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Under rules each type takes a pointer of every client, and each wildcard what is allocated for it.
+    #[test]
+    fn what_rights_take() {
+        assert!(size_of::<Viewer>() <= 16 && size_of::<Own>() <= 16);
     }
 }
