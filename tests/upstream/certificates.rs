@@ -1,5 +1,8 @@
 //! Certificates towards a control plane: SPIFFE ids, and files that are replaced.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
 use distributary::config::{Credentials, Endpoint, Identity, Tls};
 use rcgen::{CertificateParams, CertifiedKey, KeyPair, SanType, generate_simple_self_signed};
 
@@ -36,17 +39,7 @@ async fn a_server_with_a_spiffe_id() {
         let server = with_uris(uris);
         let ca = folder.put("ca.pem", &server.cert.pem());
         let (mut plane, port, shown) = tls_plane_for(&server, &[]).await;
-        let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
-            plan.server.endpoint = Endpoint::Tcp {
-                host: "localhost".to_owned(),
-                port,
-            };
-            plan.server.credentials = Credentials::Tls(Tls {
-                ca_certificate_file: Some(ca),
-                spiffe_id: Some(ID.to_owned()),
-                ..Tls::default()
-            });
-        });
+        let relay = of_spiffe(plane.address, port, ca);
         let Some(said) = said else {
             let mut call = plane.call().await;
             assert_eq!(call.authority, format!("localhost:{port}"));
@@ -65,14 +58,9 @@ async fn a_server_with_a_spiffe_id() {
     }
 }
 
-/// The id does not replace trust: a certificate with the id, of another authority, is refused.
-#[tokio::test]
-async fn a_spiffe_id_of_another_authority() {
-    let folder = Folder::new("spiffe-stranger");
-    let (server, trusted) = (with_uris(&[ID]), with_uris(&[ID]));
-    let ca = folder.put("ca.pem", &trusted.cert.pem());
-    let (mut plane, port, _) = tls_plane_for(&server, &[]).await;
-    let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
+/// A relay whose control plane has this id, by a certificate of this authority.
+fn of_spiffe(address: SocketAddr, port: u16, ca: PathBuf) -> Relay {
+    Relay::with(address, &[(EDS, "a")], |plan| {
         plan.server.endpoint = Endpoint::Tcp {
             host: "localhost".to_owned(),
             port,
@@ -82,7 +70,17 @@ async fn a_spiffe_id_of_another_authority() {
             spiffe_id: Some(ID.to_owned()),
             ..Tls::default()
         });
-    });
+    })
+}
+
+/// The id does not replace trust: a certificate with the id, of another authority, is refused.
+#[tokio::test]
+async fn a_spiffe_id_of_another_authority() {
+    let folder = Folder::new("spiffe-stranger");
+    let (server, trusted) = (with_uris(&[ID]), with_uris(&[ID]));
+    let ca = folder.put("ca.pem", &trusted.cert.pem());
+    let (mut plane, port, _) = tls_plane_for(&server, &[]).await;
+    let relay = of_spiffe(plane.address, port, ca);
     let error = relay
         .status("an error", |status| status.error.is_some())
         .await
