@@ -38,7 +38,7 @@ pub(super) async fn feed(
                 continue;
             };
             let mut node = || introduced.node(&view, &member.name);
-            let files = match plan::files(scopes, view.class()) {
+            let files = match plan::files(view.class()) {
                 Ok(files) => files,
                 Err(error) => {
                     // No client can use such a view.

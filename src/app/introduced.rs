@@ -10,6 +10,7 @@ use super::plan;
 use crate::cache::{Scopes, View};
 use crate::proto::envoy::config::core::v3::Node;
 use crate::telemetry::Metrics;
+use crate::xds::Rule;
 
 /// Gives each new view its node.
 pub(super) struct Introduced<'a> {
@@ -17,7 +18,7 @@ pub(super) struct Introduced<'a> {
     metrics: &'a Metrics,
     relay: &'a Node,
     /// The warnings already logged: the server, and the rules of two views with one node id.
-    said: BTreeSet<(usize, [Option<usize>; 2])>,
+    said: BTreeSet<(usize, [Option<Arc<Rule>>; 2])>,
 }
 
 impl<'a> Introduced<'a> {
@@ -35,8 +36,8 @@ impl<'a> Introduced<'a> {
         let (node, twin) = self.scopes.introduce(view, self.relay);
         if let Some(twin) = twin {
             self.metrics.shared_node_ids.inc();
-            let mut rules = [view.class().rule, twin.rule];
-            rules.sort_unstable();
+            let mut rules = [view.class().rule.clone(), twin.rule.clone()];
+            rules.sort();
             if self.said.insert((view.server(), rules)) {
                 let class = |class| match plan::class(self.scopes, class) {
                     class if class.is_empty() => "no rule".to_owned(),

@@ -16,6 +16,9 @@ use crate::{downstream, protocol, upstream};
 /// Stands for "forever" where a duration is added to a point in time.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
+/// What stands in the name of a class in place of its rule, if the rule was changed or removed while clients are connected.
+const FORMER: &str = "a former rule";
+
 /// The most bytes of encoded responses that are kept for sessions that reach the same point later.
 pub(super) const LIBRARY_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -143,8 +146,11 @@ pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) ->
 /// Returns a readable name of a class of clients: what the control plane sees of it apart from the relay's own node. Empty for
 /// the class of all clients.
 pub(super) fn class(scopes: &Scopes, class: &Class) -> String {
-    let presented = scopes.presented(class);
-    let rule = class.rule.map(|rule| format!("rule {rule}"));
+    let presented = class.presented();
+    let rule = class.rule.as_ref().map(|_| match scopes.rule(class) {
+        Some(at) => format!("rule {at}"),
+        None => FORMER.to_owned(),
+    });
     let common = presented
         .common
         .iter()
@@ -155,7 +161,7 @@ pub(super) fn class(scopes: &Scopes, class: &Class) -> String {
     let node = [("id", &presented.id), ("cluster", &presented.cluster)].into_iter();
     let node = node.filter_map(|(key, value)| Some(format!("as {key} {:?}", value.as_ref()?)));
     // A server may send different resources for different certificates, so the name shows the files.
-    let files = scopes.credentials(class).ok().flatten().unwrap_or_default();
+    let files = class.credentials().ok().flatten().unwrap_or_default();
     let files = files
         .identity
         .map(|(certificate, _)| certificate)
@@ -168,8 +174,8 @@ pub(super) fn class(scopes: &Scopes, class: &Class) -> String {
 }
 
 /// Returns the credentials of a class towards control planes, if it has credentials of its own.
-pub(super) fn files(scopes: &Scopes, class: &Class) -> Result<Option<ClassFiles>, Unfit> {
-    let files = scopes.credentials(class)?;
+pub(super) fn files(class: &Class) -> Result<Option<ClassFiles>, Unfit> {
+    let files = class.credentials()?;
     Ok(files.map(|CredentialFiles { identity, token }| ClassFiles {
         identity: identity.map(|(certificate_file, private_key_file)| Identity {
             certificate_file,

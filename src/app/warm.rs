@@ -193,10 +193,16 @@ impl Warm {
         }
     }
 
+    /// Returns what the snapshot of a view is found by. The class of a rule that was changed or removed ends with its clients and has
+    /// no snapshot.
     fn identity(&self, view: &View) -> Option<Identity> {
+        let class = view.class();
+        if class.rule.is_some() && self.scopes.rule(class).is_none() {
+            return None;
+        }
         Some(Identity {
             server: self.fleet.get(view.server())?.in_snapshots()?.to_owned(),
-            class: plan::class(&self.scopes, view.class()),
+            class: plan::class(&self.scopes, class),
         })
     }
 

@@ -18,14 +18,15 @@ use super::routes::Routes;
 use super::view::{Seat, View, ViewSettings};
 use super::{Full, NoPlace};
 use crate::proto::envoy::config::core::v3 as core;
-use crate::xds::{Class, Classes, CredentialFiles, Node, Presented, Selector, Taken, Unfit};
+use crate::xds::{Class, Classes, Node, Selector, Taken};
 
 /// All views.
 ///
 /// The owner waits for new ones ([`Scopes::changed`], [`Scopes::take_created`]) and starts a writer for each, which works until
 /// [`View::is_closed`]. The owner also calls [`Scopes::sweep`] every few seconds.
 pub struct Scopes {
-    classes: Classes,
+    /// The rules in effect, for words: the class of a client is in its node.
+    classes: ArcSwap<Classes>,
     routes: ArcSwap<Routes>,
     /// That of the routes.
     generation: AtomicU64,
@@ -62,7 +63,7 @@ impl Scopes {
     #[must_use]
     pub fn new(classes: Classes, routes: Routes, settings: ViewSettings, limit: usize) -> Self {
         Self {
-            classes,
+            classes: ArcSwap::from_pointee(classes),
             generation: AtomicU64::new(routes.generation()),
             routes: ArcSwap::from_pointee(routes),
             views: Mutex::new(Views {
@@ -78,6 +79,17 @@ impl Scopes {
             said_passed: AtomicBool::new(false),
             said_waiting: AtomicBool::new(false),
         }
+    }
+
+    /// Replaces the rules by which clients that come are divided. Clients that are there stay in their classes.
+    pub fn set_classes(&self, classes: Classes) {
+        self.classes.store(Arc::new(classes));
+    }
+
+    /// Returns the position of the rule of a class; `None` if it has none, or if the rule is not in effect any more.
+    #[must_use]
+    pub fn rule(&self, class: &Class) -> Option<usize> {
+        self.classes.load().position(class.rule.as_ref()?)
     }
 
     /// Replaces the bounds and the times of all views, and the most views at the same time. What is there stays.
@@ -152,7 +164,7 @@ impl Scopes {
         server: usize,
         claims: &Arc<Claims>,
     ) -> Result<Seat, NoPlace> {
-        let key = (self.class(node, shared), server);
+        let key = (Self::class(node, shared), server);
         let mut views = self.views.lock();
         if let Some(open) = views.open.get(&key) {
             // The seat is taken before the lock is released, so that no sweep can end the view in between.
@@ -165,7 +177,7 @@ impl Scopes {
             }
             return Ok(seat);
         }
-        self.classes.credentials(&key.0)?;
+        key.0.credentials()?;
         views.admit(claims)?;
         let wake_on_failure = self.routes.load().wake_on_failure(server);
         let view = View::of(server, wake_on_failure, key.0.clone(), views.settings);
@@ -186,10 +198,10 @@ impl Scopes {
 
     /// Returns the class of a client, or the class of all clients if they share what it reads.
     #[must_use]
-    pub fn class(&self, node: &Node, shared: bool) -> Class {
+    pub fn class(node: &Node, shared: bool) -> Class {
         match shared {
-            true => Classes::default().class(node),
-            false => self.classes.class(node),
+            true => node.class.shared(),
+            false => (*node.class).clone(),
         }
     }
 
@@ -208,7 +220,7 @@ impl Scopes {
     /// plane should distinguish the two (K-28).
     #[must_use]
     pub fn introduce(&self, view: &View, relay: &core::Node) -> (core::Node, Option<Class>) {
-        let mut presented = self.presented(view.class());
+        let mut presented = view.class().presented();
         let mut views = self.views.lock();
         let Views { open, ids, .. } = &mut *views;
         let open = open.get_mut(&(view.class().clone(), view.server()));
@@ -223,21 +235,6 @@ impl Scopes {
         }
         let twin = ids.insert(view.server(), &node.id, view.class());
         (node, twin)
-    }
-
-    /// Returns what the control plane sees of the class.
-    #[must_use]
-    pub fn presented(&self, class: &Class) -> Presented {
-        self.classes.presented(class)
-    }
-
-    /// Returns the class's own credential files for control planes, if it has any.
-    ///
-    /// # Errors
-    ///
-    /// A value of its key cannot be part of a path; then there is no view of the class.
-    pub fn credentials(&self, class: &Class) -> Result<Option<CredentialFiles>, Unfit> {
-        self.classes.credentials(class)
     }
 
     /// All views, in the order of their classes and servers.
@@ -303,7 +300,7 @@ impl Scopes {
             && let Some(key) = Selector::between(first, other)
             && !self.said.swap(true, Ordering::Relaxed)
         {
-            let advice = self.classes.advice(class, &key);
+            let advice = self.classes.load().advice(class, &key);
             tracing::warn!(
                 one = ?one,
                 other = ?two,

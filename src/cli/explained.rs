@@ -38,6 +38,25 @@ fn way(text: &str) -> Result<Way, String> {
     found.ok_or_else(|| "write sotw, delta or rest".to_owned())
 }
 
+/// Returns the class of a client in words.
+fn class(config: &Config, node: &Node, identity: &[&str]) -> String {
+    let class = config.classes.class(node, identity);
+    let rule = class.rule.as_deref().and_then(|rule| config.classes.position(rule));
+    let rule = rule.map_or_else(|| "no rule of `classes`".to_owned(), |at| format!("classes[{at}]"));
+    let presented = class.presented();
+    let key: Vec<String> = presented
+        .common
+        .iter()
+        .map(|(field, value)| format!("{field}={value:?}"))
+        .collect();
+    let with = if key.is_empty() { "" } else { " with " };
+    let id = presented.over(&config.node).id;
+    format!(
+        "class: {rule}{with}{}; control planes see node id {id:?}",
+        key.join(", ")
+    )
+}
+
 impl Explain {
     /// Prints which rule decides, if that was asked. Returns whether it was.
     pub(super) fn run(&self, config: &Config, out: &mut impl Write) -> std::io::Result<bool> {
@@ -77,6 +96,9 @@ impl Explain {
             name: name.as_ref().map(Name::as_str),
         };
         write!(out, "{}", config.access.explain(&question))?;
+        if !config.classes.rules().is_empty() {
+            writeln!(out, "{}", class(config, &node, &identity))?;
+        }
         Ok(true)
     }
 }

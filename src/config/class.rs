@@ -1,9 +1,13 @@
 //! The syntax of the rules that decide which clients share a view. Owns the syntax; `xds` owns the rules.
 
-use crate::xds::{Member, Path, Piece, Selector};
+use crate::config::reading::meant;
+use crate::xds::{IDENTITIES, Member, Path, Pattern, Piece, Selector};
 
-/// `cluster`, `locality.zone`, `metadata.A.B`
-pub(super) fn selector(text: &str) -> Result<Selector, String> {
+/// `cluster`, `locality.zone`, `metadata.A.B`, `identity.spiffe`, and fields of the patterns that a client must match.
+pub(super) fn selector(text: &str, fields: &[&str]) -> Result<Selector, String> {
+    if fields.contains(&text) {
+        return Ok(Selector::Field(text.into()));
+    }
     Ok(match text {
         "id" => Selector::Id,
         "cluster" => Selector::Cluster,
@@ -11,16 +15,45 @@ pub(super) fn selector(text: &str) -> Result<Selector, String> {
         "locality.zone" => Selector::Zone,
         "locality.sub_zone" => Selector::SubZone,
         "user_agent_name" => Selector::UserAgent,
-        _ => match text.strip_prefix("metadata.") {
-            Some(keys) => Selector::Metadata(Path::read(keys)?),
-            None => {
-                return Err(format!(
-                    "`{text}` is not a field of a node; write id, cluster, locality.region, locality.zone, \
-                     locality.sub_zone, user_agent_name or metadata.KEY"
-                ));
+        _ => {
+            if let Some(keys) = text.strip_prefix("metadata.") {
+                return Path::read(keys).map(Selector::Metadata);
             }
-        },
+            if let Some(kind) = text.strip_prefix("identity.") {
+                return Selector::identity(kind).ok_or_else(|| no_identity(kind));
+            }
+            return Err(format!(
+                "`{text}` is not a field of a node; write id, cluster, locality.region, locality.zone, locality.sub_zone, \
+                 user_agent_name, metadata.KEY, identity.KIND, or a field of a pattern in `match`"
+            ));
+        }
     })
+}
+
+fn no_identity(kind: &str) -> String {
+    let kinds = IDENTITIES.map(|word| word.trim_end_matches(':'));
+    match meant(kind, kinds.into_iter()) {
+        Some(meant) => format!("`{kind}` is not a kind of identity; did you mean identity.{meant}?"),
+        None => format!("`{kind}` is not a kind of identity; write {}", kinds.join(", ")),
+    }
+}
+
+/// `edge-*`, `spiffe://example.org/ns/{ns}/sa/*`: what a client must match. `known` are the fields of other patterns.
+pub(super) fn pattern(text: &str, known: &[&str]) -> Result<Pattern, String> {
+    let pattern = Pattern::read(text)?;
+    let mut fields: Vec<&str> = known.to_vec();
+    for field in pattern.fields() {
+        if fields.contains(&field) {
+            return Err(format!("`{{{field}}}` is there twice; give each field its own name"));
+        }
+        if selector(field, &[]).is_ok() {
+            return Err(format!(
+                "`{{{field}}}` is also a field of a node; give it another name, or write {{{{{field}}}}} for the text in braces"
+            ));
+        }
+        fields.push(field);
+    }
+    Ok(pattern)
 }
 
 /// `TENANT`, `LABELS.*`: a path below the metadata.
@@ -44,8 +77,9 @@ pub(super) fn member(text: &str) -> Result<Member, String> {
     Ok(Member { path, below })
 }
 
-/// `relay/{cluster}`: text with fields, each of which must be in `key`; `{{` and `}}` are literal braces.
-pub(super) fn template(text: &str, key: &[Selector]) -> Result<Vec<Piece>, String> {
+/// `relay/{cluster}`: text with fields, each of which must be in `key`; `{{` and `}}` are literal braces. `fields` are those of
+/// patterns.
+pub(super) fn template(text: &str, key: &[Selector], fields: &[&str]) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
     let mut rest = text;
@@ -62,7 +96,7 @@ pub(super) fn template(text: &str, key: &[Selector]) -> Result<Vec<Piece>, Strin
             if !literal.is_empty() {
                 pieces.push(Piece::Text(std::mem::take(&mut literal)));
             }
-            let field = selector(field)?;
+            let field = selector(field, fields)?;
             // K-03: clients that share a view may differ in fields outside the key, but present one node to the control plane.
             let position = key.iter().position(|in_key| *in_key == field).ok_or_else(|| {
                 format!("`{{{field}}}` is not in `key`, so clients that share a view may differ in it; add it there")
@@ -106,6 +140,8 @@ mod tests {
             Selector::Cluster,
             Selector::Metadata(Path::new(["a", "b"])),
             Selector::Metadata(Path::new(["a", "b}\"{"])),
+            Selector::Identity("spiffe:"),
+            Selector::Field("ns".into()),
         ];
         let text = |text: &str| Piece::Text(text.to_owned());
         for (written, pieces) in [
@@ -115,11 +151,12 @@ mod tests {
             ("{id}{cluster}", vec![Piece::Key(0), Piece::Key(1)]),
             ("{{{id}}}", vec![text("{"), Piece::Key(0), text("}")]),
             ("{{x}}", vec![text("{x}")]),
+            ("{identity.spiffe}/{ns}", vec![Piece::Key(4), text("/"), Piece::Key(5)]),
             ("{metadata.a.b}", vec![Piece::Key(2)]),
             (r#"{metadata.a."b"}"#, vec![Piece::Key(2)]),
             (r#"{metadata.a."b}\"{"}}}"#, vec![Piece::Key(3), text("}")]),
         ] {
-            assert_eq!(template(written, &key), Ok(pieces), "{written}");
+            assert_eq!(template(written, &key, &["ns"]), Ok(pieces), "{written}");
         }
         for bad in [
             "{",
@@ -134,8 +171,9 @@ mod tests {
             r#"{metadata.a."b"c}"#,
             "{locality}",
             "{locality.zone}",
+            "{identity.dns}",
         ] {
-            assert!(template(bad, &key).is_err(), "{bad}");
+            assert!(template(bad, &key, &["ns"]).is_err(), "{bad}");
         }
     }
 
@@ -168,8 +206,14 @@ mod tests {
             "user_agent_name",
             "metadata.a.b",
             r#"metadata.LABELS."app.kubernetes.io/name""#,
+            "identity.dns",
+            "identity.spiffe",
+            "ns",
         ] {
-            assert_eq!(selector(path).map(|selector| selector.to_string()).as_deref(), Ok(path));
+            assert_eq!(
+                selector(path, &["ns"]).map(|selector| selector.to_string()).as_deref(),
+                Ok(path)
+            );
         }
     }
 }

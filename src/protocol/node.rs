@@ -3,6 +3,7 @@
 //! Owns which parts of a node the relay reads, and drops the rest.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::google::protobuf::{Struct, Value, value::Kind};
@@ -29,8 +30,9 @@ pub fn read_node(node: &core::Node) -> Node {
         },
         metadata,
         features: Features::read(node.client_features.iter().map(String::as_str), &node.user_agent_name),
-        relays: relays(node),
+        relays: relays(node).into(),
         user_agent: node.user_agent_name.as_str().into(),
+        class: Arc::default(),
         passed: None,
         parameters: parameters(node),
     }

@@ -111,7 +111,7 @@ impl Families {
             gates_expired: register(own, "gates_expired", "Listeners and routes sent without the clusters or endpoints they waited for", Counter::default()),
             unanswered: register(own, "unanswered", "Client requests that a control plane left unanswered", Counter::default()),
             denied: register(own, "denied", "Streams, polls and calls that the rules refuse", Counter::default()),
-            refused_classes: register(own, "refused_classes", "Clients whose node has a value that cannot be part of a path in `credentials`", Counter::default()),
+            refused_classes: register(own, "refused_classes", "Clients whose class has a value that cannot be part of a path in `credentials`", Counter::default()),
             not_accepted: register(own, "accept_failures", "Connections that the relay could not accept, for example because file descriptors ran out", Counter::default()),
             reading_bytes: register(own, "reading_bytes", "Bytes held of unfinished requests", Gauge::default()),
             stale_serving: register(own, "stale_serving", "Types of views that are served from a snapshot and that the server has not confirmed yet", Gauge::default()),

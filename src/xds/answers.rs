@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Chosen, Difference, Extra, Item, Lens, Name, Rights, Seen, State};
+use super::{Batch, Chosen, Class, Difference, Extra, Item, Lens, Name, Rights, Seen, State};
 
 /// Shares values that are the same for all sessions at the same point.
 pub trait Answers {
@@ -22,6 +22,9 @@ pub trait Answers {
 
     /// Returns what a client sees of a state (TP2). `before` is what it saw of an earlier state.
     fn chosen(&self, state: &Arc<State>, lens: Lens<'_>, before: Option<&Chosen>) -> Arc<Chosen>;
+
+    /// Returns the shared copy of a class that many clients are in.
+    fn class(&self, class: Class) -> Arc<Class>;
 
     /// Returns the shared copy of rights that many clients have.
     fn rights(&self, rights: Rights) -> Arc<Rights>;
@@ -56,6 +59,10 @@ impl Answers for Unshared {
 
     fn chosen(&self, state: &Arc<State>, lens: Lens<'_>, before: Option<&Chosen>) -> Arc<Chosen> {
         Arc::new(state.seen_by(lens, before))
+    }
+
+    fn class(&self, class: Class) -> Arc<Class> {
+        Arc::new(class)
     }
 
     fn rights(&self, rights: Rights) -> Arc<Rights> {

@@ -1,26 +1,23 @@
 //! Which clients share a view.
 //!
-//! Owns the rules that divide clients into classes (K-02), and what a control plane sees of a class (K-04). Does not know how
-//! rules are written in a file.
+//! Owns the rules that divide clients into classes (K-02). Does not know how rules are written in a file.
 
 use std::sync::Arc;
 
-use super::credentials::{CredentialFiles, Credentials, Unfit};
-use super::passes::{Passes, Taken};
-use super::presented::Presented;
+use super::credentials::Credentials;
+use super::passes::Passes;
 use super::selector::Selector;
-use super::{Class, Node};
-use crate::proto::envoy::config::core::v3 as core;
+use super::{Class, Fields, Node, Pattern};
 
 /// The rules, in order; the first that matches decides. Without rules all clients are one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Classes(Vec<Rule>);
+pub struct Classes(Vec<Arc<Rule>>);
 
 /// One rule.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rule {
-    /// Patterns that must all match, in which `*` stands for any text.
-    pub matches: Vec<(Selector, String)>,
+    /// Patterns that must all match.
+    pub matches: Vec<(Selector, Pattern)>,
     /// There is one class for each distinct combination of these values.
     pub key: Vec<Selector>,
     /// What replaces the relay's own node id.
@@ -34,7 +31,7 @@ pub struct Rule {
 }
 
 /// A part of a text that contains values of the key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Piece {
     /// This text.
     Text(String),
@@ -45,24 +42,31 @@ pub enum Piece {
 impl Classes {
     /// Creates classes from these rules, in this order.
     #[must_use]
-    pub const fn new(rules: Vec<Rule>) -> Self {
-        Self(rules)
+    pub fn new(rules: Vec<Rule>) -> Self {
+        Self(rules.into_iter().map(Arc::new).collect())
     }
 
     /// The rules, in order.
     #[must_use]
-    pub fn rules(&self) -> &[Rule] {
+    pub fn rules(&self) -> &[Arc<Rule>] {
         &self.0
     }
 
-    /// Returns the class of a client.
+    /// Returns the class of a client. `identity` is what the relay has checked about it.
     #[must_use]
-    pub fn class(&self, node: &Node) -> Class {
-        let rule = self.position(node);
-        let key = rule.and_then(|rule| self.0.get(rule)).map_or(&[][..], |rule| &rule.key);
+    pub fn class(&self, node: &Node, identity: &[&str]) -> Class {
+        let mut found = self
+            .0
+            .iter()
+            .filter_map(|rule| Some((rule, rule.find(node, identity)?)));
+        let found = found.next();
+        let key = found.iter().flat_map(|(rule, fields)| {
+            let key = rule.key.iter();
+            key.map(|selector| selector.value(node, identity, fields).to_owned())
+        });
         Class {
-            rule,
-            key: key.iter().map(|selector| selector.read(node).to_owned()).collect(),
+            key: key.collect(),
+            rule: found.as_ref().map(|(rule, _)| Arc::clone(rule)),
             // K-04: what a server sends depends on it, so clients with and without this feature share nothing.
             endpoint_collections: node.features.endpoint_collections,
         }
@@ -74,59 +78,48 @@ impl Classes {
         self.0.iter().any(|rule| rule.credentials.is_some())
     }
 
-    /// Returns the class's own credential files, if it has any.
-    ///
-    /// # Errors
-    ///
-    /// K-29: the class has files of its own, and a value of its key cannot be a part of their paths.
-    pub fn credentials(&self, class: &Class) -> Result<Option<CredentialFiles>, Unfit> {
-        let rule = class.rule.and_then(|at| Some((at, self.0.get(at)?)));
-        let own = rule.and_then(|(at, rule)| Some((at, rule, rule.credentials.as_ref()?)));
-        own.map(|(at, rule, own)| own.files(at, &rule.key, &class.key))
-            .transpose()
-    }
-
-    /// Returns the part of this client's node that is passed on; `wire` is the node as it came.
+    /// Returns the position of a rule, if it is one of these.
     #[must_use]
-    pub fn take(&self, node: &Node, wire: &core::Node) -> Option<Arc<Taken>> {
-        if self.0.iter().all(|rule| rule.passes == Passes::Nothing) {
-            return None;
-        }
-        let rule = self.position(node).and_then(|at| self.0.get(at))?;
-        rule.passes.take(wire)
+    pub fn position(&self, rule: &Rule) -> Option<usize> {
+        self.0.iter().position(|known| **known == *rule)
     }
+}
 
-    /// Returns the position of the first rule that matches.
-    fn position(&self, node: &Node) -> Option<usize> {
-        self.0.iter().position(|rule| {
-            let mut patterns = rule.matches.iter();
-            patterns.all(|(selector, pattern)| matches(pattern, selector.read(node)))
-        })
-    }
-
-    /// Returns what the control plane sees of the class.
+impl Rule {
+    /// Whether the relay has checked a value of the key, so that no client can choose it.
     #[must_use]
-    pub fn presented(&self, class: &Class) -> Presented {
-        let endpoint_collections = class.endpoint_collections;
-        let Some(rule) = class.rule.and_then(|at| self.0.get(at)) else {
-            return Presented {
-                endpoint_collections,
-                ..Presented::default()
-            };
+    pub fn checks(&self, field: &Selector) -> bool {
+        let of = |name: &str| {
+            self.matches
+                .iter()
+                .find(|(_, pattern)| pattern.fields().any(|one| one == name))
         };
-        let text = |pieces: &Vec<Piece>| Piece::fill(pieces, &class.key);
-        Presented {
-            common: rule.key.iter().cloned().zip(class.key.iter().cloned()).collect(),
-            id: rule.id.as_ref().map(text),
-            cluster: rule.cluster.as_ref().map(text),
-            passes: rule.passes.clone(),
-            passed: None,
-            endpoint_collections,
+        if let Selector::Field(name) = field {
+            return of(name).is_some_and(|(of, _)| of.is_identity());
         }
+        field.is_identity()
+    }
+
+    /// Returns what the fields of its patterns stand for, if all of them match.
+    fn find(&self, node: &Node, identity: &[&str]) -> Option<Fields> {
+        let mut fields = Fields::default();
+        for (selector, pattern) in &self.matches {
+            fields.add(selector.find(pattern, node, identity)?);
+        }
+        Some(fields)
     }
 }
 
 impl Piece {
+    /// Returns the position of the value of the key that it stands for.
+    #[must_use]
+    pub const fn value(&self) -> Option<usize> {
+        match self {
+            Self::Text(_) => None,
+            Self::Key(at) => Some(*at),
+        }
+    }
+
     /// Joins the pieces into one text, with the values of a class's key filled in.
     #[must_use]
     pub fn fill(pieces: &[Self], key: &[String]) -> String {
@@ -138,28 +131,15 @@ impl Piece {
     }
 }
 
-/// Whether the whole text matches the pattern, in which `*` stands for any text.
-fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
-        return false;
-    };
-    let Some(last) = parts.next_back() else {
-        return rest.is_empty();
-    };
-    for part in parts {
-        let Some((_, after)) = rest.split_once(part) else {
-            return false;
-        };
-        rest = after;
-    }
-    rest.ends_with(last)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xds::{Features, Locality, Path};
+    use crate::proto::envoy::config::core::v3 as core;
+    use crate::xds::{Features, Locality, Path, Presented};
+
+    fn matching(field: Selector, pattern: &str) -> (Selector, Pattern) {
+        (field, Pattern::read(pattern).unwrap())
+    }
 
     fn node(cluster: &str, zone: &str, tenant: Option<&str>) -> Node {
         Node {
@@ -177,38 +157,12 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_star_stands_for_any_text() {
-        for (pattern, text, expected) in [
-            ("edge", "edge", true),
-            ("edge", "edges", false),
-            ("", "", true),
-            ("", "x", false),
-            ("*", "", true),
-            ("edge-*", "edge-", true),
-            ("edge-*", "edg", false),
-            ("*-eu", "edge-eu", true),
-            ("*-eu", "-eu-", false),
-            ("a*b*c", "a-b-b-c", true),
-            ("a*b*c", "abc", true),
-            ("a*b*c", "acb", false),
-            ("a*a", "a", false),
-            ("ab*bc", "abc", false),
-            ("**", "x", true),
-        ] {
-            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
-        }
-    }
-
     /// K-02: without rules all clients share; with rules the first that matches decides by its key.
     #[test]
     fn the_first_rule_that_matches_decides() {
         let classes = Classes::new(vec![
             Rule {
-                matches: vec![
-                    (Selector::Cluster, "edge-*".to_owned()),
-                    (Selector::Zone, "a".to_owned()),
-                ],
+                matches: vec![matching(Selector::Cluster, "edge-*"), matching(Selector::Zone, "a")],
                 key: vec![Selector::Cluster, Selector::Metadata(Path::new(["TENANT"]))],
                 id: Some(vec![Piece::Text("relay/".to_owned()), Piece::Key(0), Piece::Key(7)]),
                 cluster: None,
@@ -216,20 +170,20 @@ mod tests {
                 credentials: None,
             },
             Rule {
-                matches: vec![(Selector::Cluster, "edge-*".to_owned())],
+                matches: vec![matching(Selector::Cluster, "edge-*")],
                 ..Rule::default()
             },
         ]);
-        let first = classes.class(&node("edge-1", "a", Some("t")));
-        assert_eq!(
-            (first.rule, first.key.as_slice()),
-            (Some(0), ["edge-1".to_owned(), "t".to_owned()].as_slice())
-        );
-        assert_eq!(classes.class(&node("edge-1", "a", None)).key, ["edge-1", ""]);
-        assert_eq!(classes.class(&node("edge-1", "b", None)).rule, Some(1));
-        assert_eq!(classes.class(&node("core", "a", None)), Class::default());
-        assert_eq!(Classes::default().class(&node("edge-1", "a", None)), Class::default());
-        let presented = classes.presented(&first);
+        let class = |node: Node| classes.class(&node, &[]);
+        let position = |class: &Class| class.rule.as_deref().and_then(|rule| classes.position(rule));
+        let first = class(node("edge-1", "a", Some("t")));
+        assert_eq!((position(&first), first.key.len()), (Some(0), 2));
+        assert_eq!(class(node("edge-1", "a", None)).key, ["edge-1", ""]);
+        assert_eq!(position(&class(node("edge-1", "b", None))), Some(1));
+        assert_eq!(class(node("core", "a", None)), Class::default());
+        let without = Classes::default().class(&node("edge-1", "a", None), &[]);
+        assert_eq!(without, Class::default());
+        let presented = first.presented();
         assert_eq!(
             (presented.id.as_deref(), presented.cluster),
             (Some("relay/edge-1"), None)
@@ -239,7 +193,78 @@ mod tests {
             presented.common,
             [(Selector::Cluster, "edge-1".to_owned()), (tenant, "t".to_owned())]
         );
-        assert_eq!(classes.presented(&Class::default()), Presented::default());
+        assert_eq!(Class::default().presented(), Presented::default());
+    }
+
+    /// K-02: a rule is the same wherever it stands, and another one in its place is another.
+    #[test]
+    fn a_class_outlives_a_change_of_other_rules() {
+        let rule = |cluster: &&str| Rule {
+            matches: vec![matching(Selector::Cluster, cluster)],
+            key: vec![Selector::Zone],
+            ..Rule::default()
+        };
+        let class = |rules: &[&str], of: &Node| {
+            let classes = Classes::new(rules.iter().map(rule).collect());
+            let class = classes.class(of, &[]);
+            (class.rule.as_deref().and_then(|rule| classes.position(rule)), class)
+        };
+        let edge = node("edge", "a", None);
+        let (at, before) = class(&["edge"], &edge);
+        let (moved, after) = class(&["core", "edge"], &edge);
+        assert_eq!((at, moved, &before), (Some(0), Some(1), &after));
+        assert_ne!(class(&["ed*"], &edge).1, before);
+        assert_ne!(class(&["core"], &node("core", "a", None)).1, before);
+        assert_eq!(Classes::new(vec![rule(&"ed*")]).position(&rule(&"edge")), None);
+    }
+
+    /// K-02: an identity decides by what the relay has checked. Of several texts of a kind one must match, and the first is the value.
+    #[test]
+    fn an_identity_divides() {
+        let namespaces = Rule {
+            matches: vec![matching(Selector::Identity("spiffe:"), "spiffe://td/ns/{ns}/sa/*")],
+            key: vec![Selector::Field("ns".into())],
+            id: Some(vec![Piece::Text("r/".to_owned()), Piece::Key(0)]),
+            ..Rule::default()
+        };
+        let names = Rule {
+            matches: vec![matching(Selector::Identity("dns:"), "*.a")],
+            key: vec![Selector::Identity("dns:"), Selector::Identity("uid:")],
+            ..Rule::default()
+        };
+        let classes = Classes::new(vec![namespaces, names]);
+        // What a client says of itself decides nothing.
+        let liar = node("spiffe://td/ns/blue/sa/x", "blue", Some("blue"));
+        let class = |identity: &'static [&'static str]| {
+            let class = classes.class(&liar, identity);
+            (
+                class.rule.as_deref().and_then(|rule| classes.position(rule)),
+                class.key.clone(),
+                class,
+            )
+        };
+        for (identity, rule, key) in [
+            (&["ip:10.0.0.7", "spiffe://td/ns/red/sa/x"][..], Some(0), &["red"][..]),
+            (&["spiffe://td/ns//sa/x"], None, &[]),
+            (&["uri:spiffe://td/ns/red/sa/x"], None, &[]),
+            (&["dns:x.b", "dns:x.a"], Some(1), &["x.b", ""]),
+            (&["dns:x.b"], None, &[]),
+            (&[], None, &[]),
+        ] {
+            let (at, values, _) = class(identity);
+            assert_eq!(
+                (at, values.as_slice()),
+                (rule, key.iter().map(ToString::to_string).collect::<Vec<_>>().as_slice())
+            );
+        }
+        let presented = class(&["spiffe://td/ns/red/sa/x"]).2.presented();
+        assert_eq!(presented.id.as_deref(), Some("r/red"));
+        let relay = core::Node {
+            id: "relay".to_owned(),
+            ..Default::default()
+        };
+        let seen = class(&["dns:x.a"]).2.presented().over(&relay);
+        assert_eq!(seen.id, "relay/identity.dns=x.a/identity.uid=");
     }
 
     /// K-04: a feature that changes what a server sends is part of the class, whatever the rules.
@@ -250,18 +275,13 @@ mod tests {
             endpoint_collections: true,
             ..Features::default()
         };
-        assert_ne!(
-            Classes::default().class(&other),
-            Classes::default().class(&node("c", "z", None))
-        );
+        let class = |node: &Node| Classes::default().class(node, &[]);
+        assert_ne!(class(&other), class(&node("c", "z", None)));
         other.features = Features {
             wrapper: true,
             ttl: true,
             ..Features::default()
         };
-        assert_eq!(
-            Classes::default().class(&other),
-            Classes::default().class(&node("c", "z", None))
-        );
+        assert_eq!(class(&other), class(&node("c", "z", None)));
     }
 }

@@ -8,7 +8,7 @@ use super::classes::Piece;
 use super::selector::Selector;
 
 /// The paths of a rule, which contain values of its key.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Credentials {
     /// The file of the certificate, and that of its key.
     pub identity: Option<(Vec<Piece>, Vec<Piece>)>,
@@ -28,34 +28,35 @@ pub struct CredentialFiles {
 /// A client's value cannot be a part of a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{field}` of the client's node {why}, but the paths in `classes[{rule}].credentials` contain this value; \
+    "`{field}` of the client {why}, but the paths in the `credentials` of its class contain this value; \
      give the client a value that can be the name of a file"
 )]
 pub struct Unfit {
-    /// The number of the rule.
-    pub rule: usize,
-    /// The field of the node.
+    /// The field of the key.
     pub field: String,
     /// What is wrong with its value.
     pub why: &'static str,
 }
 
 impl Credentials {
+    /// Returns the positions of the values that are parts of the paths.
+    pub fn values(&self) -> impl Iterator<Item = usize> {
+        let paths = self.identity.iter().flat_map(|(certificate, key)| [certificate, key]);
+        let pieces = paths.chain(&self.token).flatten();
+        pieces.filter_map(Piece::value)
+    }
+
     /// Returns the files for these values of the key.
     ///
     /// # Errors
     ///
     /// A value in a path cannot be the name of a file: a client must not choose the directory.
-    pub fn files(&self, rule: usize, key: &[Selector], values: &[String]) -> Result<CredentialFiles, Unfit> {
+    pub fn files(&self, key: &[Selector], values: &[String]) -> Result<CredentialFiles, Unfit> {
         let path = |pieces: &Vec<Piece>| {
-            let fields = pieces.iter().filter_map(|piece| match piece {
-                Piece::Text(_) => None,
-                Piece::Key(at) => Some(*at),
-            });
-            for at in fields {
+            for at in pieces.iter().filter_map(Piece::value) {
                 if let Some(why) = fault(values.get(at).map_or("", String::as_str)) {
                     let field = key.get(at).map(Selector::to_string).unwrap_or_default();
-                    return Err(Unfit { rule, field, why });
+                    return Err(Unfit { field, why });
                 }
             }
             Ok(PathBuf::from(Piece::fill(pieces, values)))
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn values_stand_in_paths() {
         let key = [Selector::Id, Selector::Cluster];
-        let files = credentials().files(0, &key, &["../x".to_owned(), "team-ä b".to_owned()]);
+        let files = credentials().files(&key, &["../x".to_owned(), "team-ä b".to_owned()]);
         let files = files.unwrap();
         let identity = files.identity.unwrap();
         assert_eq!(identity.0, PathBuf::from("/certs/team-ä b/cert.pem"));
@@ -121,16 +122,16 @@ mod tests {
         for bad in [
             "", ".", "..", "/", "a/b", "../a", "a/", "a\0", "a\n", "\u{7f}", "\u{85}",
         ] {
-            let refused = credentials().files(3, &key, &["n".to_owned(), bad.to_owned()]);
+            let refused = credentials().files(&key, &["n".to_owned(), bad.to_owned()]);
             let refused = refused.unwrap_err();
-            assert_eq!((refused.rule, refused.field.as_str()), (3, "cluster"), "{bad:?}");
+            assert_eq!(refused.field, "cluster", "{bad:?}");
             assert!(!refused.to_string().chars().any(char::is_control), "{bad:?}");
         }
         for good in ["...", "a.b", ".hidden", "a\\b", "*", "~", "%2f"] {
-            let taken = credentials().files(3, &key, &["n".to_owned(), good.to_owned()]);
+            let taken = credentials().files(&key, &["n".to_owned(), good.to_owned()]);
             assert!(taken.is_ok(), "{good}");
         }
-        let missing = credentials().files(3, &key, &[]);
+        let missing = credentials().files(&key, &[]);
         assert!(missing.is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::passes::Taken;
-use super::{Parameters, TypeUrl};
+use super::{Class, Parameters, TypeUrl};
 
 /// The parts of a client's node that the relay reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,9 +22,11 @@ pub struct Node {
     /// What it can read.
     pub features: Features,
     /// Ids of the relays that the stream has come through (K-25).
-    pub relays: Vec<String>,
+    pub relays: Box<[String]>,
     /// The software, as it names itself.
     pub user_agent: Arc<str>,
+    /// K-02: which clients it shares views with. It stays with a stream even if the rules change.
+    pub class: Arc<Class>,
     /// The part of it that its class passes on to control planes.
     pub passed: Option<Arc<Taken>>,
     /// The dynamic parameters, by the full name of a type (TP2).
@@ -117,24 +119,5 @@ impl Features {
             envoy: self.envoy && !type_url.is_v2(),
             ..self
         }
-    }
-}
-
-/// Which clients may share names and wildcards (K-02): the rule that matched, and its key's values.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Class {
-    /// The position of the rule in the configuration; `None` if no rule matched.
-    pub rule: Option<usize>,
-    /// The values of its key, in order.
-    pub key: Vec<String>,
-    /// Features that change what a server sends (K-04).
-    pub endpoint_collections: bool,
-}
-
-impl Class {
-    /// Whether the two differ in nothing except what their clients can read.
-    #[must_use]
-    pub fn is_alike(&self, other: &Self) -> bool {
-        (self.rule, &self.key) == (other.rule, &other.key)
     }
 }

@@ -16,7 +16,7 @@ use crate::proto::google::protobuf::{Struct, Value, value::Kind};
 const FIELD_CHARS_MAX: usize = 200;
 
 /// What is passed on. It replaces the same fields of the relay's own node, even where the client has none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Passes {
     /// Nothing but the key.
     #[default]
@@ -28,7 +28,7 @@ pub enum Passes {
 }
 
 /// Parts of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Parts {
     /// The members of the metadata.
     pub metadata: Members,
@@ -39,7 +39,7 @@ pub struct Parts {
 }
 
 /// Members of the metadata.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Members {
     /// These.
     These(Vec<Member>),
@@ -48,7 +48,7 @@ pub enum Members {
 }
 
 /// A member of the metadata, whatever its kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member {
     /// Where it is.
     pub path: Path,

@@ -5,7 +5,7 @@
 use std::fmt;
 
 /// The keys that lead to a member of metadata, from the outermost. Equal places have equal texts.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
     parts: Vec<String>,
     text: String,

@@ -95,8 +95,8 @@ fn write(node: &mut core::Node, field: &Selector, value: &str) {
         value.clone_into(part(node.locality.get_or_insert_default()));
     };
     match field {
-        // The id depends on the whole key.
-        Selector::Id => {}
+        // The id depends on the whole key; an identity is no part of a node.
+        Selector::Id | Selector::Identity(_) | Selector::Field(_) => {}
         Selector::Cluster => value.clone_into(&mut node.cluster),
         Selector::Region => locality(node, |locality| &mut locality.region),
         Selector::Zone => locality(node, |locality| &mut locality.zone),

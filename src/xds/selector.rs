@@ -1,17 +1,22 @@
-//! A place in a client's node.
+//! A place in what is known of a client: in its node, in its identity, or in a text that a pattern has matched.
 //!
 //! Owns which places there are, how each is written, and how it is read. Does not know what the values are for.
 
 use std::fmt;
 
-use super::Node;
 use super::path::Path;
+use super::{Fields, Node, Pattern};
 
 /// The longest path that the relay suggests: clients choose the keys, and nobody writes longer ones into a configuration.
 const PATH_BYTES_MAX: usize = 200;
 
-/// A place in a client's node. An absent value is the empty text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How texts of identities begin: with the word for where they come from.
+pub const IDENTITIES: [&str; 9] = [
+    "claim:", "dns:", "gid:", "ip:", "jwt:", "spiffe:", "subject:", "uid:", "uri:",
+];
+
+/// A place in what is known of a client. An absent value is the empty text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Selector {
     /// The node's id.
     Id,
@@ -27,10 +32,14 @@ pub enum Selector {
     UserAgent,
     /// A scalar member of the metadata.
     Metadata(Path),
+    /// What the relay has checked about the client: of the texts that begin with this word, see [`IDENTITIES`].
+    Identity(&'static str),
+    /// A field of a pattern that the client matches.
+    Field(Box<str>),
 }
 
 impl Selector {
-    /// Returns the value in this node.
+    /// Returns the value in this node; empty for what is not a part of a node.
     #[must_use]
     pub fn read<'a>(&self, node: &'a Node) -> &'a str {
         match self {
@@ -41,7 +50,43 @@ impl Selector {
             Self::SubZone => &node.locality.sub_zone,
             Self::UserAgent => &node.user_agent,
             Self::Metadata(path) => node.metadata.get(path.as_str()).map_or("", String::as_str),
+            Self::Identity(_) | Self::Field(_) => "",
         }
+    }
+
+    /// Returns the place for one kind of identity, by its name without the colon.
+    #[must_use]
+    pub fn identity(kind: &str) -> Option<Self> {
+        let mut words = IDENTITIES.into_iter();
+        words
+            .find(|word| word.strip_suffix(':') == Some(kind))
+            .map(Self::Identity)
+    }
+
+    /// Whether it is in what the relay has checked about a client, and not in what the client says.
+    #[must_use]
+    pub const fn is_identity(&self) -> bool {
+        matches!(self, Self::Identity(_))
+    }
+
+    /// Returns what the pattern's fields stand for, if the value matches. Of an identity one of its texts of the kind must match; a
+    /// client without any does not.
+    pub(super) fn find(&self, pattern: &Pattern, node: &Node, identity: &[&str]) -> Option<Fields> {
+        if let Self::Identity(word) = self {
+            return texts(word, identity).find_map(|text| pattern.found(text));
+        }
+        pattern.found(self.read(node))
+    }
+
+    /// Returns the value. Of an identity it is the first text of the kind.
+    pub(super) fn value<'a>(&self, node: &'a Node, identity: &'a [&'a str], fields: &'a Fields) -> &'a str {
+        if let Self::Identity(word) = self {
+            return texts(word, identity).next().unwrap_or_default();
+        }
+        if let Self::Field(name) = self {
+            return fields.value(name).unwrap_or_default();
+        }
+        self.read(node)
     }
 
     /// Returns the key that would separate these two, if they differ in what control planes usually look at.
@@ -57,6 +102,15 @@ impl Selector {
     }
 }
 
+/// Returns the texts of one kind. A SPIFFE name is whole; the others are without the word.
+fn texts<'a>(word: &'static str, identity: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+    let texts = identity.iter().copied();
+    texts.filter_map(move |text| match word {
+        "spiffe:" => text.starts_with(word).then_some(text),
+        _ => text.strip_prefix(word),
+    })
+}
+
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -67,6 +121,8 @@ impl fmt::Display for Selector {
             Self::SubZone => f.write_str("locality.sub_zone"),
             Self::UserAgent => f.write_str("user_agent_name"),
             Self::Metadata(path) => write!(f, "metadata.{path}"),
+            Self::Identity(word) => write!(f, "identity.{}", word.trim_end_matches(':')),
+            Self::Field(name) => f.write_str(name),
         }
     }
 }

@@ -13,8 +13,7 @@ impl Classes {
     /// Returns what to write so that `field` divides the clients of this class.
     #[must_use]
     pub fn advice(&self, class: &Class, field: &Selector) -> String {
-        let rule = class.rule.and_then(|at| Some((at, self.rules().get(at)?)));
-        let Some((at, rule)) = rule else {
+        let Some(rule) = &class.rule else {
             let rule = Rule {
                 key: vec![field.clone()],
                 ..Rule::default()
@@ -25,12 +24,15 @@ impl Classes {
                 format!("`{rule}` as the last of `classes`")
             };
         };
-        let mut divided = rule.clone();
+        let mut divided = Rule::clone(rule);
         if let Some(id) = &mut divided.id {
             id.extend([Piece::Text("/".to_owned()), Piece::Key(divided.key.len())]);
         }
         divided.key.push(field.clone());
-        format!("`{divided}` as `classes[{at}]`")
+        match self.position(rule) {
+            Some(at) => format!("`{divided}` as `classes[{at}]`"),
+            None => format!("`{divided}` among `classes`"),
+        }
     }
 }
 
@@ -39,8 +41,8 @@ impl fmt::Display for Rule {
         let mut parts: Vec<String> = Vec::new();
         if !self.matches.is_empty() {
             let patterns = self.matches.iter();
-            let patterns =
-                patterns.map(|(field, pattern)| format!("{}: {}", scalar(&field.to_string()), scalar(pattern)));
+            let patterns = patterns
+                .map(|(field, pattern)| format!("{}: {}", scalar(&field.to_string()), scalar(&pattern.to_string())));
             parts.push(format!("match: {{ {} }}", patterns.collect::<Vec<_>>().join(", ")));
         }
         if !self.key.is_empty() {

@@ -47,7 +47,8 @@ fn a_key_is_written_where_it_was_read() {
         let key = vec![Selector::Metadata(Path::new(parts.iter().copied()))];
         let classes = Classes::new(vec![Rule { key, ..Rule::default() }]);
         classes
-            .presented(&classes.class(&read_node(&client)))
+            .class(&read_node(&client), &[])
+            .presented()
             .over(&core::Node::default())
             .metadata
     };
@@ -201,13 +202,19 @@ fn parts_of_a_client_are_passed_on() {
     );
 }
 
+/// A client with this node, in its class.
+fn client_of(classes: &Classes, wire: &core::Node) -> Arc<Node> {
+    let mut node = read_node(wire);
+    node.class = Arc::new(classes.class(&node, &[]));
+    node.passed = node.class.take(wire);
+    Arc::new(node)
+}
+
 /// The view of a client with this node, and the node that its control plane sees.
 #[expect(clippy::expect_used, reason = "a test fails by panicking")]
 fn enter(scopes: &Scopes, classes: &Classes, wire: &core::Node) -> (Seat, Option<core::Node>) {
-    let mut node = read_node(wire);
-    node.passed = classes.take(&node, wire);
     let seat = scopes
-        .enter(&Arc::new(node), None, 0, &Arc::default())
+        .enter(&client_of(classes, wire), None, 0, &Arc::default())
         .expect("there is room");
     let created = scopes.take_created();
     let node = created.first().map(|view| scopes.introduce(view, &relay()).0);
@@ -253,10 +260,13 @@ fn all_of_a_client_is_passed_on() {
         "{lines:?}"
     );
     // Names with an authority are asked for as the relay.
-    let mut node = read_node(&client());
-    node.passed = classes.take(&node, &client());
     let seat = scopes
-        .enter(&Arc::new(node), Some(&Arc::from("a")), 0, &Arc::default())
+        .enter(
+            &client_of(&classes, &client()),
+            Some(&Arc::from("a")),
+            0,
+            &Arc::default(),
+        )
         .unwrap();
     assert_eq!(scopes.introduce(seat.view(), &relay()).0, relay());
 }
@@ -274,7 +284,7 @@ fn much_metadata_is_passed_on() {
             passes,
             ..Rule::default()
         }]);
-        classes.take(&read_node(&large), &large).map(|taken| taken.bytes())
+        client_of(&classes, &large).passed.as_ref().map(|taken| taken.bytes())
     };
     assert_eq!(keeps(Passes::Nothing), None);
     assert_eq!(

@@ -4,23 +4,34 @@ use std::collections::BTreeSet;
 
 use distributary::cache::{Routes, Scopes};
 use distributary::proto::envoy::config::core::v3 as core;
-use distributary::xds::{Class, Classes, Features, Node, Passes, Path, Piece, Rule, Selector};
+use distributary::xds::{Class, Classes, Features, Node, Passes, Path, Pattern, Piece, Rule, Selector};
 
 use super::*;
 
 pub(super) fn by_cluster(limit: usize) -> Scopes {
-    let rule = Rule {
+    Scopes::new(clusters(), Routes::default(), settings(), limit)
+}
+
+/// A class for each cluster.
+fn clusters() -> Classes {
+    Classes::new(vec![Rule {
         key: vec![Selector::Cluster],
         ..Rule::default()
-    };
-    Scopes::new(Classes::new(vec![rule]), Routes::default(), settings(), limit)
+    }])
+}
+
+/// A client that these rules have put into a class.
+pub(super) fn divided(classes: &Classes, node: Node) -> Arc<Node> {
+    let class = Arc::new(classes.class(&node, &[]));
+    Arc::new(Node { class, ..node })
 }
 
 pub(super) fn node(cluster: &str) -> Arc<Node> {
-    Arc::new(Node {
+    let node = Node {
         cluster: cluster.into(),
         ..Node::default()
-    })
+    };
+    divided(&clusters(), node)
 }
 
 /// K-03: each class has its own view, and so its own stream upstream; clients of one class share it.
@@ -129,10 +140,11 @@ fn a_view_without_clients_ends_when_its_time_is_over() {
 fn a_view_knows_the_relays_before_it() {
     let scopes = by_cluster(0);
     let through = |relays: &[&str]| {
-        Arc::new(Node {
+        let node = Node {
             relays: relays.iter().map(|relay| (*relay).to_owned()).collect(),
             ..Node::default()
-        })
+        };
+        divided(&clusters(), node)
     };
     let first = scopes
         .enter(&through(&["edge", "zone"]), None, 0, &Arc::default())
@@ -173,8 +185,12 @@ fn sharing_is_said_once() {
     tracing::subscriber::with_default(log.clone(), || {
         let scopes = Scopes::new(Classes::default(), Routes::default(), settings(), 0);
         let seats = ["a", "a", "b", "c"].map(|cluster| {
+            let node = Node {
+                cluster: cluster.into(),
+                ..Node::default()
+            };
             scopes
-                .enter(&node(cluster), None, 0, &Arc::default())
+                .enter(&Arc::new(node), None, 0, &Arc::default())
                 .map_err(|_| cluster)
         });
         assert!(seats.iter().all(Result::is_ok));
@@ -194,21 +210,24 @@ fn the_advice_is_the_whole_rule() {
     let label = Selector::Metadata(Path::new(["LABELS", "app.io/name"]));
     let template = vec![Piece::Text("r{".to_owned()), Piece::Key(0)];
     let rule = Rule {
-        matches: vec![(Selector::Id, "o'edge-*".to_owned()), (Selector::Zone, "a".to_owned())],
+        matches: vec![
+            (Selector::Id, Pattern::read("o'edge-*").unwrap()),
+            (Selector::Zone, Pattern::of("a")),
+        ],
         key: vec![Selector::Cluster],
         id: Some(template),
         cluster: None,
         passes: Passes::Nothing,
         credentials: None,
     };
-    let classes = Classes::new(vec![rule]);
-    let class = |rule| Class {
-        rule,
+    let classes = Classes::new(vec![rule.clone()]);
+    let class = |rule: Option<&Rule>| Class {
+        rule: rule.cloned().map(Arc::new),
         key: vec![String::new()],
         endpoint_collections: false,
     };
     assert_eq!(
-        classes.advice(&class(Some(0)), &label),
+        classes.advice(&class(Some(&rule)), &label),
         "`{ match: { id: 'o''edge-*', locality.zone: a }, key: [cluster, 'metadata.LABELS.\"app.io/name\"'], \
          node: { id: 'r{{{cluster}/{metadata.LABELS.\"app.io/name\"}' } }` as `classes[0]`"
     );
@@ -229,9 +248,10 @@ fn views_with_one_node_id_are_found() {
         id: Some(template),
         ..Rule::default()
     };
-    let scopes = Scopes::new(Classes::new(vec![rule]), Routes::default(), settings(), 0);
+    let classes = Classes::new(vec![rule]);
+    let scopes = Scopes::new(classes.clone(), Routes::default(), settings(), 0);
     let client = |cluster: &str, tenant: &str, endpoint_collections| {
-        Arc::new(Node {
+        let node = Node {
             cluster: cluster.into(),
             metadata: [("TENANT".to_owned(), tenant.to_owned())].into(),
             features: Features {
@@ -239,7 +259,8 @@ fn views_with_one_node_id_are_found() {
                 ..Features::default()
             },
             ..Node::default()
-        })
+        };
+        divided(&classes, node)
     };
     let relay = core::Node {
         id: "relay".to_owned(),

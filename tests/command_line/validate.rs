@@ -347,3 +347,32 @@ fn validate_explains_rules_of_the_admin_address() {
         "ALLOWED: there are no `admin.rules`, and without rules all is allowed\n"
     );
 }
+
+/// K-02: it also says of which class the client is.
+#[test]
+fn validate_explains_classes() {
+    let text = "node: {id: relay}\nupstream: {xds_servers: [{server_uri: cp:1}]}\nclasses:\n\
+        - {match: {identity.spiffe: 'spiffe://td/ns/{ns}/sa/*'}, key: [ns, cluster]}\n";
+    let path = file("classes.yaml", text).to_str().unwrap().to_owned();
+    let ask = |identity: &str| {
+        let (code, out, error) = output(&[
+            "validate",
+            &path,
+            "--explain",
+            "--node",
+            "x,edge",
+            "--identity",
+            identity,
+        ]);
+        assert_eq!((code, error.as_str()), (Some(0), ""), "{out}");
+        out.lines().last().unwrap_or_default().to_owned()
+    };
+    assert_eq!(
+        ask("spiffe://td/ns/a/sa/x"),
+        r#"class: classes[0] with ns="a", cluster="edge"; control planes see node id "relay/ns=a/cluster=edge""#
+    );
+    assert_eq!(
+        ask("ip:10.0.0.7"),
+        r#"class: no rule of `classes`; control planes see node id "relay""#
+    );
+}

@@ -1,6 +1,6 @@
 //! Classes of clients: what can be configured, and the errors and warnings that an operator gets before clients are affected.
 
-use distributary::xds::{Class, Classes, Member, Members, Parts, Passes, Path, Piece, Rule, Selector};
+use distributary::xds::{Class, Classes, Member, Members, Parts, Passes, Path, Pattern, Piece, Rule, Selector};
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn keys_with_dots_stand_in_quotes() {
     ));
     let label = |name| Selector::Metadata(Path::new(["LABELS", name]));
     let rule = Rule {
-        matches: vec![(label("a.b/c"), "x".to_owned())],
+        matches: vec![(label("a.b/c"), Pattern::of("x"))],
         key: vec![
             label("app.kubernetes.io/name"),
             Selector::Metadata(Path::new(["A", "B"])),
@@ -27,13 +27,13 @@ fn keys_with_dots_stand_in_quotes() {
         passes: Passes::Nothing,
         credentials: None,
     };
-    assert_eq!(config.classes, Classes::new(vec![rule]));
+    assert_eq!(config.classes, Classes::new(vec![rule.clone()]));
     let class = Class {
-        rule: Some(0),
+        rule: Some(Arc::new(rule)),
         key: vec!["web".to_owned(), String::new()],
         endpoint_collections: false,
     };
-    assert_eq!(config.classes.presented(&class).id.as_deref(), Some("r/web"));
+    assert_eq!(class.presented().id.as_deref(), Some("r/web"));
     for (path, problem) in [
         ("metadata.LABELS.\"a.b", "`LABELS.\"a.b` has a quote that is not closed"),
         (
@@ -264,6 +264,36 @@ fn what_cannot_be_passed_on_is_told() {
         Vec::<String>::new()
     );
     assert_eq!(warnings("  - {match: {id: 'a*'}, node: client}\n"), [said]);
+}
+
+/// K-02: what is said of identities and of fields of patterns that cannot be.
+#[test]
+fn bad_identities_and_patterns() {
+    for (class, said) in [
+        ("{key: [identity.spifee]}", "1:18: classes[0].key: `spifee` is not a kind of identity; did you mean identity.spiffe?"),
+        (
+            "{key: [identity.who]}",
+            "1:18: classes[0].key: `who` is not a kind of identity; write claim, dns, gid, ip, jwt, spiffe, subject, uid, uri",
+        ),
+        (
+            "{match: {id: '{ns', cluster: x}}",
+            "1:24: classes[0].match: `{ns` has an unmatched brace; write {{ or }} for a literal brace",
+        ),
+        (
+            "{match: {cluster: '{ns}', identity.dns: '{ns}.x'}}",
+            "1:51: classes[0].match: `{ns}` is there twice; give each field its own name",
+        ),
+        (
+            "{match: {identity.dns: '{id}.x'}}",
+            "1:34: classes[0].match: `{id}` is also a field of a node; give it another name, or write {{id}} for the text in braces",
+        ),
+        (
+            "{match: {identity.dns: '{ns}.x'}, node: {id: 'r/{ns}'}}",
+            "1:56: classes[0].node.id: `{ns}` is not in `key`, so clients that share a view may differ in it; add it there",
+        ),
+    ] {
+        assert_eq!(complaint(&format!("classes: [{class}]\n")), format!("relay.yaml:{said}"), "{class}");
+    }
 }
 
 /// K-02: the configuration that the log advises is valid.

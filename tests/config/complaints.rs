@@ -73,9 +73,11 @@ fn what_the_check_says() {
         ("admin: {address: '127.0.0.1:15010'}\n", "1:18: admin.address: 127.0.0.1:15010 is also a listener; give the admin \
             its own address"),
         ("classes: [{match: {zone: x}}]\n", "1:26: classes[0].match: `zone` is not a field of a node; write id, cluster, \
-            locality.region, locality.zone, locality.sub_zone, user_agent_name or metadata.KEY"),
+            locality.region, locality.zone, locality.sub_zone, user_agent_name, metadata.KEY, identity.KIND, or a field of a \
+            pattern in `match`"),
         ("classes:\n- key: [id,\n    metadata]\n", "3:5: classes[0].key: `metadata` is not a field of a node; write id, \
-            cluster, locality.region, locality.zone, locality.sub_zone, user_agent_name or metadata.KEY"),
+            cluster, locality.region, locality.zone, locality.sub_zone, user_agent_name, metadata.KEY, identity.KIND, or a field of a \
+            pattern in `match`"),
         ("classes: [{key: [id, id]}]\n", "1:22: classes[0].key: `id` is there twice; remove one"),
         ("classes: [{key: [cluster], node: {id: 'r/{id}'}}]\n", "1:39: classes[0].node.id: `{id}` is not in `key`, so \
             clients that share a view may differ in it; add it there"),

@@ -68,6 +68,45 @@ fn what_credentials_mean_is_said() {
     );
 }
 
+/// K-29: there is no warning where the identity of a client decides which files are used for it.
+#[test]
+fn an_identity_can_decide_by_which_credentials() {
+    let class = |class: &str, file: &str| {
+        let credentials =
+            format!("{class}    credentials: {{ certificate_file: '{file}', private_key_file: '{file}.key' }}\n");
+        warnings(&format!("{TLS}classes:\n{credentials}"))
+    };
+    let spiffe =
+        "  - match: { identity.spiffe: 'spiffe://td/ns/{ns}/sa/*', cluster: 'c-{zone}' }\n    key: [ns, zone]\n";
+    for (rule, file) in [
+        (spiffe, "/certs/{ns}.pem"),
+        (spiffe, "/certs/all.pem"),
+        ("  - key: [identity.dns]\n", "/certs/{identity.dns}.pem"),
+    ] {
+        assert_eq!(class(rule, file), [""; 0], "{rule} {file}");
+    }
+    for (rule, file, said) in [
+        (
+            spiffe,
+            "/certs/{zone}.pem",
+            "every client that matches chooses these files by its `zone` and gets",
+        ),
+        (
+            "  - match: { cluster: '{ns}' }\n    key: [ns]\n",
+            "/certs/{ns}.pem",
+            "every client whose node matches is in",
+        ),
+        (
+            "  - key: [identity.dns]\n",
+            "/certs/all.pem",
+            "every client is in this class",
+        ),
+    ] {
+        let all = class(rule, file);
+        assert!(all.len() == 1 && all[0].contains(said), "{rule} {file}: {all:?}");
+    }
+}
+
 /// A TLS server name must be a valid name.
 #[test]
 fn a_server_has_a_good_name() {

@@ -18,6 +18,7 @@ mod rules;
 mod stories;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use distributary::config::{

@@ -7,7 +7,7 @@ use distributary::config::{
     Address, Config, Credentials, Endpoint, Flags, Identity, Limits, Listener, Timers, Tls, Transport,
 };
 use distributary::proto::google::protobuf::value::Kind;
-use distributary::xds::{self, Classes, NameRule, Piece, Rule, Selector};
+use distributary::xds::{self, Classes, NameRule, Pattern, Piece, Rule, Selector};
 use serde_json::Value;
 
 use crate::{SERVER, first, folder, good, parse, top};
@@ -104,16 +104,16 @@ fn reference_rule() -> Rule {
         let [before, after] = ["/etc/distributary/tenants/".to_owned(), format!("/{file}")].map(Piece::Text);
         vec![before, Piece::Key(2), after]
     };
+    let pattern = |text: &str| Pattern::read(text).unwrap();
     Rule {
         matches: vec![
-            (Selector::Cluster, "edge-*".to_owned()),
-            (Selector::Metadata(xds::Path::new(["TIER"])), "gold".to_owned()),
+            (Selector::Cluster, pattern("edge-*")),
+            (
+                Selector::Identity("spiffe:"),
+                pattern("spiffe://example.org/ns/{tenant}/sa/*"),
+            ),
         ],
-        key: vec![
-            Selector::Cluster,
-            Selector::Zone,
-            Selector::Metadata(xds::Path::new(["TENANT"])),
-        ],
+        key: vec![Selector::Cluster, Selector::Zone, Selector::Field("tenant".into())],
         id: Some(
             [0, 1, 2]
                 .map(|at| {

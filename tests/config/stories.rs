@@ -120,8 +120,7 @@ fn shown(config: &Config, client: &Node) -> String {
         id: "relay".to_owned(),
         ..core::Node::default()
     };
-    let classes = &config.classes;
-    classes.presented(&classes.class(client)).over(&relay).id
+    config.classes.class(client, &[]).presented().over(&relay).id
 }
 
 /// K-28: the id is the one for which the control plane sets its snapshot.

@@ -23,6 +23,7 @@ pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluste
 /// Views that tests write, and the time.
 pub(crate) struct Stage {
     pub(crate) scopes: Scopes,
+    classes: Classes,
     pub(crate) now: Instant,
 }
 
@@ -71,7 +72,8 @@ impl Stage {
         let now = Instant::now();
         let routes = Routes::new(route(top, false), authorities);
         Self {
-            scopes: Scopes::new(classes, routes, settings, 0),
+            scopes: Scopes::new(classes.clone(), routes, settings, 0),
+            classes,
             now,
         }
     }
@@ -95,7 +97,7 @@ impl Stage {
             types: Types::default(),
             limits: StreamLimits::default(),
             timers: StreamTimers::default(),
-            classes: Classes::default(),
+            classes: self.classes.clone(),
             anonymous: false,
             relay_id: "relay".to_owned(),
             access: Arc::default(),

@@ -10,7 +10,9 @@ use distributary::downstream::Seats;
 use distributary::proto::envoy::config::core::v3::{Locality, Node};
 use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
 use distributary::protocol::{self, read_node};
-use distributary::xds::{self, Classes, ENDPOINT_COLLECTIONS, Path, Piece, Rule as ClassRule, Selector, Types};
+use distributary::xds::{
+    self, Classes, ENDPOINT_COLLECTIONS, Path, Pattern, Piece, Rule as ClassRule, Selector, Types,
+};
 
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
@@ -60,7 +62,7 @@ pub(crate) fn rules(rng: &mut Rng) -> Classes {
         ..ClassRule::default()
     };
     let only = |selector: Selector, pattern: &str, rule: ClassRule| ClassRule {
-        matches: vec![(selector, pattern.to_owned())],
+        matches: vec![(selector, Pattern::read(pattern).expect("it is a pattern"))],
         ..rule
     };
     Classes::new(match rng.below(4) {
@@ -191,7 +193,7 @@ impl World {
         let entered = place.and_then(|place| Ok((place, self.scopes.enter(node, None, 0, &Arc::default())?)));
         self.see_ends();
         for view in self.scopes.take_created() {
-            let node = self.scopes.presented(view.class()).over(&relay_node());
+            let node = view.class().presented().over(&relay_node());
             let zone = self.recognise(&node)?;
             if !self.zones[zone].attach(view, node) {
                 return Err(Broken::new(Rule::K02, format!("zone {zone} has two views")));
@@ -243,7 +245,7 @@ impl World {
     /// Restarts the relay, with nothing known.
     pub(crate) fn forget_views(&mut self) {
         let routes = self.lists.as_ref().map(|lists| lists.routes.clone());
-        self.scopes = scopes(&self.rules, routes.unwrap_or_default(), self.views);
+        self.scopes = scopes(&self.settings.classes, routes.unwrap_or_default(), self.views);
         let ours = self.zones.iter_mut().filter(|zone| zone.below.is_none());
         ours.for_each(super::feed::Zone::detach);
     }

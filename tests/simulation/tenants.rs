@@ -16,7 +16,7 @@ use distributary::proto::envoy::service::discovery::v3 as discovery;
 use distributary::proto::google::protobuf::{Any, ListValue, Struct, Value, value::Kind};
 use distributary::protocol::{self, Client, ClientSettings, Opening, Request, Server, read_delta};
 use distributary::xds::{
-    Classes, Dialect, Member, Members, Parts, Passes, Path, Piece, Rule, Selector, Sight, Types, Unshared,
+    Classes, Dialect, Member, Members, Parts, Passes, Path, Pattern, Piece, Rule, Selector, Sight, Types, Unshared,
 };
 use prost::Message as _;
 
@@ -258,10 +258,8 @@ fn rules(rng: &mut Rng) -> Classes {
     };
     let mut all: Vec<Rule> = Vec::new();
     if rng.chance(40) {
-        let matches = vec![(
-            Selector::Zone,
-            (*rng.pick(&["a*", "*b", "relay", "*"]).unwrap_or(&"*")).to_owned(),
-        )];
+        let pattern = *rng.pick(&["a*", "*b", "relay", "*"]).unwrap_or(&"*");
+        let matches = vec![(Selector::Zone, Pattern::read(pattern).expect("it is a pattern"))];
         all.push(Rule { matches, ..rule(rng) });
     }
     all.push(rule(rng));

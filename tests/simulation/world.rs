@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 
 use distributary::cache::{Library, Routes, Scopes};
 use distributary::protocol::{StreamSettings, StreamTimers};
-use distributary::xds::{
-    Answers, Batch, Chosen, Classes, Difference, Extra, Lens, Name, Rights, Seen, State, Unshared,
-};
+use distributary::xds::{Answers, Batch, Chosen, Class, Difference, Extra, Lens, Name, Rights, Seen, State, Unshared};
 
 use super::access::Permits;
 use super::body::Type;
@@ -168,6 +166,13 @@ impl Answers for Store {
         }
     }
 
+    fn class(&self, class: Class) -> Arc<Class> {
+        match self {
+            Self::Unshared(answers) => answers.class(class),
+            Self::Library(answers) => answers.class(class),
+        }
+    }
+
     fn rights(&self, rights: Rights) -> Arc<Rights> {
         match self {
             Self::Unshared(answers) => answers.rights(rights),
@@ -272,7 +277,6 @@ pub(crate) struct World {
     pub(crate) zones: Vec<Zone>,
     /// In worlds where each authority has servers of its own: the lists. The servers are the zones.
     pub(crate) lists: Option<Box<Lists>>,
-    pub(crate) rules: Classes,
     /// What clients may have, in worlds with rules about that.
     pub(crate) permits: Option<Permits>,
     pub(crate) scopes: Scopes,
@@ -307,13 +311,6 @@ impl World {
         } else {
             Duration::ZERO
         };
-        let settings = StreamSettings {
-            timers: StreamTimers {
-                pace,
-                ..StreamTimers::default()
-            },
-            ..classes::stream_settings(&Classes::default())
-        };
         let slowness = *rng.pick(&[2, 30, 400, 3000]).expect("there are some");
         let profiles = classes::profiles(&mut rng);
         let besides = Besides::of(seed);
@@ -328,6 +325,13 @@ impl World {
             wire.trouble(besides, &mut refusals);
         }
         let rules = classes::rules(&mut rng);
+        let settings = StreamSettings {
+            timers: StreamTimers {
+                pace,
+                ..StreamTimers::default()
+            },
+            ..classes::stream_settings(&rules)
+        };
         let views = if rng.chance(30) {
             rng.range(1, profiles.len() - 1)
         } else {
@@ -353,7 +357,6 @@ impl World {
             zones,
             lists: None,
             scopes: classes::scopes(&rules, Routes::default(), views),
-            rules,
             permits: None,
             views,
             streams: BTreeMap::new(),

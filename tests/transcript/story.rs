@@ -452,7 +452,7 @@ fn check(client: &mut Client, verb: &str, words: &[&str]) {
                 wildcard_quiet: Duration::from_secs(1),
                 features: ServerFeatures::default(),
             };
-            let presented = Classes::default().presented(&class(client)).over(&Node::default());
+            let presented = class(client).presented().over(&Node::default());
             let upstream = protocol::Client::new(Arc::new(settings), client.dialect, presented);
             let told = upstream.node().client_features.iter().any(|told| told == feature);
             assert_eq!(told, *can == "can", "{:?}", upstream.node().client_features);
@@ -468,7 +468,7 @@ fn check(client: &mut Client, verb: &str, words: &[&str]) {
 /// The class of a client (K-02, K-04).
 fn class(client: &Client) -> Class {
     let node = client.node.as_ref().expect("a node");
-    Classes::default().class(&read_node(node))
+    Classes::default().class(&read_node(node), &[])
 }
 
 /// The view that the clients of a class read.

@@ -65,14 +65,14 @@ async fn a_relay_that_comes_later() {
     let mut plane = Plane::start().await;
     let relay = Relay::of(&plane, &[(EDS, "a")]);
     let mut call = plane.call().await;
-    assert_eq!(read_node(&call.delta().await.node.unwrap()).relays, ["relay-1"]);
+    assert_eq!(*read_node(&call.delta().await.node.unwrap()).relays, ["relay-1"]);
     relay.view.come_through(&["edge".to_owned()]);
     let again = call.delta().await;
     assert_eq!(
         (again.type_url.as_str(), again.resource_names_subscribe.len()),
         (EDS, 0)
     );
-    assert_eq!(read_node(&again.node.unwrap()).relays, ["edge", "relay-1"]);
+    assert_eq!(*read_node(&again.node.unwrap()).relays, ["edge", "relay-1"]);
     call.send(&delta(EDS, "n1", &["a=1"], &[]));
     relay.knows(EDS, "a=1").await;
     assert_eq!(call.delta().await.node, None);

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 
-use crate::stage::{CDS, Client, Delta, Got, Relay, directory, eventually, node, now};
+use crate::plane::Plane;
+use crate::stage::{CDS, Client, Delta, Got, Relay, clusters, directory, eventually, node, now};
 
 /// A relay whose control planes are files, and which reads its configuration again.
 struct Stage {
@@ -180,6 +182,68 @@ async fn authorities_come_and_go() {
     }
     assert!(matches!(&versions[..], [with, without, again] if with != without && with == again));
     assert!(delta.is_silent().await);
+}
+
+/// K-02: new streams are divided by the new rules, and open ones stay where they are. A rule that stays keeps its view, at another
+/// place too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn classes_come_and_go() {
+    let mut plane = Plane::start().await;
+    let upstream = format!(
+        "node: {{id: relay}}\nupstream: {{xds_servers: [{{server_uri: '{}'}}]}}\n",
+        plane.address
+    );
+    let relay = Relay::run("reloaded-classes", &format!("{BASE}{upstream}"));
+    let config = Path::new(env!("CARGO_TARGET_TMPDIR")).join("warm-reloaded-classes.yaml");
+    let dir = directory("reloaded-classes");
+    let stage = Stage { relay, config, dir };
+    let client = Client::connect(stage.relay.address).await;
+    let of_edge = DeltaDiscoveryRequest {
+        node: Some(Node {
+            cluster: "edge".to_owned(),
+            ..node()
+        }),
+        ..asks(&[])
+    };
+
+    let mut first: Delta = client.open(&of_edge).await;
+    let mut shared = plane.call().await;
+    assert_eq!(shared.delta().await.node.unwrap().id, "relay");
+    shared.send(&clusters("n1", &[("a", "1")], &[]));
+    assert_eq!(names(&first.next().await), ["a"]);
+
+    let keyed = "- {key: [cluster]}\n";
+    let answer = stage.reload(&format!("{upstream}classes:\n{keyed}"));
+    assert!(
+        answer.contains("classes: changed (for new connections and streams)"),
+        "{answer}"
+    );
+    let mut second: Delta = client.open(&of_edge).await;
+    let mut own = plane.call().await;
+    assert_eq!(own.delta().await.node.unwrap().id, "relay/cluster=edge");
+    own.send(&clusters("n1", &[("b", "1")], &[]));
+    assert_eq!(names(&second.next().await), ["b"]);
+
+    // The rule stands at another place, and is the same.
+    stage.reload(&format!("{upstream}classes:\n- {{match: {{cluster: core}}}}\n{keyed}"));
+    let mut third: Delta = client.open(&of_edge).await;
+    assert_eq!(names(&third.next().await), ["b"]);
+
+    // It is gone: its clients keep their view, and new ones share that of all.
+    stage.reload(&upstream);
+    let mut fourth: Delta = client.open(&of_edge).await;
+    assert_eq!(names(&fourth.next().await), ["a"]);
+    own.send(&clusters("n2", &[("b", "2")], &[]));
+    shared.send(&clusters("n2", &[("a", "2")], &[]));
+    for (delta, name) in [
+        (&mut first, "a"),
+        (&mut second, "b"),
+        (&mut third, "b"),
+        (&mut fourth, "a"),
+    ] {
+        assert_eq!(names(&delta.next().await), [name]);
+    }
+    assert!(plane.has_call().is_none());
 }
 
 /// Ten thousand lines that are the same, and one that concerns nobody.

@@ -14,6 +14,7 @@ mod admission;
 mod bad_input;
 mod calls;
 mod churn;
+mod classes;
 mod cork;
 mod hostile;
 mod identity;

@@ -71,7 +71,7 @@ impl Changes {
         changes.compare("admin.tls", Restart, admin_tls, &new.admin_tls, false);
         changes.compare("admin.rules", Now, admin_rules, &new.admin_rules, false);
         changes.compare("upstream", Now, upstream, &new.upstream, false);
-        changes.compare("classes", Restart, classes, &new.classes, false);
+        changes.compare("classes", Next, classes, &new.classes, false);
         changes.compare("rules or secrets", Now, access, &new.access, false);
         changes.limits(limits, &new.limits);
         changes.timers(timers, &new.timers);

@@ -47,6 +47,7 @@ impl Live {
     /// Gives all parts their settings from this configuration. None of this can fail: what can fail is checked before.
     pub(super) fn swap(&self, config: Config) {
         let shared = &self.shared;
+        shared.scopes.set_classes(config.classes.clone());
         shared.settings.store(Arc::new(plan::downstream(&config, &self.mark)));
         shared.admission.set(plan::admission(&config.limits), clock::now());
         shared.budget.set_largest(plan::reading_bytes(&config));

@@ -3,7 +3,7 @@
 //! Owns the answers, which may be lost, within a bound in bytes; and weak references to answers in use, which are found even
 //! if there was no room to keep them. Does not hold what somebody subscribes to: the views do.
 
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -17,7 +17,9 @@ use parking_lot::Mutex;
 use super::interner::Interner;
 use super::remembered::Tables;
 use super::weak_map::WeakMap;
-use crate::xds::{Answers, Batch, Chosen, Difference, Extra, Lens, Name, Rights, Seen, State, Version, full_state};
+use crate::xds::{
+    Answers, Batch, Chosen, Class, Difference, Extra, Lens, Name, Rights, Seen, State, Version, full_state,
+};
 
 /// The store of answers that sessions at the same point share.
 pub struct Library {
@@ -28,6 +30,9 @@ pub struct Library {
     /// By state and by the version of what a client sees of it.
     outcomes: Mutex<WeakMap<(u64, Version), State>>,
     rights: Mutex<WeakMap<Version, Rights>>,
+    /// By hash.
+    classes: Mutex<WeakMap<u64, Class>>,
+    hasher: RandomState,
     texts: Shared<Version, Text>,
     replies: Shared<Version, Text>,
     remembered: Tables,
@@ -61,6 +66,8 @@ impl Library {
             chosen: Shared::new(2, |_| 1),
             outcomes: Mutex::default(),
             rights: Mutex::default(),
+            classes: Mutex::default(),
+            hasher: RandomState::new(),
             texts: Shared::new(bytes / 2, length),
             replies: Shared::new(bytes / 2, length),
             remembered: Tables::default(),
@@ -81,6 +88,7 @@ impl Library {
         self.chosen.purge();
         self.outcomes.lock().purge();
         self.rights.lock().purge();
+        self.classes.lock().purge();
         self.texts.purge();
         self.replies.purge();
         self.remembered.purge();
@@ -141,6 +149,20 @@ impl Library {
     }
 }
 
+/// Returns the shared copy of a value.
+fn one_of<K: Eq + Hash, V: PartialEq>(known: &Mutex<WeakMap<K, V>>, key: K, value: V) -> Arc<V> {
+    let mut known = known.lock();
+    match known.get(&key) {
+        Some(found) if *found == value => found,
+        Some(_) => Arc::new(value),
+        None => {
+            let value = Arc::new(value);
+            known.insert(key, &value);
+            value
+        }
+    }
+}
+
 impl Answers for Library {
     fn difference(&self, seen: &Seen, to: &Arc<State>) -> Arc<Difference> {
         self.differences
@@ -164,18 +186,12 @@ impl Answers for Library {
         self.seen(lens.fingerprint(), state, lens, before)
     }
 
+    fn class(&self, class: Class) -> Arc<Class> {
+        one_of(&self.classes, self.hasher.hash_one(&class), class)
+    }
+
     fn rights(&self, rights: Rights) -> Arc<Rights> {
-        let key = rights.fingerprint();
-        let mut known = self.rights.lock();
-        match known.get(&key) {
-            Some(found) if *found == rights => found,
-            Some(_) => Arc::new(rights),
-            None => {
-                let rights = Arc::new(rights);
-                known.insert(key, &rights);
-                rights
-            }
-        }
+        one_of(&self.rights, rights.fingerprint(), rights)
     }
 
     fn chunk(&self) -> usize {

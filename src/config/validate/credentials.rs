@@ -8,7 +8,7 @@ use crate::config::class::template;
 use crate::config::reading::Scalar;
 use crate::config::shape::{Class, ClassCredentials};
 use crate::config::{Credentials, Source, Upstream};
-use crate::xds::{self, Selector};
+use crate::xds::{self, Rule, Selector};
 
 impl Check {
     /// Returns the paths of one class, which may contain fields of its `key`.
@@ -17,6 +17,7 @@ impl Check {
         index: usize,
         written: Option<&Spanned<ClassCredentials>>,
         key: &[Selector],
+        fields: &[&str],
     ) -> Option<xds::Credentials> {
         let written = written?;
         let name = format!("classes[{index}].credentials");
@@ -29,7 +30,7 @@ impl Check {
         let mut path = |field: &str, file: Option<&Scalar>| {
             self.read(&format!("{name}.{field}"), file, |text| match text {
                 "" => Err("the path is empty; write the path of a file".to_owned()),
-                text => template(text, key),
+                text => template(text, key, fields),
             })
         };
         let certificate = path("certificate_file", written.certificate_file.as_ref());
@@ -79,23 +80,31 @@ impl Check {
                                channel_creds, or remove `credentials`";
                 self.at(Some(place), &name, message.to_owned());
             }
-            // K-29
-            let who = if class.matching.is_empty() {
-                "every client is"
-            } else {
-                "every client whose node matches is"
-            };
-            let message = format!(
-                "{who} in this class and gets all resources that the control plane allows these files; accept only clients that \
-                 may have them (`client_ca` of the listener)"
-            );
-            self.warn(Some(place), &name, &message);
         }
+    }
+
+    /// K-29: warns if clients choose by what they say which of these files the relay uses for them.
+    pub(super) fn used_for(&mut self, index: usize, rule: &Rule, place: Place) {
+        let Some(credentials) = &rule.credentials else { return };
+        let values = || credentials.values().filter_map(|at| rule.key.get(at));
+        let checked = rule.matches.iter().any(|(of, _)| of.is_identity()) || values().any(|field| rule.checks(field));
+        let said = values().find(|field| !rule.checks(field));
+        let who = match (checked, said) {
+            (true, None) => return,
+            (true, Some(field)) => format!("every client that matches chooses these files by its `{field}`"),
+            (false, _) if rule.matches.is_empty() => "every client is in this class".to_owned(),
+            (false, _) => "every client whose node matches is in this class".to_owned(),
+        };
+        let message = format!(
+            "{who} and gets all resources that the control plane allows these files; take the class and the paths from \
+             `identity`, or accept only clients that may have them (`client_ca` of the listener)"
+        );
+        self.warn(Some(place), &format!("classes[{index}].credentials"), &message);
     }
 }
 
 /// Returns the place of the first file.
-fn first(written: &ClassCredentials) -> Option<Place> {
+pub(super) fn first(written: &ClassCredentials) -> Option<Place> {
     let files = [
         &written.certificate_file,
         &written.private_key_file,

@@ -6,7 +6,7 @@
 use crate::json::Place;
 
 use super::Check;
-use crate::xds::{Passes, Piece, Rule, Selector, escaped};
+use crate::xds::{Passes, Pattern, Piece, Rule, Selector, escaped};
 
 /// What can happen if two views have the same node id.
 const CONSEQUENCE: &str = "a control plane that keeps one snapshot for each node id would give the clients of one view the resources of another";
@@ -45,11 +45,7 @@ impl Check {
 
     /// Checks one class alone.
     fn identity(&mut self, key: &str, rule: &Rule, place: Place) {
-        let fixed = |field: &Selector| {
-            rule.matches
-                .iter()
-                .any(|(of, pattern)| of == field && !pattern.contains('*'))
-        };
+        let fixed = |field: &Selector| pattern(rule, field).is_some_and(|one| one.parts().all(|part| part.is_some()));
         let said = |at: usize| match &rule.id {
             Some(pieces) => pieces.contains(&Piece::Key(at)),
             None => rule.key.get(at) == Some(&Selector::Id) || !shows_client(rule),
@@ -96,18 +92,26 @@ fn shows_client(rule: &Rule) -> bool {
     rule.key.contains(&Selector::Id) || rule.passes == Passes::Whole
 }
 
+/// Returns the pattern of a value of the key. Of several texts of an identity, another one than the value may be the one that
+/// matches.
+fn pattern<'a>(rule: &'a Rule, field: &Selector) -> Option<&'a Pattern> {
+    let mut matches = rule.matches.iter().filter(|(of, _)| !of.is_identity());
+    matches.find(|(of, _)| of == field).map(|(_, pattern)| pattern)
+}
+
 /// Returns the pattern of the node ids that views of a rule have.
 fn ids(rule: &Rule, relay: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let text = |tokens: &mut Vec<Token>, text: &str| tokens.extend(text.chars().map(Token::Char));
     let value = |tokens: &mut Vec<Token>, field: &Selector, escape: fn(&str) -> String| {
-        let pattern = rule.matches.iter().find(|(of, _)| of == field);
-        let pattern = pattern.map_or("*", |(_, pattern)| pattern.as_str());
-        for (at, part) in pattern.split('*').enumerate() {
-            if at > 0 {
-                tokens.push(Token::Any);
+        let Some(pattern) = pattern(rule, field) else {
+            return tokens.push(Token::Any);
+        };
+        for part in pattern.parts() {
+            match part {
+                Some(part) => text(tokens, &escape(part)),
+                None => tokens.push(Token::Any),
             }
-            text(tokens, &escape(part));
         }
     };
     if let Some(pieces) = &rule.id {

@@ -4,15 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::config::reading::{Scalar, Spanned, meant};
 use crate::config::shape::{self, Texts};
-use crate::xds::{Access, AccessRule, Pattern, TypeUrl, Way};
+use crate::xds::{Access, AccessRule, IDENTITIES, Pattern, TypeUrl, Way};
 
 use super::Check;
 use super::sharing::type_url;
-
-/// The words with which texts of identities begin.
-const IDENTITIES: [&str; 9] = [
-    "claim:", "dns:", "gid:", "ip:", "jwt:", "spiffe:", "subject:", "uid:", "uri:",
-];
 
 impl Check {
     /// S-05: returns whether secrets are served without a rule that names them.

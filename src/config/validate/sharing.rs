@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use crate::config::reading::Spanned;
 
 use super::Check;
-use crate::config::class::{member, selector, template};
+use super::credentials::first;
+use crate::config::class::{member, pattern, selector, template};
 use crate::config::reading::Scalar;
 use crate::config::shape::{self, ClassNode, ClassNodeParts};
-use crate::xds::{Classes, Members, NameRule, Parts, Passes, Path, Rule, Selector, Traits, TypeUrl};
+use crate::xds::{Classes, Members, NameRule, Parts, Passes, Path, Pattern, Rule, Selector, Traits, TypeUrl};
 
 impl Check {
     /// Returns the rules that decide which clients share a view. `relay` is the relay's own node id; `authorities` is whether
@@ -18,7 +19,16 @@ impl Check {
         let mut rules = Vec::new();
         for (index, class) in classes.into_iter().enumerate() {
             let place = class.place;
-            rules.push((self.class(index, class.value), place));
+            let files = class
+                .value
+                .credentials
+                .as_ref()
+                .and_then(|written| first(&written.value));
+            let rule = self.class(index, class.value);
+            if let Some(files) = files {
+                self.used_for(index, &rule, files);
+            }
+            rules.push((rule, place));
         }
         let all = rules.iter().any(|(rule, _)| rule.matches.is_empty());
         let others = match (all, authorities) {
@@ -31,20 +41,12 @@ impl Check {
     }
 
     fn class(&mut self, index: usize, class: shape::Class) -> Rule {
-        let mut matches = Vec::new();
-        for (path, pattern) in class.matching {
-            let key = format!("classes[{index}].match");
-            let path = Spanned {
-                value: path,
-                place: pattern.place,
-            };
-            let read = self.selector(&key, &path);
-            matches.extend(read.map(|path| (path, pattern.value)));
-        }
+        let matches = self.matches(&format!("classes[{index}].match"), class.matching);
+        let fields: Vec<&str> = matches.iter().flat_map(|(_, pattern)| pattern.fields()).collect();
         let mut key: Vec<Selector> = Vec::new();
         for written in &class.key {
             let name = format!("classes[{index}].key");
-            let Some(field) = self.selector(&name, written) else {
+            let Some(field) = self.selector(&name, written, &fields) else {
                 continue;
             };
             if key.contains(&field) {
@@ -56,7 +58,7 @@ impl Check {
             }
             key.push(field);
         }
-        let credentials = self.class_credentials(index, class.credentials.as_ref(), &key);
+        let credentials = self.class_credentials(index, class.credentials.as_ref(), &key, &fields);
         let node = format!("classes[{index}].node");
         let parts = match class.node {
             ClassNode::Parts(parts) => *parts,
@@ -78,7 +80,7 @@ impl Check {
             }
         };
         let mut text = |name: &str, written: Option<&Scalar>| {
-            self.read(&format!("{node}.{name}"), written, |text| template(text, &key))
+            self.read(&format!("{node}.{name}"), written, |text| template(text, &key, &fields))
         };
         let id = text("id", parts.id.as_ref());
         let cluster = text("cluster", parts.cluster.as_ref());
@@ -91,6 +93,22 @@ impl Check {
             passes,
             credentials,
         }
+    }
+
+    /// Returns the patterns that the clients of a class must match.
+    fn matches(&mut self, key: &str, written: BTreeMap<String, Scalar>) -> Vec<(Selector, Pattern)> {
+        let mut matches: Vec<(Selector, Pattern)> = Vec::new();
+        for (path, text) in written {
+            let path = Spanned {
+                value: path,
+                place: text.place,
+            };
+            let read = self.selector(key, &path, &[]);
+            let known: Vec<&str> = matches.iter().flat_map(|(_, pattern)| pattern.fields()).collect();
+            let found = self.read(key, Some(&text), |text| pattern(text, &known));
+            matches.extend(read.zip(found));
+        }
+        matches
     }
 
     /// Returns which parts of its clients' nodes a class passes on besides its key.
@@ -138,8 +156,8 @@ impl Check {
         }
     }
 
-    fn selector(&mut self, key: &str, written: &Scalar) -> Option<Selector> {
-        let field = self.read(key, Some(written), selector)?;
+    fn selector(&mut self, key: &str, written: &Scalar, fields: &[&str]) -> Option<Selector> {
+        let field = self.read(key, Some(written), |text| selector(text, fields))?;
         if let Some(label) = label(&field) {
             let message = format!(
                 "every dot begins a nested key; if the dots belong to a label, quote the label: metadata.{label}"

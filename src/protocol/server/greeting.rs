@@ -10,7 +10,7 @@ use crate::identity::Identity;
 use crate::proto::envoy::config::core::v3 as core;
 use crate::protocol::end::{Code, End};
 use crate::protocol::node::{parameters, read_node, relays};
-use crate::xds::{Access, Answers, Caller, Dialect, Grant, Node, Rights, TypeUrl, Way};
+use crate::xds::{Access, Answers, Caller, Class, Dialect, Grant, Node, Rights, TypeUrl, Way};
 
 impl Server {
     /// B-01: the node of the first request counts for the whole stream.
@@ -25,7 +25,7 @@ impl Server {
         }
         if let Some(known) = &mut self.node {
             if !through.iter().all(|relay| known.relays.contains(relay)) {
-                Arc::make_mut(known).relays = through;
+                Arc::make_mut(known).relays = through.into();
             }
             // B-01: the identity does not change any more, but the client's parameters may.
             let new = node.map(parameters).filter(|new| *new != known.parameters);
@@ -35,12 +35,8 @@ impl Server {
             }
             return Ok(());
         }
-        let node = match node {
-            Some(wire) => {
-                let mut node = read_node(wire);
-                node.passed = self.settings.classes.take(&node, wire);
-                node
-            }
+        let mut own = match node {
+            Some(wire) => read_node(wire),
             None if self.settings.anonymous => Node::default(),
             None => {
                 let message =
@@ -48,7 +44,9 @@ impl Server {
                 return Err(End::invalid(message));
             }
         };
-        let node = self.node.insert(Arc::new(node)).clone();
+        own.class = self.class(&own, answers);
+        own.passed = node.and_then(|wire| own.class.take(wire));
+        let node = self.node.insert(Arc::new(own)).clone();
         let identity = self.stranger.take().unwrap_or_default();
         self.admit_caller(&node, &identity, answers)
     }
@@ -82,6 +80,12 @@ impl Server {
         }
         self.gather();
         Ok(())
+    }
+
+    /// K-02: returns which clients this one shares views with.
+    fn class(&self, node: &Node, answers: &impl Answers) -> Arc<Class> {
+        let identity: Vec<&str> = self.stranger.iter().flat_map(|identity| identity.texts()).collect();
+        answers.class(self.settings.classes.class(node, &identity))
     }
 
     /// S-02: finds out what the client may have. A client that may have nothing is refused.

@@ -5,7 +5,6 @@
 
 mod explained;
 mod index;
-mod pattern;
 mod rights;
 mod rule;
 
@@ -15,13 +14,12 @@ use std::sync::Arc;
 
 pub use explained::{Explanation, Question};
 use index::Index;
-pub use pattern::{Fields, Pattern};
 pub use rights::{Grant, Rights};
 pub use rule::{AccessRule, Way};
 
 use rights::Applied;
 
-use super::Node;
+use super::{Fields, Node, Pattern};
 
 /// The rules, in order. One immutable value: a change of the rules is another one.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use distributary::cache::View;
 use distributary::proto::envoy::config::core::v3::Node;
+use distributary::protocol::StreamSettings;
 use distributary::xds::Classes;
 
 use super::Lists;
@@ -157,7 +158,7 @@ impl World {
     pub(super) fn with_sides(&mut self, seed: u64) -> Sides {
         let servers = self.zones.len();
         if !self.besides.classes {
-            self.rules = Classes::default();
+            self.divide(Classes::default());
             return Sides::one(servers);
         }
         let (sides, mut rng) = Sides::several(servers, seed);
@@ -165,13 +166,21 @@ impl World {
             let more = super::side(self.besides, from, servers, &mut rng);
             self.zones.extend(more);
         }
-        self.rules = rules(&mut rng);
+        self.divide(rules(&mut rng));
         sides
+    }
+
+    /// Divides the clients of the relay by these rules.
+    fn divide(&mut self, classes: Classes) {
+        self.settings = Arc::new(StreamSettings {
+            classes,
+            ..(*self.settings).clone()
+        });
     }
 
     /// K-02, F-13: the zone whose view this is.
     pub(super) fn zone_of(&mut self, view: &View) -> Result<usize, Broken> {
-        let node = self.scopes.presented(view.class()).over(&relay_node());
+        let node = view.class().presented().over(&relay_node());
         let several = self.lists.as_ref().is_some_and(|lists| !lists.sides.eyes.is_empty());
         if !several {
             return Ok(view.server());
@@ -194,7 +203,7 @@ impl World {
 
     /// A view of a server begins.
     pub(super) fn begin_view(&mut self, view: Arc<View>) -> Result<(), Broken> {
-        let node = self.scopes.presented(view.class()).over(&relay_node());
+        let node = view.class().presented().over(&relay_node());
         let zone = self.zone_of(&view)?;
         self.log(|| format!("upstream {zone}: a view begins"));
         if !self.zones[zone].attach(view, node) {

@@ -171,7 +171,7 @@ impl World {
         self.views = 0;
         self.with_uppers();
         self.profiles = (0..self.zones.len()).map(|zone| sides.profile(zone)).collect();
-        self.scopes = rules::scopes(&self.rules, routes.clone(), self.views);
+        self.scopes = rules::scopes(&self.settings.classes, routes.clone(), self.views);
         self.lists = Some(Box::new(Lists {
             routes,
             moods: vec![Mood::Fine; sides.count()],

@@ -86,6 +86,7 @@ impl World {
             };
             let settings = StreamSettings {
                 relay_id: relay_id.clone(),
+                classes: Classes::default(),
                 ..(*self.settings).clone()
             };
             self.zones[server].upper = Some(Box::new(Upper {
@@ -236,8 +237,7 @@ impl World {
         let Some(upper) = &self.zones[server].upper else { return };
         let (origin, created) = (upper.origin, upper.scopes.take_created());
         for view in created {
-            let Some(upper) = &self.zones[server].upper else { return };
-            let node = upper.scopes.presented(view.class()).over(&relay_node());
+            let node = view.class().presented().over(&relay_node());
             let node = come_through(node, view.take_relays().unwrap_or_default());
             self.log(|| format!("upstream {origin}: a view of the relay above begins"));
             self.zones[origin].attach(view, node);
@@ -292,7 +292,7 @@ impl World {
             .and_then(|server| self.zones[server].upper.as_ref());
         expected.extend(above.map(|upper| upper.settings.relay_id.clone()));
         let relays = read_node(node).relays;
-        if relays != expected {
+        if *relays != *expected {
             let what = format!("server {} is asked by way of {relays:?}, not {expected:?}", at.zone);
             return Err(Broken::new(Rule::K25, what));
         }

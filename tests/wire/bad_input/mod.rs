@@ -109,7 +109,7 @@ async fn refused(world: &World, dialect: Dialect, request: &[u8], code: i32, wor
 }
 
 fn by_cluster(plan: &mut Plan) {
-    plan.classes = Classes::new(vec![Rule {
+    plan.protocol.classes = Classes::new(vec![Rule {
         key: vec![Selector::Cluster],
         ..Rule::default()
     }]);

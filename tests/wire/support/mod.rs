@@ -54,7 +54,6 @@ pub(crate) struct Relay {
 pub(crate) struct Plan {
     pub(crate) settings: ConnectionSettings,
     pub(crate) protocol: protocol::StreamSettings,
-    pub(crate) classes: Classes,
     pub(crate) views: usize,
     pub(crate) names_per_view: usize,
     pub(crate) pinned_bytes_per_view: usize,
@@ -91,7 +90,6 @@ impl Plan {
                 timers: ConnectionTimers::default(),
             },
             protocol,
-            classes: Classes::default(),
             views: 256,
             names_per_view: 1_000_000,
             pinned_bytes_per_view: 256 << 20,
@@ -114,6 +112,7 @@ impl Relay {
     pub(crate) fn with(plan: impl FnOnce(&mut Plan)) -> Self {
         let mut planned = Plan::usual();
         plan(&mut planned);
+        let classes = planned.protocol.classes.clone();
         planned.settings.protocol = Arc::new(planned.protocol);
         let of_views = cache::ViewSettings {
             linger: Duration::from_secs(30),
@@ -129,7 +128,7 @@ impl Relay {
             tokens: planned.tokens,
             returns: Arc::default(),
             scopes: Arc::new(Scopes::new(
-                planned.classes,
+                classes.clone(),
                 cache::Routes::default(),
                 of_views,
                 planned.views,
@@ -143,10 +142,12 @@ impl Relay {
         });
         let (listener, address) = listen(planned.unix);
         let (trigger, draining) = drain();
-        let seat = shared
-            .scopes
-            .enter(&Arc::new(Node::default()), None, 0, &Arc::default())
-            .unwrap();
+        // The view of clients that say nothing of themselves.
+        let plain = Node {
+            class: Arc::new(classes.class(&Node::default(), &[])),
+            ..Node::default()
+        };
+        let seat = shared.scopes.enter(&Arc::new(plain), None, 0, &Arc::default()).unwrap();
         let entrance = Entrance {
             tls: planned.tls,
             proxies: planned.proxies,
@@ -188,6 +189,11 @@ impl Relay {
     }
 
     pub(crate) fn publish(&self, type_url: &TypeUrl, updates: Vec<Update>) {
+        Self::publish_in(self.view(), type_url, updates);
+    }
+
+    /// Publishes in the view of a class.
+    pub(crate) fn publish_in(view: &View, type_url: &TypeUrl, updates: Vec<Update>) {
         let half = |wildcard| Changes {
             type_url: type_url.clone(),
             wildcard,
@@ -195,7 +201,7 @@ impl Relay {
             complete: wildcard.then_some(true),
             answered: Some(true),
         };
-        self.view().publish(&[half(true), half(false)]);
+        view.publish(&[half(true), half(false)]);
     }
 
     pub(crate) fn begin_drain(&self, within: Duration) {

@@ -113,6 +113,6 @@ impl Places<'_> {
     /// Whether the seat is at a view of the class for which an authority is read.
     fn fits(&self, seat: &Seat, authority: Option<&str>) -> bool {
         let shared = self.routes.is_shared(authority);
-        *seat.view().class() == self.scopes.class(self.node, shared)
+        *seat.view().class() == Scopes::class(self.node, shared)
     }
 }

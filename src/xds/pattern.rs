@@ -5,13 +5,13 @@
 use std::fmt;
 
 /// A pattern of texts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pattern {
     pieces: Box<[Piece]>,
 }
 
 /// A part of a pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Piece {
     /// This text.
     Text(Box<str>),
@@ -26,9 +26,15 @@ enum Piece {
 pub struct Fields(Vec<(Box<str>, Box<str>)>);
 
 impl Fields {
-    fn value(&self, name: &str) -> Option<&str> {
+    /// Returns what a field stands for.
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(field, _)| **field == *name);
         found.map(|(_, value)| &**value)
+    }
+
+    /// Adds the fields of another pattern.
+    pub(super) fn add(&mut self, others: Self) {
+        self.0.extend(others.0);
     }
 }
 
@@ -100,6 +106,14 @@ impl Pattern {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Field(name) => Some(&**name),
             Piece::Text(_) | Piece::Any => None,
+        })
+    }
+
+    /// Its parts, in order; `None` stands for a text that is not fixed.
+    pub fn parts(&self) -> impl Iterator<Item = Option<&str>> {
+        self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => Some(&**text),
+            Piece::Any | Piece::Field(_) => None,
         })
     }
 
