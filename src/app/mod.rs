@@ -7,6 +7,7 @@ mod fleet;
 mod inspection;
 mod introduced;
 mod leaving;
+mod listening;
 mod memory;
 mod overload;
 mod overview;
@@ -27,22 +28,23 @@ use tokio::time::MissedTickBehavior;
 
 use fleet::Fleet;
 use leaving::Leaving;
+use listening::Listening;
 use overload::Overload;
 use overview::Overview;
 use reload::{Live, Reload};
 use warm::Warm;
 
-use crate::admin::{self, Admin, AdminError, DrainOrder, Guard, ReloadOrder, Shown};
+use crate::admin::{self, AdminError, DrainOrder, Guard, ReloadOrder, Shown};
 use crate::cache::{Library, Scopes, View};
 use crate::clock;
-use crate::config::{self, Address, Config, ListenerTls};
-use crate::downstream::{self, Admission, Entrance, Handshakes, Shared};
+use crate::config::{Address, Config};
+use crate::downstream::{Admission, Shared};
 use crate::json::{SchemaError, Schemas};
-use crate::shutdown::{self, Drain, Hangups, OtherSignals, StopSignals};
+use crate::shutdown::{self, Hangups, OtherSignals, StopSignals};
 use crate::telemetry::{Health, Metrics};
-use crate::tls::{BadFile, HTTP1, HTTP2, InUse, Protocols, Renewal, ServerTls};
+use crate::tls::{BadFile, InUse, Renewal};
 use crate::token::{BadKeys, KeyRenewal, Tokens};
-use crate::wire::{Budget, Listener};
+use crate::wire::Budget;
 
 /// Why the relay does not run.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +108,7 @@ pub async fn run(config: Config, origin: Origin) -> Result<(), AppError> {
     let in_use = Arc::new(InUse::default());
     let guard = guard(&config)?;
     let (shown, orders, reload_orders) = shown(&metrics, &health, &overview, &in_use, &guard);
-    let (_admin, admin_tls) = administer(&config, shown)?;
+    let (_admin, admin_tls) = listening::administer(&config, shown)?;
 
     let shared = share(
         &config,
@@ -122,16 +124,15 @@ pub async fn run(config: Config, origin: Origin) -> Result<(), AppError> {
         drop(spawn(warm.clone().look(health.clone())));
     }
     let (trigger, drain) = shutdown::drain();
-    let mut secured = listen(&config, &shared, &drain)?;
-    secured.extend(admin_tls.map(|tls| ("admin".to_owned(), tls)));
-    let renewal = Renewal::new(secured, plan::secured(&config), &in_use, metrics.certificates());
+    let (listening, servers) = Listening::begin(&config, admin_tls, &shared, &drain)?;
+    let renewal = Renewal::new(listening.secured(), servers, &in_use, metrics.certificates());
     let keys = KeyRenewal::new(&shared.tokens, metrics.arrivals.clone());
     let hangups = || Hangups::listen().map_err(AppError::Signals);
     let (mut of_certificates, mut of_keys) = (hangups()?, hangups()?);
 
     // Draining ends when the last holder drops it, so only listeners and clients may hold it.
     drop(drain);
-    let live = Live::new(config, mark, shared.clone(), fleet.clone(), guard.rules);
+    let live = Live::new(config, mark, shared.clone(), fleet.clone(), guard.rules, listening);
     let reload = Reload::new(origin, reload_orders, live.clone(), metrics.clone(), health.clone());
     let mut leaving = Leaving::new(signals, orders, health, metrics, live.clone());
     let leave = async {
@@ -182,20 +183,6 @@ fn shown(
     (shown, orders, reload_orders)
 }
 
-/// Starts the admin address. Returns its TLS, if it has any.
-fn administer(config: &Config, shown: Shown) -> Result<(Admin, Option<Arc<ServerTls>>), AppError> {
-    let tls = config.admin_tls.as_ref();
-    let tls = tls.map(|tls| secure(&config.admin, tls, &[HTTP1])).transpose()?;
-    let admin = Admin::start(&config.admin, tls.clone(), shown)?;
-    tracing::info!(address = %admin.address(), "admin address");
-    if config.admin_is_open() {
-        let open = "not on loopback, and without `admin.rules` or the `client_ca` of `admin.tls`: whoever reaches it can read \
-                    everything there, and disconnect clients";
-        tracing::warn!(admin = %admin.address(), "{open}");
-    }
-    Ok((admin, tls))
-}
-
 /// Creates the state that all clients share.
 fn share(
     config: &Config,
@@ -221,48 +208,6 @@ fn share(
     })
 }
 
-/// Binds all listeners before the first client is served. Returns the TLS of those that have it.
-fn listen(config: &Config, shared: &Arc<Shared>, drain: &Drain) -> Result<Vec<(String, Arc<ServerTls>)>, AppError> {
-    let (mut bound, mut secured) = (Vec::new(), Vec::new());
-    let handshakes_max = plan::unbounded(config.limits.handshakes);
-    for config::Listener {
-        address,
-        tls,
-        file,
-        proxies,
-    } in &config.listeners
-    {
-        let tls = tls
-            .as_ref()
-            .map(|tls| secure(address, tls, &[HTTP2, HTTP1]))
-            .transpose()?;
-        let listener = match address {
-            Address::Socket(socket) => Listener::tcp(*socket),
-            Address::Unix(path) => Listener::unix(path, file),
-        };
-        let listener = listener.map_err(|source| AppError::Listen {
-            address: address.clone(),
-            source,
-        })?;
-        let shown = listener
-            .tcp_address()
-            .map_or_else(|| address.to_string(), |bound| bound.to_string());
-        tracing::info!(address = shown, tls = tls.is_some(), "listening for clients");
-        let handshakes = tls.clone().map(|tls| Handshakes::new(tls, handshakes_max));
-        let entrance = Entrance {
-            tls: handshakes,
-            proxies: proxies.clone(),
-        };
-        bound.push((listener, entrance));
-        secured.extend(tls.map(|tls| (shown, tls)));
-    }
-    for (listener, entrance) in bound {
-        let serving = downstream::serve(listener, entrance, shared.clone(), drain.clone());
-        drop(spawn(serving));
-    }
-    Ok(secured)
-}
-
 /// Reads the keys of those who issue tokens.
 fn guard(config: &Config) -> Result<Guard, AppError> {
     let tokens = Tokens::read(&config.issuers)?;
@@ -271,17 +216,6 @@ fn guard(config: &Config) -> Result<Guard, AppError> {
     }
     let rules = Arc::new(ArcSwap::from_pointee(config.admin_rules.clone()));
     Ok(Guard { rules, tokens })
-}
-
-fn secure(address: &Address, tls: &ListenerTls, protocols: Protocols) -> Result<Arc<ServerTls>, AppError> {
-    let read = ServerTls::read(tls, protocols).map_err(|source| AppError::Tls {
-        address: address.clone(),
-        source,
-    })?;
-    for warning in read.warnings() {
-        tracing::warn!(%address, "{warning}");
-    }
-    Ok(Arc::new(read))
 }
 
 /// Writes snapshots if they are configured; otherwise waits forever.

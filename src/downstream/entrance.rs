@@ -2,25 +2,50 @@
 //!
 //! Owns which peers are balancers. Knows nothing of single connections.
 
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 use ipnet::IpNet;
 
 use super::handshakes::Handshakes;
 use crate::wire::Peer;
 
 /// What comes before HTTP on the connections of a listener.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Entrance {
     /// The TLS handshakes, if it has TLS.
-    pub tls: Option<Handshakes>,
+    tls: Option<Handshakes>,
     /// The balancers, whose connections begin with a PROXY header.
-    pub proxies: Vec<IpNet>,
+    proxies: ArcSwap<Vec<IpNet>>,
 }
 
 impl Entrance {
+    /// Creates the entrance of a listener.
+    #[must_use]
+    pub fn new(tls: Option<Handshakes>, proxies: Vec<IpNet>) -> Self {
+        Self {
+            tls,
+            proxies: ArcSwap::from_pointee(proxies),
+        }
+    }
+
+    /// The TLS handshakes, if it has TLS.
+    #[must_use]
+    pub const fn tls(&self) -> Option<&Handshakes> {
+        self.tls.as_ref()
+    }
+
+    /// Replaces the balancers, for connections that begin from now on.
+    pub fn set_proxies(&self, proxies: &[IpNet]) {
+        if **self.proxies.load() != *proxies {
+            self.proxies.store(Arc::new(proxies.to_owned()));
+        }
+    }
+
     /// Whether connections of this peer must begin with a PROXY header.
     pub(super) fn expects_header(&self, peer: &Peer) -> bool {
         let address = peer.address().map(|address| address.to_canonical());
-        address.is_some_and(|address| self.proxies.iter().any(|network| network.contains(&address)))
+        address.is_some_and(|address| self.proxies.load().iter().any(|network| network.contains(&address)))
     }
 }
 
@@ -30,10 +55,11 @@ mod tests {
 
     #[test]
     fn only_balancers_send_headers() {
-        let entrance = Entrance {
-            tls: None,
-            proxies: vec!["10.0.0.0/8".parse().unwrap(), "2001:db8::7/128".parse().unwrap()],
-        };
+        let proxies = ["10.0.0.0/8", "2001:db8::7/128"].map(|network| network.parse().unwrap());
+        let entrance = Entrance::new(None, Vec::new());
+        let peer = Peer::Tcp("10.1.2.3:1".parse().unwrap());
+        assert!(!entrance.expects_header(&peer));
+        entrance.set_proxies(&proxies);
         for (address, expected) in [
             ("10.1.2.3:1", true),
             ("[::ffff:10.1.2.3]:1", true),

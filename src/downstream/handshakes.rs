@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use rustls::Error;
 use tokio::sync::Semaphore;
 
@@ -22,7 +23,13 @@ use crate::wire::{Sealed, Socket, hello, is_proxy_header};
 pub struct Handshakes {
     tls: Arc<ServerTls>,
     /// Held while a hello is answered, which is most of the work, but not while waiting for the client's next message.
-    places: Semaphore,
+    places: ArcSwap<Places>,
+}
+
+#[derive(Debug)]
+struct Places {
+    most: usize,
+    free: Semaphore,
 }
 
 /// Why a TLS connection was not established.
@@ -48,7 +55,20 @@ impl Handshakes {
     pub fn new(tls: Arc<ServerTls>, handshakes_max: usize) -> Self {
         Self {
             tls,
-            places: Semaphore::new(handshakes_max.min(Semaphore::MAX_PERMITS)),
+            places: ArcSwap::from_pointee(Places::new(handshakes_max)),
+        }
+    }
+
+    /// The TLS of the listener.
+    #[must_use]
+    pub const fn tls(&self) -> &Arc<ServerTls> {
+        &self.tls
+    }
+
+    /// Replaces the most hellos that are answered at the same time. Those that wait already do not count.
+    pub fn set_most(&self, handshakes_max: usize) {
+        if self.places.load().most != handshakes_max {
+            self.places.store(Arc::new(Places::new(handshakes_max)));
         }
     }
 
@@ -62,7 +82,8 @@ impl Handshakes {
         if is_proxy_header(&hello) {
             return Err(Fault::Stranger);
         }
-        let place = within(over.as_mut(), self.places.acquire()).await;
+        let places = self.places.load_full();
+        let place = within(over.as_mut(), places.free.acquire()).await;
         let place = place.ok_or(Fault::Crowded(bound))?;
         let mut shaking = pin!(Sealed::accept(socket, hello, self.tls.config()));
         // The first poll does most of the work; later ones only wait for the client.
@@ -75,6 +96,15 @@ impl Handshakes {
         let sealed = shaken.ok_or(Fault::Slow(bound))?.map_err(Fault::Failed)?;
         let resumed = sealed.resumed();
         Ok((Socket::Secure(Box::new(sealed)), resumed))
+    }
+}
+
+impl Places {
+    fn new(most: usize) -> Self {
+        Self {
+            most,
+            free: Semaphore::new(most.min(Semaphore::MAX_PERMITS)),
+        }
     }
 }
 

@@ -19,8 +19,7 @@ use crate::wire::{Listener, Peer};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts connections until the drain begins. Each connection holds a [`Drain`] of its own and ends by itself.
-pub async fn serve(listener: Listener, entrance: Entrance, shared: Arc<Shared>, drain: Drain) {
-    let entrance = Arc::new(entrance);
+pub async fn serve(listener: Listener, entrance: Arc<Entrance>, shared: Arc<Shared>, drain: Drain) {
     let calls = Arc::new(Calls::new(shared, drain.clone()));
     let mut stop = drain.clone();
     let mut draining = std::pin::pin!(stop.draining());

@@ -52,6 +52,11 @@ impl InUse {
         self.0.lock().entry(owner.to_owned()).or_default().fault = fault;
     }
 
+    /// Forgets whoever is not one of these.
+    pub(super) fn keep(&self, owners: &[&str]) {
+        self.0.lock().retain(|owner, _| owners.contains(&owner.as_str()));
+    }
+
     /// Returns all of them.
     #[must_use]
     pub fn all(&self) -> BTreeMap<String, CertificateSet> {

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::watch;
+
 use super::in_use::{CertificateSet, InUse};
 use super::pem_file::BadFile;
 use super::server::ServerTls;
@@ -17,8 +19,9 @@ use crate::watch::{News, Trouble, Watcher};
 /// Keeps the TLS of all listeners as their files are, and what operators see of all certificates.
 pub struct Renewal {
     listeners: Vec<Listener>,
-    /// Control planes, for which the files are read anew for each connection anyway.
-    servers: Arc<Vec<(String, Tls)>>,
+    /// Control planes, for which the files are read anew for each connection anyway. Every sending is a reason to read the files of
+    /// listeners, too.
+    servers: watch::Receiver<Vec<(String, Tls)>>,
     in_use: Arc<InUse>,
     metrics: CertificateMetrics,
 }
@@ -38,7 +41,7 @@ impl Renewal {
     #[must_use]
     pub fn new(
         listeners: impl IntoIterator<Item = (String, Arc<ServerTls>)>,
-        servers: impl IntoIterator<Item = (String, Tls)>,
+        servers: watch::Receiver<Vec<(String, Tls)>>,
         in_use: &Arc<InUse>,
         metrics: CertificateMetrics,
     ) -> Self {
@@ -49,7 +52,7 @@ impl Renewal {
         });
         let renewal = Self {
             listeners: listeners.collect(),
-            servers: Arc::new(servers.into_iter().collect()),
+            servers,
             in_use: in_use.clone(),
             metrics,
         };
@@ -61,19 +64,23 @@ impl Renewal {
 
     /// Reads the files whenever they change, and whenever `told` is ready.
     pub async fn run(mut self, mut told: impl AsyncFnMut()) {
-        let paths = self.paths();
-        if paths.is_empty() {
-            return std::future::pending().await;
-        }
-        let mut watcher = Watcher::new(&paths);
+        let mut watcher = Watcher::new(&[]);
         let mut unwatched = None;
         loop {
+            let servers = self.servers.borrow_and_update().clone();
+            self.in_use.keep(&self.names(&servers));
+            let paths = self.paths(&servers);
+            if paths.is_empty() {
+                self.changed().await;
+                continue;
+            }
+            watcher.set(&paths);
             let listeners: Vec<_> = self.listeners.iter().map(|listener| listener.tls.clone()).collect();
-            let (servers, in_use) = (self.servers.clone(), self.in_use.clone());
+            let in_use = self.in_use.clone();
             let look = tokio::task::spawn_blocking(move || {
                 watcher.arm();
-                for (name, tls) in servers.iter() {
-                    in_use.put(name, CertificateSet::towards(tls));
+                for (name, tls) in servers {
+                    in_use.put(&name, CertificateSet::towards(&tls));
                 }
                 let read: Vec<_> = listeners.iter().map(|tls| tls.renew()).collect();
                 (watcher, read)
@@ -98,13 +105,27 @@ impl Renewal {
             tokio::select! {
                 () = watcher.next(PACE, self.due()) => {}
                 () = told() => {}
+                () = self.changed() => {}
             }
         }
     }
 
-    fn paths(&self) -> Vec<PathBuf> {
-        let of_listeners = self.listeners.iter().flat_map(|listener| listener.tls.paths().cloned());
-        let of_servers = self.servers.iter().flat_map(|(_, tls)| {
+    /// Waits until the settings have changed.
+    async fn changed(&self) {
+        if self.servers.clone().changed().await.is_err() {
+            // They never change again.
+            std::future::pending().await
+        }
+    }
+
+    fn names<'a>(&'a self, servers: &'a [(String, Tls)]) -> Vec<&'a str> {
+        let listeners = self.listeners.iter().map(|listener| listener.name.as_str());
+        listeners.chain(servers.iter().map(|(name, _)| name.as_str())).collect()
+    }
+
+    fn paths(&self, servers: &[(String, Tls)]) -> Vec<PathBuf> {
+        let of_listeners = self.listeners.iter().flat_map(|listener| listener.tls.paths());
+        let of_servers = servers.iter().flat_map(|(_, tls)| {
             let identity = tls.identity.iter();
             let identity = identity.flat_map(|files| [&files.certificate_file, &files.private_key_file]);
             identity.chain(&tls.ca_certificate_file).cloned()

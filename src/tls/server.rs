@@ -23,7 +23,8 @@ use crate::config::{ListenerTls, TlsVersion};
 /// The TLS of one listener. Handshakes take its latest state; connections that are established do not need it.
 #[derive(Debug)]
 pub struct ServerTls {
-    settings: ListenerTls,
+    /// May be newer than what was read.
+    settings: ArcSwap<ListenerTls>,
     protocols: Protocols,
     offer: ArcSwap<Offer>,
     trust: Arc<ArcSwap<Trust>>,
@@ -37,6 +38,7 @@ pub type Protocols = &'static [&'static [u8]];
 /// What the listener presents.
 #[derive(Debug)]
 struct Offer {
+    settings: Arc<ListenerTls>,
     version: Vec<[u128; 2]>,
     builder: ConfigBuilder<ServerConfig, WantsVerifier>,
     certificates: Arc<dyn ResolvesServerCert>,
@@ -63,11 +65,12 @@ impl ServerTls {
     /// # Errors
     /// When one of the files cannot be used, or they do not belong together.
     pub fn read(settings: &ListenerTls, protocols: Protocols) -> Result<Self, BadFile> {
-        let files = ServerFiles::read(settings)?;
+        let settings = Arc::new(settings.clone());
+        let files = ServerFiles::read(&settings)?;
         let trust = Trust::new(&files.trust)?;
-        let offer = Offer::new(&files, &trust, settings.oldest, protocols)?;
+        let offer = Offer::new(&files, &trust, settings.clone(), protocols)?;
         Ok(Self {
-            settings: settings.clone(),
+            settings: ArcSwap::new(settings),
             protocols,
             offer: ArcSwap::from_pointee(offer),
             trust: Arc::new(ArcSwap::from_pointee(trust)),
@@ -75,16 +78,24 @@ impl ServerTls {
         })
     }
 
-    /// Reads the files again. Returns whether any of them has changed. Nothing changes if one of them is bad.
+    /// Replaces the settings. They count once their files were read, by [`Self::renew`].
+    pub fn set(&self, settings: &ListenerTls) {
+        if **self.settings.load() != *settings {
+            self.settings.store(Arc::new(settings.clone()));
+        }
+    }
+
+    /// Reads the files again. Returns whether they or the settings have changed. Nothing changes if one of the files is bad.
     ///
     /// # Errors
     /// When one of the files cannot be used, or they do not belong together.
     pub fn renew(&self) -> Result<bool, BadFile> {
         let _reading = self.reading.lock();
-        let files = ServerFiles::read(&self.settings)?;
+        let settings = self.settings.load_full();
+        let files = ServerFiles::read(&settings)?;
         let (offer, trust) = (self.offer.load(), self.trust.load());
         let trust_changed = files.trust.version() != trust.version();
-        if !trust_changed && files.version() == offer.version {
+        if !trust_changed && files.version() == offer.version && settings == offer.settings {
             return Ok(false);
         }
         // The tickets of a trust that has not changed stay good.
@@ -93,7 +104,7 @@ impl ServerTls {
         } else {
             trust.clone()
         };
-        let offer = Offer::new(&files, &trust, self.settings.oldest, self.protocols)?;
+        let offer = Offer::new(&files, &trust, settings, self.protocols)?;
         self.trust.store(trust);
         self.offer.store(Arc::new(offer));
         Ok(true)
@@ -126,11 +137,12 @@ impl ServerTls {
     }
 
     /// Returns the paths of all files.
-    pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        let settings = &self.settings;
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        let settings = self.settings.load();
         let identities = std::iter::once(&settings.identity).chain(&settings.others);
         let identities = identities.flat_map(|files| [&files.certificate_file, &files.private_key_file]);
-        identities.chain([&settings.client_ca, &settings.client_crl].into_iter().flatten())
+        let clients = [&settings.client_ca, &settings.client_crl].into_iter().flatten();
+        identities.chain(clients).cloned().collect()
     }
 }
 
@@ -183,8 +195,13 @@ impl ServerFiles {
 }
 
 impl Offer {
-    fn new(files: &ServerFiles, trust: &Trust, oldest: TlsVersion, protocols: &[&[u8]]) -> Result<Self, BadFile> {
-        let versions: &[_] = match oldest {
+    fn new(
+        files: &ServerFiles,
+        trust: &Trust,
+        settings: Arc<ListenerTls>,
+        protocols: &[&[u8]],
+    ) -> Result<Self, BadFile> {
+        let versions: &[_] = match settings.oldest {
             TlsVersion::V1_2 => &[&TLS13, &TLS12],
             TlsVersion::V1_3 => &[&TLS13],
         };
@@ -204,6 +221,7 @@ impl Offer {
         config.ticketer = trust.tickets();
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         Ok(Self {
+            settings,
             version: files.version(),
             builder,
             certificates,

@@ -63,6 +63,11 @@ impl Watcher {
         }
     }
 
+    /// Watches other files from the next time on that it is armed.
+    pub fn set(&mut self, paths: &[PathBuf]) {
+        paths.clone_into(&mut self.paths);
+    }
+
     /// Returns why the files cannot be watched, if they cannot.
     #[must_use]
     pub fn fault(&self) -> Option<&str> {

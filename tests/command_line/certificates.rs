@@ -98,3 +98,46 @@ fn certificates_in_use() {
     let shown = certs(&admin, |shown| shown.get("faults").is_none());
     assert_eq!(shown["certificates"][0]["cert_chain"][0]["serial_number"], "07");
 }
+
+/// A reload gives listeners other files and settings, and control planes others; what is not used any more is not shown. Whether a
+/// listener has TLS is for a restart.
+#[test]
+fn settings_change() {
+    let [first, second, ca] = [made(1, 2222), made(2, 2222), made(3, 2222)];
+    let write = |name: &str, own: &CertifiedKey<KeyPair>| {
+        file(&format!("{name}.key"), &own.signing_key.serialize_pem());
+        file(&format!("{name}.pem"), &own.cert.pem()).display().to_string()
+    };
+    let [first, second, ca] = [("one", &first), ("two", &second), ("ca", &ca)]
+        .map(|(name, own)| write(&format!("settings-{name}"), own).replace(".pem", ""));
+    let text = |server: &str, tls: &str, more: &str| {
+        format!(
+            "upstream: {{xds_servers: [{{server_uri: '{server}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'{tls}}}]\n\
+             admin: {{address: '127.0.0.1:0', tls: {{certificate: '{first}.pem', private_key: '{first}.key'}}}}\n{more}"
+        )
+    };
+    let pair = |name: &str| format!("certificate: '{name}.pem', private_key: '{name}.key'");
+    let secure = text("cp:1", &format!(", tls: {{{}}}", pair(&first)), "");
+    let config = file("settings.yaml", &secure);
+    let relay = Relay::start(program(&["serve", "--config", config.to_str().unwrap()]));
+    relay.line("listening for clients");
+    let reload = |text: &str| {
+        let new = config.with_extension("new");
+        std::fs::write(&new, text).unwrap();
+        std::fs::rename(&new, &config).unwrap();
+        relay.line("configuration read again")
+    };
+    let more = format!(", tls: {{{}, minimum_tls_version: 1.3, client_ca: '{ca}.pem'}}", pair(&second));
+    let line = reload(&text("cp:1", &format!("{more}, proxy_protocol: {{from: [10.0.0.0/8]}}"), "limits: {handshakes: 3}\n"));
+    assert!(
+        line.contains("keys=\"listeners[0].tls listeners[0].proxy_protocol limits.handshakes\""),
+        "{line}"
+    );
+    let line = relay.line("the certificates have changed; new handshakes use them");
+    assert!(line.contains("listener=\"127.0.0.1:"), "{line}");
+
+    let admin = secure.replace(&format!("admin: {{address: '127.0.0.1:0', tls: {{{}}}}}", pair(&first)), "admin: {address: '127.0.0.1:0'}");
+    let line = reload(&admin);
+    assert!(line.contains("keys=\"listeners[0].tls listeners[0].proxy_protocol admin.tls limits.handshakes\""), "{line}");
+    assert!(relay.line("take effect after a restart").contains("admin.tls"));
+}

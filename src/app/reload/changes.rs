@@ -3,9 +3,10 @@
 //! Owns this for every key: a new key does not compile before it has a line here. What a key does when it takes effect is in
 //! `live`.
 
+use std::borrow::Cow;
 use std::fmt::{self, Debug};
 
-use crate::config::{Config, Limits, Timers};
+use crate::config::{Config, Limits, Listener, ListenerTls, Timers};
 
 /// What differs, and when it takes effect.
 #[derive(Debug, Default)]
@@ -13,7 +14,7 @@ pub(super) struct Changes(Vec<Change>);
 
 #[derive(Debug)]
 struct Change {
-    key: &'static str,
+    key: Cow<'static, str>,
     effect: Effect,
     /// The earlier and the new value, if they are short.
     values: Option<(String, String)>,
@@ -65,10 +66,16 @@ impl Changes {
             warnings: _,
         } = running;
         changes.compare("node", Restart, node, &new.node, false);
-        changes.compare("listeners", Restart, listeners, &new.listeners, false);
+        changes.listeners(listeners, &new.listeners);
         changes.compare("jwt", Next, issuers, &new.issuers, false);
         changes.compare("admin", Restart, admin, &new.admin, false);
-        changes.compare("admin.tls", Restart, admin_tls, &new.admin_tls, false);
+        changes.compare(
+            "admin.tls",
+            of_tls(admin_tls, &new.admin_tls),
+            admin_tls,
+            &new.admin_tls,
+            false,
+        );
         changes.compare("admin.rules", Now, admin_rules, &new.admin_rules, false);
         changes.compare("upstream", Now, upstream, &new.upstream, false);
         changes.compare("classes", Next, classes, &new.classes, false);
@@ -85,6 +92,36 @@ impl Changes {
         changes
     }
 
+    /// Compares the listeners by address. What is bound stays; all else changes for those that connect from now on.
+    fn listeners(&mut self, running: &mut [Listener], new: &[Listener]) {
+        let mut left: Vec<&Listener> = new.iter().collect();
+        let mut gone = false;
+        for (number, listener) in running.iter_mut().enumerate() {
+            let Some(at) = left.iter().position(|new| new.address == listener.address) else {
+                gone = true;
+                continue;
+            };
+            let new = left.remove(at);
+            let Listener {
+                address: _,
+                tls,
+                file,
+                proxies,
+            } = listener;
+            let key = |part: &str| format!("listeners[{number}].{part}");
+            self.compare(key("tls"), of_tls(tls, &new.tls), tls, &new.tls, false);
+            self.compare(key("proxy_protocol"), Next, proxies, &new.proxies, false);
+            self.compare(key("mode, owner or group"), Restart, file, &new.file, false);
+        }
+        if gone || !left.is_empty() {
+            self.0.push(Change {
+                key: "listeners".into(),
+                effect: Restart,
+                values: None,
+            });
+        }
+    }
+
     #[rustfmt::skip]
     fn limits(&mut self, running: &mut Limits, new: &Limits) {
         macro_rules! both {
@@ -99,8 +136,8 @@ impl Changes {
         compare!(self, "limits":
             Now { connections connections_per_identity streams streams_per_identity new_streams_per_second subscriptions memory views
                 names_per_view pinned_bytes_per_view }
-            Next { streams_per_connection types_per_stream names_per_stream name_bytes node_bytes request requests_per_second }
-            Restart { upstream_message handshakes });
+            Next { handshakes streams_per_connection types_per_stream names_per_stream name_bytes node_bytes request requests_per_second }
+            Restart { upstream_message });
     }
 
     #[rustfmt::skip]
@@ -121,7 +158,7 @@ impl Changes {
 
     fn compare<T: Clone + PartialEq + Debug>(
         &mut self,
-        key: &'static str,
+        key: impl Into<Cow<'static, str>>,
         effect: Effect,
         running: &mut T,
         new: &T,
@@ -131,7 +168,7 @@ impl Changes {
             return;
         }
         self.0.push(Change {
-            key,
+            key: key.into(),
             effect,
             values: shown.then(|| (format!("{running:?}"), format!("{new:?}"))),
         });
@@ -151,15 +188,20 @@ impl Changes {
     }
 
     /// Returns the keys that wait for a restart.
-    pub(super) fn waiting(&self) -> Vec<&'static str> {
+    pub(super) fn waiting(&self) -> Vec<&str> {
         let waiting = self.0.iter().filter(|change| change.effect == Restart);
-        waiting.map(|change| change.key).collect()
+        waiting.map(|change| &*change.key).collect()
     }
 
     /// Returns the keys that differ.
-    pub(super) fn keys(&self) -> Vec<&'static str> {
-        self.0.iter().map(|change| change.key).collect()
+    pub(super) fn keys(&self) -> Vec<&str> {
+        self.0.iter().map(|change| &*change.key).collect()
     }
+}
+
+/// Whether a listener has TLS cannot change, because its clients would have to change in the same moment.
+const fn of_tls(running: &Option<ListenerTls>, new: &Option<ListenerTls>) -> Effect {
+    if running.is_some() == new.is_some() { Next } else { Restart }
 }
 
 impl fmt::Display for Changes {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::app::fleet::Fleet;
+use crate::app::listening::Listening;
 use crate::app::plan;
 use crate::clock;
 use crate::config::{AdminRules, Config};
@@ -20,6 +21,7 @@ pub(in crate::app) struct Live {
     shared: Arc<Shared>,
     fleet: Arc<Fleet>,
     admin_rules: Arc<ArcSwap<AdminRules>>,
+    listening: Listening,
 }
 
 impl Live {
@@ -29,6 +31,7 @@ impl Live {
         shared: Arc<Shared>,
         fleet: Arc<Fleet>,
         admin_rules: Arc<ArcSwap<AdminRules>>,
+        listening: Listening,
     ) -> Arc<Self> {
         Arc::new(Self {
             config: ArcSwap::from_pointee(config),
@@ -36,6 +39,7 @@ impl Live {
             shared,
             fleet,
             admin_rules,
+            listening,
         })
     }
 
@@ -57,6 +61,7 @@ impl Live {
         }
         self.admin_rules.store(Arc::new(config.admin_rules.clone()));
         shared.scopes.set(plan::views(&config), config.limits.views);
+        self.listening.set(&config);
         let before = self.config();
         self.config.store(Arc::new(config));
         let config = self.config();

@@ -44,7 +44,7 @@ impl Connection {
             identity = identity.with([format!("uid:{user}"), format!("gid:{group}")]);
         }
         let entrance = self.entrance.clone();
-        let Some(handshakes) = &entrance.tls else {
+        let Some(handshakes) = entrance.tls() else {
             return Some((self, identity));
         };
         let left = PREFACE_TIMEOUT.saturating_sub(clock::now().saturating_duration_since(begun));

@@ -148,10 +148,7 @@ impl Relay {
             ..Node::default()
         };
         let seat = shared.scopes.enter(&Arc::new(plain), None, 0, &Arc::default()).unwrap();
-        let entrance = Entrance {
-            tls: planned.tls,
-            proxies: planned.proxies,
-        };
+        let entrance = Arc::new(Entrance::new(planned.tls, planned.proxies));
         spawn(serve(listener, entrance, shared.clone(), draining));
         Self {
             address,

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::config::ListenerTls;
+use distributary::config::{ListenerTls, TlsVersion};
 use distributary::downstream::Handshakes;
 use distributary::tls::{HTTP1, HTTP2, Renewal, ServerTls};
 use distributary::xds::Dialect;
 use futures_util::future::join_all;
+use tokio::sync::watch;
 
 use super::{client, converses, refused};
 use crate::support::certificates::{Authority, Folder, Signed, VERSIONS};
@@ -18,7 +19,7 @@ pub(super) fn following(settings: &ListenerTls) -> Relay {
     let tls = Arc::new(ServerTls::read(settings, &[HTTP2, HTTP1]).unwrap());
     let relay = Relay::with(|plan| plan.tls = Some(Handshakes::new(tls.clone(), 256)));
     let metrics = relay.shared.metrics.certificates();
-    let renewal = Renewal::new([("listener".to_owned(), tls)], [], &Arc::default(), metrics);
+    let renewal = Renewal::new([("listener".to_owned(), tls)], watch::channel(Vec::new()).1, &Arc::default(), metrics);
     spawn(renewal.run(async || std::future::pending().await));
     relay
 }
@@ -105,6 +106,51 @@ async fn files_that_are_written_in_place() {
     }
     reloaded(&relay, (1, 0)).await;
     client(&relay, &Arc::new(new.client(None, &VERSIONS))).await;
+}
+
+/// K-34: other files, authorities and versions in the settings count for new handshakes; those with bad files change nothing.
+#[tokio::test]
+async fn other_settings() {
+    let (old, new, clients) = (Authority::new(), Authority::new(), Authority::new());
+    let [before, after, bad] = [Folder::new(), Folder::new(), Folder::new()];
+    let tls = Arc::new(ServerTls::read(&old.listener(&before, None), &[HTTP2, HTTP1]).unwrap());
+    let relay = Relay::with(|plan| plan.tls = Some(Handshakes::new(tls.clone(), 256)));
+    let (changed, servers) = watch::channel(Vec::new());
+    let metrics = relay.shared.metrics.certificates();
+    let renewal = Renewal::new([("listener".to_owned(), tls.clone())], servers, &Arc::default(), metrics);
+    spawn(renewal.run(async || std::future::pending().await));
+    let established = client(&relay, &Arc::new(old.client(None, &VERSIONS))).await;
+
+    let wanted = ListenerTls {
+        oldest: TlsVersion::V1_3,
+        ..new.listener(&after, Some(&clients))
+    };
+    tls.set(&wanted);
+    changed.send_replace(Vec::new());
+    reloaded(&relay, (1, 0)).await;
+    let known = clients.sign("edge-1");
+    let config = Arc::new(new.client(Some(&known), &VERSIONS));
+    client(&relay, &config).await;
+    let said = refused(&relay, &Arc::new(new.client(None, &VERSIONS))).await;
+    assert!(said.contains("CertificateRequired"), "{said}");
+    let said = refused(&relay, &Arc::new(new.client(Some(&known), &VERSIONS[..1]))).await;
+    assert!(said.contains("ProtocolVersion"), "{said}");
+    converses(&relay, &established, Dialect::Delta).await;
+
+    let worse = old.listener(&bad, None);
+    std::fs::remove_file(&worse.identity.private_key_file).unwrap();
+    tls.set(&worse);
+    changed.send_replace(Vec::new());
+    reloaded(&relay, (1, 1)).await;
+    client(&relay, &config).await;
+    // The same files with another setting.
+    tls.set(&ListenerTls {
+        oldest: TlsVersion::V1_2,
+        ..wanted
+    });
+    changed.send_replace(Vec::new());
+    reloaded(&relay, (2, 1)).await;
+    client(&relay, &Arc::new(new.client(Some(&known), &VERSIONS[..1]))).await;
 }
 
 /// K-34: a bad file changes nothing, and is counted once; a good one is used again.

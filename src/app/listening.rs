@@ -1,0 +1,143 @@
+//! Where clients and operators connect.
+//!
+//! Owns what is bound, and what changes about it while the relay runs: certificates, who is admitted, and balancers. What is bound
+//! stays as it is.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::{AppError, plan, spawn};
+use crate::admin::{Admin, Shown};
+use crate::config::{self, Address, Config, ListenerTls, Tls};
+use crate::downstream::{self, Entrance, Handshakes, Shared};
+use crate::shutdown::Drain;
+use crate::tls::{HTTP1, HTTP2, Protocols, ServerTls};
+use crate::wire::Listener;
+
+/// The control planes that are reached over TLS, by name.
+type Servers = Vec<(String, Tls)>;
+
+/// The listeners and the admin address.
+pub(super) struct Listening {
+    /// In the order of the configuration.
+    listeners: Vec<Bound>,
+    admin: Option<Arc<ServerTls>>,
+    /// What is presented to control planes, for whoever looks after the files.
+    servers: watch::Sender<Servers>,
+}
+
+struct Bound {
+    /// The bound address, as the log has it.
+    shown: String,
+    entrance: Arc<Entrance>,
+}
+
+impl Listening {
+    /// Binds all listeners before the first client is served. Also returns the control planes that are reached over TLS, as they
+    /// change.
+    pub(super) fn begin(
+        config: &Config,
+        admin: Option<Arc<ServerTls>>,
+        shared: &Arc<Shared>,
+        drain: &Drain,
+    ) -> Result<(Self, watch::Receiver<Servers>), AppError> {
+        let handshakes_max = plan::unbounded(config.limits.handshakes);
+        let mut sockets = Vec::new();
+        let mut listeners = Vec::new();
+        for listener in &config.listeners {
+            let (socket, bound) = bind(listener, handshakes_max)?;
+            sockets.push((socket, bound.entrance.clone()));
+            listeners.push(bound);
+        }
+        for (socket, entrance) in sockets {
+            drop(spawn(downstream::serve(socket, entrance, shared.clone(), drain.clone())));
+        }
+        let (servers, changes) = watch::channel(plan::secured(config));
+        let listening = Self {
+            listeners,
+            admin,
+            servers,
+        };
+        Ok((listening, changes))
+    }
+
+    /// Returns the TLS of all that have it.
+    pub(super) fn secured(&self) -> Vec<(String, Arc<ServerTls>)> {
+        let listeners = self.listeners.iter().filter_map(|bound| {
+            let handshakes = bound.entrance.tls()?;
+            Some((bound.shown.clone(), handshakes.tls().clone()))
+        });
+        let admin = self.admin.iter().map(|tls| ("admin".to_owned(), tls.clone()));
+        listeners.chain(admin).collect()
+    }
+
+    /// Gives new connections these settings. The listeners of the configuration are those that are bound, in the same order.
+    pub(super) fn set(&self, config: &Config) {
+        for (bound, listener) in self.listeners.iter().zip(&config.listeners) {
+            bound.entrance.set_proxies(&listener.proxies);
+            if let (Some(handshakes), Some(tls)) = (bound.entrance.tls(), &listener.tls) {
+                handshakes.tls().set(tls);
+                handshakes.set_most(plan::unbounded(config.limits.handshakes));
+            }
+        }
+        if let (Some(admin), Some(tls)) = (&self.admin, &config.admin_tls) {
+            admin.set(tls);
+        }
+        // Whoever looks after the files looks at once. While the relay is stopping, nobody does.
+        self.servers.send_replace(plan::secured(config));
+    }
+}
+
+/// Starts the admin address. Returns its TLS, if it has any.
+pub(super) fn administer(config: &Config, shown: Shown) -> Result<(Admin, Option<Arc<ServerTls>>), AppError> {
+    let tls = config.admin_tls.as_ref();
+    let tls = tls.map(|tls| secure(&config.admin, tls, &[HTTP1])).transpose()?;
+    let admin = Admin::start(&config.admin, tls.clone(), shown)?;
+    tracing::info!(address = %admin.address(), "admin address");
+    if config.admin_is_open() {
+        let open = "not on loopback, and without `admin.rules` or the `client_ca` of `admin.tls`: whoever reaches it can read \
+                    everything there, and disconnect clients";
+        tracing::warn!(admin = %admin.address(), "{open}");
+    }
+    Ok((admin, tls))
+}
+
+fn bind(listener: &config::Listener, handshakes_max: usize) -> Result<(Listener, Bound), AppError> {
+    let config::Listener {
+        address,
+        tls,
+        file,
+        proxies,
+    } = listener;
+    let tls = tls
+        .as_ref()
+        .map(|tls| secure(address, tls, &[HTTP2, HTTP1]))
+        .transpose()?;
+    let socket = match address {
+        Address::Socket(socket) => Listener::tcp(*socket),
+        Address::Unix(path) => Listener::unix(path, file),
+    };
+    let socket = socket.map_err(|source| AppError::Listen {
+        address: address.clone(),
+        source,
+    })?;
+    let shown = socket
+        .tcp_address()
+        .map_or_else(|| address.to_string(), |bound| bound.to_string());
+    tracing::info!(address = shown, tls = tls.is_some(), "listening for clients");
+    let handshakes = tls.map(|tls| Handshakes::new(tls, handshakes_max));
+    let entrance = Arc::new(Entrance::new(handshakes, proxies.clone()));
+    Ok((socket, Bound { shown, entrance }))
+}
+
+fn secure(address: &Address, tls: &ListenerTls, protocols: Protocols) -> Result<Arc<ServerTls>, AppError> {
+    let read = ServerTls::read(tls, protocols).map_err(|source| AppError::Tls {
+        address: address.clone(),
+        source,
+    })?;
+    for warning in read.warnings() {
+        tracing::warn!(%address, "{warning}");
+    }
+    Ok(Arc::new(read))
+}
