@@ -51,7 +51,12 @@ impl Listening {
             listeners.push(bound);
         }
         for (socket, entrance) in sockets {
-            drop(spawn(downstream::serve(socket, entrance, shared.clone(), drain.clone())));
+            drop(spawn(downstream::serve(
+                socket,
+                entrance,
+                shared.clone(),
+                drain.clone(),
+            )));
         }
         let (servers, changes) = watch::channel(plan::secured(config));
         let listening = Self {

@@ -41,7 +41,7 @@ use crate::config::{Address, Config};
 use crate::downstream::{Admission, Shared};
 use crate::json::{SchemaError, Schemas};
 use crate::shutdown::{self, Hangups, OtherSignals, StopSignals};
-use crate::telemetry::{Health, Metrics};
+use crate::telemetry::{Health, Log, Metrics};
 use crate::tls::{BadFile, InUse, Renewal};
 use crate::token::{BadKeys, KeyRenewal, Tokens};
 use crate::wire::Budget;
@@ -90,7 +90,7 @@ pub fn signals() -> Result<(Hangups, impl Future<Output = ()> + use<>), AppError
 }
 
 /// Runs the relay until it is told to stop. Reads the configuration again from its origin.
-pub async fn run(config: Config, origin: Origin) -> Result<(), AppError> {
+pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppError> {
     descriptors::raise();
     let signals = StopSignals::listen().map_err(AppError::Signals)?;
     let metrics = Metrics::new(config.types.keys().map(String::as_str));
@@ -132,7 +132,7 @@ pub async fn run(config: Config, origin: Origin) -> Result<(), AppError> {
 
     // Draining ends when the last holder drops it, so only listeners and clients may hold it.
     drop(drain);
-    let live = Live::new(config, mark, shared.clone(), fleet.clone(), guard.rules, listening);
+    let live = Live::new(config, mark, shared.clone(), fleet.clone(), guard.rules, listening, log);
     let reload = Reload::new(origin, reload_orders, live.clone(), metrics.clone(), health.clone());
     let mut leaving = Leaving::new(signals, orders, health, metrics, live.clone());
     let leave = async {

@@ -4,15 +4,15 @@ use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, Error, bail};
 use clap::{Args, ValueEnum};
 use http::uri::Authority;
 
-use crate::config::{Credentials, Endpoint, Grpc, Identity, Tls, Transport, host_name};
+use crate::config::{Credentials, Endpoint, Grpc, Identity, LogFilter, Tls, Transport, host_name};
 use crate::get::{Form, Question, Shown, Unanswered};
 use crate::json::{Schemas, Secrets};
 use crate::proto::envoy::config::core::v3::Node;
-use crate::telemetry::{Format, log_to_stderr};
+use crate::telemetry::{Format, Log};
 use crate::xds::{Name, TypeUrl};
 
 /// Ask an xDS server and print its answer; the exit code is 0 only if the server has everything that was asked for
@@ -96,8 +96,9 @@ const PLURALS: [(&str, &str); 11] = [
 impl Get {
     pub(super) fn run(self, out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<()> {
         // The error at the end is for the user. The log is off unless RUST_LOG asks for it.
-        let level = std::env::var("RUST_LOG").unwrap_or_else(|_| "off".to_owned());
-        log_to_stderr(Some(&level), Format::Text)?;
+        let level = std::env::var("RUST_LOG").ok().filter(|level| !level.is_empty());
+        let filter = LogFilter::parse(level.as_deref().unwrap_or("off")).map_err(Error::msg)?;
+        drop(Log::start(filter.as_str(), Format::Text)?);
         let shown = Shown {
             form: self.output.form(),
             schemas: Schemas::with_files(&self.descriptors).context("--descriptors")?,
@@ -130,9 +131,7 @@ impl Get {
     }
 
     fn question(self) -> anyhow::Result<Question> {
-        let (endpoint, scheme) = Endpoint::parse(&self.server)
-            .map_err(anyhow::Error::msg)
-            .context("--server")?;
+        let (endpoint, scheme) = Endpoint::parse(&self.server).map_err(Error::msg).context("--server")?;
         let tls = self.tls || self.ca.is_some() || self.cert.is_some();
         if tls && scheme == Some(false) {
             bail!(

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, Error};
 use clap::Args;
 
 use crate::app::{self, Origin};
-use crate::config::Flags;
-use crate::telemetry::{Format, log_to_stderr};
+use crate::config::{Flags, LogFilter};
+use crate::telemetry::{Format, Log};
 
 /// Run the relay. A flag overrides its environment variable, which overrides the file, which overrides the default.
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub(super) struct Serve {
     /// allow or by_rule: whether secrets (SDS) are served without a rule that names them [default: by_rule]
     #[arg(long, value_name = "HOW", env = "DISTRIBUTARY_SECRETS")]
     secrets: Option<String>,
-    /// error, warn, info, debug, trace, or target=level,... [default: RUST_LOG, else info]
+    /// error, warn, info, debug, trace, or target=level,... [default: RUST_LOG, else `logging.level` of the file, else info]
     #[arg(long, value_name = "LEVEL", env = "DISTRIBUTARY_LOG_LEVEL")]
     log_level: Option<String>,
     /// text or json
@@ -38,12 +38,15 @@ pub(super) struct Serve {
 impl Serve {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let level = self.log_level.or_else(|| std::env::var("RUST_LOG").ok());
-        log_to_stderr(level.as_deref(), self.log_format)?;
+        let level = level.filter(|level| !level.is_empty());
+        let filter = level.as_deref().map(LogFilter::parse).transpose().map_err(Error::msg)?;
+        let log = Log::start(filter.unwrap_or_default().as_str(), self.log_format)?;
         let flags = Flags {
             listen: self.listen,
             upstream: self.upstream,
             admin: self.admin,
             secrets: self.secrets,
+            log_level: level,
             ..Flags::of_environment()
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -56,10 +59,11 @@ impl Serve {
         };
         runtime.spawn(others);
         let (origin, config) = Origin::load(self.config, flags, hang_ups)?;
+        log.set(config.log_filter.as_str())?;
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
-        runtime.block_on(app::run(config, origin))?;
+        runtime.block_on(app::run(config, origin, log))?;
         Ok(())
     }
 }

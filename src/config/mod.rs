@@ -10,6 +10,7 @@ mod defaults;
 mod document;
 mod issuer;
 mod listener;
+mod log_filter;
 mod quantity;
 mod reading;
 mod server;
@@ -29,6 +30,7 @@ pub use admin::{AdminAction, AdminDenied, AdminRule, AdminRules};
 pub use defaults::{Limits, MemoryLimit, Timers};
 pub use issuer::Issuer;
 pub use listener::{Address, Listener, ListenerTls, TlsVersion};
+pub use log_filter::LogFilter;
 pub use server::{Credentials, Endpoint, Grpc, Identity, Rest, Server, Source, Tls, Transport};
 pub use unix::{SocketFile, is_abstract, system_path};
 pub use upstream::{Authority, Upstream};
@@ -78,6 +80,8 @@ pub struct Config {
     pub snapshot: Option<Snapshot>,
     /// Whether unknown fields in files are skipped with a warning instead of making the file bad.
     pub lenient_files: bool,
+    /// What is logged.
+    pub log_filter: LogFilter,
     /// Problems that do not keep the relay from running.
     pub warnings: Vec<String>,
 }
@@ -156,6 +160,8 @@ pub struct Flags {
     pub admin: Option<String>,
     /// Replaces `secrets`.
     pub secrets: Option<String>,
+    /// Replaces `logging.level`.
+    pub log_level: Option<String>,
     /// Used for `upstream` if neither the file nor these flags set it.
     pub bootstrap: Option<Bootstrap>,
 }

@@ -24,6 +24,11 @@ mapping!(File {
     "descriptors" => descriptors: Vec<Scalar>,
     "snapshot" => snapshot: Option<Snapshot>,
     "unknown_fields" => unknown_fields: Option<Scalar>,
+    "logging" => logging: Logging,
+});
+
+mapping!(Logging {
+    "level" => level: Option<Scalar>,
 });
 
 mapping!(Listener {

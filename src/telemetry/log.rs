@@ -1,11 +1,12 @@
-//! The log: lines on standard error, as text or as JSON, with times in RFC 3339 and UTC. Owns the format and the filter. Other
-//! modules decide what they log.
+//! The log: lines on standard error, as text or as JSON, with times in RFC 3339 and UTC. Owns the format and the filter, which can
+//! change while the relay runs. Other modules decide what they log.
 
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use tracing_subscriber::filter::{EnvFilter, LevelFilter};
-use tracing_subscriber::util::TryInitError;
+use parking_lot::Mutex;
+use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 use crate::xds::printable;
 
@@ -34,63 +35,70 @@ impl FromStr for Format {
 /// Why the log cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// A part of the filter is neither a level nor a target with a level.
-    #[error("`{0}` is not a log level; write error, warn, info, debug, trace, off or target=level,...")]
+    /// The filter cannot be read.
+    #[error("`{0}` is not a log filter")]
     Filter(String),
     /// Another logger is already set up in this process.
     #[error("the log is already set up: {0}")]
     Taken(#[from] TryInitError),
+    /// The log has ended.
+    #[error("the log has ended: {0}")]
+    Ended(#[from] tracing_subscriber::reload::Error),
 }
+
+/// The log of this process.
+pub struct Log {
+    filter: Mutex<String>,
+    replace: Box<Replace>,
+}
+
+type Replace = dyn Fn(EnvFilter) -> Result<(), tracing_subscriber::reload::Error> + Send + Sync;
 
 /// The transport logs a warning for each connection on which a client floods it, and every frame at `debug`. These lines appear
 /// only if the filter names `h2`.
 const USUAL: &str = "h2=error";
 
-/// Starts the log of this process; `filter` is a level or a list of `target=level`.
-pub fn log_to_stderr(filter: Option<&str>, format: Format) -> Result<(), LogError> {
-    use tracing_subscriber::util::SubscriberInitExt as _;
+impl Log {
+    /// Starts the log; `filter` is a level or a list of `target=level`.
+    pub fn start(filter: &str, format: Format) -> Result<Self, LogError> {
+        let read = read(filter)?;
+        let lines = tracing_subscriber::fmt().with_env_filter(read).with_ansi(false);
+        let replace: Box<Replace> = match format {
+            Format::Text => {
+                let lines = lines.with_writer(|| Lines).with_filter_reloading();
+                let handle = lines.reload_handle();
+                lines.finish().try_init()?;
+                Box::new(move |filter| handle.reload(filter))
+            }
+            // JSON escapes control characters itself.
+            Format::Json => {
+                let lines = lines.with_writer(io::stderr).json().flatten_event(true);
+                let lines = lines.with_filter_reloading();
+                let handle = lines.reload_handle();
+                lines.finish().try_init()?;
+                Box::new(move |filter| handle.reload(filter))
+            }
+        };
+        Ok(Self {
+            filter: Mutex::new(filter.to_owned()),
+            replace,
+        })
+    }
 
-    let text = filter.filter(|filter| !filter.is_empty()).unwrap_or("info");
-    if let Some(wrong) = not_a_directive(text) {
-        return Err(LogError::Filter(wrong.to_owned()));
-    }
-    let filter = EnvFilter::builder()
-        .parse([USUAL, text].join(","))
-        .map_err(|_| LogError::Filter(text.to_owned()))?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
-    match format {
-        Format::Text => lines.with_writer(|| Lines).finish().try_init()?,
-        // JSON escapes control characters itself.
-        Format::Json => {
-            let lines = lines.with_writer(io::stderr);
-            lines.json().flatten_event(true).finish().try_init()?;
+    /// Replaces the filter. The lines from now on follow the new one.
+    pub fn set(&self, filter: &str) -> Result<(), LogError> {
+        let mut current = self.filter.lock();
+        if *current != filter {
+            (self.replace)(read(filter)?)?;
+            filter.clone_into(&mut current);
         }
+        Ok(())
     }
-    Ok(())
 }
 
-/// Returns a part of the filter that is no level and names none. The parser takes such a word for a target, and a filter with
-/// only targets hides everything else, errors included.
-fn not_a_directive(filter: &str) -> Option<&str> {
-    // Commas within brackets and braces separate the fields of a span.
-    let mut depth = 0_usize;
-    let parts = filter.split(move |character| {
-        match character {
-            '[' | '{' => depth += 1,
-            ']' | '}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        character == ',' && depth == 0
-    });
-    let is_level = |part: &str| part.parse::<LevelFilter>().is_ok();
-    let good = |part: &str| match part.rsplit_once('=') {
-        Some((target, level)) if !level.ends_with('}') && !level.ends_with(']') => {
-            !target.is_empty() && is_level(level)
-        }
-        Some(_) => true,
-        None => is_level(part) || part.contains('['),
-    };
-    parts.map(str::trim).find(|part| !good(part))
+fn read(filter: &str) -> Result<EnvFilter, LogError> {
+    let read = EnvFilter::builder().parse([USUAL, filter].join(","));
+    read.map_err(|_| LogError::Filter(filter.to_owned()))
 }
 
 /// Standard error, to which each event is written at once as one line.
@@ -107,34 +115,5 @@ impl Write for Lines {
 
     fn flush(&mut self) -> io::Result<()> {
         io::stderr().flush()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A word that the parser would take for a target is an error.
-    #[test]
-    fn what_is_a_filter() {
-        for good in [
-            "info",
-            "WARN",
-            "off",
-            "debug,h2=trace",
-            "distributary::upstream=debug, h2=off",
-            "a[b{c=1,d=2}]=info",
-            "info,,",
-        ] {
-            assert_eq!(not_a_directive(good), None, "{good}");
-        }
-        for (bad, part) in [
-            ("warning", "warning"),
-            ("info,loud", "loud"),
-            ("h2=loud", "h2=loud"),
-            ("=info", "=info"),
-        ] {
-            assert_eq!(not_a_directive(bad), Some(part), "{bad}");
-        }
     }
 }

@@ -13,6 +13,6 @@ pub use arrivals::ArrivalMetrics;
 pub use certificates::CertificateMetrics;
 pub use configuration::ConfigurationMetrics;
 pub use health::{Health, HealthState, Status};
-pub use log::{Format, LogError, log_to_stderr};
+pub use log::{Format, Log, LogError};
 pub use metrics::{FileMetrics, Metrics, SnapshotMetrics, TypeMetrics, UpstreamMetrics};
 pub use overload::OverloadMetrics;

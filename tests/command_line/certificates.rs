@@ -127,8 +127,15 @@ fn settings_change() {
         std::fs::rename(&new, &config).unwrap();
         relay.line("configuration read again")
     };
-    let more = format!(", tls: {{{}, minimum_tls_version: 1.3, client_ca: '{ca}.pem'}}", pair(&second));
-    let line = reload(&text("cp:1", &format!("{more}, proxy_protocol: {{from: [10.0.0.0/8]}}"), "limits: {handshakes: 3}\n"));
+    let more = format!(
+        ", tls: {{{}, minimum_tls_version: 1.3, client_ca: '{ca}.pem'}}",
+        pair(&second)
+    );
+    let line = reload(&text(
+        "cp:1",
+        &format!("{more}, proxy_protocol: {{from: [10.0.0.0/8]}}"),
+        "limits: {handshakes: 3}\n",
+    ));
     assert!(
         line.contains("keys=\"listeners[0].tls listeners[0].proxy_protocol limits.handshakes\""),
         "{line}"
@@ -136,8 +143,14 @@ fn settings_change() {
     let line = relay.line("the certificates have changed; new handshakes use them");
     assert!(line.contains("listener=\"127.0.0.1:"), "{line}");
 
-    let admin = secure.replace(&format!("admin: {{address: '127.0.0.1:0', tls: {{{}}}}}", pair(&first)), "admin: {address: '127.0.0.1:0'}");
+    let admin = secure.replace(
+        &format!("admin: {{address: '127.0.0.1:0', tls: {{{}}}}}", pair(&first)),
+        "admin: {address: '127.0.0.1:0'}",
+    );
     let line = reload(&admin);
-    assert!(line.contains("keys=\"listeners[0].tls listeners[0].proxy_protocol admin.tls limits.handshakes\""), "{line}");
+    assert!(
+        line.contains("keys=\"listeners[0].tls listeners[0].proxy_protocol admin.tls limits.handshakes\""),
+        "{line}"
+    );
     assert!(relay.line("take effect after a restart").contains("admin.tls"));
 }

@@ -370,3 +370,36 @@ fn a_hundred_in_a_row() {
     stage.metric("connections 1");
     assert!(!stage.admits());
 }
+
+/// The level of the file counts at once, unless a flag says another one.
+#[test]
+fn another_log_level() {
+    let stage = Stage::start("log", "logging: {level: info}\n");
+    stage.write("logging: {level: warn}\n");
+    let (status, said) = stage.order("/reload");
+    assert!(status == 200, "{said}");
+    stage.write("logging: {level: loud}\n");
+    let (status, said) = stage.order("/reload");
+    assert!(status == 422 && said.contains("`loud` is not a log level"), "{said}");
+    stage.write("logging: {level: info}\nlimits: {connections: 7}\n");
+    assert_eq!(stage.order("/reload").0, 200);
+    // This is the first such line: those in between were not logged.
+    let line = stage.relay.line("configuration read again");
+    assert!(
+        line.contains("limits.connections") && line.contains("logging.level"),
+        "{line}"
+    );
+
+    let path = file(
+        "reload-log-flag.yaml",
+        &format!("{BASE}{LISTENERS}logging: {{level: error}}\n"),
+    );
+    let relay = Relay::start(program(&[
+        "serve",
+        "--log-level",
+        "info",
+        "--config",
+        path.to_str().unwrap(),
+    ]));
+    relay.line("listening for clients");
+}

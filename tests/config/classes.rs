@@ -270,7 +270,10 @@ fn what_cannot_be_passed_on_is_told() {
 #[test]
 fn bad_identities_and_patterns() {
     for (class, said) in [
-        ("{key: [identity.spifee]}", "1:18: classes[0].key: `spifee` is not a kind of identity; did you mean identity.spiffe?"),
+        (
+            "{key: [identity.spifee]}",
+            "1:18: classes[0].key: `spifee` is not a kind of identity; did you mean identity.spiffe?",
+        ),
         (
             "{key: [identity.who]}",
             "1:18: classes[0].key: `who` is not a kind of identity; write claim, dns, gid, ip, jwt, spiffe, subject, uid, uri",
@@ -292,7 +295,11 @@ fn bad_identities_and_patterns() {
             "1:56: classes[0].node.id: `{ns}` is not in `key`, so clients that share a view may differ in it; add it there",
         ),
     ] {
-        assert_eq!(complaint(&format!("classes: [{class}]\n")), format!("relay.yaml:{said}"), "{class}");
+        assert_eq!(
+            complaint(&format!("classes: [{class}]\n")),
+            format!("relay.yaml:{said}"),
+            "{class}"
+        );
     }
 }
 

@@ -9,7 +9,7 @@ fn what_the_parser_says() {
     for (text, said) in [
         ("listenerz: []\n", "1:1: listenerz: unknown field `listenerz`; did you mean `listeners`?"),
         ("colour: red\n", "1:1: colour: unknown field `colour`, expected one of node, listeners, jwt, admin, upstream, \
-            classes, rules, secrets, limits, timers, chunk, transport_v2, anonymous, types, descriptors, snapshot, unknown_fields"),
+            classes, rules, secrets, limits, timers, chunk, transport_v2, anonymous, types, descriptors, snapshot, unknown_fields, logging"),
         ("timers:\n  linger: 30s\n  lingers: 30s\n", "3:3: timers.lingers: unknown field `lingers`; did you mean `linger`?"),
         ("listeners: 5\n", "1:12: listeners: expected a list, found `5`"),
         ("limits: []\n", "1:9: limits: expected a mapping, found a list"),
@@ -87,6 +87,8 @@ fn what_the_check_says() {
             the message's full name"),
         ("types: [{type_url: a.B, name_field: name}]\n", "1:37: types[0].name_field: `name` is not a field number; write \
             1 to 536870911, or 0 for no name in the body"),
+        ("logging: {level: loud}\n", "1:18: logging.level: `loud` is not a log level; write error, warn, info, debug, trace, off or \
+            target=level,..."),
         ("unknown_fields: no\n", "1:17: unknown_fields: `no` is not a way to treat a field; write error or warning"),
         ("descriptors: ['']\n", "1:15: descriptors[0]: the path is empty; write the file of a FileDescriptorSet"),
         ("descriptors: [a.binpb, a.binpb]\n", "1:24: descriptors[1]: `a.binpb` is there twice; remove one"),

@@ -138,12 +138,13 @@ fn credentials_follow_scheme_and_list() {
 
 #[test]
 fn flags_replace_the_file() {
-    let file = "listeners: [{address: '10.0.0.1:1'}]\nadmin: {address: '10.0.0.1:2'}\n";
+    let file = "listeners: [{address: '10.0.0.1:1'}]\nadmin: {address: '10.0.0.1:2'}\nlogging: {level: debug}\n";
     let flags = Flags {
         secrets: None,
         listen: vec!["127.0.0.1:3".to_owned(), "unix:/run/x".to_owned()],
         upstream: vec!["https://other".to_owned()],
         admin: Some("[::1]:4".to_owned()),
+        log_level: Some("warn".to_owned()),
         bootstrap: None,
     };
     let config = Config::parse(&format!("{file}{SERVER}"), "relay.yaml", &flags).unwrap();
@@ -156,6 +157,7 @@ fn flags_replace_the_file() {
     );
     assert_eq!(top(&config)[0].uri, "https://other");
     assert_eq!(config.admin, Address::Socket("[::1]:4".parse().unwrap()));
+    assert_eq!(config.log_filter.as_str(), "warn");
     let config = Config::load(None, &flags).unwrap();
     assert_eq!(first(&config).credentials, Credentials::Tls(Tls::default()));
 }
@@ -228,13 +230,15 @@ fn bad_flags_are_named() {
         listen: vec!["localhost:1".to_owned()],
         upstream: vec!["cp".to_owned()],
         admin: Some("x".to_owned()),
+        log_level: Some("loud".to_owned()),
         bootstrap: None,
     };
     assert_eq!(
         Config::load(None, &flags).unwrap_err().to_string(),
         "command line: --listen: `localhost:1` is not an address; write ip:port, [v6]:port or unix:/path, with an IP, not a name\n\
          command line: --admin: `x` is not an address; write ip:port, [v6]:port or unix:/path, with an IP, not a name\n\
-         command line: --upstream: `cp` is not a server; write host:port, such as cp.example.com:18000"
+         command line: --upstream: `cp` is not a server; write host:port, such as cp.example.com:18000\n\
+         command line: --log-level: `loud` is not a log level; write error, warn, info, debug, trace, off or target=level,..."
     );
 }
 

@@ -63,6 +63,7 @@ impl Changes {
             descriptors,
             snapshot,
             lenient_files,
+            log_filter,
             warnings: _,
         } = running;
         changes.compare("node", Restart, node, &new.node, false);
@@ -88,6 +89,7 @@ impl Changes {
         changes.compare("types", Restart, types, &new.types, false);
         changes.compare("descriptors", Restart, descriptors, &new.descriptors, false);
         changes.compare("snapshot", Restart, snapshot, &new.snapshot, false);
+        changes.compare("logging.level", Now, log_filter, &new.log_filter, true);
         changes.compare("unknown_fields", Restart, lenient_files, &new.lenient_files, false);
         changes
     }
@@ -201,7 +203,11 @@ impl Changes {
 
 /// Whether a listener has TLS cannot change, because its clients would have to change in the same moment.
 const fn of_tls(running: &Option<ListenerTls>, new: &Option<ListenerTls>) -> Effect {
-    if running.is_some() == new.is_some() { Next } else { Restart }
+    if running.is_some() == new.is_some() {
+        Next
+    } else {
+        Restart
+    }
 }
 
 impl fmt::Display for Changes {

@@ -12,6 +12,7 @@ use crate::app::plan;
 use crate::clock;
 use crate::config::{AdminRules, Config};
 use crate::downstream::Shared;
+use crate::telemetry::Log;
 
 /// The configuration in effect.
 pub(in crate::app) struct Live {
@@ -22,6 +23,7 @@ pub(in crate::app) struct Live {
     fleet: Arc<Fleet>,
     admin_rules: Arc<ArcSwap<AdminRules>>,
     listening: Listening,
+    log: Log,
 }
 
 impl Live {
@@ -32,6 +34,7 @@ impl Live {
         fleet: Arc<Fleet>,
         admin_rules: Arc<ArcSwap<AdminRules>>,
         listening: Listening,
+        log: Log,
     ) -> Arc<Self> {
         Arc::new(Self {
             config: ArcSwap::from_pointee(config),
@@ -40,6 +43,7 @@ impl Live {
             fleet,
             admin_rules,
             listening,
+            log,
         })
     }
 
@@ -63,6 +67,12 @@ impl Live {
         shared.scopes.set(plan::views(&config), config.limits.views);
         self.listening.set(&config);
         let before = self.config();
+        // A level that was set by hand stays until the file has another one.
+        if before.log_filter != config.log_filter
+            && let Err(error) = self.log.set(config.log_filter.as_str())
+        {
+            tracing::error!(%error, "the log level stays as it is");
+        }
         self.config.store(Arc::new(config));
         let config = self.config();
         if before.upstream != config.upstream {

@@ -21,7 +21,9 @@ pub use node::host_name;
 use super::document::Document;
 use super::reading::{Scalar, Shape, ShapeFaults, Unknown};
 use super::shape;
-use super::{Address, Config, ConfigError, Flags, Limits, MemoryLimit, Snapshot, Timers, defaults, quantity};
+use super::{
+    Address, Config, ConfigError, Flags, Limits, LogFilter, MemoryLimit, Snapshot, Timers, defaults, quantity,
+};
 use crate::json::{Bounds, Place, Tree};
 
 /// E-14: the first pause between two attempts.
@@ -73,6 +75,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         types: check.types(file.types),
         descriptors: check.descriptors(&file.descriptors),
         snapshot: check.snapshot(file.snapshot),
+        log_filter: check.log_filter(file.logging.level.as_ref(), flags.log_level.as_deref()),
         lenient_files: check.lenient_files(file.unknown_fields.as_ref()),
         warnings: in_order(std::mem::take(&mut check.warnings)),
     };
@@ -196,6 +199,13 @@ impl Check {
     /// Parses the value of a flag.
     fn flag<T>(&mut self, flag: &str, text: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
         parse(text).map_err(|message| self.at(None, flag, message)).ok()
+    }
+
+    /// Returns what is logged. The file is checked although a flag overrides it.
+    fn log_filter(&mut self, given: Option<&Scalar>, flag: Option<&str>) -> LogFilter {
+        let given = self.read("logging.level", given, LogFilter::parse);
+        let flag = flag.and_then(|text| self.flag("--log-level", text, LogFilter::parse));
+        flag.or(given).unwrap_or_default()
     }
 
     fn chunk(&mut self, given: Option<&Scalar>) -> usize {

@@ -19,7 +19,12 @@ pub(super) fn following(settings: &ListenerTls) -> Relay {
     let tls = Arc::new(ServerTls::read(settings, &[HTTP2, HTTP1]).unwrap());
     let relay = Relay::with(|plan| plan.tls = Some(Handshakes::new(tls.clone(), 256)));
     let metrics = relay.shared.metrics.certificates();
-    let renewal = Renewal::new([("listener".to_owned(), tls)], watch::channel(Vec::new()).1, &Arc::default(), metrics);
+    let renewal = Renewal::new(
+        [("listener".to_owned(), tls)],
+        watch::channel(Vec::new()).1,
+        &Arc::default(),
+        metrics,
+    );
     spawn(renewal.run(async || std::future::pending().await));
     relay
 }
@@ -117,7 +122,12 @@ async fn other_settings() {
     let relay = Relay::with(|plan| plan.tls = Some(Handshakes::new(tls.clone(), 256)));
     let (changed, servers) = watch::channel(Vec::new());
     let metrics = relay.shared.metrics.certificates();
-    let renewal = Renewal::new([("listener".to_owned(), tls.clone())], servers, &Arc::default(), metrics);
+    let renewal = Renewal::new(
+        [("listener".to_owned(), tls.clone())],
+        servers,
+        &Arc::default(),
+        metrics,
+    );
     spawn(renewal.run(async || std::future::pending().await));
     let established = client(&relay, &Arc::new(old.client(None, &VERSIONS))).await;
 
