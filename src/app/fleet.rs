@@ -117,6 +117,19 @@ impl Fleet {
         routes
     }
 
+    /// Gives the streams that begin from now on, and all polls, their settings from this configuration.
+    pub(super) fn set(&self, config: &Config) {
+        let members: Vec<Arc<Member>> = self.members.lock().all.values().cloned().collect();
+        for member in members {
+            let features = member.server.features;
+            match &member.fed {
+                Fed::Grpc(target, _) => target.set(plan::upstream(config, &self.mark, features)),
+                Fed::Rest(server, _) => server.set(plan::polling(config, &self.mark, features, self.schemas.clone())),
+                Fed::Files(_) => {}
+            }
+        }
+    }
+
     fn member(&self, name: String, server: &config::Server, config: &Config) -> Member {
         let (metrics, mark) = (&self.metrics, &self.mark);
         let mut reading = None;

@@ -37,6 +37,12 @@ impl Backoff {
         }
     }
 
+    /// Replaces the longest wait.
+    pub fn set_most(&mut self, most: Duration) {
+        self.most = most;
+        self.next = self.next.min(most);
+    }
+
     /// The server answered: earlier failures do not count any more (E-14).
     pub fn handle_response(&mut self) {
         self.next = FIRST.min(self.most);

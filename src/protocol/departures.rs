@@ -50,6 +50,12 @@ impl Departures {
         }
     }
 
+    /// Replaces these times. What waits already goes by the new ones.
+    pub const fn set(&mut self, quiet: Duration, bound: Duration) {
+        self.quiet = quiet;
+        self.bound = bound;
+    }
+
     /// Takes the removals that must wait out of these changes, which the control plane has just said; `cut` is what the view
     /// has.
     pub fn hold(&mut self, changes: &mut Vec<Changes>, cut: &Cut, now: Instant) {

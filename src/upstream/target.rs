@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use http::uri::Authority;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -38,6 +39,8 @@ pub struct Target {
     /// What is known about the dialects that it supports.
     dialects: Mutex<Dialects>,
     left_out: LeftOut,
+    /// Settings that are newer than those with which its writers were created.
+    newer: ArcSwapOption<UpstreamSettings>,
     /// Admits the streams that are being opened.
     pub(super) doors: Arc<Doors>,
     /// How many streams it has answered; streams that wait to retry are woken by this.
@@ -87,6 +90,7 @@ impl Target {
             access: Access::of_server(&grpc.credentials, grpc.token.as_ref()),
             dialects: Mutex::new(Dialects::new(grpc.transport == Transport::Delta)),
             left_out: LeftOut::default(),
+            newer: ArcSwapOption::empty(),
             grpc,
             authority,
             metrics,
@@ -97,6 +101,16 @@ impl Target {
             rhythm: Mutex::default(),
             calmer: AtomicU32::new(0),
         })
+    }
+
+    /// Replaces the settings of all streams that begin from now on.
+    pub fn set(&self, settings: UpstreamSettings) {
+        self.newer.store(Some(Arc::new(settings)));
+    }
+
+    /// Returns the settings for a new stream of a writer that was created with these.
+    pub(super) fn settings(&self, earlier: &Arc<UpstreamSettings>) -> Arc<UpstreamSettings> {
+        self.newer.load_full().unwrap_or_else(|| earlier.clone())
     }
 
     /// Returns its URI as configured.

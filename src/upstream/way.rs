@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::access::Access;
 use super::clock::now;
@@ -197,5 +197,9 @@ impl Talk for Way {
 
     fn board(&self) -> &Board {
         self.shared.board()
+    }
+
+    fn removal_times(&self) -> (Duration, Duration) {
+        self.shared.removal_times()
     }
 }

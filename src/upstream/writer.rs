@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::access::ClassFiles;
 use super::clock::now;
@@ -59,6 +59,9 @@ pub trait Talk: Send {
 
     /// Returns the place where its status is written.
     fn board(&self) -> &Board;
+
+    /// D-03: returns how long nothing that directs traffic must have come before a removal counts, and how long that waits at most.
+    fn removal_times(&self) -> (Duration, Duration);
 }
 
 impl<L: Talk> Writer<L> {
@@ -115,6 +118,8 @@ impl<L: Talk> Writer<L> {
     }
 
     async fn turn(&mut self, changes: &mut Vec<Changes>) {
+        let (quiet, bound) = self.main.removal_times();
+        self.departures.set(quiet, bound);
         // What the servers said waits, if it removes. What follows from a want below does not wait: it answers the want (D-03).
         self.departures.hold(changes, &self.view.cut(), now());
         if self.view.take_superseded() {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use tonic::Code;
 
 use crate::plane::Plane;
 use crate::stage::{CDS, Client, Delta, Got, Relay, clusters, directory, eventually, node, now};
@@ -244,6 +245,39 @@ async fn classes_come_and_go() {
         assert_eq!(names(&delta.next().await), [name]);
     }
     assert!(plane.has_call().is_none());
+}
+
+/// What concerns control planes counts from the next stream to them on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn timers_of_the_next_stream() {
+    let mut plane = Plane::start().await;
+    let upstream = format!("upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\n", plane.address);
+    let relay = Relay::run(
+        "reloaded-timers",
+        &format!("{BASE}{upstream}timers: {{does_not_exist: 1h}}\n"),
+    );
+    let config = Path::new(env!("CARGO_TARGET_TMPDIR")).join("warm-reloaded-timers.yaml");
+    let dir = directory("reloaded-timers");
+    let stage = Stage { relay, config, dir };
+    let client = Client::connect(stage.relay.address).await;
+    let mut delta: Delta = client.open(&asks(&["a", "b"])).await;
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&clusters("n1", &[("a", "1")], &[]));
+    assert_eq!(names(&delta.next().await), ["a"]);
+    let answer = stage.reload(&format!(
+        "{upstream}timers: {{does_not_exist: 200ms, reconnect_max: 7s}}"
+    ));
+    assert!(
+        answer.contains("timers.does_not_exist: 3600s -> 200ms (for new connections and streams)"),
+        "{answer}"
+    );
+    assert!(delta.is_silent().await);
+    call.finish(Code::Unavailable, "restarting");
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&clusters("n1", &[("a", "1")], &[]));
+    assert_eq!(delta.next().await.removed, ["b"]);
 }
 
 /// Ten thousand lines that are the same, and one that concerns nobody.

@@ -138,8 +138,8 @@ impl Changes {
         compare!(self, "limits":
             Now { connections connections_per_identity streams streams_per_identity new_streams_per_second subscriptions memory views
                 names_per_view pinned_bytes_per_view }
-            Next { handshakes streams_per_connection types_per_stream names_per_stream name_bytes node_bytes request requests_per_second }
-            Restart { upstream_message });
+            Next { handshakes streams_per_connection types_per_stream names_per_stream name_bytes node_bytes request requests_per_second
+                upstream_message });
     }
 
     #[rustfmt::skip]
@@ -154,8 +154,8 @@ impl Changes {
             stream_age_jitter rest_poll rest_interval reconnect_max drain_announce drain pace);
         compare!(self, "timers":
             Now { drain_announce drain }
-            Next { unanswered write_stall stream_age stream_age_jitter rest_poll pace }
-            Restart { linger does_not_exist wildcard_quiet order_gate removal_quiet keepalive rest_interval reconnect_max });
+            Next { linger does_not_exist unanswered wildcard_quiet order_gate removal_quiet write_stall keepalive stream_age
+                stream_age_jitter rest_poll rest_interval reconnect_max pace });
     }
 
     fn compare<T: Clone + PartialEq + Debug>(

@@ -73,6 +73,7 @@ impl Live {
         {
             tracing::error!(%error, "the log level stays as it is");
         }
+        self.fleet.set(&config);
         self.config.store(Arc::new(config));
         let config = self.config();
         if before.upstream != config.upstream {

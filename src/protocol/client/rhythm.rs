@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Client;
 use super::awaited::Patience;
 use super::feed::Feed;
+use super::{Client, ClientSettings};
 use crate::xds::TypeUrl;
 
 /// The longest pause within an answer, for each type of which the end of an answer was seen.
@@ -74,6 +74,11 @@ impl Client {
         if let Some(pause) = self.feeds.get_mut(type_url).and_then(Feed::take_pause) {
             self.seen.note(type_url, pause);
         }
+    }
+
+    /// There are new settings, for what is asked for from now on.
+    pub fn handle_settings(&mut self, settings: Arc<ClientSettings>) {
+        self.settings = settings;
     }
 
     /// Returns how long the relay waits for this server's answers for a type.

@@ -27,6 +27,9 @@ impl Leg {
     pub(super) fn open(&mut self) {
         self.board.enter(Phase::Connecting, self.client.dialect());
         self.board.explain(self.why.clone());
+        self.settings = self.target.settings(&self.settings);
+        self.client.handle_settings(self.settings.client.clone());
+        self.backoff.set_most(self.settings.reconnect_max);
         let (target, access, settings) = (self.target.clone(), self.access.clone(), self.settings.clone());
         let (place, exhausted) = (self.place.take(), self.exhausted);
         self.stage = Stage::Opening(Box::pin(async move {

@@ -294,6 +294,10 @@ impl Talk for Leg {
         &self.board
     }
 
+    fn removal_times(&self) -> (Duration, Duration) {
+        (self.settings.removal_quiet, self.settings.order_gate)
+    }
+
     fn server_state(&self) -> Option<ServerState> {
         let server_state = match &self.stage {
             Stage::Live(live) if live.answered => ServerState::Up,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -53,6 +53,21 @@ impl PollLeg {
             board: Board::new(Dialect::Sotw),
             unserved: Vec::new(),
         }
+    }
+
+    /// Takes up newer settings, if there are any.
+    fn renew(&mut self) {
+        let Some(newer) = self
+            .server
+            .newer
+            .load_full()
+            .filter(|newer| !Arc::ptr_eq(newer, &self.polling))
+        else {
+            return;
+        };
+        self.poller
+            .handle_settings(newer.client.clone(), newer.interval, newer.reconnect_max);
+        self.polling = newer;
     }
 
     fn start(&mut self, question: Question) {
@@ -205,6 +220,7 @@ impl Talk for PollLeg {
                 .note(&self.server.uri, &self.server.metrics, &type_url, &fault, now);
         }
         while let Some(question) = self.poller.poll_question(now) {
+            self.renew();
             self.start(question);
         }
     }
@@ -249,6 +265,10 @@ impl Talk for PollLeg {
 
     fn board(&self) -> &Board {
         &self.board
+    }
+
+    fn removal_times(&self) -> (Duration, Duration) {
+        (self.polling.removal_quiet, self.polling.order_gate)
     }
 }
 

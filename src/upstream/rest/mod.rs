@@ -11,6 +11,7 @@ mod topic;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 pub use leg::PollLeg;
 pub use poller::{Poller, Question};
 
@@ -42,6 +43,8 @@ pub struct RestServer {
     refused: Refused,
     away: Away,
     left_out: LeftOut,
+    /// Settings that are newer than those with which its writers were created.
+    newer: ArcSwapOption<Polling>,
 }
 
 /// How control planes are polled.
@@ -77,7 +80,13 @@ impl RestServer {
             refused: Refused::default(),
             away: Away::default(),
             left_out: LeftOut::default(),
+            newer: ArcSwapOption::empty(),
         })
+    }
+
+    /// Replaces the settings of all polls from now on.
+    pub fn set(&self, polling: Polling) {
+        self.newer.store(Some(Arc::new(polling)));
     }
 
     /// Connects again and again until one connection succeeds. With `by_class`, certificates belong to classes of clients: a

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::topic::{ORDER, Topic};
 use crate::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
-use crate::protocol::{Client, Received, Request};
+use crate::protocol::{Client, ClientSettings, Received, Request};
 use crate::xds::{Changes, Kind, ServerState, Slot, Target, TypeUrl, Want};
 
 /// Decides the polls of one server for one view, without I/O.
@@ -56,6 +56,14 @@ impl Poller {
             nonce: 0,
             received: VecDeque::new(),
         }
+    }
+
+    /// There are new settings, for the polls and pauses from now on.
+    pub fn handle_settings(&mut self, client: Arc<ClientSettings>, interval: Duration, reconnect_max: Duration) {
+        self.client.handle_settings(client);
+        self.interval = interval;
+        self.reconnect_max = reconnect_max;
+        self.topics.values_mut().for_each(|topic| topic.set_most(reconnect_max));
     }
 
     /// Whether the server answered after its last failure.

@@ -113,6 +113,11 @@ impl Topic {
         texts.map(Name::to_string).collect()
     }
 
+    /// Replaces the longest pause after a failure.
+    pub(super) fn set_most(&mut self, reconnect_max: Duration) {
+        self.backoff.set_most(reconnect_max);
+    }
+
     pub(super) fn answered(&mut self, interval: Duration, dice: f64, now: Instant) {
         self.asked = false;
         self.answered = Some(now);
