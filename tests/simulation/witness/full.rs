@@ -168,6 +168,9 @@ impl Witness {
                 held = found;
             }
         }
+        if scene.reading.permitted.is_some() && sum(&held) != answer.version {
+            held = watch.with_kept(held, |held| sum(held) == answer.version);
+        }
         // Too many names are in doubt to judge.
         if doubts > DOUBTS && sum(&held) != answer.version {
             return Ok(());
@@ -187,6 +190,34 @@ impl Witness {
 }
 
 impl Watch {
+    /// S-07: the client keeps what the rules took away and SotW cannot take away; if it then asks for it by name, the relay counts
+    /// it. Returns what is held with such names, if it is `right` then.
+    fn with_kept(
+        &mut self,
+        held: BTreeMap<String, u64>,
+        right: impl Fn(&BTreeMap<String, u64>) -> bool,
+    ) -> BTreeMap<String, u64> {
+        let kept = self
+            .sent
+            .iter()
+            .filter(|(name, _)| self.names.contains(*name) && !held.contains_key(*name));
+        let kept: Vec<(String, u64)> = kept.map(|(name, sent)| (name.clone(), sent.revision)).collect();
+        for choice in 1..1_usize << kept.len().min(DOUBTS) {
+            let chosen = kept.iter().enumerate().filter(|(at, _)| choice >> at & 1 == 1);
+            let chosen: BTreeMap<String, u64> = chosen.map(|(_, kept)| kept.clone()).collect();
+            let all: BTreeMap<String, u64> = held
+                .iter()
+                .chain(&chosen)
+                .map(|(name, revision)| (name.clone(), *revision))
+                .collect();
+            if right(&all) {
+                self.own.extend(chosen.into_keys());
+                return all;
+            }
+        }
+        held
+    }
+
     /// What the client holds of what it asks for. Without names that it gave up: it is unknown whether it still holds them.
     fn set(&self, full: bool) -> BTreeMap<String, u64> {
         let asked = |name: &String| full || self.own.contains(name) || self.brought.contains_key(name);
