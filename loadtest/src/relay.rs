@@ -69,7 +69,11 @@ const AGAIN: u128 = 20;
 impl Relay {
     /// Starts a relay and waits until it is live.
     pub(crate) async fn start(launch: &Launch<'_>) -> anyhow::Result<Self> {
-        let (address, admin) = (launch.listen.map_or_else(free_address, Ok)?, free_address()?);
+        let address = launch.listen.map_or_else(free_address, Ok)?;
+        let mut admin = free_address()?;
+        while admin == address {
+            admin = free_address()?;
+        }
         let mut command = match launch.program {
             Some(program) => Command::new(program),
             None => {
