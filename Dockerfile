@@ -1,19 +1,52 @@
-# Builds the relay and puts it alone on a minimal image.
-FROM docker.io/library/rust:1-bookworm AS build
+# Builds both programs, and puts each alone on an image without a shell: the relay, and with `--target load` the load tool.
+FROM docker.io/library/rust:1.95.0-bookworm AS build
 WORKDIR /src
-COPY Cargo.toml Cargo.lock build.rs ./
+# What the programs depend on is a layer of its own, made from the manifests alone: an edit of the sources does not build it again.
+COPY Cargo.toml Cargo.lock ./
 COPY .cargo .cargo
+COPY loadtest/Cargo.toml loadtest/Cargo.toml
+RUN mkdir -p src loadtest/src loadtest/benches \
+    && touch src/lib.rs \
+    && echo 'fn main() {}' | tee build.rs src/main.rs loadtest/src/main.rs loadtest/benches/machines.rs \
+    && cargo build --workspace --profile dist --features jemalloc --locked \
+    && cargo clean --profile dist --package distributary --package distributary-load
+COPY build.rs LICENSE ./
 COPY proto proto
 COPY src src
 COPY loadtest loadtest
-RUN cargo build --profile dist --features jemalloc --locked --package distributary
+COPY config/image config/image
+# The commit that the image is built from: there is no repository here.
+ARG COMMIT=
+RUN DISTRIBUTARY_COMMIT=$COMMIT cargo build --workspace --profile dist --features jemalloc --locked
+RUN config/image/root target/dist/distributary /relay \
+    && config/image/root target/dist/distributary-load /load \
+    && mkdir -m 700 /state
 
-# Has the C library and the certificates of public authorities, no shell, and a user who is not root.
-FROM gcr.io/distroless/cc-debian12:nonroot
-COPY --from=build /src/target/dist/distributary /usr/bin/distributary
-# The relay's default is loopback, which nobody outside of the container could reach.
-ENV DISTRIBUTARY_LISTEN=0.0.0.0:15010 DISTRIBUTARY_ADMIN=0.0.0.0:9901
-EXPOSE 15010 9901
-USER nonroot
+FROM scratch AS load
+ARG COMMIT=
+LABEL org.opencontainers.image.title="distributary-load" \
+    org.opencontainers.image.description="A load test for xDS servers" \
+    org.opencontainers.image.version="0.1.0" \
+    org.opencontainers.image.revision="$COMMIT" \
+    org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /load /
+USER 65532:65532
+ENTRYPOINT ["/usr/bin/distributary-load"]
+
+FROM scratch AS relay
+ARG COMMIT=
+LABEL org.opencontainers.image.title="distributary" \
+    org.opencontainers.image.description="An xDS relay: many Envoys and gRPC clients, few streams to the control plane" \
+    org.opencontainers.image.version="0.1.0" \
+    org.opencontainers.image.revision="$COMMIT" \
+    org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /relay /
+# For snapshots: a volume that is mounted here belongs to the user below.
+COPY --from=build --chown=65532:65532 /state /var/lib/distributary
+COPY config/image/relay.yaml /etc/distributary/relay.yaml
+ENV DISTRIBUTARY_CONFIG=/etc/distributary/relay.yaml
+EXPOSE 15010 9902
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s CMD ["/usr/bin/distributary", "health"]
+USER 65532:65532
 ENTRYPOINT ["/usr/bin/distributary"]
 CMD ["serve"]

@@ -57,7 +57,9 @@
 //! - [`json`]: resources as people and polling clients write them.
 //! - [`clock`]: the relay's own time, which stands still while the process does.
 //! - [`protocol`]: what is said and when, as pure machines without I/O, clock or randomness.
+//! - [`inquiry`]: what operators ask the client streams, and what these answer.
 //! - [`cache`]: what control planes said, who waits for it, and which clients share it.
+//! - [`census`]: what all client streams say when they are asked.
 //! - [`identity`], [`token`]: who a client is, as far as it was checked.
 //! - [`watch`]: when to look at files again.
 //! - [`tls`]: certificates and keys, as their files are now.
@@ -66,6 +68,8 @@
 //! - [`downstream`]: clients: sessions and services.
 //! - [`snapshot`]: what is known, on disk, for the next start.
 //! - [`config`], [`telemetry`], [`shutdown`], [`admin`]: what operators choose and see.
+//! - [`otlp`]: metrics and traces, sent to an OpenTelemetry collector.
+//! - [`supervisor`]: what systemd is told.
 //! - [`get`]: one question to a server, for people.
 //! - [`app`]: the only place where all of this is connected; [`cli`] runs it.
 //!
@@ -177,17 +181,21 @@
 pub mod admin;
 pub mod app;
 pub mod cache;
+pub mod census;
 pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod downstream;
 pub mod get;
 pub mod identity;
+pub mod inquiry;
 pub mod json;
+pub mod otlp;
 pub mod proto;
 pub mod protocol;
 pub mod shutdown;
 pub mod snapshot;
+pub mod supervisor;
 pub mod telemetry;
 pub mod tls;
 pub mod token;

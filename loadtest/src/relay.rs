@@ -134,6 +134,11 @@ impl Relay {
         Process::of(self.child.id())
     }
 
+    /// Where its admin address is.
+    pub(crate) const fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
     /// Reads the relay's own counters.
     pub(crate) async fn metrics(&self) -> anyhow::Result<scrape::Metrics> {
         Ok(scrape::Metrics::parse(&scrape::get(self.admin, "/metrics").await?))

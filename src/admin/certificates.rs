@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::clock::{Clock, date_and_time};
+use crate::clock::{WallClock, date_and_time};
 use crate::tls::{Certificate, CertificateSet};
 
 /// Returns one entry for each listener and control plane, and beside Envoy's form what is wrong with their files, if anything is.
-pub(super) fn json(sets: &BTreeMap<String, CertificateSet>, clock: Clock) -> Value {
+pub(super) fn json(sets: &BTreeMap<String, CertificateSet>, clock: WallClock) -> Value {
     let all = |certificates: &[Certificate]| -> Vec<Value> {
         certificates.iter().map(|certificate| one(certificate, clock)).collect()
     };
@@ -31,7 +31,7 @@ pub(super) fn json(sets: &BTreeMap<String, CertificateSet>, clock: Clock) -> Val
     answer
 }
 
-fn one(certificate: &Certificate, clock: Clock) -> Value {
+fn one(certificate: &Certificate, clock: WallClock) -> Value {
     let dns = certificate.dns_names.iter().map(|name| json!({ "dns": name }));
     let uri = certificate.uri_names.iter().map(|name| json!({ "uri": name }));
     json!({

@@ -14,6 +14,7 @@ use axum::serve::IncomingStream;
 use tokio::net::{TcpListener, UnixListener};
 
 use super::secured::Secured;
+use super::{reflection, status};
 use crate::config::{AdminAction, AdminDenied, AdminRules};
 use crate::identity::{Identity, certified};
 use crate::token::{TokenFault, Tokens};
@@ -41,7 +42,7 @@ pub(super) async fn pass(
     request: Request,
     next: Next,
 ) -> Response {
-    let reads = [Method::GET, Method::HEAD].contains(request.method());
+    let reads = [Method::GET, Method::HEAD].contains(request.method()) || only_looks(request.uri().path());
     let rules = guard.rules.load_full();
     let path = request.uri().path();
     if rules.is_empty() || reads && PROBES.contains(&path) {
@@ -62,6 +63,11 @@ pub(super) async fn pass(
         tracing::info!(%identity, path, "a visitor of the admin address gives an order");
     }
     next.run(request).await
+}
+
+/// Whether a request with this path only looks at something, whatever its method.
+fn only_looks(path: &str) -> bool {
+    status::only_looks(path) || reflection::only_looks(path)
 }
 
 fn not_believed(fault: &TokenFault) -> Response {

@@ -1,29 +1,46 @@
 //! The paths of the admin address and what each answers.
 
 use axum::Router;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use serde::Deserialize;
 use tower::limit::GlobalConcurrencyLimitLayer;
 
-use super::clock::Clock;
+use super::forms::{self, Asked, Format};
 use super::orders::Access;
-use super::{Shown, certificates, guard, orders};
-use crate::telemetry::Status;
+use super::{
+    Shown, certificates, clients, config_dump, events, guard, nacks, orders, page, process, reflection, resources,
+    stats, status, views,
+};
+use crate::clock::WallClock;
+use crate::telemetry::{Exposition, Status};
 
 /// How many requests are answered at the same time; the others wait.
 const CONCURRENT_REQUESTS: usize = 64;
 
-const HELP: &str = "\
+pub(super) const HELP: &str = "\
+/                  this list; for browsers, a page that shows it all
 /ready             200 when clients can be served, 503 before and while draining (also /healthz/ready)
 /live              200 while the program runs (also /healthz)
 /clusters          the state of every control plane, and why; ?format=json for programs
+/clients           the client streams; ?node=ID and ?type=TYPE for some of them, ?format=json for programs
+/clients/ID        one in full; ID is its number, or node=ID for all streams of a node
+/clients/ID/ready  200 once it has accepted all that it asked for; 503 says what it waits for
+/resources         what the relay has of its control planes; ?type=TYPE, class=CLASS, name=NAME, limit=COUNT
+/resources/NAME    one in full, how many clients have it, or not, and how fast they accepted it
+/views             how much of it there is for each class of clients, with digests, to compare replicas
+/config_dump       the configuration and all resources in Envoy's form; ?resource=FIELD, ?mask=FIELDS, ?name_regex=REGEX, ?include_eds
+/nacks             what clients have rejected, with their words, and since when
+/v3/discovery:client_status  POST: CSDS as JSON; over gRPC, envoy.service.status.v3.ClientStatusDiscoveryService, with reflection
+/events            what changes, as server-sent events
 /certs             the certificates in use, with their days until they expire, as Envoy shows them
+/server_info       version, state, uptime, node and options; /memory: the memory of the process; both as Envoy shows them
+/listeners         where clients connect; ?format=json for programs
 /metrics           metrics for Prometheus (also /stats/prometheus)
+/stats             the same as lines `name: value`; ?filter=REGEX&usedonly for some of them, ?format=json or prometheus
+/logging           POST: what each part logs; ?level=LEVEL, ?PART=LEVEL or ?paths=PART:LEVEL,PART:LEVEL changes it
 /drain_listeners   POST: disconnects clients one by one; ?graceful: after /ready has been 503 for a while; a signal ends the relay
 /healthcheck/fail  POST: /ready is 503; clients are still served
 /healthcheck/ok    POST: undoes /healthcheck/fail
@@ -31,12 +48,8 @@ const HELP: &str = "\
 /help              this list
 ";
 
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
-
 pub(super) fn router(shown: Shown, access: Access) -> Router {
     Router::new()
-        .route("/", get(async || HELP))
         .route("/help", get(async || HELP))
         .route("/live", get(async || "LIVE\n"))
         .route("/healthz", get(async || "LIVE\n"))
@@ -46,6 +59,7 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
         .route("/certs", get(certificates))
         .route("/metrics", get(metrics))
         .route("/stats/prometheus", get(metrics))
+        .route("/stats", get(stats::answer))
         .fallback(async |uri: Uri| {
             (
                 StatusCode::NOT_FOUND,
@@ -58,14 +72,25 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
                 format!("{} does not allow {method}; use GET\n", uri.path()),
             )
         })
+        .route("/config_dump", get(config_dump::answer))
+        .route("/nacks", get(nacks::answer))
+        .merge(page::router())
+        .merge(clients::router())
+        .merge(resources::router())
+        .merge(process::router())
+        .merge(events::router())
+        .merge(reflection::router(shown.status.schemas()))
+        .route("/views", get(views::answer))
+        .merge(status::router(shown.status.clone()))
         .merge(orders::router(access))
         .layer(middleware::from_fn_with_state(shown.guard.clone(), guard::pass))
         .with_state(shown)
+        .layer(middleware::map_response(as_declared))
         .layer(middleware::from_fn(trace))
         .layer(GlobalConcurrencyLimitLayer::new(CONCURRENT_REQUESTS))
 }
 
-async fn ready(State(shown): State<Shown>) -> (StatusCode, &'static str) {
+pub(super) async fn ready(State(shown): State<Shown>) -> (StatusCode, &'static str) {
     match shown.health.status() {
         Status::Starting => (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -76,55 +101,38 @@ async fn ready(State(shown): State<Shown>) -> (StatusCode, &'static str) {
     }
 }
 
-/// The query of `/clusters`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Wanted {
-    #[serde(default)]
-    format: Format,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Format {
-    #[default]
-    Text,
-    Json,
-}
-
-async fn clusters(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
+async fn clusters(State(shown): State<Shown>, asked: Asked) -> Response {
     let clusters = shown.overview.look();
-    match wanted {
-        Ok(Query(Wanted { format: Format::Text })) => clusters.text(Clock::read()).into_response(),
-        Ok(Query(Wanted { format: Format::Json })) => {
+    match forms::format(asked, "/clusters or /clusters?format=json") {
+        Ok(Format::Text) => clusters.text(WallClock::read()).into_response(),
+        Ok(Format::Json) => {
             let json = [(header::CONTENT_TYPE, "application/json")];
-            (json, clusters.json(Clock::read()).to_string()).into_response()
+            (json, clusters.json(WallClock::read()).to_string()).into_response()
         }
-        Err(_) => (StatusCode::BAD_REQUEST, "write /clusters or /clusters?format=json\n").into_response(),
+        Err(wrong) => wrong.into_response(),
     }
 }
 
 async fn certificates(State(shown): State<Shown>) -> Response {
     let json = [(header::CONTENT_TYPE, "application/json")];
-    let certificates = certificates::json(&shown.certificates.all(), Clock::read());
+    let certificates = certificates::json(&shown.certificates.all(), WallClock::read());
     (json, certificates.to_string()).into_response()
 }
 
-async fn metrics(State(shown): State<Shown>, headers: HeaderMap) -> Response {
-    let names = shown.overview.look().resources.into_iter();
-    let names = names.map(|((authority, cached, name), count)| (authority, cached.word(), name, count));
-    shown.metrics.show_names(names);
+/// Returns all metrics, as they are now, in a text form.
+pub(super) fn metrics_text(shown: &Shown, form: Exposition) -> Result<String, std::fmt::Error> {
+    shown.overview.count_names(&shown.metrics);
+    shown.metrics.encode_as(form)
+}
+
+pub(super) async fn metrics(State(shown): State<Shown>, headers: HeaderMap) -> Response {
     let accepted = headers
         .get(header::ACCEPT)
         .and_then(|accept| accept.to_str().ok())
         .unwrap_or_default();
-    let form = if accepted.contains("application/openmetrics-text") {
-        OPENMETRICS
-    } else {
-        PROMETHEUS
-    };
-    match shown.metrics.encode() {
-        Ok(text) => ([(header::CONTENT_TYPE, form)], text).into_response(),
+    let form = Exposition::accepted(accepted);
+    match metrics_text(&shown, form) {
+        Ok(text) => ([(header::CONTENT_TYPE, form.content_type())], text).into_response(),
         Err(error) => (
             StatusCode::INTERNAL_SERVER_ERROR,
             format!("cannot encode the metrics: {error}\n"),
@@ -133,7 +141,14 @@ async fn metrics(State(shown): State<Shown>, headers: HeaderMap) -> Response {
     }
 }
 
-async fn trace(request: Request, next: Next) -> Response {
+/// Tells browsers to take an answer for what it says it is: names in a text may look like markup.
+async fn as_declared(mut answer: Response) -> Response {
+    let declared = HeaderValue::from_static("nosniff");
+    answer.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, declared);
+    answer
+}
+
+pub(super) async fn trace(request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = next.run(request).await;
     tracing::debug!(%method, path, status = response.status().as_u16(), "admin request");
@@ -149,9 +164,14 @@ mod tests {
 
     use tokio::sync::mpsc;
 
-    use crate::admin::{Admin, Clusters, DrainOrder, Guard, Overview, Shown};
-    use crate::config::Address;
+    use crate::admin::{Admin, Clusters, DrainOrder, Guard, Logging, Overview, Process, Shown};
+    use crate::cache::{Routes, Scopes, ViewSettings};
+    use crate::census::{Census, ClientStatus};
+    use crate::config::{Address, Config, Flags};
+    use crate::json::Schemas;
+    use crate::proto::envoy::config::core::v3 as core;
     use crate::telemetry::{Health, Metrics, Status};
+    use crate::xds::Classes;
 
     fn ask(address: SocketAddr, request: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -170,18 +190,45 @@ mod tests {
             metrics: Metrics::new([]),
             certificates: Arc::default(),
             overview: Overview::new(Clusters::default),
+            status: status(),
             health: Arc::new(Health::new()),
             order,
             reload,
             guard: Guard::default(),
+            process: Process::new(config(), None, Logging::new(String::new, |_| Ok(()))),
         };
         (shown, orders)
+    }
+
+    fn config() -> Config {
+        let config = "upstream: {xds_servers: [{server_uri: cp:1}]}";
+        Config::parse(config, "relay.yaml", &Flags::default()).unwrap()
+    }
+
+    fn status() -> ClientStatus {
+        let settings = ViewSettings {
+            linger: Duration::ZERO,
+            names_per_view: 0,
+            pinned_bytes_per_view: 0,
+        };
+        let scopes = Scopes::new(Classes::default(), Routes::default(), settings, 0);
+        ClientStatus::new(
+            Census::new(Arc::new(scopes)),
+            core::Node::default(),
+            Schemas::standard(),
+        )
     }
 
     fn start() -> (Admin, SocketAddr, Arc<Health>) {
         let (shown, _) = shown();
         let health = shown.health.clone();
-        let admin = Admin::start(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), None, shown).unwrap();
+        let admin = Admin::start(
+            &Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))),
+            None,
+            None,
+            shown,
+        )
+        .unwrap();
         let address = admin.socket().unwrap();
         (admin, address, health)
     }
@@ -256,7 +303,16 @@ mod tests {
         let answer = ask(address, "POST /metrics");
         assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
         assert!(answer.ends_with("/metrics does not allow POST; use GET\n"), "{answer}");
-        assert!(ask(address, "GET /").contains("/stats/prometheus"));
+        let list = ask(address, "GET /");
+        assert!(
+            list.contains("/stats/prometheus") && list.contains("\r\nx-content-type-options: nosniff\r\n"),
+            "{list}"
+        );
+        let page = ask(address, "GET / HTTP/1.1\r\naccept: text/html\r\nx-was:");
+        assert!(
+            page.contains("<!doctype html>") && page.contains("x-content-type-options: nosniff"),
+            "{page}"
+        );
     }
 
     #[test]
@@ -274,7 +330,7 @@ mod tests {
             );
             let answer = ask(address, &format!("GET {path}"));
             assert!(
-                answer.starts_with("HTTP/1.1 405 ") && answer.ends_with("Method GET not allowed, POST required.\n")
+                answer.starts_with("HTTP/1.1 400 ") && answer.ends_with("Method GET not allowed, POST required.\n")
             );
         }
     }
@@ -283,7 +339,13 @@ mod tests {
     #[test]
     fn an_operator_has_clients_leave() {
         let (shown, mut orders) = shown();
-        let admin = Admin::start(&Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))), None, shown).unwrap();
+        let admin = Admin::start(
+            &Address::Socket(SocketAddr::from(([127, 0, 0, 1], 0))),
+            None,
+            None,
+            shown,
+        )
+        .unwrap();
         let address = admin.socket().unwrap();
         for path in ["/drain_listeners?graceful", "/drain_listeners"] {
             assert!(
@@ -308,7 +370,9 @@ mod tests {
     #[tokio::test]
     async fn a_taken_address_says_which_key() {
         let (admin, _, _health) = start();
-        let error = Admin::start(admin.address(), None, shown().0).unwrap_err().to_string();
+        let error = Admin::start(admin.address(), None, None, shown().0)
+            .unwrap_err()
+            .to_string();
         assert!(
             error.starts_with(&format!("admin.address: cannot listen on {}: ", admin.address())),
             "{error}"
@@ -320,9 +384,9 @@ mod tests {
         let path = std::env::temp_dir().join(format!("distributary-admin-{}.sock", std::process::id()));
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let address = Address::Unix(path.clone());
-        let admin = Admin::start(&address, None, shown().0).unwrap();
+        let admin = Admin::start(&address, None, None, shown().0).unwrap();
         assert!(
-            Admin::start(&address, None, shown().0).is_err(),
+            Admin::start(&address, None, None, shown().0).is_err(),
             "a live one is left alone"
         );
         drop(admin);

@@ -1,20 +1,33 @@
-//! The admin address: probes and metrics over HTTP/1.1. Owns the paths, and a thread of its own, so that it answers even while
-//! the data side is busy. Knows nothing of the protocol: it shows what it is given.
+//! The admin address, and beside it the address of the probes: over HTTP/1.1. Owns the paths, and a thread of its own, so that both
+//! answer even while the data side is busy. Knows nothing of the protocol: it shows what it is given.
 
-mod cached;
 mod certificates;
-mod clock;
+mod clients;
 mod clusters;
+mod config_dump;
+mod counts;
+mod events;
+mod forms;
 mod guard;
 mod http;
+mod logging;
+mod nacks;
 mod orders;
+mod page;
+mod probes;
+mod process;
+mod reflection;
 mod reload;
+mod resources;
 mod secured;
+mod stats;
+mod status;
+mod views;
 
-pub use cached::Cached;
-pub use clock::Clock;
 pub use clusters::{Clusters, Held, Lacking, Overview, Server, Spoken, State};
 pub use guard::Guard;
+pub use logging::Logging;
+pub use process::Process;
 pub use reload::{ReloadAnswer, ReloadOrder};
 
 use std::io;
@@ -28,9 +41,11 @@ use axum::Router;
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::census::ClientStatus;
 use crate::config::{Address, is_abstract, system_path};
 use crate::telemetry::{Health, Metrics};
 use crate::tls::{InUse, ServerTls};
@@ -42,6 +57,7 @@ use secured::Secured;
 #[derive(Debug)]
 pub struct Admin {
     address: Address,
+    probes: Option<Address>,
     /// Dropping it ends the thread.
     _stop: oneshot::Sender<()>,
 }
@@ -53,6 +69,8 @@ pub struct Shown {
     pub metrics: Arc<Metrics>,
     /// For `/clusters`, and for the metrics of resource names.
     pub overview: Overview,
+    /// For `/clients` and CSDS.
+    pub status: ClientStatus,
     /// For `/certs`.
     pub certificates: Arc<InUse>,
     /// For the probes.
@@ -63,6 +81,8 @@ pub struct Shown {
     pub reload: mpsc::Sender<ReloadOrder>,
     /// What decides who may see and order it.
     pub guard: Guard,
+    /// For `/server_info`, `/listeners` and `/logging`.
+    pub process: Process,
 }
 
 /// The operator's order to move clients away.
@@ -83,21 +103,39 @@ pub enum AdminError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The address of the probes cannot be bound.
+    #[error("probes.address: cannot listen on {address}: {source}; choose another, or leave `probes` out")]
+    BindProbes {
+        /// The address as configured.
+        address: Address,
+        /// The error of the system.
+        source: io::Error,
+    },
     /// The thread cannot be started.
     #[error("cannot start the thread of the admin address: {0}")]
     Thread(io::Error),
 }
 
 impl Admin {
-    /// Binds `address` and serves it on a thread of its own, with TLS if `tls` is given.
-    pub fn start(address: &Address, tls: Option<Arc<ServerTls>>, shown: Shown) -> Result<Self, AdminError> {
+    /// Binds `address` and serves it on a thread of its own, with TLS if `tls` is given. `probes` is served beside it, if given.
+    pub fn start(
+        address: &Address,
+        tls: Option<Arc<ServerTls>>,
+        probes: Option<&Address>,
+        shown: Shown,
+    ) -> Result<Self, AdminError> {
         // Binds here and not on the thread, so that a port in use is an error at the start.
-        let cannot_bind = |source| AdminError::Bind {
+        let (bound, address) = Bound::bind(address).map_err(|source| AdminError::Bind {
             address: address.clone(),
             source,
+        })?;
+        let bind_probes = |address: &Address| {
+            Bound::bind(address).map_err(|source| AdminError::BindProbes {
+                address: address.clone(),
+                source,
+            })
         };
-        let bound = Bound::bind(address).map_err(cannot_bind)?;
-        let address = bound.address(address).map_err(cannot_bind)?;
+        let (bound_probes, probes) = probes.map(bind_probes).transpose()?.unzip();
         let access = match (&address, &tls) {
             (Address::Socket(_), Some(_)) => Access::Tls,
             (Address::Socket(address), None) => Access::Plain(address.port()),
@@ -107,19 +145,33 @@ impl Admin {
         let (report, started) = std::sync::mpsc::sync_channel(1);
         std::thread::Builder::new()
             .name("admin".to_owned())
-            .spawn(move || run(bound, tls, http::router(shown, access), stopped, &report))
+            .spawn(move || {
+                let probing = bound_probes.map(|bound| (bound, probes::router(shown.clone())));
+                let serving = (bound, tls, http::router(shown, access));
+                run(serving, probing, stopped, &report);
+            })
             .map_err(AdminError::Thread)?;
         started
             .recv()
             .unwrap_or_else(|lost| Err(io::Error::other(lost)))
             .map_err(AdminError::Thread)?;
-        Ok(Self { address, _stop: stop })
+        Ok(Self {
+            address,
+            probes,
+            _stop: stop,
+        })
     }
 
     /// Returns the bound address, with the port that the system chose for port 0.
     #[must_use]
     pub const fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// Returns the bound address of the probes, if there is one.
+    #[must_use]
+    pub const fn probes(&self) -> Option<&Address> {
+        self.probes.as_ref()
     }
 
     /// Returns the bound address if it is a TCP address.
@@ -142,25 +194,20 @@ enum Bound {
 }
 
 impl Bound {
-    fn bind(address: &Address) -> io::Result<Self> {
+    /// Binds this address. Also returns it with the port that the system chose for port 0.
+    fn bind(address: &Address) -> io::Result<(Self, Address)> {
         Ok(match address {
-            Address::Socket(address) => {
-                let listener = net::TcpListener::bind(address)?;
+            Address::Socket(socket) => {
+                let listener = net::TcpListener::bind(socket)?;
                 listener.set_nonblocking(true)?;
-                Self::Socket(listener)
+                let bound = Address::Socket(listener.local_addr()?);
+                (Self::Socket(listener), bound)
             }
             Address::Unix(path) => {
                 let listener = bind_unix(path)?;
                 listener.set_nonblocking(true)?;
-                Self::Unix(listener)
+                (Self::Unix(listener), address.clone())
             }
-        })
-    }
-
-    fn address(&self, wanted: &Address) -> io::Result<Address> {
-        Ok(match self {
-            Self::Socket(listener) => Address::Socket(listener.local_addr()?),
-            Self::Unix(_) => wanted.clone(),
         })
     }
 }
@@ -185,11 +232,13 @@ fn bind_unix(path: &Path) -> io::Result<unix::UnixListener> {
     }
 }
 
+/// What is served at a bound address, with or without TLS.
+type Serving = (Bound, Option<Arc<ServerTls>>, Router);
+
 /// The body of the admin thread.
 fn run(
-    bound: Bound,
-    tls: Option<Arc<ServerTls>>,
-    router: Router,
+    serving: Serving,
+    probing: Option<(Bound, Router)>,
     stopped: oneshot::Receiver<()>,
     report: &SyncSender<io::Result<()>>,
 ) {
@@ -198,25 +247,43 @@ fn run(
         Err(error) => return report.send(Err(error)).unwrap_or_default(),
     };
     runtime.block_on(async {
-        let listening = match bound {
-            Bound::Socket(listener) => TcpListener::from_std(listener).map(|listener| match tls {
-                Some(tls) => serve(Secured::new(listener, tls), router).boxed(),
-                None => serve(listener, router).boxed(),
-            }),
-            Bound::Unix(listener) => UnixListener::from_std(listener).map(|listener| serve(listener, router).boxed()),
-        };
-        match listening {
-            Ok(serving) => {
+        let begun = begin(serving).and_then(|serving| Ok((serving, begin_probes(probing)?)));
+        match begun {
+            Ok((serving, probing)) => {
                 // The thread that called `Admin::start` waits for this.
                 let _ = report.send(Ok(()));
                 tokio::select! {
                     () = serving => {}
+                    () = probing => {}
                     _ = stopped => {}
                 }
             }
             Err(error) => report.send(Err(error)).unwrap_or_default(),
         }
     });
+}
+
+/// Returns what serves the admin address. To be called within a runtime.
+fn begin((bound, tls, router): Serving) -> io::Result<BoxFuture<'static, ()>> {
+    Ok(match bound {
+        Bound::Socket(listener) => {
+            let listener = TcpListener::from_std(listener)?;
+            match tls {
+                Some(tls) => serve(Secured::new(listener, tls), router).boxed(),
+                None => serve(listener, router).boxed(),
+            }
+        }
+        Bound::Unix(listener) => serve(UnixListener::from_std(listener)?, router).boxed(),
+    })
+}
+
+/// Returns what serves the probes, or waits forever if they have no address. To be called within a runtime.
+fn begin_probes(probing: Option<(Bound, Router)>) -> io::Result<BoxFuture<'static, ()>> {
+    Ok(match probing {
+        Some((Bound::Socket(listener), router)) => probes::serve(TcpListener::from_std(listener)?, router).boxed(),
+        Some((Bound::Unix(listener), router)) => probes::serve(UnixListener::from_std(listener)?, router).boxed(),
+        None => std::future::pending().boxed(),
+    })
 }
 
 async fn serve<L>(listener: L, router: Router)

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde::Deserialize;
 
-use super::{DrainOrder, Shown, reload};
+use super::{DrainOrder, Shown, logging, reload};
 
 /// How a request has come.
 #[derive(Clone, Copy, Debug)]
@@ -36,11 +36,12 @@ pub(super) fn router(access: Access) -> Router<Shown> {
         .route("/drain_listeners", post(drain))
         .route("/healthcheck/fail", post(fail))
         .route("/healthcheck/ok", post(recover))
+        .route("/logging", post(logging::answer))
         .route("/reload", post(reload::answer))
         .route_layer(middleware::from_fn(believed))
         .method_not_allowed_fallback(async |method: Method| {
             let text = format!("Method {method} not allowed, POST required.\n");
-            (StatusCode::METHOD_NOT_ALLOWED, text)
+            (StatusCode::BAD_REQUEST, text)
         })
 }
 

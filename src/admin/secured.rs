@@ -49,7 +49,7 @@ impl Secured {
                 Some(Ok(stream)) => return Some((stream, peer)),
                 Some(Err(error)) => {
                     let why = tls::handshake(&error, "client");
-                    tracing::debug!(%peer, why, "no TLS on the admin address");
+                    tracing::debug!(%peer, reason = why, "no TLS on the admin address");
                 }
                 None => tracing::debug!(%peer, "a client of the admin address did not finish its handshake"),
             }

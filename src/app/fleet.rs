@@ -190,7 +190,13 @@ impl Fleet {
         let gone: Vec<usize> = gone.map(|(number, _)| *number).collect();
         for number in gone {
             members.left.remove(&number);
-            members.all.remove(&number);
+            let Some(member) = members.all.remove(&number) else {
+                continue;
+            };
+            // An entry that has changed is a new server with the same name.
+            if members.all.values().all(|other| other.name != member.name) {
+                self.metrics.forget(&member.name);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Owns these steps, and what a signal or an operator's drain order means in each of them. Does not close clients itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -11,10 +12,13 @@ use super::reload::Live;
 use crate::admin::DrainOrder;
 use crate::clock;
 use crate::shutdown::{DrainTrigger, Stop, StopSignals, after};
+use crate::supervisor::Supervisor;
 use crate::telemetry::{Health, Metrics, Status};
 
 /// The part of the drain time over which the departures of clients are spread. The rest is for the last of them to finish.
 const SPREAD: f64 = 0.8;
+/// What the end may take after the drain, before a service manager should worry.
+const SPARE: Duration = Duration::from_secs(10);
 
 /// Everything that can tell the relay to stop.
 pub(super) struct Leaving {
@@ -23,6 +27,7 @@ pub(super) struct Leaving {
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     live: Arc<Live>,
+    supervisor: Arc<Supervisor>,
     /// The number of signals so far, including the one that told the relay to stop.
     signalled: usize,
 }
@@ -34,6 +39,7 @@ impl Leaving {
         health: Arc<Health>,
         metrics: Arc<Metrics>,
         live: Arc<Live>,
+        supervisor: Arc<Supervisor>,
     ) -> Self {
         Self {
             signals,
@@ -41,6 +47,7 @@ impl Leaving {
             health,
             metrics,
             live,
+            supervisor,
             signalled: 0,
         }
     }
@@ -49,7 +56,7 @@ impl Leaving {
     pub(super) async fn announced(&mut self) {
         let announces = tokio::select! {
             stop = self.signals.next() => {
-                self.signalled = 1;
+                self.signal();
                 stop == Stop::Terminate
             }
             Some(order) = self.orders.recv() => order.graceful,
@@ -66,8 +73,19 @@ impl Leaving {
         while self.signalled < 2 {
             tokio::select! {
                 () = &mut over => return,
-                _ = self.signals.next() => self.signalled += 1,
+                _ = self.signals.next() => self.signal(),
             }
+        }
+    }
+
+    /// Counts a signal. The first one says that the relay ends.
+    fn signal(&mut self) {
+        self.signalled += 1;
+        if self.signalled == 1 {
+            let config = self.live.config();
+            let timers = &config.timers;
+            self.supervisor
+                .stopping(timers.drain_announce.saturating_add(timers.drain).saturating_add(SPARE));
         }
     }
 
@@ -91,7 +109,7 @@ impl Leaving {
                         tracing::warn!("stopped at once by another signal");
                         return;
                     }
-                    self.signalled += 1;
+                    self.signal();
                 }
             }
         }

@@ -30,6 +30,7 @@ pub(super) struct Listening {
 struct Bound {
     /// The bound address, as the log has it.
     shown: String,
+    address: Address,
     entrance: Arc<Entrance>,
 }
 
@@ -77,6 +78,11 @@ impl Listening {
         listeners.chain(admin).collect()
     }
 
+    /// Returns the bound addresses.
+    pub(super) fn addresses(&self) -> Vec<Address> {
+        self.listeners.iter().map(|bound| bound.address.clone()).collect()
+    }
+
     /// Gives new connections these settings. The listeners of the configuration are those that are bound, in the same order.
     pub(super) fn set(&self, config: &Config) {
         for (bound, listener) in self.listeners.iter().zip(&config.listeners) {
@@ -94,12 +100,15 @@ impl Listening {
     }
 }
 
-/// Starts the admin address. Returns its TLS, if it has any.
+/// Starts the admin address, and that of the probes. Returns the TLS of the former, if it has any.
 pub(super) fn administer(config: &Config, shown: Shown) -> Result<(Admin, Option<Arc<ServerTls>>), AppError> {
     let tls = config.admin_tls.as_ref();
-    let tls = tls.map(|tls| secure(&config.admin, tls, &[HTTP1])).transpose()?;
-    let admin = Admin::start(&config.admin, tls.clone(), shown)?;
+    let tls = tls.map(|tls| secure(&config.admin, tls, &[HTTP2, HTTP1])).transpose()?;
+    let admin = Admin::start(&config.admin, tls.clone(), config.probes.as_ref(), shown)?;
     tracing::info!(address = %admin.address(), "admin address");
+    if let Some(address) = admin.probes() {
+        tracing::info!(%address, "address of the probes");
+    }
     if config.admin_is_open() {
         let open = "not on loopback, and without `admin.rules` or the `client_ca` of `admin.tls`: whoever reaches it can read \
                     everything there, and disconnect clients";
@@ -127,13 +136,17 @@ fn bind(listener: &config::Listener, handshakes_max: usize) -> Result<(Listener,
         address: address.clone(),
         source,
     })?;
-    let shown = socket
-        .tcp_address()
-        .map_or_else(|| address.to_string(), |bound| bound.to_string());
+    let address = socket.tcp_address().map_or_else(|| address.clone(), Address::Socket);
+    let shown = address.to_string();
     tracing::info!(address = shown, tls = tls.is_some(), "listening for clients");
     let handshakes = tls.map(|tls| Handshakes::new(tls, handshakes_max));
     let entrance = Arc::new(Entrance::new(handshakes, proxies.clone()));
-    Ok((socket, Bound { shown, entrance }))
+    let bound = Bound {
+        shown,
+        address,
+        entrance,
+    };
+    Ok((socket, bound))
 }
 
 fn secure(address: &Address, tls: &ListenerTls, protocols: Protocols) -> Result<Arc<ServerTls>, AppError> {

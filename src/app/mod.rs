@@ -1,6 +1,5 @@
 //! The wiring: from a checked configuration to running parts. Owns only what is connected to what.
 
-mod census;
 mod descriptors;
 mod feed;
 mod fleet;
@@ -18,6 +17,7 @@ mod warm;
 pub use inspection::Inspection;
 pub use reload::Origin;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,14 +34,17 @@ use overview::Overview;
 use reload::{Live, Reload};
 use warm::Warm;
 
-use crate::admin::{self, AdminError, DrainOrder, Guard, ReloadOrder, Shown};
+use crate::admin::{self, AdminError, DrainOrder, Guard, Logging, Process, ReloadOrder, Shown};
 use crate::cache::{Library, Scopes, View};
+use crate::census::{Census, ClientStatus};
 use crate::clock;
 use crate::config::{Address, Config};
 use crate::downstream::{Admission, Shared};
 use crate::json::{SchemaError, Schemas};
-use crate::shutdown::{self, Hangups, OtherSignals, StopSignals};
-use crate::telemetry::{Health, Log, Metrics};
+use crate::otlp::{self, Export};
+use crate::shutdown::{self, DrainTrigger, Hangups, OtherSignals, StopSignals};
+use crate::supervisor::Supervisor;
+use crate::telemetry::{COMMIT, Health, Log, Metrics, Status, VERSION};
 use crate::tls::{BadFile, InUse, Renewal};
 use crate::token::{BadKeys, KeyRenewal, Tokens};
 use crate::wire::Budget;
@@ -91,7 +94,9 @@ pub fn signals() -> Result<(Hangups, impl Future<Output = ()> + use<>), AppError
 
 /// Runs the relay until it is told to stop. Reads the configuration again from its origin.
 pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppError> {
+    begin(&config, &origin);
     descriptors::raise();
+    let supervisor = Arc::new(Supervisor::of_environment());
     let signals = StopSignals::listen().map_err(AppError::Signals)?;
     let metrics = Metrics::new(config.types.keys().map(String::as_str));
     let health = Arc::new(Health::new());
@@ -107,24 +112,23 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
     let overview = Overview::new(&fleet, &scopes);
     let in_use = Arc::new(InUse::default());
     let guard = guard(&config)?;
-    let (shown, orders, reload_orders) = shown(&metrics, &health, &overview, &in_use, &guard);
+    let status = ClientStatus::new(Census::new(scopes.clone()), config.node.clone(), schemas);
+    let log = Arc::new(log);
+    let process = process(&config, &origin, &log);
+    let (shown, orders, reload_orders) = shown(&metrics, &health, &overview, &in_use, &guard, &status, &process);
+    let _export = export(&shown);
     let (_admin, admin_tls) = listening::administer(&config, shown)?;
 
-    let shared = share(
-        &config,
-        &mark,
-        scopes.clone(),
-        &metrics,
-        &health,
-        schemas,
-        &guard.tokens,
-    );
+    let shared = share(&config, &mark, scopes.clone(), &metrics, &health, status, &guard.tokens);
     let warm = Warm::new(&config, &fleet, &scopes, &metrics);
     if let Some(warm) = &warm {
         drop(spawn(warm.clone().look(health.clone())));
     }
     let (trigger, drain) = shutdown::drain();
     let (listening, servers) = Listening::begin(&config, admin_tls, &shared, &drain)?;
+    // Nobody else sets it.
+    let _ = process.listeners.set(listening.addresses());
+    supervisor.ready();
     let renewal = Renewal::new(listening.secured(), servers, &in_use, metrics.certificates());
     let keys = KeyRenewal::new(&shared.tokens, metrics.arrivals.clone());
     let hangups = || Hangups::listen().map_err(AppError::Signals);
@@ -132,32 +136,48 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
 
     // Draining ends when the last holder drops it, so only listeners and clients may hold it.
     drop(drain);
-    let live = Live::new(config, mark, shared.clone(), fleet.clone(), guard.rules, listening, log);
-    let reload = Reload::new(origin, reload_orders, live.clone(), metrics.clone(), health.clone());
-    let mut leaving = Leaving::new(signals, orders, health, metrics, live.clone());
-    let leave = async {
-        tokio::select! {
-            () = leaving.announced() => {}
-            () = keep(warm.as_deref()) => {}
-        }
-        let last = async {
-            if let Some(warm) = &warm {
-                warm.clone().last().await;
-            }
-        };
-        leaving.left(&trigger, last).await;
-    };
+    let live = Live::new(
+        process.config,
+        mark,
+        shared.clone(),
+        fleet.clone(),
+        guard.rules,
+        listening,
+        log,
+    );
+    let reload = Reload::new(
+        origin,
+        reload_orders,
+        live.clone(),
+        metrics.clone(),
+        health.clone(),
+        supervisor.clone(),
+    );
+    let leaving = Leaving::new(signals, orders, health, metrics, live.clone(), supervisor.clone());
     // The other tasks run until the relay has stopped.
     tokio::select! {
-        () = leave => {}
+        () = leave(leaving, &trigger, warm.as_ref()) => {}
         () = feed::feed(&live, &fleet, &shared, warm.as_ref(), &overview) => {}
         () = clock::keep() => {}
         () = renewal.run(async || of_certificates.next().await) => {}
         () = keys.run(async || of_keys.next().await) => {}
-        () = look_after(&shared, &overview, &live, &fleet) => {}
+        () = look_after(&shared, &overview, &live, &fleet, &supervisor) => {}
         () = reload.run() => {}
     }
     Ok(())
+}
+
+/// Logs what begins to run.
+fn begin(config: &Config, origin: &Origin) {
+    let servers = (0..config.upstream.servers.len()).map(|at| config.upstream.name(at));
+    let servers: Vec<String> = servers.collect();
+    tracing::info!(
+        version = VERSION,
+        commit = COMMIT,
+        configuration = origin.name(),
+        servers = servers.join(" "),
+        "the relay starts"
+    );
 }
 
 /// Returns what the admin address shows, and where its orders arrive.
@@ -167,20 +187,43 @@ fn shown(
     overview: &Arc<Overview>,
     in_use: &Arc<InUse>,
     guard: &Guard,
+    status: &ClientStatus,
+    process: &Process,
 ) -> (Shown, mpsc::Receiver<DrainOrder>, mpsc::Receiver<ReloadOrder>) {
     let (order, orders) = mpsc::channel(1);
     let (reload, reload_orders) = mpsc::channel(1);
     let overview = overview.clone();
     let shown = Shown {
         metrics: metrics.clone(),
+        status: status.clone(),
         certificates: in_use.clone(),
         overview: admin::Overview::new(move || overview.look()),
         health: health.clone(),
         order,
         reload,
         guard: guard.clone(),
+        process: process.clone(),
     };
     (shown, orders, reload_orders)
+}
+
+/// Exports metrics and traces to where the environment says, if it says so. The relay serves without it.
+fn export(shown: &Shown) -> Option<Export> {
+    let overview = shown.overview.clone();
+    let read = otlp::reader(shown.metrics.clone(), move |metrics| overview.count_names(metrics));
+    let started = Export::start(|name| std::env::var(name).ok(), read, &shown.metrics.traces);
+    started.unwrap_or_else(|error| {
+        tracing::error!(%error, "cannot start the thread that exports metrics and traces");
+        None
+    })
+}
+
+/// Returns what the process is, for the admin address.
+fn process(config: &Config, origin: &Origin, log: &Arc<Log>) -> Process {
+    let (filter, set) = (log.clone(), log.clone());
+    let set = move |filter: &str| set.set(filter).map_err(|error| error.to_string());
+    let logging = Logging::new(move || filter.filter(), set);
+    Process::new(config.clone(), origin.file.clone(), logging)
 }
 
 /// Creates the state that all clients share.
@@ -190,7 +233,7 @@ fn share(
     scopes: Arc<Scopes>,
     metrics: &Arc<Metrics>,
     health: &Arc<Health>,
-    schemas: Schemas,
+    status: ClientStatus,
     tokens: &Tokens,
 ) -> Arc<Shared> {
     Arc::new(Shared {
@@ -204,11 +247,12 @@ fn share(
         metrics: metrics.clone(),
         health: health.clone(),
         identifier: format!("distributary/{}", config.node.id),
-        schemas,
+        schemas: status.schemas().clone(),
+        status,
     })
 }
 
-/// Reads the keys of those who issue tokens.
+/// Returns what decides about visitors of the admin address. The keys of those who issue tokens are read for it.
 fn guard(config: &Config) -> Result<Guard, AppError> {
     let tokens = Tokens::read(&config.issuers)?;
     for warning in tokens.warnings() {
@@ -216,6 +260,15 @@ fn guard(config: &Config) -> Result<Guard, AppError> {
     }
     let rules = Arc::new(ArcSwap::from_pointee(config.admin_rules.clone()));
     Ok(Guard { rules, tokens })
+}
+
+/// Waits until the relay must leave, lets all clients go, and writes the last snapshots.
+async fn leave(mut leaving: Leaving, trigger: &DrainTrigger, warm: Option<&Arc<Warm>>) {
+    tokio::select! {
+        () = leaving.announced() => {}
+        () = keep(warm.map(Arc::as_ref)) => {}
+    }
+    leaving.left(trigger, last(warm)).await;
 }
 
 /// Writes snapshots if they are configured; otherwise waits forever.
@@ -226,13 +279,30 @@ async fn keep(warm: Option<&Warm>) {
     }
 }
 
-/// Sweeps the views, and updates metrics and the log, once per [`SWEEP`].
-async fn look_after(shared: &Arc<Shared>, overview: &Overview, live: &Live, fleet: &Fleet) {
+/// Writes the last snapshots if they are configured.
+async fn last(warm: Option<&Arc<Warm>>) {
+    if let Some(warm) = warm {
+        warm.clone().last().await;
+    }
+}
+
+/// Sweeps the views, and updates metrics, the log and what the service manager knows, once per [`SWEEP`].
+async fn look_after(shared: &Arc<Shared>, overview: &Overview, live: &Live, fleet: &Fleet, supervisor: &Supervisor) {
     let mut overload = Overload::new(shared);
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut told = None;
     loop {
         ticks.tick().await;
+        supervisor.alive();
+        let status = shared.health.status();
+        if told.replace(status) != Some(status) {
+            supervisor.status(match status {
+                Status::Starting => "no control plane has been reached yet",
+                Status::Ready => "clients are served",
+                Status::Draining => "not ready for clients: draining, or an operator says so",
+            });
+        }
         overload.look(live.config().limits.memory);
         for type_url in shared.returns.sweep(clock::now()) {
             shared.metrics.of(&type_url).returned_without.inc();
@@ -241,7 +311,7 @@ async fn look_after(shared: &Arc<Shared>, overview: &Overview, live: &Live, flee
         shared.library.purge();
         let views = shared.scopes.all();
         fleet.purge(&views.iter().map(|view| view.server()).collect(), clock::now());
-        show(&views, &shared.metrics);
+        show(&views, fleet, &shared.metrics);
         let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
         shared.metrics.tasks.set(i64::try_from(tasks).unwrap_or(i64::MAX));
         shared
@@ -251,10 +321,20 @@ async fn look_after(shared: &Arc<Shared>, overview: &Overview, live: &Live, flee
     }
 }
 
-fn show(views: &[Arc<View>], metrics: &Metrics) {
+fn show(views: &[Arc<View>], fleet: &Fleet, metrics: &Metrics) {
     metrics.views.set(i64::try_from(views.len()).unwrap_or(i64::MAX));
-    let stale: usize = views.iter().map(|view| view.stale().len()).sum();
-    metrics.stale_serving.set(i64::try_from(stale).unwrap_or(i64::MAX));
+    let mut stale: BTreeMap<String, usize> = BTreeMap::new();
+    for view in views {
+        // A view that no client reads serves nobody: its clients get everything from another server.
+        let types = view.stale().len();
+        if types > 0
+            && view.readers().0 > 0
+            && let Some(member) = fleet.get(view.server())
+        {
+            *stale.entry(member.name.clone()).or_default() += types;
+        }
+    }
+    metrics.show_stale(&stale);
     metrics.show_cache(views.iter().flat_map(|view| view.summary().types));
 }
 

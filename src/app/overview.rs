@@ -7,11 +7,11 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::census::count;
 use super::fleet::Fleet;
 use super::plan;
 use crate::admin::{Clusters, Held, Lacking, Server, Spoken, State};
 use crate::cache::{Scopes, View};
+use crate::census::{Cached, visit};
 use crate::upstream::{Phase, Status};
 use crate::xds::{Authorities, Class, Name, ServerState, Target, TypeUrl};
 
@@ -66,6 +66,9 @@ impl Overview {
             clusters.authorities.insert(authority, servers);
         }
         for view in &views {
+            let server = view.server();
+            let name = self.fleet.get(server).map(|member| member.name.clone());
+            clusters.names.extend(name.map(|name| (server, name)));
             count(view, self.scopes.routes().served(), &mut clusters.resources);
         }
         clusters
@@ -239,19 +242,22 @@ fn worst(server_states: impl Iterator<Item = ServerState>) -> State {
 }
 
 fn hold(view: &View, types: &mut BTreeMap<String, Held>) {
-    for (type_url, slot) in view.cut().slots() {
+    let cut = view.cut();
+    let away = cut.server_state() == ServerState::Failing;
+    for (type_url, slot) in cut.slots() {
         let mut name = label(type_url);
         if !types.contains_key(&name) && types.len() >= TYPES_SHOWN {
             "other".clone_into(&mut name);
         }
         let held = types.entry(name).or_default();
         held.resources += slot.present();
-        held.stale |= slot.stale();
+        held.restored |= slot.stale();
+        held.stale |= slot.stale() || away && slot.present() > 0;
     }
 }
 
 fn label(type_url: &TypeUrl) -> String {
-    type_url.short().unwrap_or(type_url.full_name()).to_owned()
+    type_url.word().to_owned()
 }
 
 /// Returns what is subscribed under the authority and was not answered yet.
@@ -270,6 +276,15 @@ fn lacking(views: &[&Arc<View>], served: &Authorities, authority: &str) -> Lacki
         all.some.extend(some.map(|(type_url, target)| shown(type_url, target)));
     }
     all
+}
+
+/// G-15: counts the names of a view. Only authorities in `served` are counted apart, because clients may invent any other.
+fn count(view: &View, served: &Authorities, counts: &mut BTreeMap<(String, Cached, TypeUrl), usize>) {
+    visit(view, |entry| {
+        let authority = entry.name.as_ref().and_then(|name| served.of(name)).unwrap_or_default();
+        let key = (authority.to_owned(), entry.cached, entry.type_url);
+        *counts.entry(key).or_default() += 1;
+    });
 }
 
 fn shown(type_url: &TypeUrl, target: &Target) -> String {
@@ -325,5 +340,33 @@ mod tests {
         );
         assert_eq!(server_state(&[&failing], &[streams(true)]), State::Unreachable);
         assert_eq!(server_state(&[], &[]), State::Unused);
+    }
+
+    /// G-15: only an authority with servers of its own is counted apart.
+    #[test]
+    fn names_are_counted_by_authority() {
+        let settings = ViewSettings {
+            linger: std::time::Duration::ZERO,
+            names_per_view: 0,
+            pinned_bytes_per_view: 0,
+        };
+        let view = View::new(Class::default(), settings);
+        let seat = view.enter();
+        for name in ["waits", "xdstp://a/x/waits", "xdstp://invented/x/waits"] {
+            let want = crate::xds::Want {
+                type_url: TypeUrl::new("a.B"),
+                target: Target::Name(name.into()),
+                wanted: true,
+                written: None,
+            };
+            assert_eq!(seat.want(&want), Ok(()));
+        }
+        let mut counts = BTreeMap::new();
+        count(&view, &Authorities::from_iter(["a"]), &mut counts);
+        let counts: Vec<String> = counts
+            .iter()
+            .map(|((authority, cached, _), count)| format!("{authority} {} {count}", cached.word()))
+            .collect();
+        assert_eq!(counts, [" requested 2", "a requested 1"]);
     }
 }

@@ -21,7 +21,8 @@ impl Claims {
     }
 
     /// Its number among all connections.
-    pub(super) const fn number(&self) -> u64 {
+    #[must_use]
+    pub const fn number(&self) -> u64 {
         self.number
     }
 

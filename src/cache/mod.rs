@@ -15,11 +15,11 @@ mod shared;
 mod view;
 
 pub use claims::Claims;
-pub use interest::{Bell, Rang, Woken};
+pub use interest::{Bell, Inquiries, Rang, Woken};
 pub use routes::{Route, Routes, WakeOnFailure};
 pub use scopes::Scopes;
 pub use shared::{Library, Text, Uses};
-pub use view::{Knowledge, Seat, Summary, View, ViewSettings};
+pub use view::{EarlierContent, Knowledge, Seat, Summary, View, ViewSettings, WordsQuestion};
 
 use crate::xds::Unfit;
 

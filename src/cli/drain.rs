@@ -1,4 +1,4 @@
-//! `distributary drain`: moves the clients of a relay away, for images that have no shell and no curl.
+//! `distributary drain`: moves the clients of relays away, for images that have no shell and no curl.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::asking::AdminAccess;
 
-/// Move clients away from a running relay: /ready fails first, then they are disconnected one by one. SIGTERM ends the relay
+/// Move clients away from running relays: /ready fails first, then they are disconnected one by one. SIGTERM ends a relay
 #[derive(Debug, Args)]
 pub(super) struct Drain {
     #[command(flatten)]
@@ -15,7 +15,6 @@ pub(super) struct Drain {
 
 impl Drain {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
-        writeln!(out, "{}", self.access.ask("POST", "/drain_listeners?graceful")?)?;
-        Ok(())
+        self.access.order("POST", "/drain_listeners?graceful", out)
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Explain {
     #[arg(long, value_name = "DIALECT", requires = "explain", default_value = "delta", value_parser = way)]
     dialect: Way,
     /// A type, such as cds, or its full name [default: only whether the stream may begin]
-    #[arg(long = "type", value_name = "TYPE", requires = "explain", value_parser = super::get::type_url)]
+    #[arg(long = "type", value_name = "TYPE", requires = "explain")]
     type_url: Option<TypeUrl>,
     /// The name of a resource [default: whether it may have any]
     #[arg(long, requires = "type_url")]

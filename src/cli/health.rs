@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::asking::AdminAccess;
 
-/// Ask a running relay whether it can serve clients: prints the answer of /ready; the exit code is 0 if it can
+/// Ask running relays whether they can serve clients: prints the answers of /ready; the exit code is 0 if all can
 #[derive(Debug, Args)]
 pub(super) struct Health {
     #[command(flatten)]
@@ -15,7 +15,6 @@ pub(super) struct Health {
 
 impl Health {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
-        writeln!(out, "{}", self.access.ask("GET", "/ready")?)?;
-        Ok(())
+        self.access.order("GET", "/ready", out)
     }
 }

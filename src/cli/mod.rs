@@ -8,10 +8,12 @@ mod explained;
 mod get;
 mod health;
 mod serve;
+mod status;
 mod validate;
+mod wait;
 
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -31,10 +33,17 @@ enum Command {
     Serve(serve::Serve),
     Validate(validate::Validate),
     Bootstrap(bootstrap::Bootstrap),
-    Get(get::Get),
+    Get(Box<get::Get>),
     Health(health::Health),
     Drain(drain::Drain),
+    Status(status::Status),
+    Wait(wait::Wait),
 }
+
+/// A wrong use of the command line that only several arguments together show.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Misuse(String);
 
 /// Returns an error and its causes. Most errors say their cause themselves; it is not said again.
 fn told(error: &anyhow::Error) -> String {
@@ -49,6 +58,15 @@ fn told(error: &anyhow::Error) -> String {
     }
     let lines = text.lines().map(printable).collect::<Vec<_>>();
     lines.join("\n")
+}
+
+/// A reader that has closed the pipe, for example `head`, is no error.
+fn unpiped(outcome: anyhow::Result<()>) -> anyhow::Result<()> {
+    let is_closed = |error: &anyhow::Error| {
+        let error = error.downcast_ref::<std::io::Error>();
+        error.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+    };
+    outcome.or_else(|error| if is_closed(&error) { Ok(()) } else { Err(error) })
 }
 
 /// Runs the program with `args`, whose first element is the program's own name.
@@ -67,13 +85,23 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Get(get) => get.run(&mut std::io::stdout(), &mut std::io::stderr()),
         Command::Health(health) => health.run(&mut std::io::stdout()),
         Command::Drain(drain) => drain.run(&mut std::io::stdout()),
+        Command::Status(status) => {
+            let mut out = std::io::stdout();
+            let terminal = out.is_terminal();
+            unpiped(status.run(&mut out, terminal))
+        }
+        Command::Wait(wait) => wait.run(&mut std::io::stdout()),
         Command::Validate(validate) => validate.run(&mut std::io::stdout(), &mut std::io::stderr()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "{}", told(&error));
-            ExitCode::FAILURE
+            if error.is::<Misuse>() {
+                ExitCode::from(2)
+            } else {
+                ExitCode::FAILURE
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod awake;
 mod sleep;
+mod wall;
 
 use std::cell::Cell;
 use std::sync::LazyLock;
@@ -17,6 +18,7 @@ use parking_lot::Mutex;
 pub use awake::Awake;
 use awake::LATE;
 pub use sleep::{OwnTimer, Sleep, sleep, sleep_until, timeout};
+pub use wall::{WallClock, date_and_time};
 
 /// The time, while somebody keeps it, and the number of keepers.
 static KEPT: Mutex<Option<(Awake, usize)>> = Mutex::new(None);

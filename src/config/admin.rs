@@ -43,7 +43,7 @@ impl AdminAction {
     /// Returns what to write if the text is none of the words.
     pub fn parse(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|action| action.word() == text);
-        found.ok_or_else(|| format!("`{text}` is nothing that one does there; write read or change"))
+        found.ok_or_else(|| format!("`{text}` is no action on the admin address; write read or change"))
     }
 }
 

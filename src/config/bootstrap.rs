@@ -36,6 +36,7 @@ mapping!(TlsConfig {
     "certificate_file" => certificate_file: Option<Scalar>,
     "private_key_file" => private_key_file: Option<Scalar>,
     "server_name" => server_name: Option<Scalar>,
+    "spiffe" => spiffe: Option<Raw>,
     "refresh_interval" => refresh_interval: Raw,
 });
 

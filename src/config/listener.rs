@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use ipnet::IpNet;
 
-use super::{Identity, SocketFile, unix};
+use super::{Identity, SocketFile, Supply, unix};
 
 /// A port or socket for clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,18 +21,17 @@ pub struct Listener {
     pub proxies: Vec<IpNet>,
 }
 
-/// A listener's certificate, and which clients it accepts. The files are read again when they change.
+/// A listener's certificate, and which clients it accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerTls {
     /// The certificate that it presents to clients.
-    pub identity: Identity,
+    pub identity: Supply<Identity>,
     /// Certificates that it presents instead, to clients that ask for a name that is in one of them.
     pub others: Vec<Identity>,
     /// The oldest version that it speaks.
     pub oldest: TlsVersion,
-    /// PEM file of the authorities; one of them must have signed the client's certificate. Without it, clients need no
-    /// certificate.
-    pub client_ca: Option<PathBuf>,
+    /// The authorities; one of them must have signed the client's certificate. Without any, clients need no certificate.
+    pub client_ca: Option<Supply<PathBuf>>,
     /// PEM file of revocation lists: certificates of clients that are no longer accepted.
     pub client_crl: Option<PathBuf>,
 }

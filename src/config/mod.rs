@@ -15,10 +15,12 @@ mod quantity;
 mod reading;
 mod server;
 mod shape;
+mod supply;
 mod unix;
 mod upstream;
 mod uri;
 mod validate;
+mod written;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -32,9 +34,13 @@ pub use issuer::Issuer;
 pub use listener::{Address, Listener, ListenerTls, TlsVersion};
 pub use log_filter::LogFilter;
 pub use server::{Credentials, Endpoint, Grpc, Identity, Rest, Server, Source, Tls, Transport};
+pub use supply::Supply;
+#[cfg(feature = "spiffe")]
+pub use supply::Workload;
 pub use unix::{SocketFile, is_abstract, system_path};
 pub use upstream::{Authority, Upstream};
 pub use validate::host_name;
+pub use written::{Written, hide_secrets};
 
 use document::Document;
 
@@ -50,12 +56,14 @@ pub struct Config {
     pub listeners: Vec<Listener>,
     /// Who issues the tokens that clients send with their calls.
     pub issuers: Vec<Issuer>,
-    /// Where probes, metrics and people connect.
+    /// Where operators connect; probes and metrics are there as well.
     pub admin: Address,
     /// TLS there, if configured.
     pub admin_tls: Option<ListenerTls>,
     /// Who may do what there.
     pub admin_rules: AdminRules,
+    /// Where only probes and metrics are, if configured.
+    pub probes: Option<Address>,
     /// The control planes.
     pub upstream: Upstream,
     /// K-02: which clients share a view.
@@ -84,6 +92,8 @@ pub struct Config {
     pub log_filter: LogFilter,
     /// Problems that do not keep the relay from running.
     pub warnings: Vec<String>,
+    /// All of it as it was written, for people.
+    pub written: Written,
 }
 
 impl Config {
@@ -164,10 +174,14 @@ pub struct Flags {
     pub log_level: Option<String>,
     /// Used for `upstream` if neither the file nor these flags set it.
     pub bootstrap: Option<Bootstrap>,
+    /// The socket of the SPIFFE Workload API, if the file does not say which.
+    #[cfg(feature = "spiffe")]
+    pub endpoint_socket: Option<String>,
 }
 
 impl Flags {
-    /// Returns flags with only the bootstrap from gRPC's environment variables; as in gRPC clients, the file comes first.
+    /// Returns flags with only what other programs' environment variables say: the bootstrap of gRPC, where the file comes first as in
+    /// gRPC clients, and the socket of the SPIFFE Workload API.
     #[must_use]
     pub fn of_environment() -> Self {
         let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -176,6 +190,8 @@ impl Flags {
             || given("GRPC_XDS_BOOTSTRAP_CONFIG").map(|text| Bootstrap::Text(text.to_string_lossy().into_owned()));
         Self {
             bootstrap: file.or_else(text),
+            #[cfg(feature = "spiffe")]
+            endpoint_socket: given("SPIFFE_ENDPOINT_SOCKET").map(|socket| socket.to_string_lossy().into_owned()),
             ..Self::default()
         }
     }

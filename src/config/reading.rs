@@ -101,6 +101,13 @@ impl ShapeFaults {
             });
         }
     }
+
+    /// The same, where `spiffe` may stand instead.
+    pub(super) fn needs_unless_spiffe(&mut self, tree: &Tree, within: &str, name: &str) {
+        if tree.get("spiffe").is_none_or(Tree::is_null) {
+            self.needs(tree, within, name);
+        }
+    }
 }
 
 /// Returns the path of a key of a mapping.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::Supply;
 use super::uri::Located;
 use crate::xds::ServerFeatures;
 
@@ -77,17 +78,17 @@ pub enum Credentials {
     Tls(Tls),
 }
 
-/// The trusted authorities, and the relay's certificate. The files are read anew for each connection.
+/// The trusted authorities, and the relay's certificate, which are read anew for each connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// PEM file of the authorities to trust instead of the system's.
-    pub ca_certificate_file: Option<PathBuf>,
+    /// The authorities to trust instead of the system's.
+    pub authorities: Option<Supply<PathBuf>>,
     /// The name that the server's certificate must be for, if that is not its address.
     pub server_name: Option<String>,
-    /// The SPIFFE id that the server's certificate must be for, instead of a name; only with authorities in a file.
+    /// The SPIFFE id that the server's certificate must be for, instead of a name; only with authorities of its own.
     pub spiffe_id: Option<String>,
     /// The certificate that the relay presents if the server asks for one.
-    pub identity: Option<Identity>,
+    pub identity: Option<Supply<Identity>>,
 }
 
 /// A certificate and its key.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::bootstrap::{NodeShape, Upstream};
-use super::reading::{Scalar, Shape, ShapeFaults, Spanned, mapping};
+use super::reading::{Raw, Scalar, Shape, ShapeFaults, Spanned, mapping};
 use crate::json::Tree;
 
 mapping!(File {
@@ -11,6 +11,7 @@ mapping!(File {
     "listeners" => listeners: Option<Spanned<Vec<Listener>>>,
     "jwt" => jwt: Vec<Spanned<Issuer>>,
     "admin" => admin: Admin,
+    "probes" => probes: Option<Probes>,
     "upstream" => upstream: Upstream,
     "classes" => classes: Vec<Spanned<Class>>,
     "rules" => rules: Option<Spanned<Vec<Spanned<AccessRule>>>>,
@@ -45,12 +46,19 @@ mapping!(ProxyProtocol {
 });
 
 mapping!(ListenerTls {
-    "certificate" needs => certificate: Option<Scalar>,
-    "private_key" needs => private_key: Option<Scalar>,
+    "certificate" needs_unless_spiffe => certificate: Option<Scalar>,
+    "private_key" needs_unless_spiffe => private_key: Option<Scalar>,
+    "spiffe" => spiffe: Option<Raw>,
     "certificates" => certificates: Vec<CertificatePair>,
     "minimum_tls_version" => minimum_tls_version: Option<Scalar>,
     "client_ca" => client_ca: Option<Scalar>,
     "client_crl" => client_crl: Option<Scalar>,
+});
+
+#[cfg(feature = "spiffe")]
+mapping!(Spiffe {
+    "socket" => socket: Option<Scalar>,
+    "hint" => hint: Option<Scalar>,
 });
 
 mapping!(CertificatePair {
@@ -69,6 +77,10 @@ mapping!(Admin {
     "address" => address: Option<Scalar>,
     "tls" => tls: Option<Spanned<ListenerTls>>,
     "rules" => rules: Option<Spanned<Vec<Spanned<AdminRule>>>>,
+});
+
+mapping!(Probes {
+    "address" needs => address: Option<Scalar>,
 });
 
 mapping!(Class {

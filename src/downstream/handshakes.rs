@@ -15,6 +15,7 @@ use rustls::Error;
 use tokio::sync::Semaphore;
 
 use crate::clock;
+use crate::telemetry::HandshakeResult;
 use crate::tls::{self, ServerTls};
 use crate::wire::{Sealed, Socket, hello, is_proxy_header};
 
@@ -133,6 +134,15 @@ impl Fault {
             "incompatible"
         } else {
             "invalid"
+        }
+    }
+
+    /// Returns the fault in gRPC's words (A118), or none if the client and the listener did not both want TLS.
+    pub(super) fn result(&self) -> Option<HandshakeResult> {
+        match self {
+            Self::Silent(_) | Self::Slow(_) | Self::Crowded(_) => Some(HandshakeResult::HandshakeTimeout),
+            Self::Failed(error) => Some(tls::result(error)),
+            Self::Stranger | Self::Plaintext => None,
         }
     }
 

@@ -167,11 +167,18 @@ impl Log {
         }
     }
 
+    /// Logs that a stream is ended because its client does not read this many bytes.
+    pub(super) fn stalled(&self, node: &str, peer: &Peer, bytes: u64, now: Instant) {
+        if let Some(suppressed) = self.ends.admit(now) {
+            tracing::info!(node, %peer, bytes, suppressed, "a client does not read; its stream is ended");
+        }
+    }
+
     /// Logs that the relay ends a stream.
     pub(super) fn end(&self, node: Option<&Node>, status: &Status, now: Instant) {
         let node = node.map_or("", |node| &*node.id);
         if status.code() == Code::Ok {
-            return tracing::debug!(node, "a stream has ended");
+            return;
         }
         if status.code() == Code::PermissionDenied {
             // Such clients come back again and again.

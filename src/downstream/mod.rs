@@ -18,6 +18,7 @@ mod handshakes;
 mod log;
 mod overload;
 mod portion;
+mod questions;
 mod request_body;
 mod rest;
 mod returns;

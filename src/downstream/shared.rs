@@ -10,6 +10,7 @@ use super::admission::Admission;
 use super::returns::Returns;
 use super::settings::ConnectionSettings;
 use crate::cache::{Library, Scopes};
+use crate::census::ClientStatus;
 use crate::json::Schemas;
 use crate::telemetry::{Health, Metrics};
 use crate::token::Tokens;
@@ -21,7 +22,8 @@ pub struct Shared {
     pub scopes: Arc<Scopes>,
     /// The encoded responses that sessions at the same point share.
     pub library: Arc<Library>,
-    /// The settings of the operator, for connections and streams that begin now. Those that are open keep what they began with.
+    /// The settings of the operator, for connections and streams that begin now. Those that are open keep
+    /// what they began with, except for the rules, which they look up again.
     pub settings: ArcSwap<ConnectionSettings>,
     /// How many connections and streams there may be.
     pub admission: Arc<Admission>,
@@ -39,4 +41,6 @@ pub struct Shared {
     pub identifier: String,
     /// The schemas of types, for clients that read JSON.
     pub schemas: Schemas,
+    /// The answers to questions about clients.
+    pub status: ClientStatus,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Question;
 use super::printed::{Change, called};
-use crate::xds::{Cut, Known, Name, Reason, Resource, ResourceError, TypeUrl};
+use crate::xds::{Cut, Known, Name, Reason, Resource, ResourceError};
 
 /// The answer at one moment.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +98,7 @@ impl Found {
     /// Returns one sentence for each missing resource.
     pub(super) fn missing(&self, question: &Question) -> Vec<String> {
         let (server, patience) = (&question.server, question.patience);
-        let kind = kind_of(&question.type_url);
+        let kind = question.type_url.word();
         let absent = self.absent.iter().map(|(name, reason, error)| match (reason, error) {
             (Reason::Said, _) => format!("{name}: {server} has no such {kind} resource"),
             (Reason::Expired, _) => format!("{name}: its time to live ended, and {server} did not send it again"),
@@ -127,8 +127,4 @@ impl Found {
         let named = resources.map(|resource| (resource.key(), resource.clone()));
         self.resources.extend(named);
     }
-}
-
-fn kind_of(type_url: &TypeUrl) -> &str {
-    type_url.short().unwrap_or_else(|| type_url.full_name())
 }

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use http::HeaderMap;
 use http::uri::Authority;
 
 pub use printed::{Form, Shown};
@@ -24,8 +25,8 @@ use crate::config::Grpc;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::ClientSettings;
 use crate::telemetry::{Metrics, UpstreamMetrics};
-use crate::upstream::{Status, Target as Server, UpstreamSettings, Writer};
-use crate::xds::{Class, Name, ServerFeatures, Target, TypeUrl, Types, Want, printable};
+use crate::upstream::{CallHead, Status, Target as Server, UpstreamSettings, Writer};
+use crate::xds::{Class, Name, Resource, ServerFeatures, ServerWords, Target, TypeUrl, Types, Want, printable};
 
 /// A question: the server, and the resources to ask for.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct Question {
     pub grpc: Grpc,
     /// Its name in the request and for TLS, if that differs from its address.
     pub authority: Option<Authority>,
+    /// Further headers of the request.
+    pub headers: HeaderMap,
     /// The node in the request.
     pub node: Node,
     /// The type.
@@ -121,15 +124,22 @@ impl Question {
         self.server = file.display().to_string();
         self.patience = Duration::ZERO;
         let found = Found::of(&self, &snapshot.cut);
-        self.answer(&found, Vec::new(), shown, out)
+        self.answer(&found, Vec::new(), Vec::new(), shown, out)
     }
 
-    /// Prints what was found, and returns what is missing as an error.
-    fn answer(&self, found: &Found, notes: Vec<String>, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
+    /// Prints what was found, and returns what is missing as an error. `words`: what the server said about each resource.
+    fn answer(
+        &self,
+        found: &Found,
+        words: Vec<Option<ServerWords>>,
+        notes: Vec<String>,
+        shown: &Shown,
+        out: &mut impl Write,
+    ) -> Result<(), Unanswered> {
         // An empty answer is printed only if it is the complete answer to a question for all resources.
         let all = self.names.is_empty() && found.is_settled();
         let printed = if all || found.resources().next().is_some() {
-            shown.all(&self.type_url, found.resources())
+            shown.all(&self.type_url, said(found, words))
         } else {
             Printed::default()
         };
@@ -154,7 +164,11 @@ impl Question {
             },
         );
         let metrics = Metrics::new([]).upstream(&self.server);
-        let target = Server::called(self.authority.clone(), &self.server, self.grpc.clone(), metrics.clone());
+        let call = CallHead {
+            authority: self.authority.clone(),
+            headers: self.headers.clone(),
+        };
+        let target = Server::called(call, &self.server, self.grpc.clone(), metrics.clone());
         let settings = UpstreamSettings {
             client: Arc::new(ClientSettings {
                 types: Types::default(),
@@ -212,7 +226,7 @@ impl Asked {
         loop {
             let found = self.look();
             if found.is_settled() {
-                return self.answer(&found, shown, out);
+                return self.answer(&found, shown, out).await;
             }
             // The answer is checked when it has changed, errors at every tick.
             let rung = self.rung();
@@ -221,9 +235,9 @@ impl Asked {
                 tokio::select! {
                     () = &mut rung => break,
                     _ = look.tick() => if let Some(error) = (self.error)() {
-                        return self.failed(&self.look(), error, shown, out);
+                        return self.failed(&self.look(), error, shown, out).await;
                     },
-                    () = &mut deadline => return self.answer(&self.look(), shown, out),
+                    () = &mut deadline => return self.answer(&self.look(), shown, out).await,
                 }
             }
         }
@@ -235,6 +249,8 @@ impl Asked {
         loop {
             let found = self.look();
             for (change, name, resource) in found.since(&before) {
+                let words = self.words(resource, shown).await.into_iter().flatten().next();
+                let resource = resource.map(|resource| (resource, words.unwrap_or_default()));
                 let printed = shown.changed(&self.question.type_url, change, &name, resource);
                 self.print(&printed, out, notes)?;
             }
@@ -266,7 +282,20 @@ impl Asked {
         poll_fn(|cx| self.seat.bell().poll(cx)).await;
     }
 
-    fn answer(&self, found: &Found, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
+    /// Returns what the server said about these resources, if that is shown.
+    async fn words(
+        &self,
+        resources: impl IntoIterator<Item = &Arc<Resource>>,
+        shown: &Shown,
+    ) -> Vec<Option<ServerWords>> {
+        if shown.form != Form::Wide {
+            return Vec::new();
+        }
+        let keys = resources.into_iter().map(|resource| resource.key()).collect();
+        self.seat.view().words(&self.question.type_url, keys).await
+    }
+
+    async fn answer(&self, found: &Found, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
         let refused = self.metrics.nacks.get();
         let note = (refused > 0).then(|| {
             format!(
@@ -274,14 +303,24 @@ impl Asked {
                 self.question.server
             )
         });
-        self.question.answer(found, note.into_iter().collect(), shown, out)
+        let words = self.words(found.resources(), shown).await;
+        self.question
+            .answer(found, words, note.into_iter().collect(), shown, out)
     }
 
     /// Prints what was found, and returns the error of the server.
-    fn failed(&self, found: &Found, error: String, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
+    async fn failed(
+        &self,
+        found: &Found,
+        error: String,
+        shown: &Shown,
+        out: &mut impl Write,
+    ) -> Result<(), Unanswered> {
         let server = self.question.server.clone();
         if found.resources().next().is_some() {
-            out.write_all(shown.all(&self.question.type_url, found.resources()).text.as_bytes())?;
+            let words = self.words(found.resources(), shown).await;
+            let printed = shown.all(&self.question.type_url, said(found, words));
+            out.write_all(printed.text.as_bytes())?;
         }
         Err(Unanswered::Server { server, error })
     }
@@ -294,6 +333,14 @@ impl Asked {
         }
         Ok(())
     }
+}
+
+/// Returns the resources, each with what the server said about it.
+fn said(found: &Found, words: Vec<Option<ServerWords>>) -> impl Iterator<Item = (&Arc<Resource>, ServerWords)> {
+    let words = words.into_iter().map(Option::unwrap_or_default);
+    found
+        .resources()
+        .zip(words.chain(std::iter::repeat(ServerWords::default())))
 }
 
 /// Returns the current time, which is the time of receipt of what is read from disk.

@@ -9,7 +9,7 @@ use prost::Message as _;
 
 use crate::json::{Bounds, Fault, Schemas, Secrets, Tree};
 use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
-use crate::xds::{NameRule, Resource, TypeUrl, WRAPPER_URL, printable};
+use crate::xds::{NameRule, Resource, ServerWords, TypeUrl, WRAPPER_URL, printable};
 
 /// How resources are printed.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct Shown {
 pub enum Form {
     /// Names alone, one on a line.
     Name,
-    /// A table: names, sizes, hashes.
+    /// A table: names, sizes, hashes, and what the server said besides.
     Wide,
     /// A response as YAML, which is good as a file of resources.
     Yaml,
@@ -52,14 +52,18 @@ pub(super) struct Printed {
 
 impl Shown {
     /// Prints all resources at once.
-    pub(super) fn all<'a>(&self, type_url: &TypeUrl, resources: impl Iterator<Item = &'a Arc<Resource>>) -> Printed {
+    pub(super) fn all<'a>(
+        &self,
+        type_url: &TypeUrl,
+        resources: impl Iterator<Item = (&'a Arc<Resource>, ServerWords)>,
+    ) -> Printed {
         let mut printed = Printed::default();
         match self.form {
-            Form::Name => resources.for_each(|resource| line(&mut printed.text, &called(resource))),
-            Form::Wide => self.table(resources, &mut printed),
+            Form::Name => resources.for_each(|(resource, _)| line(&mut printed.text, &called(resource))),
+            Form::Wide => printed.text = table(resources),
             Form::Yaml | Form::Json => {
                 let bodies: Vec<String> = resources
-                    .filter_map(|resource| printed.body(self, type_url, resource))
+                    .filter_map(|(resource, _)| printed.body(self, type_url, resource))
                     .collect();
                 let text = format!(
                     "{{\"type_url\":{},\"resources\":[{}]}}",
@@ -78,17 +82,19 @@ impl Shown {
         type_url: &TypeUrl,
         change: Change,
         name: &str,
-        resource: Option<&Arc<Resource>>,
+        resource: Option<(&Arc<Resource>, ServerWords)>,
     ) -> Printed {
         let mut printed = Printed::default();
+        let (resource, words) = resource.unzip();
         match self.form {
             Form::Name => line(&mut printed.text, &format!("{} {name}", change.sign())),
             Form::Wide => {
-                let row = resource.map(|resource| columns(resource));
-                let [bytes, hash] = row.unwrap_or_default();
+                let [bytes, hash, words @ ..] =
+                    columns(resource.map(|resource| &**resource), words.unwrap_or_default());
+                let words = words.join("  ");
                 line(
                     &mut printed.text,
-                    format!("{:<8} {bytes:>10}  {hash:<32}  {name}", change.word()).trim_end(),
+                    &format!("{:<8} {bytes:>10}  {hash:<32}  {words}  {name}", change.word()),
                 );
             }
             Form::Yaml => {
@@ -111,18 +117,6 @@ impl Shown {
             }
         }
         printed
-    }
-
-    fn table<'a>(&self, resources: impl Iterator<Item = &'a Arc<Resource>>, printed: &mut Printed) {
-        line(&mut printed.text, &format!("{:>10}  {:<32}  NAME", "BYTES", "HASH"));
-        for resource in resources {
-            let [bytes, hash] = columns(resource);
-            let mut names = called(resource);
-            for alias in resource.aliases() {
-                let _ = write!(names, ", {alias}");
-            }
-            line(&mut printed.text, &format!("{bytes:>10}  {hash:<32}  {names}"));
-        }
     }
 
     /// Returns the resource as JSON. It is in its wrapper if only the wrapper has its name or its constraints.
@@ -215,8 +209,51 @@ pub(super) fn called(resource: &Resource) -> String {
         .map_or_else(|| name.to_string(), |demands| format!("{name} {demands}"))
 }
 
-fn columns(resource: &Resource) -> [String; 2] {
-    [resource.body().len().to_string(), resource.version().to_string()]
+/// Returns a table. Only the names, at the end, may have spaces in them; an empty cell is `-`.
+fn table<'a>(resources: impl Iterator<Item = (&'a Arc<Resource>, ServerWords)>) -> String {
+    let head = ["BYTES", "HASH", "VERSION", "NONCE", "CONTROL-PLANE"].map(str::to_owned);
+    let mut rows = vec![(head, "NAME".to_owned())];
+    rows.extend(resources.map(|(resource, words)| {
+        let mut names = called(resource);
+        for alias in resource.aliases() {
+            // Writing to memory cannot fail.
+            let _ = write!(names, ", {alias}");
+        }
+        (columns(Some(resource), words), names)
+    }));
+    let mut widths = [0; 5];
+    for (cells, _) in &rows {
+        for (width, cell) in widths.iter_mut().zip(cells) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let [bytes_wide, hash_wide, version_wide, nonce_wide, plane_wide] = widths;
+    let mut text = String::new();
+    for ([bytes, hash, version, nonce, plane], names) in &rows {
+        let words = format!("{version:version_wide$}  {nonce:nonce_wide$}  {plane:plane_wide$}");
+        line(
+            &mut text,
+            &format!("{bytes:>bytes_wide$}  {hash:hash_wide$}  {words}  {names}"),
+        );
+    }
+    text
+}
+
+/// Returns size, hash, and the words of the server, in a form that has no spaces and is safe to print.
+fn columns(resource: Option<&Resource>, words: ServerWords) -> [String; 5] {
+    let bytes = resource.map(|resource| resource.body().len().to_string());
+    let hash = resource.map(|resource| resource.version().to_string());
+    let said = |word: &str| match word {
+        "" => "-".to_owned(),
+        word => printable(word).replace(char::is_whitespace, "_"),
+    };
+    [
+        bytes.unwrap_or_default(),
+        hash.unwrap_or_default(),
+        said(&words.version),
+        said(&words.nonce),
+        said(&words.identifier),
+    ]
 }
 
 /// Appends a line for people: what it says cannot end it.

@@ -7,11 +7,13 @@
 //! descriptors, without a message type in between. So equal texts become equal bytes on every relay, and a fault has a line,
 //! a column and a path, even inside an `Any`.
 
+mod described;
 mod discovery;
 mod fault;
 mod form;
 mod plain;
 mod read;
+mod redacted;
 mod schemas;
 mod text;
 mod time;

@@ -81,7 +81,7 @@ impl Schemas {
         })
     }
 
-    fn pool(&self) -> &DescriptorPool {
+    pub(super) fn pool(&self) -> &DescriptorPool {
         self.extended.as_deref().unwrap_or_else(|| standard())
     }
 

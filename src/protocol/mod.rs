@@ -16,6 +16,7 @@ mod poll;
 mod server;
 mod settings;
 mod suspects;
+mod user_agent;
 
 pub use backoff::{Backoff, Pause};
 pub use client::{
@@ -32,8 +33,8 @@ pub use gate::{Gate, Ticket};
 pub use node::read_node;
 pub use poll::{Poll, PollAnswer, PollContent};
 pub use server::{
-    Changing, Listing, NameFault, NameFaults, Nonce, Opening, Progress, Receipt, ReceiptKind, Response, SLICE, Server,
-    Status,
+    Changing, Listing, NameFault, NameFaults, Nonce, Opening, Portrait, Progress, Receipt, ReceiptKind, Response,
+    SLICE, Server, Stand,
 };
 pub use settings::{StreamLimits, StreamSettings, StreamTimers};
 pub use suspects::Suspects;

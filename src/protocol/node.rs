@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::user_agent;
 use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::google::protobuf::{Struct, Value, value::Kind};
 use crate::xds::{Features, Locality, Node, Parameters, RELAYS, TypeUrl, member_path};
@@ -31,7 +32,7 @@ pub fn read_node(node: &core::Node) -> Node {
         metadata,
         features: Features::read(node.client_features.iter().map(String::as_str), &node.user_agent_name),
         relays: relays(node).into(),
-        user_agent: node.user_agent_name.as_str().into(),
+        user_agent: Arc::new(user_agent::read(node)),
         class: Arc::default(),
         passed: None,
         parameters: parameters(node),

@@ -14,7 +14,7 @@ pub struct StreamSettings {
     pub types: Types,
     /// Which parts of clients' nodes are kept and passed on to control planes.
     pub classes: Classes,
-    /// S-01: what clients may have.
+    /// S-01: what clients may have. Open streams get other rules by `handle_access`.
     pub access: Arc<Access>,
     /// Bounds on what one client may ask for.
     pub limits: StreamLimits,

@@ -1,31 +1,63 @@
 //! The counters of what clients show before they are served.
 //!
-//! Owns what they mean; `families` owns their names. Decides nothing.
+//! Owns their names and what they mean. Decides nothing.
 
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+use super::labels::WordCounters;
+
+const PROXY_HEADERS: [&str; 7] = [
+    "good",
+    "missing",
+    "malformed",
+    "too_long",
+    "timeout",
+    "closed",
+    "stranger",
+];
+const TOKENS: [&str; 10] = [
+    "good",
+    "malformed",
+    "several",
+    "issuer",
+    "key",
+    "signature",
+    "expired",
+    "early",
+    "audience",
+    "claim",
+];
 
 /// The counters of what clients show before they are served.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ArrivalMetrics {
-    pub(super) proxy_headers: Family<[(&'static str, String); 1], Counter>,
-    pub(super) tokens: Family<[(&'static str, String); 1], Counter>,
-    pub(super) key_reloads: Family<[(&'static str, String); 1], Counter>,
+    proxy_headers: WordCounters,
+    tokens: WordCounters,
+    key_reloads: WordCounters,
 }
 
 impl ArrivalMetrics {
+    #[rustfmt::skip]
+    pub(super) fn register(own: &mut Registry) -> Self {
+        Self {
+            proxy_headers: WordCounters::new("result", &PROXY_HEADERS).register(own, "proxy_headers", "Connections that began with a PROXY header, and those with a fault in it"),
+            tokens: WordCounters::new("result", &TOKENS).register(own, "tokens", "Calls with a token, and those that were refused for it"),
+            key_reloads: WordCounters::new("result", &["used", "bad"]).register(own, "jwks_reloads", "Times that the keys of an issuer had changed, and whether they could be used"),
+        }
+    }
+
     /// Counts a connection that began with a PROXY header, or should have. `result` is one of a few words.
     pub fn proxy_header(&self, result: &'static str) {
-        self.proxy_headers.get_or_create(&[("result", result.to_owned())]).inc();
+        self.proxy_headers.of(result).inc();
     }
 
     /// Counts a call with a token. `result` is one of a few words.
     pub fn token(&self, result: &'static str) {
-        self.tokens.get_or_create(&[("result", result.to_owned())]).inc();
+        self.tokens.of(result).inc();
     }
 
     /// Counts a file of keys that has changed. `result` is one of a few words.
     pub fn keys(&self, result: &'static str) {
-        self.key_reloads.get_or_create(&[("result", result.to_owned())]).inc();
+        self.key_reloads.of(result).inc();
     }
 }

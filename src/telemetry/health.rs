@@ -55,13 +55,16 @@ impl Health {
 
     /// Records that `status` is reached. An earlier status than the present one has no effect.
     pub fn advance(&self, status: Status) {
-        self.state.send_if_modified(|state| {
+        let new = self.state.send_if_modified(|state| {
             let later = status > state.reached;
             if later {
                 state.reached = status;
             }
             later
         });
+        if new && status == Status::Ready {
+            tracing::info!("ready: clients can be served");
+        }
     }
 
     /// Sets or ends the operator's override.

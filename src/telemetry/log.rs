@@ -85,6 +85,11 @@ impl Log {
         })
     }
 
+    /// Returns the filter.
+    pub fn filter(&self) -> String {
+        self.filter.lock().clone()
+    }
+
     /// Replaces the filter. The lines from now on follow the new one.
     pub fn set(&self, filter: &str) -> Result<(), LogError> {
         let mut current = self.filter.lock();

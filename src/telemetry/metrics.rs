@@ -1,33 +1,64 @@
-//! The metrics: every number that the relay shows. Owns their meaning; `families` owns their names. Labels are bounded: a type has its
-//! own label only if it is known or configured; all others share `other`.
+//! The metrics: every number that the relay shows.
+//!
+//! Owns the metrics that belong to no part below, and how all of them are shown. Knows nothing of those who read them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use prometheus_client::encoding::text;
+use prometheus_client::encoding::{prometheus_protobuf, text};
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::arrivals::ArrivalMetrics;
+use super::certificates::CertificateMetrics;
 use super::configuration::ConfigurationMetrics;
-use super::families::Families;
+use super::exposition::{self, Exposition};
+use super::handshakes::{HandshakeResult, Handshakes};
+use super::labels::{Labels, TypeLabels, WordCounters, register};
+use super::model::MetricFamily;
 use super::overload::OverloadMetrics;
+use super::process::{ProcessMetrics, register_build};
+use super::snapshots::SnapshotMetrics;
+use super::traces::Traces;
+use super::types::{AllTypes, TypeMetrics};
+use super::upstream::{FileMetrics, UpstreamMetrics, Upstreams};
 use crate::xds::TypeUrl;
 
-/// A78: the label for names without an authority.
-const OLD_STYLE: &str = "#old";
+const PREFIX: &str = "distributary";
+
+/// The keys of the limits that peers may exceed. `request` stands for what the relay holds of unfinished requests.
+const LIMITS: [&str; 14] = [
+    "connections",
+    "connections_per_identity",
+    "streams",
+    "streams_per_identity",
+    "new_streams_per_second",
+    "subscriptions",
+    "memory",
+    "request",
+    "node_bytes",
+    "name_bytes",
+    "names_per_stream",
+    "types_per_stream",
+    "names_per_view",
+    "views",
+];
 
 /// Every number that the relay shows. Counting is an atomic addition: look a type up once, not for every event.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    pub(super) families: Families,
-    configured: Arc<BTreeSet<String>>,
-    types: Mutex<BTreeMap<String, Arc<TypeMetrics>>>,
-    servers: Mutex<BTreeMap<String, Arc<UpstreamMetrics>>>,
+    process: Option<ProcessMetrics>,
+    labels: Arc<TypeLabels>,
+    types: AllTypes,
+    upstreams: Upstreams,
+    handshakes: Handshakes,
+    refused: WordCounters,
+    name_faults: WordCounters,
+    certificates: CertificateMetrics,
+    reading_bytes: Gauge,
     /// Client connections that are open.
     pub connections: Gauge,
     /// Open client streams in the delta dialect.
@@ -54,8 +85,10 @@ pub struct Metrics {
     pub denied: Counter,
     /// Connections that the relay could not accept.
     pub not_accepted: Counter,
-    /// Types of views that are served from a snapshot and that the server has not confirmed yet.
-    pub stale_serving: Gauge,
+    /// Streams that ended because their client did not read.
+    pub send_stalls: Counter,
+    /// The changes that are traced.
+    pub traces: Arc<Traces>,
     /// The gauges of overload.
     pub overload: OverloadMetrics,
     /// What clients show before they are served.
@@ -66,274 +99,168 @@ pub struct Metrics {
     pub configuration: ConfigurationMetrics,
 }
 
-/// The counters of snapshots.
-#[derive(Debug)]
-pub struct SnapshotMetrics {
-    /// Snapshots that were written.
-    pub written: Counter,
-    /// Snapshots that could not be written.
-    pub not_written: Counter,
-    /// Snapshots that were loaded into a view.
-    pub loaded: Counter,
-    /// Snapshots that are damaged or cannot be read.
-    pub not_loaded: Counter,
-}
-
-/// The counters of one resource type.
-#[derive(Debug)]
-pub struct TypeMetrics {
-    /// Requests from clients.
-    pub requests: Counter,
-    /// Responses to clients.
-    pub responses: Counter,
-    /// Bytes of these responses.
-    pub response_bytes: Counter,
-    /// Responses that clients acknowledged.
-    pub acks: Counter,
-    /// Responses that clients rejected.
-    pub nacks: Counter,
-    /// Requests with the nonce of a response that is not the latest.
-    pub stale_nonces: Counter,
-    /// How often the shared part of a response was encoded. One encoding may serve many clients.
-    pub encoded_bodies: Counter,
-    /// Clients that came back and did not ask for the type, although they had it.
-    pub returned_without: Counter,
-    /// Resources held, over all views.
-    pub cache_resources: Gauge,
-    /// Bytes of their bodies.
-    pub cache_bytes: Gauge,
-    /// Seconds from the last byte of the oldest upstream message in a response to the client's acknowledgement.
-    pub convergence: Histogram,
-}
-
-/// The metrics of files that are a source of resources.
-#[derive(Clone, Debug, Default)]
-pub struct FileMetrics {
-    /// Errors that were found in them.
-    pub errors: Counter,
-    /// Whether all of them were once loaded without an error.
-    pub loaded: Gauge,
-}
-
-/// The counters of one control plane.
-#[derive(Debug)]
-pub struct UpstreamMetrics {
-    streams: Mutex<usize>,
-    /// The same value under the relay's own name and under gRPC's.
-    pub(super) connected: [Gauge; 2],
-    /// Responses from it.
-    pub responses: Counter,
-    /// Responses that the relay rejected, whole or in part.
-    pub nacks: Counter,
-    /// How often it could not be reached, or ended a stream before its first response.
-    pub failures: Counter,
-    /// How often it became unreachable after it was reachable.
-    pub lost: Counter,
-    updates: Updates,
-}
-
 impl Metrics {
     /// Creates the metrics of one relay. `configured` are full names of types that get their own label, as the known types do.
     #[must_use]
+    #[rustfmt::skip]
     pub fn new<'a>(configured: impl IntoIterator<Item = &'a str>) -> Arc<Self> {
+        let labels = Arc::new(TypeLabels::new(configured));
         let mut registry = Registry::default();
-        let families = Families::register(&mut registry);
+        let process = ProcessMetrics::register(&mut registry);
+        let handshakes = Handshakes::register(&mut registry, PREFIX);
+        let traces = Traces::register(registry.sub_registry_with_prefix(PREFIX));
+        let upstreams = Upstreams::register(&mut registry, PREFIX, labels.clone(), traces.clone());
+        let own = registry.sub_registry_with_prefix(PREFIX);
+        register_build(own);
+        let types = AllTypes::register(own);
+        for label in labels.all_own() {
+            drop(types.of(&label));
+        }
+        let streams: Family<Labels<1>, Gauge> = register(own, "streams", "Open client streams", Family::default());
+        let streams = |dialect: &str| streams.get_or_create(&[("dialect", dialect.to_owned())]).clone();
         Arc::new(Self {
-            connections: families.connections.clone(),
-            streams_delta: families.streams("delta"),
-            streams_sotw: families.streams("sotw"),
-            views: families.views.clone(),
-            tasks: families.tasks.clone(),
-            shared_node_ids: families.shared_node_ids.clone(),
-            gates_expired: families.gates_expired.clone(),
-            ambiguous_variants: families.ambiguous_variants.clone(),
-            health_reports: families.health_reports.clone(),
-            unanswered: families.unanswered.clone(),
-            refused_classes: families.refused_classes.clone(),
-            denied: families.denied.clone(),
-            not_accepted: families.not_accepted.clone(),
-            stale_serving: families.stale_serving.clone(),
-            overload: families.overload.clone(),
-            arrivals: families.arrivals.clone(),
-            snapshots: families.of_snapshots(),
-            configuration: families.configuration(),
+            streams_delta: streams("delta"),
+            streams_sotw: streams("sotw"),
+            connections: register(own, "connections", "Open client connections", Gauge::default()),
+            views: register(own, "views", "Views", Gauge::default()),
+            tasks: register(own, "tasks", "Tasks of the runtime", Gauge::default()),
+            shared_node_ids: register(own, "shared_node_ids", "Views that began with the node id of another view of the same server", Counter::default()),
+            ambiguous_variants: register(own, "ambiguous_variants", "Resources sent although the client matches several variants of them", Counter::default()),
+            health_reports: register(own, "health_reports", "Health reports of clients (istio.v1.HealthInformation), which the relay does not pass on", Counter::default()),
+            gates_expired: register(own, "gates_expired", "Listeners and routes sent without the clusters or endpoints they waited for", Counter::default()),
+            unanswered: register(own, "unanswered", "Client requests that a control plane left unanswered", Counter::default()),
+            denied: register(own, "denied", "Streams, polls and calls that the rules refuse", Counter::default()),
+            refused: WordCounters::new("limit", &LIMITS).register(own, "refused", "Peers that exceeded a limit"),
+            refused_classes: register(own, "refused_classes", "Clients whose class has a value that cannot be part of a path in `credentials`", Counter::default()),
+            not_accepted: register(own, "accept_failures", "Connections that the relay could not accept, for example because file descriptors ran out", Counter::default()),
+            send_stalls: register(own, "send_stalls", "Streams that ended because their client did not read for timers.write_stall", Counter::default()),
+            name_faults: WordCounters::new("fault", &["empty", "malformed", "long", "denied"]).register(own, "name_faults", "Names in requests of clients that are empty, malformed, over limits.name_bytes or denied by the rules"),
+            reading_bytes: register(own, "reading_bytes", "Bytes held of unfinished requests", Gauge::default()),
+            overload: OverloadMetrics::register(own),
+            arrivals: ArrivalMetrics::register(own),
+            certificates: CertificateMetrics::register(own),
+            configuration: ConfigurationMetrics::register(own),
+            snapshots: SnapshotMetrics::register(own),
             registry,
-            families,
-            configured: Arc::new(configured.into_iter().map(str::to_owned).collect()),
-            types: Mutex::default(),
-            servers: Mutex::default(),
+            process,
+            labels,
+            traces,
+            types,
+            upstreams,
+            handshakes,
         })
     }
 
     /// Returns the counters of a type.
     #[must_use]
     pub fn of(&self, type_url: &TypeUrl) -> Arc<TypeMetrics> {
-        let label = self.label(type_url);
-        let mut types = self.types.lock();
-        if let Some(found) = types.get(label) {
-            return Arc::clone(found);
-        }
-        let new = Arc::new(self.families.of_type(label));
-        types.insert(label.to_owned(), Arc::clone(&new));
-        new
+        self.types.of(self.labels.own(type_url))
     }
 
     /// Returns the counters of the control plane that the configuration calls `uri`.
     #[must_use]
     pub fn upstream(&self, uri: &str) -> Arc<UpstreamMetrics> {
-        let mut servers = self.servers.lock();
-        let new = || {
-            let (families, configured) = (self.families.clone(), self.configured.clone());
-            let updates = Updates {
-                families,
-                configured,
-                uri: uri.to_owned(),
-            };
-            Arc::new(self.families.of_server(uri, updates))
-        };
-        Arc::clone(servers.entry(uri.to_owned()).or_insert_with(new))
+        self.upstreams.of(uri)
     }
 
     /// Returns the metrics of the files that the configuration calls `uri`.
     #[must_use]
     pub fn files(&self, uri: &str) -> FileMetrics {
-        self.families.of_files(uri)
+        self.upstreams.of_files(uri)
+    }
+
+    /// Removes the series of a control plane or of files that are not in use any more.
+    pub fn forget(&self, uri: &str) {
+        self.upstreams.forget(uri);
+    }
+
+    /// Returns the metrics of certificates.
+    #[must_use]
+    pub fn certificates(&self) -> CertificateMetrics {
+        self.certificates.clone()
     }
 
     /// Counts a peer that was refused. `limit` is the key of the limit that it exceeded.
     pub fn refused(&self, limit: &'static str) {
-        self.families.refused(limit).inc();
+        self.refused.of(limit).inc();
     }
 
     /// B-32: counts names in requests of clients with which something is wrong.
     pub fn name_fault(&self, fault: &'static str, count: u64) {
-        self.families.name_faults(fault).inc_by(count);
+        self.name_faults.of(fault).inc_by(count);
     }
 
     /// Sets the bytes held of unfinished requests, and counts the requests for which there was no memory.
     pub fn show_reading(&self, bytes: usize, refused: u64) {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        self.families.reading_bytes.set(bytes);
-        self.families.refused("request").inc_by(refused);
+        self.reading_bytes.set(bytes);
+        self.refused.of("request").inc_by(refused);
     }
 
-    /// Counts a TLS handshake with a client. `result` is one of a few words.
-    pub fn handshake(&self, result: &'static str) {
-        self.families.handshakes(result).inc();
+    /// Counts a TLS handshake with a client that was finished.
+    pub fn handshake(&self, resumed: bool) {
+        self.handshakes.established(resumed);
+    }
+
+    /// Counts a TLS handshake with a client that failed. `reason` is one of a few words; `result` is the same in gRPC's words, unless
+    /// the client and the relay did not both want TLS.
+    pub fn handshake_failed(&self, reason: &'static str, result: Option<HandshakeResult>) {
+        self.handshakes.failed(reason, result);
     }
 
     /// Returns the number of TLS handshakes with this result.
     #[must_use]
     pub fn handshakes(&self, result: &'static str) -> u64 {
-        self.families.handshakes(result).get()
+        self.handshakes.count(result)
     }
 
     /// Sets the number and the bytes of the resources held; `held` has one entry for each type of each view.
     pub fn show_cache(&self, held: impl Iterator<Item = (TypeUrl, usize, usize)>) {
         let mut sums: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         for (type_url, resources, bytes) in held {
-            drop(self.of(&type_url));
-            let sum = sums.entry(self.label(&type_url).to_owned()).or_default();
+            let sum = sums.entry(self.labels.own(&type_url).to_owned()).or_default();
             *sum = (sum.0.saturating_add(resources), sum.1.saturating_add(bytes));
         }
-        let shown = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        for (label, of_type) in &*self.types.lock() {
-            let (resources, bytes) = sums.get(label).copied().unwrap_or_default();
-            of_type.cache_resources.set(shown(resources));
-            of_type.cache_bytes.set(shown(bytes));
-        }
+        self.types.show_cache(&sums);
+    }
+
+    /// Sets how many types of views clients are served without the server's word, by server.
+    pub fn show_stale(&self, stale: &BTreeMap<String, usize>) {
+        self.upstreams.show_stale(stale);
     }
 
     /// Sets the number of names by authority, state and type.
     pub fn show_names(&self, names: impl Iterator<Item = (String, &'static str, TypeUrl, usize)>) {
-        let mut counts: BTreeMap<[String; 3], i64> = BTreeMap::new();
-        for (authority, state, type_url, count) in names {
-            let named = Some(authority).filter(|authority| !authority.is_empty());
-            let authority = named.unwrap_or_else(|| OLD_STYLE.to_owned());
-            let key = [authority, state.to_owned(), self.label(&type_url).to_owned()];
-            let sum = counts.entry(key).or_default();
-            *sum = sum.saturating_add(i64::try_from(count).unwrap_or(i64::MAX));
-        }
-        self.families.names(counts.into_iter());
+        self.upstreams.show_names(names);
     }
 
-    fn label<'a>(&'a self, type_url: &TypeUrl) -> &'a str {
-        label(&self.configured, type_url)
-    }
-
-    /// Returns all metrics in the text format.
-    pub fn encode(&self) -> Result<String, std::fmt::Error> {
-        let mut text = String::new();
-        text::encode(&mut text, &self.registry).map(|()| text)
-    }
-}
-
-/// The counters of what one control plane sends, by type.
-#[derive(Debug)]
-pub(super) struct Updates {
-    pub(super) families: Families,
-    configured: Arc<BTreeSet<String>>,
-    uri: String,
-}
-
-/// Returns the label of a type, out of a bounded set.
-fn label<'a>(configured: &'a BTreeSet<String>, type_url: &TypeUrl) -> &'a str {
-    match (type_url.short(), configured.get(type_url.full_name())) {
-        (Some(short), _) => short,
-        (None, Some(configured)) => configured,
-        (None, None) => "other",
-    }
-}
-
-impl UpstreamMetrics {
-    /// Counts valid and invalid resources of a type that it has sent.
-    pub fn resources(&self, type_url: &TypeUrl, valid: usize, invalid: usize) {
-        let updates = &self.updates;
-        let counters = updates
-            .families
-            .updates(&updates.uri, label(&updates.configured, type_url));
-        for (counter, count) in counters.iter().zip([valid, invalid]) {
-            counter.inc_by(count as u64);
-        }
-    }
-
-    /// Counts a stream that it answers, by dialect and reason. The caller decrements the returned gauge when the stream ends.
+    /// Returns all metrics as values.
     #[must_use]
-    pub fn stream_of(&self, dialect: &'static str, reason: &'static str) -> Gauge {
-        let updates = &self.updates;
-        let streams = updates.families.upstream_streams(&updates.uri, dialect, reason);
-        streams.inc();
-        streams
+    pub fn families(&self) -> Vec<MetricFamily> {
+        self.read_process();
+        // Only a text can fail.
+        prometheus_protobuf::encode(&self.registry).unwrap_or_default()
     }
 
-    pub(super) fn new(connected: [Gauge; 2], counters: [Counter; 4], updates: Updates) -> Self {
-        let [responses, nacks, failures, lost] = counters;
-        Self {
-            streams: Mutex::new(0),
-            connected,
-            responses,
-            nacks,
-            failures,
-            lost,
-            updates,
-        }
+    /// Returns all metrics in Prometheus's own text form.
+    pub fn encode(&self) -> Result<String, std::fmt::Error> {
+        self.encode_as(Exposition::Prometheus)
     }
 
-    /// Counts a stream that works.
-    pub fn stream_opened(&self) {
-        self.count(|streams| streams.saturating_add(1));
+    /// Returns all metrics in a text form.
+    pub fn encode_as(&self, form: Exposition) -> Result<String, std::fmt::Error> {
+        self.read_process();
+        let mut text = String::new();
+        text::encode(&mut text, &self.registry)?;
+        Ok(match form {
+            Exposition::Prometheus => exposition::prometheus(&text),
+            Exposition::OpenMetrics => text,
+        })
     }
 
-    /// Counts the end of a stream that worked.
-    pub fn stream_closed(&self) {
-        self.count(|streams| streams.saturating_sub(1));
-    }
-
-    fn count(&self, change: impl FnOnce(usize) -> usize) {
-        let mut streams = self.streams.lock();
-        *streams = change(*streams);
-        for gauge in &self.connected {
-            gauge.set(i64::from(*streams > 0));
+    fn read_process(&self) {
+        if let Some(process) = &self.process {
+            process.read();
         }
     }
 }
@@ -359,7 +286,7 @@ mod tests {
         let text = metrics.encode().unwrap();
         let mut lines: Vec<_> = text
             .lines()
-            .filter(|line| line.starts_with("distributary_acks_total{"))
+            .filter(|line| line.starts_with("distributary_acks_total{") && !line.ends_with(" 0"))
             .collect();
         lines.sort_unstable();
         assert_eq!(
@@ -370,6 +297,59 @@ mod tests {
                 "distributary_acks_total{type=\"other\"} 1000",
             ]
         );
+    }
+
+    /// A78: gRPC's metrics have full names of types, and no more of them than the relay's own.
+    #[test]
+    fn types_have_their_full_names_for_grpc() {
+        let metrics = Metrics::new(["acme.Known", "envoy.config.cluster.v3.Cluster"]);
+        let server = metrics.upstream("cp:1");
+        for name in [
+            "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+            "acme.Known",
+            "other.example/envoy.config.cluster.v3.Cluster",
+            "acme.Invented",
+        ] {
+            server.resources(&TypeUrl::new(name), 1, 2);
+        }
+        let text = metrics.encode().unwrap();
+        let labels = "grpc_target=\"#relay\",grpc_xds_server=\"cp:1\",grpc_xds_resource_type";
+        for (name, count) in [
+            ("envoy.config.cluster.v3.Cluster", 1),
+            ("envoy.config.listener.v3.Listener", 0),
+            ("acme.Known", 1),
+            ("other", 2),
+        ] {
+            for (result, count) in [("valid", count), ("invalid", 2 * count)] {
+                let line =
+                    format!("\ngrpc_xds_client_resource_updates_{result}_total{{{labels}=\"{name}\"}} {count}\n");
+                assert!(text.contains(&line), "{line} is missing in\n{text}");
+            }
+        }
+        assert!(!text.contains("acme.Invented"));
+        let own = text.lines().filter(|line| line.starts_with("distributary_acks_total{"));
+        let known = TypeUrl::short_names().count();
+        assert_eq!(
+            own.count(),
+            known + 2,
+            "a known type has one label, even if it is configured"
+        );
+    }
+
+    /// A server that is gone has no series, and one that comes back begins anew.
+    #[test]
+    fn servers_are_forgotten() {
+        let metrics = Metrics::new([]);
+        let of = |uri: &str| metrics.encode().unwrap().matches(&format!("=\"{uri}\"")).count();
+        let stays = metrics.upstream("stays:1");
+        drop((metrics.upstream("gone:1"), metrics.files("files")));
+        let series = of("stays:1");
+        assert!(series > 10 && of("gone:1") == series && of("files") > 0);
+        metrics.forget("gone:1");
+        metrics.forget("files");
+        assert_eq!((of("stays:1"), of("gone:1"), of("files")), (series, 0, 0));
+        stays.failures.inc();
+        assert_eq!((metrics.upstream("gone:1").failures.get(), of("gone:1")), (0, series));
     }
 
     #[test]

@@ -1,18 +1,37 @@
-//! What the relay tells its operators: log, metrics, health. Owns their names and forms. Decides nothing.
+//! What the relay tells its operators: log, metrics, traces, health. Owns their names and forms. Decides nothing.
 
 mod arrivals;
 mod certificates;
 mod configuration;
-mod families;
+mod convergence;
+mod exposition;
+mod handshakes;
 mod health;
+mod labels;
 mod log;
 mod metrics;
 mod overload;
+mod process;
+mod snapshots;
+mod traces;
+mod types;
+mod upstream;
 
 pub use arrivals::ArrivalMetrics;
 pub use certificates::CertificateMetrics;
 pub use configuration::ConfigurationMetrics;
+pub use convergence::{Convergence, SPAN_ID, TRACE_ID};
+pub use exposition::Exposition;
+pub use handshakes::HandshakeResult;
 pub use health::{Health, HealthState, Status};
 pub use log::{Format, Log, LogError};
-pub use metrics::{FileMetrics, Metrics, SnapshotMetrics, TypeMetrics, UpstreamMetrics};
+pub use metrics::Metrics;
+pub use model::MetricFamily;
 pub use overload::OverloadMetrics;
+pub use process::{COMMIT, VERSION};
+/// The form in which Prometheus reads metrics as messages.
+pub use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model as model;
+pub use snapshots::SnapshotMetrics;
+pub use traces::{Arrival, Change, Course, Delivery, News, Sampler, SpanId, TraceContext, TraceId, Traces};
+pub use types::TypeMetrics;
+pub use upstream::{FileMetrics, UpstreamMetrics};

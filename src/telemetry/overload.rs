@@ -1,20 +1,32 @@
 //! The gauges of overload: how much of what is limited is in use, and what the relay does about it.
 //!
-//! Owns what they mean; `families` owns their names. Decides nothing.
+//! Owns their names and what they mean. Decides nothing.
 
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::labels::{Labels, register};
 
 /// The gauges of overload.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct OverloadMetrics {
     /// Names that all client streams subscribe to.
     pub subscriptions: Gauge,
-    pub(super) pressures: Family<[(&'static str, String); 1], Gauge>,
-    pub(super) actions: Family<[(&'static str, String); 1], Gauge>,
+    pressures: Family<Labels<1>, Gauge>,
+    actions: Family<Labels<1>, Gauge>,
 }
 
 impl OverloadMetrics {
+    #[rustfmt::skip]
+    pub(super) fn register(own: &mut Registry) -> Self {
+        Self {
+            subscriptions: register(own, "subscriptions", "Names that client streams subscribe to", Gauge::default()),
+            pressures: register(own, "overload_pressure", "Percent of a limited resource in use", Family::default()),
+            actions: register(own, "overload_active", "Whether the relay does this against overload", Family::default()),
+        }
+    }
+
     /// Sets how much of a limited resource is in use. A resource without a limit, which is 0, is not shown.
     pub fn pressure(&self, resource: &'static str, used: usize, max: usize) {
         let labels = [("resource", resource.to_owned())];

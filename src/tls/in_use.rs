@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use rustls_pki_types::CertificateDer;
 use webpki::EndEntityCert;
 
-use super::pem_file::{BadFile, IdentityFiles, PemFile};
+use super::pem_file::{BadFile, IdentityFiles, PemFile, up_to_date};
 use super::validity::{self, Validity};
-use crate::config::{Identity, Tls};
+use crate::config::{Identity, Supply, Tls};
 
 /// The certificates of all listeners and control planes, by who uses them.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub struct CertificateSet {
     pub authorities: Vec<Certificate>,
     /// What it presents.
     pub chain: Vec<Certificate>,
-    /// What is wrong with the files as they are now, if they cannot be used.
+    /// What is wrong with the files as they are now, if they cannot be used, or why they may be out of date.
     pub fault: Option<String>,
 }
 
@@ -81,18 +81,23 @@ impl InUse {
 impl CertificateSet {
     /// Reads the certificates towards a control plane.
     pub(super) fn towards(tls: &Tls) -> Self {
-        let authorities = |path: &PathBuf| PemFile::read(path)?.chain().map(|chain| Certificate::all(path, &chain));
-        let chain = |files: &Identity| {
-            let (chain, _) = IdentityFiles::read(files)?.certified()?;
-            Ok::<_, BadFile>(Certificate::all(&files.certificate_file, &chain))
+        let authorities = |supply: &Supply<PathBuf>| {
+            let file = PemFile::authorities(supply)?;
+            Ok::<_, BadFile>(Certificate::all(file.path(), &file.chain()?))
         };
-        let authorities = tls.ca_certificate_file.as_ref().map(authorities).transpose();
+        let chain = |supply: &Supply<Identity>| {
+            let files = IdentityFiles::read(supply)?;
+            let (chain, _) = files.certified()?;
+            Ok::<_, BadFile>(Certificate::all(files.certificate.path(), &chain))
+        };
+        let authorities = tls.authorities.as_ref().map(authorities).transpose();
         let chain = tls.identity.as_ref().map(chain).transpose();
-        let fault = authorities
-            .as_ref()
-            .err()
-            .or(chain.as_ref().err())
-            .map(BadFile::to_string);
+        let outdated = || {
+            let authorities = tls.authorities.as_ref().map_or(Ok(()), up_to_date);
+            authorities.and(tls.identity.as_ref().map_or(Ok(()), up_to_date)).err()
+        };
+        let fault = authorities.as_ref().err().or(chain.as_ref().err()).cloned();
+        let fault = fault.or_else(outdated).map(|fault| fault.to_string());
         Self {
             authorities: authorities.ok().flatten().unwrap_or_default(),
             chain: chain.ok().flatten().unwrap_or_default(),

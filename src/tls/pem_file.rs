@@ -12,7 +12,9 @@ use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyD
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::provider::provider;
-use crate::config::Identity;
+#[cfg(feature = "spiffe")]
+use super::workload;
+use crate::config::{Identity, Supply};
 
 /// A file of certificates or keys that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,13 +26,15 @@ pub struct BadFile {
     pub why: String,
 }
 
-/// A file as it was when it was read.
+/// A file as it was when it was read, or what a Workload API sent in its place.
+#[derive(Clone)]
 pub(super) struct PemFile {
     path: PathBuf,
     bytes: Vec<u8>,
 }
 
 /// The files of a certificate and its key.
+#[derive(Clone)]
 pub(super) struct IdentityFiles {
     pub(super) certificate: PemFile,
     private_key: PemFile,
@@ -48,6 +52,24 @@ impl PemFile {
             path: path.to_owned(),
             bytes,
         })
+    }
+
+    /// Reads the authorities.
+    pub(super) fn authorities(supply: &Supply<PathBuf>) -> Result<Self, BadFile> {
+        match supply {
+            Supply::Files(path) => Self::read(path),
+            #[cfg(feature = "spiffe")]
+            Supply::Workload(api) => Ok(workload::latest(api)?.authorities),
+        }
+    }
+
+    /// Creates what was not read from a file.
+    #[cfg(feature = "spiffe")]
+    pub(super) fn made(path: &Path, text: String) -> Self {
+        Self {
+            path: path.to_owned(),
+            bytes: text.into_bytes(),
+        }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -105,11 +127,26 @@ impl PemFile {
 }
 
 impl IdentityFiles {
-    pub(super) fn read(files: &Identity) -> Result<Self, BadFile> {
-        Ok(Self {
-            certificate: PemFile::read(&files.certificate_file)?,
-            private_key: PemFile::read(&files.private_key_file)?,
-        })
+    pub(super) fn read(supply: &Supply<Identity>) -> Result<Self, BadFile> {
+        match supply {
+            Supply::Files(files) => Self::of_files(files),
+            #[cfg(feature = "spiffe")]
+            Supply::Workload(api) => Ok(workload::latest(api)?.identity),
+        }
+    }
+
+    pub(super) fn of_files(files: &Identity) -> Result<Self, BadFile> {
+        Ok(Self::new(
+            PemFile::read(&files.certificate_file)?,
+            PemFile::read(&files.private_key_file)?,
+        ))
+    }
+
+    pub(super) const fn new(certificate: PemFile, private_key: PemFile) -> Self {
+        Self {
+            certificate,
+            private_key,
+        }
     }
 
     /// Returns a value that changes with the content of each file.
@@ -146,8 +183,17 @@ impl IdentityFiles {
     }
 }
 
+/// Returns an error if what is read from there may be out of date, although it can be used.
+pub(super) fn up_to_date<F>(supply: &Supply<F>) -> Result<(), BadFile> {
+    match supply {
+        Supply::Files(_) => Ok(()),
+        #[cfg(feature = "spiffe")]
+        Supply::Workload(api) => workload::up_to_date(api),
+    }
+}
+
 impl BadFile {
-    fn new(path: &Path, why: impl Into<String>) -> Self {
+    pub(super) fn new(path: &Path, why: impl Into<String>) -> Self {
         Self {
             path: path.to_owned(),
             why: why.into(),

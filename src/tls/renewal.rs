@@ -1,8 +1,9 @@
-//! Reads the TLS files of listeners again when they change.
+//! Reads certificates again when they change: files, and what a Workload API sends.
 //!
 //! Owns when that happens, and what operators are told. Does not know what is in the files.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,13 +13,15 @@ use super::in_use::{CertificateSet, InUse};
 use super::pem_file::BadFile;
 use super::server::ServerTls;
 use crate::clock::now;
-use crate::config::Tls;
+use crate::config::{Supply, Tls};
 use crate::telemetry::CertificateMetrics;
 use crate::watch::{News, Trouble, Watcher};
 
 /// Keeps the TLS of all listeners as their files are, and what operators see of all certificates.
 pub struct Renewal {
     listeners: Vec<Listener>,
+    /// What is wrong with the certificates towards each control plane.
+    troubles: BTreeMap<String, Trouble<String>>,
     /// Control planes, for which the files are read anew for each connection anyway. Every sending is a reason to read the files of
     /// listeners, too.
     servers: watch::Receiver<Vec<(String, Tls)>>,
@@ -52,6 +55,7 @@ impl Renewal {
         });
         let renewal = Self {
             listeners: listeners.collect(),
+            troubles: BTreeMap::new(),
             servers,
             in_use: in_use.clone(),
             metrics,
@@ -62,9 +66,11 @@ impl Renewal {
         renewal
     }
 
-    /// Reads the files whenever they change, and whenever `told` is ready.
+    /// Reads all of them whenever one changes, and whenever `told` is ready.
     pub async fn run(mut self, mut told: impl AsyncFnMut()) {
         let mut watcher = Watcher::new(&[]);
+        #[cfg(feature = "spiffe")]
+        let mut news = super::workload::news();
         let mut unwatched = None;
         loop {
             let servers = self.servers.borrow_and_update().clone();
@@ -76,24 +82,20 @@ impl Renewal {
             }
             watcher.set(&paths);
             let listeners: Vec<_> = self.listeners.iter().map(|listener| listener.tls.clone()).collect();
-            let in_use = self.in_use.clone();
-            let look = tokio::task::spawn_blocking(move || {
-                watcher.arm();
-                for (name, tls) in servers {
-                    in_use.put(&name, CertificateSet::towards(&tls));
-                }
-                let read: Vec<_> = listeners.iter().map(|tls| tls.renew()).collect();
-                (watcher, read)
-            });
-            match look.await {
-                Ok((armed, read)) => {
-                    watcher = armed;
+            let look = move || -> (Vec<_>, Vec<_>) {
+                let towards = servers
+                    .iter()
+                    .map(|(name, tls)| (name.clone(), CertificateSet::towards(tls)));
+                (towards.collect(), listeners.iter().map(|tls| tls.renew()).collect())
+            };
+            let read;
+            (watcher, read) = watcher.look(look).await;
+            match read {
+                Ok((towards, read)) => {
+                    self.show(towards, now());
                     self.tell(read, now());
                 }
-                Err(error) => {
-                    tracing::error!(%error, "reading the certificates failed; starting over");
-                    watcher = Watcher::new(&paths);
-                }
+                Err(error) => tracing::error!(%error, "reading the certificates failed; starting over"),
             }
             let fault = watcher.fault().map(str::to_owned);
             if fault != unwatched {
@@ -102,10 +104,18 @@ impl Renewal {
                 }
                 unwatched = fault;
             }
+            let sent = async {
+                #[cfg(feature = "spiffe")]
+                if news.changed().await.is_ok() {
+                    return;
+                }
+                std::future::pending().await
+            };
             tokio::select! {
                 () = watcher.next(PACE, self.due()) => {}
                 () = told() => {}
                 () = self.changed() => {}
+                () = sent => {}
             }
         }
     }
@@ -126,11 +136,34 @@ impl Renewal {
     fn paths(&self, servers: &[(String, Tls)]) -> Vec<PathBuf> {
         let of_listeners = self.listeners.iter().flat_map(|listener| listener.tls.paths());
         let of_servers = servers.iter().flat_map(|(_, tls)| {
-            let identity = tls.identity.iter();
-            let identity = identity.flat_map(|files| [&files.certificate_file, &files.private_key_file]);
-            identity.chain(&tls.ca_certificate_file).cloned()
+            let identity = tls.identity.iter().flat_map(Supply::paths);
+            identity
+                .chain(tls.authorities.iter().map(Supply::path))
+                .map(Path::to_owned)
         });
         of_listeners.chain(of_servers).collect()
+    }
+
+    /// Shows the certificates towards control planes, and tells what is wrong with them.
+    fn show(&mut self, towards: Vec<(String, CertificateSet)>, now: Instant) {
+        let mut earlier = std::mem::take(&mut self.troubles);
+        for (server, set) in towards {
+            let mut trouble = earlier.remove(&server).unwrap_or_default();
+            match trouble.note(set.fault.as_ref(), now) {
+                Some(News::Bad(error)) => {
+                    self.metrics.not_read.inc();
+                    tracing::error!(
+                        server,
+                        error,
+                        "the certificates towards the control plane cannot be read"
+                    );
+                }
+                Some(News::Good) => tracing::info!(server, "the certificates towards the control plane are good again"),
+                None => {}
+            }
+            self.in_use.put(&server, set);
+            self.troubles.insert(server, trouble);
+        }
     }
 
     fn tell(&mut self, read: Vec<Result<bool, BadFile>>, now: Instant) {
@@ -165,9 +198,8 @@ impl Renewal {
 
     /// Returns when to look again because of a fault that may go away by itself.
     fn due(&self) -> Option<Instant> {
-        self.listeners
-            .iter()
-            .filter_map(|listener| listener.trouble.due())
-            .min()
+        let listeners = self.listeners.iter().filter_map(|listener| listener.trouble.due());
+        let servers = self.troubles.values().filter_map(Trouble::due);
+        listeners.chain(servers).min()
     }
 }

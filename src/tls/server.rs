@@ -3,7 +3,7 @@
 //! Owns which certificate it presents and which clients it admits, as its files were when they were last good. Does not decide
 //! when they are read again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -14,11 +14,11 @@ use rustls::{ConfigBuilder, ServerConfig, WantsVerifier};
 
 use super::certificates::Certificates;
 use super::in_use::{Certificate, CertificateSet};
-use super::pem_file::{BadFile, IdentityFiles, KEY_KINDS};
+use super::pem_file::{BadFile, IdentityFiles, KEY_KINDS, up_to_date};
 use super::provider::provider;
 use super::trust::{Admission, Trust, TrustFiles};
 use super::validity;
-use crate::config::{ListenerTls, TlsVersion};
+use crate::config::{ListenerTls, Supply, TlsVersion};
 
 /// The TLS of one listener. Handshakes take its latest state; connections that are established do not need it.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl ServerTls {
     /// Reads the files again. Returns whether they or the settings have changed. Nothing changes if one of the files is bad.
     ///
     /// # Errors
-    /// When one of the files cannot be used, or they do not belong together.
+    /// When one of the files cannot be used, or they do not belong together; or when nothing new is known and might be out of date.
     pub fn renew(&self) -> Result<bool, BadFile> {
         let _reading = self.reading.lock();
         let settings = self.settings.load_full();
@@ -96,6 +96,8 @@ impl ServerTls {
         let (offer, trust) = (self.offer.load(), self.trust.load());
         let trust_changed = files.trust.version() != trust.version();
         if !trust_changed && files.version() == offer.version && settings == offer.settings {
+            up_to_date(&settings.identity)?;
+            settings.client_ca.as_ref().map_or(Ok(()), up_to_date)?;
             return Ok(false);
         }
         // The tickets of a trust that has not changed stay good.
@@ -136,13 +138,15 @@ impl ServerTls {
         self.offer.load().shown.clone()
     }
 
-    /// Returns the paths of all files.
+    /// Returns the paths of all files and sockets.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         let settings = self.settings.load();
-        let identities = std::iter::once(&settings.identity).chain(&settings.others);
-        let identities = identities.flat_map(|files| [&files.certificate_file, &files.private_key_file]);
-        let clients = [&settings.client_ca, &settings.client_crl].into_iter().flatten();
-        identities.chain(clients).cloned().collect()
+        let others = settings.others.iter();
+        let others = others.flat_map(|files| [files.certificate_file.as_path(), &files.private_key_file]);
+        let clients = settings.client_ca.iter().map(Supply::path);
+        let clients = clients.chain(settings.client_crl.as_deref());
+        let all = settings.identity.paths().into_iter().chain(others).chain(clients);
+        all.map(Path::to_owned).collect()
     }
 }
 
@@ -153,7 +157,7 @@ impl ServerFiles {
             others: settings
                 .others
                 .iter()
-                .map(IdentityFiles::read)
+                .map(IdentityFiles::of_files)
                 .collect::<Result<_, _>>()?,
             trust: TrustFiles::read(settings)?,
         })

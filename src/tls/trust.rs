@@ -61,10 +61,9 @@ const UNTIL_BYTES: usize = 8;
 
 impl TrustFiles {
     pub(super) fn read(tls: &ListenerTls) -> Result<Self, BadFile> {
-        let read = |path: &Option<_>| path.as_deref().map(PemFile::read).transpose();
         Ok(Self {
-            client_ca: read(&tls.client_ca)?,
-            client_crl: read(&tls.client_crl)?,
+            client_ca: tls.client_ca.as_ref().map(PemFile::authorities).transpose()?,
+            client_crl: tls.client_crl.as_deref().map(PemFile::read).transpose()?,
         })
     }
 

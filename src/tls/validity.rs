@@ -18,7 +18,7 @@ pub(super) fn doubt(path: &Path, chain: &[CertificateDer<'_>]) -> Option<String>
     let parsed = ParsedCertificate::try_from(own).ok()?;
     let wrong = |at| flaw(&parsed, others, at);
     let path = path.display();
-    match (wrong(now()), wrong(soon())) {
+    match (wrong(now()), wrong(soon(own))) {
         (Some(flaw), _) => Some(format!("{path}: clients will refuse it: certificate {}", flaw.words())),
         (None, Some(_)) => Some(format!("{path}: it expires within 14 days; renew it")),
         (None, None) => None,
@@ -32,7 +32,7 @@ pub(super) fn ends<'a>(path: &'a Path, chain: &'a [CertificateDer<'_>]) -> impl 
         let timely = |flaw: &Flaw| *flaw != Flaw::Purpose;
         let wrong = |at| flaw(&parsed, &[], at).filter(timely);
         let what = format!("{}: certificate {} in it", path.display(), at + 1);
-        match (wrong(now()), wrong(soon())) {
+        match (wrong(now()), wrong(soon(certificate))) {
             (Some(Flaw::Early), _) => Some(format!("{what} is not valid yet")),
             (Some(_), _) => Some(format!("{what} has expired; renew it")),
             (None, Some(_)) => Some(format!("{what} expires within 14 days; renew it")),
@@ -41,15 +41,20 @@ pub(super) fn ends<'a>(path: &'a Path, chain: &'a [CertificateDer<'_>]) -> impl 
     })
 }
 
-/// A certificate that ends within this time deserves a warning.
+/// A certificate that ends within this time deserves a warning,
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
+/// or within such a part of its life, if that is less: certificates that live for hours are renewed before.
+const LAST_PART: u64 = 3;
 
 fn now() -> UnixTime {
     UnixTime::now()
 }
 
-fn soon() -> UnixTime {
-    UnixTime::since_unix_epoch(Duration::from_secs(now().as_secs()) + SOON)
+/// Returns when a certificate must still be valid if it deserves no warning.
+fn soon(certificate: &CertificateDer<'_>) -> UnixTime {
+    let life = of(certificate).map_or(u64::MAX, |validity| validity.until.saturating_sub(validity.from));
+    let left = SOON.min(Duration::from_secs(life / LAST_PART));
+    UnixTime::since_unix_epoch(Duration::from_secs(now().as_secs()) + left)
 }
 
 /// When a certificate is valid, in seconds since 1970.

@@ -38,30 +38,20 @@ impl KeyRenewal {
 
     /// Reads the files whenever they change, whenever there are other issuers, and whenever `told` is ready.
     pub async fn run(mut self, mut told: impl AsyncFnMut()) {
-        let mut watched = Vec::new();
-        let mut watcher = Watcher::new(&watched);
+        let mut watcher = Watcher::new(&[]);
         loop {
             let issuers = self.tokens.0.issuers.load_full();
             let paths: Vec<PathBuf> = issuers.iter().map(|trusted| trusted.keys.path().to_owned()).collect();
-            if paths != watched {
-                watcher = Watcher::new(&paths);
-                watched = paths;
-            }
-            let look = tokio::task::spawn_blocking(move || {
-                watcher.arm();
+            watcher.set(&paths);
+            let look = move || -> Read {
                 let read = issuers.iter().map(|trusted| (trusted.clone(), trusted.keys.renew()));
-                let read: Read = read.collect();
-                (watcher, read)
-            });
-            match look.await {
-                Ok((armed, read)) => {
-                    watcher = armed;
-                    self.tell(read, now());
-                }
-                Err(error) => {
-                    tracing::error!(%error, "reading the keys for tokens failed; starting over");
-                    watcher = Watcher::new(&watched);
-                }
+                read.collect()
+            };
+            let read;
+            (watcher, read) = watcher.look(look).await;
+            match read {
+                Ok(read) => self.tell(read, now()),
+                Err(error) => tracing::error!(%error, "reading the keys for tokens failed; starting over"),
             }
             tokio::select! {
                 () = watcher.next(PACE, self.due()) => {}

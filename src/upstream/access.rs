@@ -10,7 +10,7 @@ use super::connect;
 use super::failure::Failure;
 use super::target::{Target, UpstreamSettings};
 use super::token::Token;
-use crate::config::{Credentials, Identity, Tls};
+use crate::config::{Credentials, Identity, Supply, Tls};
 
 /// How the relay authenticates to a control plane.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Access {
         let token = files.token.map(|path| Arc::new(Token::new(&path)));
         Arc::new(Self {
             credentials: Credentials::Tls(Tls {
-                identity: files.identity.or_else(|| tls.identity.clone()),
+                identity: files.identity.map(Supply::Files).or_else(|| tls.identity.clone()),
                 ..tls.clone()
             }),
             token: token.or_else(|| self.token.clone()),

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use futures_util::StreamExt as _;
-use http::{Request, Uri, header};
+use http::{HeaderMap, Request, Uri, header};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use prometheus_client::metrics::gauge::Gauge;
@@ -23,8 +23,9 @@ use super::clock::now;
 use super::failure::Failure;
 use super::inbox::Inbox;
 use super::outbox::{Outbox, Requests};
-use super::target::UpstreamSettings;
+use super::target::{Target, UpstreamSettings};
 use crate::protocol::{Cutter, Ending};
+use crate::telemetry::TraceContext;
 use crate::wire::message;
 use crate::xds::Dialect;
 
@@ -53,7 +54,7 @@ enum Inbound {
 }
 
 impl AdsStream {
-    pub(super) fn begin(channel: Channel, dialect: Dialect, settings: &UpstreamSettings) -> Self {
+    pub(super) fn begin(channel: Channel, dialect: Dialect, target: &Target, settings: &UpstreamSettings) -> Self {
         let (origin, io_monitor) = (channel.origin.clone(), channel.io_monitor.clone());
         let (sender, hold) = channel.split();
         let (outbox, requests) = Outbox::new();
@@ -61,7 +62,8 @@ impl AdsStream {
             Dialect::Sotw => "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources",
             Dialect::Delta => "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources",
         };
-        let ask = ask(sender, uri(origin, path), requests, settings.upstream_message);
+        let headers = target.call.headers.clone();
+        let ask = ask(sender, uri(origin, path), headers, requests, settings.upstream_message);
         Self {
             dialect,
             counted: None,
@@ -97,6 +99,14 @@ impl AdsStream {
         })
     }
 
+    /// Returns the span of the server for the stream, if it says one.
+    pub(super) fn context(&self) -> Option<TraceContext> {
+        match &self.inbound {
+            Inbound::Asked(_) => None,
+            Inbound::Flowing(inbox) => inbox.context(),
+        }
+    }
+
     fn farewell(&self, failure: Failure) -> Failure {
         // The server's GOAWAY explains the end of the stream better than the transport's error does.
         let broken = failure.ending() == Some(Ending::Broken);
@@ -124,13 +134,14 @@ impl Drop for AdsStream {
 }
 
 /// Opens the stream and waits for the response headers. Many servers send them only with their first response.
-async fn ask(mut sender: Sender, uri: Uri, requests: Requests, bytes_max: usize) -> Reply {
+async fn ask(mut sender: Sender, uri: Uri, headers: HeaderMap, requests: Requests, bytes_max: usize) -> Reply {
     poll_fn(|cx| sender.poll_ready(cx)).await.map_err(failure)?;
     let frames = requests.map(|request| Ok::<_, Infallible>(Frame::data(message(&request))));
     let mut request = Request::new(Body::new(StreamBody::new(frames)));
     *request.method_mut() = http::Method::POST;
     *request.version_mut() = http::Version::HTTP_2;
     *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
     let headers = request.headers_mut();
     headers.insert(header::TE, header::HeaderValue::from_static("trailers"));
     headers.insert(

@@ -181,7 +181,7 @@ fn origin(target: &Target) -> Uri {
     let authority = target.grpc.endpoint.authority(target.grpc.credentials.server_name());
     let uri = Uri::builder()
         .scheme(scheme)
-        .authority(target.authority.as_ref().map_or(authority, ToString::to_string))
+        .authority(target.call.authority.as_ref().map_or(authority, ToString::to_string))
         .path_and_query(PathAndQuery::from_static("/"));
     // The host was resolved although it is not a valid authority; then any name will do.
     uri.build().unwrap_or_else(|_| Uri::from_static("http://localhost/"))

@@ -20,14 +20,16 @@ use crate::config::{Credentials, Endpoint, system_path};
 use crate::tls::HTTP2;
 
 /// Bytes in both directions, over TCP, TLS or a Unix socket.
-pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Duplex for S {}
 
 /// A connection, and the round-trip time of its transport.
-pub(super) struct Connected {
-    pub(super) io: Box<dyn Duplex>,
-    pub(super) round_trip: Duration,
+pub struct Connected {
+    /// The stream.
+    pub io: Box<dyn Duplex>,
+    /// How long the peer took to accept it.
+    pub round_trip: Duration,
 }
 
 /// How long an attempt runs before the next address is tried as well.
@@ -37,7 +39,7 @@ const CONNECT: Duration = Duration::from_secs(20);
 
 /// Connects to one of the endpoint's addresses, resolved anew each time. The server's certificate must be for `name`, unless
 /// the configuration has another `server_name`.
-pub(super) async fn connect(
+pub async fn connect(
     endpoint: &Endpoint,
     name: &str,
     credentials: &Credentials,
@@ -95,7 +97,7 @@ pub(super) async fn reach(endpoint: &Endpoint, keepalive: Duration) -> Result<()
 }
 
 /// Returns the server's name.
-pub(super) fn host(endpoint: &Endpoint) -> &str {
+pub fn host(endpoint: &Endpoint) -> &str {
     match endpoint {
         Endpoint::Tcp { host, .. } => host,
         Endpoint::Unix(_) => "localhost",

@@ -14,6 +14,7 @@ use tonic::{Code, Status};
 
 use super::failure::Failure;
 use crate::protocol::Cutter;
+use crate::telemetry::TraceContext;
 
 /// The responses on one stream.
 pub(super) struct Inbox {
@@ -21,6 +22,8 @@ pub(super) struct Inbox {
     come: Come,
     /// Whether the status came with the headers, so the stream has already ended.
     ended: bool,
+    /// The span of the server for the stream, if it says one.
+    context: Option<TraceContext>,
 }
 
 /// Bytes that have arrived and were not returned yet.
@@ -34,6 +37,8 @@ struct Come {
     bytes_max: usize,
 }
 
+/// The field of a response's head with the span of the server.
+const TRACEPARENT: &str = "traceparent";
 /// The size of gRPC's prefix of a message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
 
@@ -48,11 +53,18 @@ impl Inbox {
         if response.status() != StatusCode::OK {
             return Err(mapped(response.status()));
         }
+        let context = response.headers().get(TRACEPARENT);
         Ok(Self {
+            context: context.and_then(|value| TraceContext::read(value.to_str().ok()?)),
             body: response.into_body(),
             come: Come::new(bytes_max),
             ended,
         })
+    }
+
+    /// Returns the span of the server for the stream, if it says one.
+    pub(super) const fn context(&self) -> Option<TraceContext> {
+        self.context
     }
 
     /// Returns the next message, or `None` when the server has ended the stream without an error.

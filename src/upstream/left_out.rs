@@ -20,7 +20,7 @@ impl LeftOut {
     pub(super) fn note(&self, server: &str, type_url: &TypeUrl, why: &str) {
         let mut said = self.0.lock();
         if said.len() < TYPES_MAX && said.insert(type_url.clone()) {
-            tracing::warn!(server, %type_url, why, "the server is not asked for this type; clients are told so");
+            tracing::warn!(server, r#type = %type_url, reason = why, "the server is not asked for this type; clients are told so");
         }
     }
 

@@ -24,10 +24,12 @@ mod status;
 mod target;
 mod tls;
 mod token;
+mod traced;
 mod way;
 mod writer;
 
 pub use access::ClassFiles;
+pub use connect::{Connected, Duplex, connect, host};
 pub use failure::Failure;
 pub use files::{
     Asked, Content, Dictionary, FileChanges, FileSet, FileWriter, Files, FilesStatus, Format, Listed, ParsedFile,
@@ -36,6 +38,6 @@ pub use files::{
 pub use frames::Farewell;
 pub use rest::{PollLeg, Poller, Polling, Question, RestServer};
 pub use status::{Phase, Status};
-pub use target::{Target, UpstreamSettings, reach};
+pub use target::{CallHead, Target, UpstreamSettings, reach};
 pub use way::Way;
 pub use writer::{Talk, Writer};

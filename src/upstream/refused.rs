@@ -25,7 +25,13 @@ impl Refused {
     pub(super) fn note(&self, server: &str, metrics: &UpstreamMetrics, type_url: &str, fault: &str, now: Instant) {
         metrics.nacks.inc();
         if let Some(suppressed) = self.admit(type_url, fault, now) {
-            tracing::warn!(server, type_url, fault, suppressed, "response refused");
+            tracing::warn!(
+                server,
+                r#type = type_url,
+                reason = fault,
+                suppressed,
+                "response refused"
+            );
         }
     }
 

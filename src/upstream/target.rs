@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use http::HeaderMap;
 use http::uri::Authority;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -29,8 +30,7 @@ use crate::xds::{Dialect, TypeUrl};
 pub struct Target {
     uri: String,
     pub(super) grpc: Grpc,
-    /// Its name in requests and in TLS, if that is not its address.
-    pub(super) authority: Option<Authority>,
+    pub(super) call: CallHead,
     /// The credentials for classes of clients that have none of their own.
     pub(super) access: Arc<Access>,
     pub(super) metrics: Arc<UpstreamMetrics>,
@@ -49,6 +49,15 @@ pub struct Target {
     rhythm: Mutex<Arc<Rhythm>>,
     /// How many times the ping interval was doubled because the server complained of too many pings.
     calmer: AtomicU32,
+}
+
+/// What the head of a call to a control plane says besides the usual.
+#[derive(Clone, Debug, Default)]
+pub struct CallHead {
+    /// Its name in requests and in TLS, if that is not its address.
+    pub authority: Option<Authority>,
+    /// Further headers.
+    pub headers: HeaderMap,
 }
 
 /// What all streams to control planes have in common.
@@ -79,12 +88,12 @@ impl Target {
     /// Creates a control plane about which nothing is known yet.
     #[must_use]
     pub fn new(uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
-        Self::called(None, uri, grpc, metrics)
+        Self::called(CallHead::default(), uri, grpc, metrics)
     }
 
-    /// Creates a control plane whose name may differ from its address.
+    /// Creates a control plane whose calls begin with this head.
     #[must_use]
-    pub fn called(authority: Option<Authority>, uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
+    pub fn called(call: CallHead, uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
         Arc::new(Self {
             uri: uri.to_owned(),
             access: Access::of_server(&grpc.credentials, grpc.token.as_ref()),
@@ -92,7 +101,7 @@ impl Target {
             left_out: LeftOut::default(),
             newer: ArcSwapOption::empty(),
             grpc,
-            authority,
+            call,
             metrics,
             refused: Refused::default(),
             away: Away::default(),
@@ -121,7 +130,7 @@ impl Target {
 
     /// Returns its name for TLS.
     pub(super) fn host(&self) -> &str {
-        match &self.authority {
+        match &self.call.authority {
             Some(authority) => authority.host().trim_matches(['[', ']']),
             None => connect::host(&self.grpc.endpoint),
         }
@@ -157,7 +166,7 @@ impl Target {
         if decided {
             let (dialect, why) = self.dialect();
             tracing::warn!(
-                server = self.uri, dialect = dialect.word(), %why,
+                server = self.uri, dialect = dialect.word(), reason = %why,
                 "all streams to this server use this dialect from now on; set `transport: sotw` in its entry to begin with it"
             );
         }

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use crate::config::Tls;
 use crate::tls::{self, BadFile, SpiffeVerifier};
 
-/// Reads the authorities, the certificate and its key anew for every connection: the files may have been replaced.
+/// Reads the authorities, the certificate and its key anew for every connection: they may have been replaced.
 pub(super) async fn connector(host: &str, settings: &Tls, protocol: &'static [u8]) -> Result<TlsConnector, Failure> {
     let (host, settings) = (host.to_owned(), settings.clone());
     let failed = Failure::Tls {
@@ -32,10 +32,10 @@ fn build(host: &str, settings: &Tls, protocol: &[u8]) -> Result<Arc<ClientConfig
     let builder = ClientConfig::builder_with_provider(tls::provider())
         .with_safe_default_protocol_versions()
         .map_err(unusable)?;
-    let builder = match &settings.ca_certificate_file {
-        Some(path) => {
+    let builder = match &settings.authorities {
+        Some(supply) => {
             let failed = |BadFile { path, why }| Failure::Authorities { path, why };
-            let authorities = tls::authorities(path).map_err(failed)?;
+            let authorities = tls::authorities(supply).map_err(failed)?;
             match &settings.spiffe_id {
                 Some(id) => {
                     let verifier = SpiffeVerifier::new(id.clone(), authorities);

@@ -17,7 +17,8 @@ use super::target::{Target, UpstreamSettings};
 use super::writer::Talk;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Client, Leg as Which};
-use crate::xds::{Changes, ServerState, Slot, Target as Wanted, TypeUrl, Want};
+use crate::telemetry::Arrival;
+use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
 
 /// One of a view's two sets of streams to its server.
 ///
@@ -77,7 +78,7 @@ impl Way {
     fn judge(&mut self, changes: &mut Vec<Changes>) {
         for (type_url, words) in self.shared.take_suspected() {
             tracing::warn!(
-                server = self.target.uri(), leg = ?self.which, %type_url, reason = %words,
+                server = self.target.uri(), leg = ?self.which, r#type = %type_url, reason = %words,
                 "the server ends the stream when it is asked for this type; the type has a stream of its own from now on"
             );
             self.shared.board.suspect(&type_url, &words);
@@ -94,7 +95,7 @@ impl Way {
         }
         for type_url in self.shared.suspects.handle_timeout(now()) {
             tracing::info!(
-                server = self.target.uri(), leg = ?self.which, %type_url,
+                server = self.target.uri(), leg = ?self.which, r#type = %type_url,
                 "no trouble with this type for an hour; it shares a stream with the other types again"
             );
             self.shared.board.acquit(&type_url);
@@ -187,6 +188,10 @@ impl Talk for Way {
         unserved
     }
 
+    fn take_arrivals(&mut self) -> Vec<Arrival> {
+        self.legs().flat_map(Talk::take_arrivals).collect()
+    }
+
     fn supersede(&mut self) {
         self.legs().for_each(Talk::supersede);
     }
@@ -197,6 +202,11 @@ impl Talk for Way {
 
     fn board(&self) -> &Board {
         self.shared.board()
+    }
+
+    fn words(&self, type_url: &TypeUrl, name: &Name) -> Option<ServerWords> {
+        let apart = self.apart.iter().find(|apart| apart.types.contains(type_url));
+        apart.map_or(&self.shared, |apart| &apart.leg).words(type_url, name)
     }
 
     fn removal_times(&self) -> (Duration, Duration) {

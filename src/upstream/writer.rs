@@ -8,16 +8,20 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc;
+
 use super::access::ClassFiles;
 use super::clock::now;
 use super::status::{Board, Status};
 use super::target::{Target, UpstreamSettings};
+use super::traced;
 use super::way::Way;
-use crate::cache::View;
+use crate::cache::{View, WordsQuestion};
 use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Demand, Departures, Leg as Which};
-use crate::xds::{Changes, ServerState, Slot, Target as Wanted, TypeUrl, Want, printable};
+use crate::telemetry::{Arrival, Traces};
+use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable};
 
 /// How much of a server's error text is passed on to clients.
 const REASON_BYTES: usize = 500;
@@ -32,6 +36,8 @@ pub struct Writer<L: Talk = Way> {
     server: String,
     demand: Demand,
     departures: Departures,
+    questions: mpsc::Receiver<WordsQuestion>,
+    traces: Arc<Traces>,
     main: L,
     aside: L,
 }
@@ -52,10 +58,17 @@ pub trait Talk: Send {
     fn server_state(&self) -> Option<ServerState>;
     /// Returns the types for which the server was found to have no answer since the last call.
     fn take_unserved(&mut self) -> Vec<TypeUrl>;
+    /// Returns the responses since the last call, if changes are traced.
+    fn take_arrivals(&mut self) -> Vec<Arrival> {
+        Vec::new()
+    }
     /// Another server has stood in for this one.
     fn supersede(&mut self);
     /// K-25: the requests come through these relays as well.
     fn come_through(&mut self, relays: &[String]);
+
+    /// Returns what the server said about a resource, if it is held.
+    fn words(&self, type_url: &TypeUrl, name: &Name) -> Option<ServerWords>;
 
     /// Returns the place where its status is written.
     fn board(&self) -> &Board;
@@ -84,19 +97,36 @@ impl Writer<Way> {
         settings: &Arc<UpstreamSettings>,
     ) -> Self {
         let access = target.access.for_class(files);
+        let traces = target.metrics.traces.clone();
         let way = |which| Way::new(which, node.clone(), target.clone(), access.clone(), settings.clone());
         let departures = Departures::new(settings.removal_quiet, settings.order_gate);
-        Self::of(view, target.uri(), departures, way(Which::Main), way(Which::Aside))
+        Self::of(
+            view,
+            target.uri(),
+            traces,
+            departures,
+            way(Which::Main),
+            way(Which::Aside),
+        )
     }
 }
 
 impl<L: Talk> Writer<L> {
-    pub(super) fn of(view: Arc<View>, server: &str, departures: Departures, main: L, aside: L) -> Self {
+    pub(super) fn of(
+        view: Arc<View>,
+        server: &str,
+        traces: Arc<Traces>,
+        departures: Departures,
+        main: L,
+        aside: L,
+    ) -> Self {
         Self {
+            questions: view.questions(),
             view,
             server: server.to_owned(),
             demand: Demand::default(),
             departures,
+            traces,
             main,
             aside,
         }
@@ -135,6 +165,7 @@ impl<L: Talk> Writer<L> {
             let told = self.demand.handle_want(&want, &self.view.cut());
             self.tell(told, changes);
         }
+        let mut arrivals = self.take_arrivals();
         loop {
             let mut said = Vec::new();
             self.main.turn(&mut said);
@@ -155,7 +186,9 @@ impl<L: Talk> Writer<L> {
                 self.view.publish_server_state(server_state);
                 return;
             }
+            let traced = traced::begin(&self.traces, &std::mem::take(&mut arrivals), changes, &cut);
             let mut woken = self.view.publish(changes);
+            traced.iter().for_each(|change| change.apply(now()));
             while woken.wake_some() {
                 tokio::task::yield_now().await;
             }
@@ -163,6 +196,12 @@ impl<L: Talk> Writer<L> {
             let told = self.demand.handle_cut(&self.view.cut());
             self.tell(told, changes);
         }
+    }
+
+    fn take_arrivals(&mut self) -> Vec<Arrival> {
+        let mut arrivals = self.main.take_arrivals();
+        arrivals.append(&mut self.aside.take_arrivals());
+        arrivals
     }
 
     /// Asks for names that waited for a wildcard which the server does not answer. Returns whether there were any.
@@ -245,10 +284,19 @@ impl<L: Talk> Writer<L> {
         let mut timer = pin!(timer);
         poll_fn(|cx: &mut Context<'_>| {
             let mut any = self.hear(cx, changes);
+            self.answer_questions(cx);
             any |= interest.as_mut().poll(cx).is_ready() || timer.as_mut().poll(cx).is_ready();
             if any { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
+    }
+
+    /// Answers operators. This changes nothing, so no turn follows.
+    fn answer_questions(&mut self, cx: &mut Context<'_>) {
+        while let Poll::Ready(Some(question)) = self.questions.poll_recv(cx) {
+            let (main, aside) = (&self.main, &self.aside);
+            question.answer(|type_url, name| main.words(type_url, name).or_else(|| aside.words(type_url, name)));
+        }
     }
 
     /// Returns whether either connection has had an event.

@@ -11,6 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use tokio::task::JoinError;
+
 #[cfg(target_os = "linux")]
 use self::inotify::Inotify as System;
 pub use self::trouble::{News, Trouble};
@@ -74,8 +76,25 @@ impl Watcher {
         self.fault.as_deref()
     }
 
+    /// Looks at the files by `read`, on a thread that may wait. No change since then is missed. If it panics, the watcher starts over.
+    pub async fn look<T>(mut self, read: impl FnOnce() -> T + Send + 'static) -> (Self, Result<T, JoinError>)
+    where
+        T: Send + 'static,
+    {
+        let paths = self.paths.clone();
+        let look = tokio::task::spawn_blocking(move || {
+            self.arm();
+            let read = read();
+            (self, read)
+        });
+        match look.await {
+            Ok((watcher, read)) => (watcher, Ok(read)),
+            Err(error) => (Self::new(&paths), Err(error)),
+        }
+    }
+
     /// Watches the directories that matter now. Call it before looking at the files, so that no change is missed.
-    pub fn arm(&mut self) {
+    fn arm(&mut self) {
         let Some(system) = &mut self.system else { return };
         let mut wanted = BTreeMap::new();
         let mut missing = None;

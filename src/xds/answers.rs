@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Chosen, Class, Difference, Extra, Item, Lens, Name, Rights, Seen, State};
+use super::{Batch, Chosen, Class, Difference, Extra, Item, Lens, Name, Objection, Rights, Seen, State};
 
 /// Shares values that are the same for all sessions at the same point.
 pub trait Answers {
@@ -28,6 +28,9 @@ pub trait Answers {
 
     /// Returns the shared copy of rights that many clients have.
     fn rights(&self, rights: Rights) -> Arc<Rights>;
+
+    /// Returns the shared copy of the words with which many clients reject something.
+    fn objection(&self, objection: Objection) -> Arc<Objection>;
 
     /// How many bytes of resources a response should hold at most, where it can be split.
     fn chunk(&self) -> usize;
@@ -67,6 +70,10 @@ impl Answers for Unshared {
 
     fn rights(&self, rights: Rights) -> Arc<Rights> {
         Arc::new(rights)
+    }
+
+    fn objection(&self, objection: Objection) -> Arc<Objection> {
+        Arc::new(objection)
     }
 
     fn chunk(&self) -> usize {

@@ -20,6 +20,12 @@ impl Authorities {
     }
 }
 
+/// A78: returns what operators are shown for an authority. Names without one have the label that gRPC gives them.
+#[must_use]
+pub const fn authority_label(authority: &str) -> &str {
+    if authority.is_empty() { "#old" } else { authority }
+}
+
 impl<A: Into<Arc<str>>> FromIterator<A> for Authorities {
     fn from_iter<I: IntoIterator<Item = A>>(authorities: I) -> Self {
         Self(Arc::new(authorities.into_iter().map(Into::into).collect()))

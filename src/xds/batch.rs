@@ -142,11 +142,17 @@ impl Batch {
         }
     }
 
+    /// Returns the resource with this name.
+    #[must_use]
+    pub fn item(&self, name: &Name) -> Option<&Item> {
+        let at = self.items.binary_search_by(|item| item.resource.name().cmp(name));
+        self.items.get(at.ok()?)
+    }
+
     /// Whether it contains a resource with this name or alias (C-20).
     #[must_use]
     pub fn brings(&self, name: &Name) -> bool {
-        let own = self.items.binary_search_by(|item| item.resource.name().cmp(name));
-        own.is_ok() || self.aliases().binary_search(name).is_ok()
+        self.item(name).is_some() || self.aliases().binary_search(name).is_ok()
     }
 
     fn aliases(&self) -> &[Name] {

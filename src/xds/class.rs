@@ -2,6 +2,7 @@
 //!
 //! Owns what a control plane sees of a class, and with which credentials. Does not decide who belongs to it: that is in `classes`.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::classes::{Piece, Rule};
@@ -76,5 +77,17 @@ impl Class {
             passed: None,
             endpoint_collections,
         }
+    }
+}
+
+/// What the clients of the class have in common: `field=value`, with commas between them; `-` if nothing.
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let common = self.presented().common;
+        if common.is_empty() {
+            return f.write_str("-");
+        }
+        let common: Vec<String> = common.iter().map(|(field, value)| format!("{field}={value}")).collect();
+        f.write_str(&common.join(","))
     }
 }

@@ -3,10 +3,14 @@
 //! Owns the parts of a node that the relay looks at. Does not decide what a client may have.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
-use super::passes::Taken;
-use super::{Class, Parameters, TypeUrl};
+use super::passes::{Taken, put};
+use super::{Class, Parameters, Path, TypeUrl};
+use crate::proto::envoy::config::core::v3 as core;
+use crate::proto::envoy::config::core::v3::node::UserAgentVersionType;
+use crate::proto::google::protobuf::{Struct, Value, value::Kind};
 
 /// The parts of a client's node that the relay reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,13 +28,22 @@ pub struct Node {
     /// Ids of the relays that the stream has come through (K-25).
     pub relays: Box<[String]>,
     /// The software, as it names itself.
-    pub user_agent: Arc<str>,
+    pub user_agent: Arc<UserAgent>,
     /// K-02: which clients it shares views with. It stays with a stream even if the rules change.
     pub class: Arc<Class>,
     /// The part of it that its class passes on to control planes.
     pub passed: Option<Arc<Taken>>,
     /// The dynamic parameters, by the full name of a type (TP2).
     pub parameters: BTreeMap<String, Parameters>,
+}
+
+/// The software of a client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserAgent {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its version, if it says one.
+    pub version: Box<str>,
 }
 
 /// Where a client runs.
@@ -79,12 +92,48 @@ pub const RESOURCE_ERRORS: &str = "xds.config.supports-resource-errors";
 /// The name of the feature that `variants` stands for, which only relays of this kind have.
 pub const ALL_VARIANTS: &str = "distributary.all-variants";
 
+impl fmt::Display for UserAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        match &*self.version {
+            "" => Ok(()),
+            version => write!(f, " {version}"),
+        }
+    }
+}
+
 impl Node {
+    /// Returns it as a message, as far as it is known.
+    #[must_use]
+    pub fn wire(&self) -> core::Node {
+        let mut metadata = Struct::default();
+        for (written, value) in &self.metadata {
+            if let Ok(path) = Path::read(written) {
+                let kind = Some(Kind::StringValue(value.clone()));
+                put(&mut metadata, path.parts(), Value { kind });
+            }
+        }
+        core::Node {
+            id: (*self.id).to_owned(),
+            cluster: (*self.cluster).to_owned(),
+            metadata: (!metadata.fields.is_empty()).then_some(metadata),
+            locality: (self.locality != Locality::default()).then(|| core::Locality {
+                region: self.locality.region.clone(),
+                zone: self.locality.zone.clone(),
+                sub_zone: self.locality.sub_zone.clone(),
+            }),
+            user_agent_name: (*self.user_agent.name).to_owned(),
+            user_agent_version_type: (!self.user_agent.version.is_empty())
+                .then(|| UserAgentVersionType::UserAgentVersion((*self.user_agent.version).to_owned())),
+            ..core::Node::default()
+        }
+    }
+
     /// G-18: whether it is gRPC, which turns to its next server if a stream ends before the first response. A relay may pass on
     /// the user agent of its clients.
     #[must_use]
     pub fn is_grpc(&self) -> bool {
-        self.user_agent.starts_with(GRPC) && !self.features.variants
+        self.user_agent.name.starts_with(GRPC) && !self.features.variants
     }
 }
 

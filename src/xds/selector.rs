@@ -48,7 +48,7 @@ impl Selector {
             Self::Region => &node.locality.region,
             Self::Zone => &node.locality.zone,
             Self::SubZone => &node.locality.sub_zone,
-            Self::UserAgent => &node.user_agent,
+            Self::UserAgent => &node.user_agent.name,
             Self::Metadata(path) => node.metadata.get(path.as_str()).map_or("", String::as_str),
             Self::Identity(_) | Self::Field(_) => "",
         }

@@ -196,11 +196,9 @@ impl<'a> TypeSight<'a> {
         let own = self.choice(name);
         let slot = self.slot(name)?;
         let known = slot.choose(name, own);
-        // S-01: it may have been found by another of its names.
-        if let Some(Known::Present(found)) = known
-            && found.name() != name
-            && self.denies(found.name())
-        {
+        // S-01: it may have been found by another of its names, even if it is unknown whether it still has that (C-20).
+        let found = known.map_or_else(|| slot.named.resource(name), Known::resource);
+        if found.is_some_and(|found| found.name() != name && self.denies(found.name())) {
             return Some(&NOWHERE);
         }
         if !name.is_collection() {

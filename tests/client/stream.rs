@@ -29,7 +29,7 @@ fn the_node_comes_first_and_once() {
             };
             let read = read_node(node);
             assert_eq!(*read.relays, ["relay-1"]);
-            assert_eq!((&*read.id, &*read.user_agent), ("n", "distributary"));
+            assert_eq!((&*read.id, &*read.user_agent.name), ("n", "distributary"));
             assert!(read.features.wrapper && read.features.ttl && !read.features.endpoint_collections);
             upstream.disconnect();
         }

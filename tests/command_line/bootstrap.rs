@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use distributary::config::{Bootstrap, Config, Credentials, Flags, Source, Tls};
+use distributary::config::{Bootstrap, Config, Credentials, Flags, Source, Supply, Tls};
 
 use crate::{Relay, file, output, program};
 
@@ -46,7 +46,7 @@ fn the_bootstrap_for_grpc_is_one() {
         panic!("a server that streams");
     };
     let tls = Tls {
-        ca_certificate_file: Some("/ca.pem".into()),
+        authorities: Some(Supply::Files("/ca.pem".into())),
         ..Tls::default()
     };
     assert_eq!(grpc.credentials, Credentials::Tls(tls));

@@ -17,13 +17,13 @@ use tonic::Code;
 use crate::plane::{Plane, soon};
 use crate::{PATIENCE, output, program};
 
-const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
 
-type Outcome = (Option<i32>, String, String);
+pub(crate) type Outcome = (Option<i32>, String, String);
 
 /// Runs the program with this plane as the server.
-fn ask(plane: &Plane, args: &[&str]) -> tokio::task::JoinHandle<Outcome> {
+pub(crate) fn ask(plane: &Plane, args: &[&str]) -> tokio::task::JoinHandle<Outcome> {
     let server = plane.address.to_string();
     let args: Vec<String> = ["get", "--server", &server]
         .iter()
@@ -38,13 +38,13 @@ fn any(json: &str) -> Any {
     Schemas::standard().resource(&tree, "", Unknown::Deny).unwrap().value
 }
 
-fn cluster(name: &str) -> Any {
+pub(crate) fn cluster(name: &str) -> Any {
     any(&format!(
         "{{\"@type\":\"{CDS}\",\"name\":\"{name}\",\"connect_timeout\":\"1.5s\"}}"
     ))
 }
 
-fn delta(type_url: &str, nonce: &str, put: &[(&str, Any)], removed: &[&str]) -> DeltaDiscoveryResponse {
+pub(crate) fn delta(type_url: &str, nonce: &str, put: &[(&str, Any)], removed: &[&str]) -> DeltaDiscoveryResponse {
     let resources = put.iter().map(|(name, any)| Resource {
         name: (*name).to_owned(),
         version: nonce.to_owned(),
@@ -60,7 +60,7 @@ fn delta(type_url: &str, nonce: &str, put: &[(&str, Any)], removed: &[&str]) -> 
     }
 }
 
-async fn answer(asked: tokio::task::JoinHandle<Outcome>) -> Outcome {
+pub(crate) async fn answer(asked: tokio::task::JoinHandle<Outcome>) -> Outcome {
     soon("an answer", asked).await.unwrap()
 }
 
@@ -222,7 +222,7 @@ fn nobody_is_there() {
     for (args, word) in [
         (&["get", "zds"][..], "not a type"),
         (&["get", "cds", "--cert", "x"], "--key"),
-        (&["get", "cds", "--timeout", "0"], "between 0.001"),
+        (&["get", "cds", "--timeout", "0"], "must not be 0"),
     ] {
         let (code, _, error) = output(args);
         assert_eq!(code, Some(2), "{args:?}");

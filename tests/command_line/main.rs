@@ -8,15 +8,26 @@
 )]
 
 mod admin_tls;
+#[cfg(feature = "spiffe")]
+#[path = "../wire/support/agent.rs"]
+#[expect(dead_code, reason = "the tests of the downstream half use all of it")]
+mod agent;
 mod bootstrap;
 mod certificates;
 mod get;
 mod health;
 mod limits;
+mod pages;
 #[path = "../upstream/plane.rs"]
 #[expect(dead_code, reason = "the tests of the upstream half use all of it")]
 mod plane;
+mod probes;
 mod reload;
+mod request;
+#[cfg(feature = "spiffe")]
+mod spiffe;
+mod status;
+mod supervisor;
 mod validate;
 mod words;
 
@@ -40,9 +51,12 @@ const SERVE: [&str; 7] = [
 /// How long a test waits for anything before it fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Variables of other programs that mean something to the relay.
+const OURS: [&str; 2] = ["RUST_LOG", "SPIFFE_ENDPOINT_SOCKET"];
+
 fn program(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_distributary"));
-    let ours = |name: &str| name.starts_with("DISTRIBUTARY_") || name.starts_with("GRPC_XDS_") || name == "RUST_LOG";
+    let ours = |name: &str| name.starts_with("DISTRIBUTARY_") || name.starts_with("GRPC_XDS_") || OURS.contains(&name);
     for (name, _) in std::env::vars().filter(|(name, _)| ours(name)) {
         command.env_remove(name);
     }
@@ -67,6 +81,13 @@ fn file(name: &str, text: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).unwrap();
     path
+}
+
+/// Returns the address that a line of the log says.
+fn address_in(line: &str) -> String {
+    let (_, after) = line.split_once("address=").unwrap();
+    let address = after.split_whitespace().next().unwrap();
+    address.trim_matches('"').to_owned()
 }
 
 /// A running relay and the lines that it logs; dropping it ends it.

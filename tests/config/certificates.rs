@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use distributary::config::{Identity, ListenerTls, TlsVersion};
+use distributary::config::{Identity, ListenerTls, Supply, TlsVersion};
 use distributary::tls::ServerTls;
 use rcgen::{
     CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519, PKCS_RSA_SHA256, RsaKeySize, date_time_ymd,
@@ -16,13 +16,13 @@ fn params() -> CertificateParams {
 
 fn listener(certificate: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Option<String>, String> {
     let tls = ListenerTls {
-        identity: Identity {
+        identity: Supply::Files(Identity {
             certificate_file: certificate.to_owned(),
             private_key_file: key.to_owned(),
-        },
+        }),
         others: Vec::new(),
         oldest: TlsVersion::default(),
-        client_ca: client_ca.map(Path::to_owned),
+        client_ca: client_ca.map(|path| Supply::Files(path.to_owned())),
         client_crl: None,
     };
     ServerTls::read(&tls, &[])
@@ -144,15 +144,26 @@ fn certificates_out_of_time() {
         listener(&certificate, &private, None).unwrap()
     };
     assert_eq!(warning(2000, 4000), None);
-    let mut ending = params();
-    let soon = std::time::SystemTime::now() + std::time::Duration::from_secs(10 * 24 * 3600);
-    ending.not_after = soon.into();
-    let certificate = folder.put("relay.pem", &ending.self_signed(&key).unwrap().pem());
-    let said = listener(&certificate, &private, None).unwrap().unwrap();
-    assert!(
-        said.ends_with("relay.pem: it expires within 14 days; renew it"),
-        "{said}"
-    );
+    let now = std::time::SystemTime::now();
+    let minutes = |minutes: u64| std::time::Duration::from_secs(60 * minutes);
+    let ending = |lived, left| {
+        let mut params = params();
+        (params.not_before, params.not_after) = ((now - minutes(lived)).into(), (now + minutes(left)).into());
+        let certificate = folder.put("relay.pem", &params.self_signed(&key).unwrap().pem());
+        listener(&certificate, &private, None).unwrap()
+    };
+    let day = 24 * 60;
+    for (lived, left) in [(365 * day, 10 * day), (40, 19)] {
+        let said = ending(lived, left).unwrap();
+        assert!(
+            said.ends_with("relay.pem: it expires within 14 days; renew it"),
+            "{said}"
+        );
+    }
+    // An agent of SPIFFE renews a certificate at half of its life.
+    for (lived, left) in [(365 * day, 15 * day), (1, 59), (31, 29)] {
+        assert_eq!(ending(lived, left), None);
+    }
     let said = warning(2000, 2001).unwrap();
     assert!(
         said.contains("relay.pem: clients will refuse it: certificate expired"),

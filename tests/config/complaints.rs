@@ -8,7 +8,7 @@ use crate::{complaint, parse};
 fn what_the_parser_says() {
     for (text, said) in [
         ("listenerz: []\n", "1:1: listenerz: unknown field `listenerz`; did you mean `listeners`?"),
-        ("colour: red\n", "1:1: colour: unknown field `colour`, expected one of node, listeners, jwt, admin, upstream, \
+        ("colour: red\n", "1:1: colour: unknown field `colour`, expected one of node, listeners, jwt, admin, probes, upstream, \
             classes, rules, secrets, limits, timers, chunk, transport_v2, anonymous, types, descriptors, snapshot, unknown_fields, logging"),
         ("timers:\n  linger: 30s\n  lingers: 30s\n", "3:3: timers.lingers: unknown field `lingers`; did you mean `linger`?"),
         ("listeners: 5\n", "1:12: listeners: expected a list, found `5`"),
@@ -128,13 +128,30 @@ fn what_is_said_of_listeners() {
     }
 }
 
+/// The probes have an address of their own, or none.
+#[test]
+#[rustfmt::skip]
+fn what_is_said_of_the_probes() {
+    for (text, said) in [
+        ("probes: {}\n", "1:9: probes: missing field `address`"),
+        ("probes: {address: nowhere}\n", "1:19: probes.address: `nowhere` is not an address; write ip:port, [v6]:port or unix:/path, \
+            with an IP, not a name"),
+        ("probes: {address: '127.0.0.1:9901'}\n", "1:19: probes.address: 127.0.0.1:9901 is also the admin address, which answers \
+            probes as well; give the probes their own address, or leave `probes` out"),
+        ("probes: {address: '127.0.0.1:15010'}\n", "1:19: probes.address: 127.0.0.1:15010 is also a listener; give the probes \
+            their own address, or leave `probes` out"),
+    ] {
+        assert_eq!(complaint(text), format!("relay.yaml:{said}"), "{text}");
+    }
+}
+
 #[test]
 #[rustfmt::skip]
 fn what_is_said_of_rules_of_the_admin_address() {
     for (text, said) in [
         ("admin: {rules: []}\n", "1:16: admin.rules: the list is empty; add a rule, or leave `rules` out to let everybody in"),
         ("admin: {rules: [{identities: 'ip:*'}]}\n", "1:17: admin.rules[0]: missing field `allow`"),
-        ("admin: {rules: [{allow: reed}]}\n", "1:25: admin.rules[0].allow: `reed` is nothing that one does there; write read \
+        ("admin: {rules: [{allow: reed}]}\n", "1:25: admin.rules[0].allow: `reed` is no action on the admin address; write read \
             or change"),
         ("admin: {rules: [{identities: [], allow: read}]}\n", "1:30: admin.rules[0].identities: the list is empty; leave it out \
             for no condition"),
@@ -190,7 +207,7 @@ fn what_is_said_of_servers() {
         ("server_uri: cp:1, channel_creds: [{type: tls, config: {certificate_file: x}}]", "100: channel_creds[0].config: \
             certificate_file and private_key_file go together; write both or none"),
         ("server_uri: cp:1, channel_creds: [{type: tls, config: {ca: x}}]", "82: channel_creds[0].config.ca: unknown field \
-            `ca`, expected one of ca_certificate_file, certificate_file, private_key_file, server_name, refresh_interval"),
+            `ca`, expected one of ca_certificate_file, certificate_file, private_key_file, server_name, spiffe, refresh_interval"),
         ("server_uri: 'https://cp', call_creds: [{type: jwt_token_file}]", "66: call_creds[0]: missing field \
             `jwt_token_file` in `config`"),
         ("server_uri: 'https://cp', call_creds: [{type: oauth}]", "73: call_creds[0]: `oauth` is not supported; write \

@@ -15,6 +15,7 @@ mod credentials;
 mod folder;
 mod reference;
 mod rules;
+mod spiffe;
 mod stories;
 
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use distributary::config::{
-    Address, Config, Credentials, Flags, Grpc, Identity, Listener, ListenerTls, Server, Source, Tls, TlsVersion,
+    Address, Config, Credentials, Flags, Grpc, Identity, Listener, ListenerTls, Server, Source, Supply, Tls, TlsVersion,
 };
 
 const SERVER: &str = "upstream: {xds_servers: [{server_uri: cp:1}]}\n";
@@ -140,12 +141,11 @@ fn credentials_follow_scheme_and_list() {
 fn flags_replace_the_file() {
     let file = "listeners: [{address: '10.0.0.1:1'}]\nadmin: {address: '10.0.0.1:2'}\nlogging: {level: debug}\n";
     let flags = Flags {
-        secrets: None,
         listen: vec!["127.0.0.1:3".to_owned(), "unix:/run/x".to_owned()],
         upstream: vec!["https://other".to_owned()],
         admin: Some("[::1]:4".to_owned()),
         log_level: Some("warn".to_owned()),
-        bootstrap: None,
+        ..Flags::default()
     };
     let config = Config::parse(&format!("{file}{SERVER}"), "relay.yaml", &flags).unwrap();
     assert_eq!(
@@ -189,16 +189,16 @@ fn listeners_with_tls() {
     let file = format!("listeners: [{{address: '10.0.0.1:1', tls: {{{tls}}}}}]\n");
     let config = good(&format!("{file}{SERVER}"));
     let tls = ListenerTls {
-        identity: Identity {
+        identity: Supply::Files(Identity {
             certificate_file: "c.pem".into(),
             private_key_file: "k.pem".into(),
-        },
+        }),
         others: vec![Identity {
             certificate_file: "d.pem".into(),
             private_key_file: "l.pem".into(),
         }],
         oldest: TlsVersion::V1_3,
-        client_ca: Some("ca.pem".into()),
+        client_ca: Some(Supply::Files("ca.pem".into())),
         client_crl: Some("crl.pem".into()),
     };
     assert_eq!(config.listeners[0].tls, Some(tls));
@@ -226,12 +226,11 @@ fn several_listeners_with_a_free_port() {
 #[test]
 fn bad_flags_are_named() {
     let flags = Flags {
-        secrets: None,
         listen: vec!["localhost:1".to_owned()],
         upstream: vec!["cp".to_owned()],
         admin: Some("x".to_owned()),
         log_level: Some("loud".to_owned()),
-        bootstrap: None,
+        ..Flags::default()
     };
     assert_eq!(
         Config::load(None, &flags).unwrap_err().to_string(),

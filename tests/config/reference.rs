@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use distributary::config::{
-    Address, Config, Credentials, Endpoint, Flags, Identity, Limits, Listener, Timers, Tls, Transport,
+    Address, Config, Credentials, Endpoint, Flags, Identity, Limits, Listener, Supply, Timers, Tls, Transport,
 };
 use distributary::proto::google::protobuf::value::Kind;
 use distributary::xds::{self, Classes, NameRule, Pattern, Piece, Rule, Selector};
@@ -19,6 +19,7 @@ fn the_reference_states_the_defaults() {
     let addresses = |config: &Config| -> Vec<_> { config.listeners.iter().map(|one| one.address.clone()).collect() };
     assert_eq!(addresses(&reference), addresses(&least));
     assert_eq!(reference.admin, least.admin);
+    assert_eq!(least.probes, None);
     assert_eq!(reference.limits, least.limits);
     assert_eq!(reference.limits, Limits::default());
     assert_eq!(reference.timers, least.timers);
@@ -164,22 +165,23 @@ fn the_reference_means_what_it_says() {
             port: 18000
         }
     );
-    let ca = Some("/etc/distributary/ca.pem".into());
+    let ca = Supply::Files("/etc/distributary/ca.pem".into());
     assert_eq!(
         grpc.credentials,
         Credentials::Tls(Tls {
-            ca_certificate_file: ca,
+            authorities: Some(ca),
             server_name: Some("control-plane.example.com".to_owned()),
             spiffe_id: None,
-            identity: Some(Identity {
+            identity: Some(Supply::Files(Identity {
                 certificate_file: "/etc/distributary/relay.pem".into(),
                 private_key_file: "/etc/distributary/relay.key".into(),
-            }),
+            })),
         })
     );
     assert_eq!(grpc.token, Some("/var/run/secrets/tokens/xds".into()));
     assert!(server.features.fail_on_data_errors && server.features.resource_timer_is_transient_error);
     assert_eq!(grpc.transport, Transport::Delta);
+    assert_eq!(config.probes, Some(Address::Socket("0.0.0.0:9902".parse().unwrap())));
     assert_eq!(config.classes, Classes::new(vec![reference_rule()]));
     assert_eq!(config.types["acme.config.v1.Policy"].name, NameRule::Field(1));
     assert_eq!(config.descriptors, [Path::new("/etc/distributary/acme.binpb")]);

@@ -190,6 +190,8 @@ fn what_is_said_of_bad_rules() {
         ("rules: [{name: a, types: 'a b.c'}]\n", "1:26: rules[0].types: `a b.c` is not a type; write type.googleapis.com/ and the \
             message's full name"),
         ("rules: [{name: a, dialects: detla}]\n", "1:29: rules[0].dialects: `detla` is not a dialect; did you mean `delta`?"),
+        ("rules: [{name: a, names: 'a/*', dialects: csds}]\n", "1:43: rules[0].dialects: answers over csds are about all types and names; \
+            give csds a rule without `types`, `names` and `authorities`"),
         ("rules: [{name: a, authorities: '*.example.com'}]\n", "1:32: rules[0].authorities: `*.example.com` is not an authority; write \
             it in full, or with fields of the identity (a `*` would also stand for what follows it)"),
         ("rules: [{name: a, action: permit}]\n", "1:27: rules[0].action: `permit` is not an action; write allow or deny"),
@@ -206,4 +208,9 @@ fn a_rule_that_never_decides_is_a_warning() {
     let config = parse(&format!("{SERVER}{text}")).unwrap();
     let said = "rules[1]: it never decides, because rules[0] is about all clients and all resources";
     assert!(config.warnings[0].ends_with(said), "{:?}", config.warnings);
+    let text = "secrets: allow\nrules: [{name: a}, {name: b, dialects: csds}]\n";
+    assert!(
+        parse(&format!("{SERVER}{text}")).unwrap().warnings.is_empty(),
+        "the first is not about csds"
+    );
 }

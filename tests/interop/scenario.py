@@ -18,6 +18,7 @@ class Run:
     cache: str
     upstream: str | None
     relay_only: str | None
+    needs: str | None = None
 
     @property
     def name(self):
@@ -31,15 +32,15 @@ class Run:
 RUNS = []
 
 
-def scenario(rules, dialects=(None,), caches=CACHES, upstreams=(None,), relay_only=None, where=""):
+def scenario(rules, dialects=(None,), caches=CACHES, upstreams=(None,), relay_only=None, where="", needs=None):
     """Registers a story for every combination. `rules` lists the rules that it proves; `relay_only` says why the control
-    plane alone cannot pass, in the combinations whose names contain `where`."""
+    plane alone cannot pass, in the combinations whose names contain `where`; `needs` names a program that it needs."""
 
     def register(story):
         for dialect in dialects:
             for cache in caches:
                 for upstream in upstreams:
-                    run = Run(story, rules, dialect, cache, upstream, None)
+                    run = Run(story, rules, dialect, cache, upstream, None, needs)
                     RUNS.append(replace(run, relay_only=relay_only) if where in run.name else run)
         return story
 

@@ -2,19 +2,23 @@
 
 import argparse
 import importlib
+import multiprocessing
 import shutil
 import sys
 import time
 import traceback
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from peers.prepared import paths, unwind_at_the_end
-from peers.process import Failed
+from peers.process import Failed, own_ports
 from scenario import RUNS
 from world import World
 
 HERE = Path(__file__).parent
+# Longer than any scenario takes: who plays one that takes longer has been killed.
+GIVEN_UP = 300.0
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class Programs:
     go: Path
     relay: Path
     envoy: Path
+    chromium: Path | None = None
+    axe: Path | None = None
 
 
 def main():
@@ -34,12 +40,11 @@ def main():
         return 0
     unwind_at_the_end()
     shutil.rmtree(options.logs, ignore_errors=True)
+    for run, why in [(run, why) for run in chosen if (why := left_out(run, options))]:
+        print(f"left out {run.name}: {why}", flush=True)
+        chosen.remove(run)
     began, passed, failed = time.monotonic(), 0, []
-    for run in chosen:
-        if options.direct and (run.relay_only or run.upstream):
-            print(f"left out {run.name}: {run.relay_only or 'it is about the relay'}", flush=True)
-            continue
-        problem, seconds = play(run, options)
+    for run, problem, seconds in played(chosen, options):
         if problem:
             failed.append(run.name)
             print(f"FAILED   {run.name} ({seconds:.1f} s): {problem}\n         logs: {logs_of(run, options)}", flush=True)
@@ -50,13 +55,30 @@ def main():
     return 1 if failed or not passed else 0
 
 
+def left_out(run, options):
+    """Why a run is not played, or None."""
+    if options.direct and (run.relay_only or run.upstream):
+        return run.relay_only or "it is about the relay"
+    return f"{run.needs} is missing" if run.needs and not getattr(options, run.needs) else None
+
+
+def played(chosen, options):
+    """Plays the runs, several at a time: each run as it ends, with the error or None, and seconds. Most of a run is waiting."""
+    fork = multiprocessing.get_context("fork")
+    with fork.Pool(options.jobs, own_ports, (fork.Value("i"), options.jobs)) as pool:
+        runs = pool.imap_unordered(partial(play, options), chosen)
+        for _ in chosen:
+            yield runs.next(GIVEN_UP)
+
+
 def arguments():
     parser = argparse.ArgumentParser(prog="tests/interop/run", description="The relay among real xDS clients and servers.")
     parser.add_argument("only", nargs="*", help="run only the scenarios whose name contains one of these")
     parser.add_argument("--direct", action="store_true", help="clients talk to the control plane: is it the relay, or the peer?")
+    parser.add_argument("--jobs", type=int, default=3, help="scenarios at a time (default: %(default)s)")
     parser.add_argument("--list", action="store_true", help="print the scenarios and the rules that they prove")
     paths(parser, "go", "envoy", "logs")
-    paths(parser, "relay", required=False)
+    paths(parser, "relay", "chromium", "axe", required=False)
     return parser.parse_args()
 
 
@@ -64,11 +86,11 @@ def logs_of(run, options):
     return options.logs / run.name.replace("/", ".")
 
 
-def play(run, options):
-    """Plays one run: (the error or None, seconds)."""
+def play(options, run):
+    """Plays one run: (the run, the error or None, seconds)."""
     logs = logs_of(run, options)
     logs.mkdir(parents=True)
-    programs = Programs(options.go, options.relay, options.envoy)
+    programs = Programs(options.go, options.relay, options.envoy, options.chromium, options.axe)
     began = time.monotonic()
     world, problem = World(programs, logs, run.cache, options.direct, run.upstream), None
     try:
@@ -82,7 +104,7 @@ def play(run, options):
     finally:
         keep(world, logs)
         world.close()
-    return problem, time.monotonic() - began
+    return run, problem, time.monotonic() - began
 
 
 def keep(world, logs):

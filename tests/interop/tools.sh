@@ -42,3 +42,30 @@ relay_of() {
     fi
     relay=$(realpath "$DISTRIBUTARY_BIN")
 }
+
+# A browser: CHROMIUM_BIN, one that is installed, or Debian's, which is installed here if that is allowed; and axe, which finds
+# what keeps people from reading a page. Without them what needs a browser is left out, unless CI=true.
+browser_of() {
+    local name version=4.14.1
+    chromium=${CHROMIUM_BIN:-}
+    for name in chromium chromium-browser google-chrome; do
+        [[ -n $chromium ]] || chromium=$(command -v "$name" || true)
+    done
+    if [[ -z $chromium && $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+        { apt-get update && apt-get install -y --no-install-recommends chromium fonts-dejavu-core; } >/dev/null 2>&1 || true
+        chromium=$(command -v chromium || true)
+    fi
+    axe=$cache/axe-$version/package/axe.min.js
+    if [[ -n $chromium && ! -f $axe ]]; then
+        mkdir -p "$cache/axe-$version"
+        (
+            cd "$cache/axe-$version"
+            npm pack --silent "axe-core@$version" && tar -xzf "axe-core-$version.tgz" package/axe.min.js
+        ) >/dev/null 2>&1 || true
+    fi
+    if [[ -z $chromium || ! -f $axe ]]; then
+        echo "no browser: Chromium or axe-core (from npm) is missing, and cannot be installed" >&2
+        [[ ${CI:-} != true ]] || exit 1
+        chromium=
+    fi
+}

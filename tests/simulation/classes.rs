@@ -129,7 +129,12 @@ impl Profile {
     /// Whether a control plane takes this node for one of its clients, from all its fields.
     fn is(&self, node: &xds::Node) -> bool {
         let tenant = node.metadata.get(TENANT).map_or("", String::as_str);
-        let says = [&node.cluster, node.locality.zone.as_str(), &node.user_agent, tenant];
+        let says = [
+            &node.cluster,
+            node.locality.zone.as_str(),
+            &node.user_agent.name,
+            tenant,
+        ];
         let mut names = says.into_iter().filter(|text| text.starts_with(EDGE)).peekable();
         names.peek().is_some()
             && names.all(|name| name == self.name)

@@ -412,13 +412,18 @@ fn expected(
         .collect()
 }
 
-/// K-16: what was never reported as gone may stay.
+/// K-16: what was never reported as gone may stay, as the resource of an alias that it has lost meanwhile.
 fn lingers(kind: Type, name: &str, aliases: &[String], mux: &Mux, zone: &Zone) -> bool {
     let cut = zone.view.cut();
     let names = std::iter::once(name).chain(aliases.iter().map(String::as_str));
     names
         .filter(|name| mux.names.contains(*name))
-        .any(|name| timed_out(&cut, kind, name))
+        .any(|name| timed_out(&cut, kind, name) || unknown(&cut, kind, name))
+}
+
+fn unknown(cut: &Cut, kind: Type, name: &str) -> bool {
+    let slot = cut.slot(kind.type_url());
+    slot.is_none_or(|slot| slot.known(&Name::from(name)).is_none())
 }
 
 /// Whether a name, or its collection, counts as absent only because nobody answered for it in time.

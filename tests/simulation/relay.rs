@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use distributary::cache::View;
 use distributary::downstream::Seats;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use distributary::protocol::{Code, End, Opening, Receipt, Response, Server, Status};
-use distributary::xds::{Dialect, Sight, Target, TypeUrl, Want};
+use distributary::protocol::{Code, End, Opening, Receipt, Response, Server};
+use distributary::xds::{Dialect, Sight, Status, Target, TypeUrl, Want};
 
 use super::access::Permitted;
 use super::body::Type;

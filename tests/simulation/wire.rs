@@ -196,8 +196,13 @@ impl Answer {
             .iter()
             .map(|entry| match &entry.facts {
                 Some(facts) => format!(
-                    "{}@{}{}{}",
+                    "{}{}@{}{}{}",
                     variants::key(&entry.name, entry.whom),
+                    entry
+                        .aliases
+                        .iter()
+                        .map(|alias| format!("={alias}"))
+                        .collect::<String>(),
                     facts.revision,
                     if facts.bad { "!" } else { "" },
                     if entry.ttl.is_some() { "~" } else { "" },

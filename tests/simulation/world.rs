@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use distributary::cache::{Library, Routes, Scopes};
 use distributary::protocol::{StreamSettings, StreamTimers};
-use distributary::xds::{Answers, Batch, Chosen, Class, Difference, Extra, Lens, Name, Rights, Seen, State, Unshared};
+use distributary::xds::{
+    Answers, Batch, Chosen, Class, Difference, Extra, Lens, Name, Objection, Rights, Seen, State, Unshared,
+};
 
 use super::access::Permits;
 use super::body::Type;
@@ -163,6 +165,13 @@ impl Answers for Store {
         match self {
             Self::Unshared(answers) => answers.chosen(state, lens, before),
             Self::Library(answers) => answers.chosen(state, lens, before),
+        }
+    }
+
+    fn objection(&self, objection: Objection) -> Arc<Objection> {
+        match self {
+            Self::Unshared(answers) => answers.objection(objection),
+            Self::Library(answers) => answers.objection(objection),
         }
     }
 

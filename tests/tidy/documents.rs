@@ -188,14 +188,25 @@ fn registered(shown: &str) -> String {
     name.trim_end_matches("_total").to_owned()
 }
 
+/// The names of all metrics.
+fn metrics() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for File { text, .. } in tree::files().iter().filter(|file| file.is("src/telemetry/", ".rs")) {
+        let calls = text
+            .split("register(")
+            .skip(1)
+            .map(|call| call.split(')').next().unwrap_or_default());
+        let called = calls.filter_map(|call| call.split('"').nth(1));
+        names.extend(called.map(str::to_owned));
+    }
+    assert!(names.len() > 50, "only {names:?}");
+    names
+}
+
 /// Each metric is in the table of all metrics; each name there, and in the short table of the root's README, is a metric.
 #[test]
 fn every_metric_says_what_it_is() {
-    let families = tree::read("src/telemetry/families.rs");
-    let calls = families.split("register(").skip(1);
-    let names = calls.filter_map(|call| call.split_once(", \"")?.1.split('"').next());
-    let names: BTreeSet<_> = names.map(str::to_owned).collect();
-    assert!(names.len() > 30, "only {names:?}");
+    let names = metrics();
     let listed = |path: &str, heading: &str| -> BTreeSet<String> {
         let cells = first_cells(&tree::read(path), heading);
         assert!(cells.len() > 10, "{path}: only {cells:?} below {heading}");
@@ -210,6 +221,27 @@ fn every_metric_says_what_it_is() {
     ] {
         let gone: Vec<_> = listed.difference(&names).collect();
         assert!(gone.is_empty(), "{path} lists {gone:?}, which are no metrics");
+    }
+}
+
+#[test]
+fn dashboards_and_alerts_show_metrics_that_exist() {
+    let names = metrics();
+    for path in [
+        "config/observability/dashboard.json",
+        "config/observability/alerts.yaml",
+    ] {
+        let text = tree::read(path);
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let shown = words.filter(|word| {
+            ["distributary_", "grpc_", "process_"]
+                .iter()
+                .any(|of| word.starts_with(of))
+        });
+        let shown: BTreeSet<String> = shown.map(|name| registered(name.trim_end_matches("_bucket"))).collect();
+        assert!(shown.len() > 10, "{path}: only {shown:?}");
+        let gone: Vec<_> = shown.difference(&names).collect();
+        assert!(gone.is_empty(), "{path} shows {gone:?}, which are no metrics");
     }
 }
 

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod documents;
+mod kubernetes;
 mod layers;
 mod modules;
 mod packaging;

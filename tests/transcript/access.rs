@@ -172,6 +172,26 @@ fn aliases_are_no_way_around() {
     );
 }
 
+/// S-01, C-20: that another of its names is denied brings what the wildcard has now, before the answer to the wildcard's change; so
+/// what the wildcard has then is sent if it differs.
+#[test]
+fn a_denied_alias_brings_what_the_wildcard_has() {
+    delta(
+        "
+        relay rule {names: a}
+        origin put rds a@1:aka=x
+        client subscribe rds *
+        client <- rds [a@1:aka=x]
+        origin put rds a@2:aka=x
+        client subscribe rds x
+        client <- rds [a@2:aka=x] -[x]
+        origin put rds a@1:aka=x
+        client ack
+        client <- rds [a@1:aka=x], ack
+        ",
+    );
+}
+
 /// S-01, C-22: a collection has the members that the client may have.
 #[test]
 fn collections_have_what_may_be_seen() {
@@ -242,6 +262,24 @@ fn rules_change_for_names() {
         client wants eds a b
         client <- eds sotw [b@2] | delta [b@2]
         client ack
+        ",
+    );
+}
+
+/// S-07, B-18: a secret that may not be had any more is listed beside others as it was sent, whatever its server has made of it since.
+#[test]
+fn a_denied_secret_stays_listed() {
+    sotw(
+        "
+        client can xds.config.supports-resource-ttl
+        origin put sds a@1 b@1
+        client subscribe sds a b
+        client <- sds [a@1 b@1], ack
+        relay rules {names: b, types: sds}
+        origin put sds a@2:ttl=30s
+        nothing for 2s
+        origin put sds b@2
+        client <- sds [a@1 b@2], ack
         ",
     );
 }

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use distributary::config::{Credentials, Endpoint, Identity, Tls};
 use rcgen::{CertificateParams, CertifiedKey, KeyPair, SanType, generate_simple_self_signed};
+use rustls_pki_types::CertificateDer;
 
 use crate::folder::Folder;
-use crate::secured::tls_plane_for;
+use crate::plane::Plane;
+use crate::secured::{Shown, tls_plane_for};
 use crate::{EDS, Relay};
 
 const ID: &str = "spiffe://mesh.example.com/control-plane";
@@ -66,7 +68,7 @@ fn of_spiffe(address: SocketAddr, port: u16, ca: PathBuf) -> Relay {
             port,
         };
         plan.server.credentials = Credentials::Tls(Tls {
-            ca_certificate_file: Some(ca),
+            authorities: Some(ca.into()),
             spiffe_id: Some(ID.to_owned()),
             ..Tls::default()
         });
@@ -93,6 +95,26 @@ async fn a_spiffe_id_of_another_authority() {
     assert!(plane.has_call().is_none());
 }
 
+/// The relay's certificate is replaced by `replace`, in the middle of a stream. Returns the certificates that the plane was shown: one
+/// for this stream, and one for the next, which the plane asks for.
+pub(crate) async fn shown_in_turn(
+    plane: &mut Plane,
+    relay: &Relay,
+    shown: &Shown,
+    replace: impl AsyncFnOnce(),
+) -> Vec<CertificateDer<'static>> {
+    let mut call = plane.call().await;
+    relay.takes(&mut call, "a=1").await;
+    replace().await;
+    relay.takes(&mut call, "a=2").await;
+    call.drain().await;
+    drop(call);
+    let mut call = plane.call().await;
+    relay.takes(&mut call, "a=3").await;
+    let shown = shown.lock().unwrap();
+    shown.iter().map(|shown| shown.0.clone().unwrap()).collect()
+}
+
 /// A certificate that is replaced is shown from the next connection on; the stream that is open goes on.
 #[tokio::test]
 async fn a_certificate_is_replaced() {
@@ -111,24 +133,11 @@ async fn a_certificate_is_replaced() {
             port,
         };
         plan.server.credentials = Credentials::Tls(Tls {
-            ca_certificate_file: Some(ca),
-            identity: Some(identity),
+            authorities: Some(ca.into()),
+            identity: Some(identity.into()),
             ..Tls::default()
         });
     });
-    let mut call = plane.call().await;
-    relay.takes(&mut call, "a=1").await;
-    files(&second);
-    relay.takes(&mut call, "a=2").await;
-    call.drain().await;
-    drop(call);
-    let mut call = plane.call().await;
-    relay.takes(&mut call, "a=3").await;
-    let presented: Vec<_> = shown
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|shown| shown.0.clone().unwrap())
-        .collect();
+    let presented = shown_in_turn(&mut plane, &relay, &shown, async || drop(files(&second))).await;
     assert_eq!(presented, [first.cert.der().clone(), second.cert.der().clone()]);
 }

@@ -23,8 +23,8 @@ fn at(port: u16, server: &mut Grpc, ca: PathBuf, identity: Option<Identity>) {
         port,
     };
     server.credentials = Credentials::Tls(Tls {
-        ca_certificate_file: Some(ca),
-        identity,
+        authorities: Some(ca.into()),
+        identity: identity.map(Into::into),
         ..Tls::default()
     });
 }
@@ -144,7 +144,7 @@ async fn a_server_with_another_name() {
             port,
         };
         server.credentials = Credentials::Tls(Tls {
-            ca_certificate_file: Some(ca.clone()),
+            authorities: Some(ca.clone().into()),
             server_name: name.map(ToOwned::to_owned),
             spiffe_id: None,
             identity: None,

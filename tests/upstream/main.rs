@@ -7,6 +7,10 @@
     reason = "a test fails by panicking"
 )]
 
+#[cfg(feature = "spiffe")]
+#[path = "../wire/support/agent.rs"]
+#[expect(dead_code, reason = "the tests of the downstream half use all of it")]
+mod agent;
 mod answers;
 mod apart;
 mod certificates;
@@ -24,6 +28,8 @@ mod refusals;
 mod returning;
 mod secured;
 mod shown;
+#[cfg(feature = "spiffe")]
+mod spiffe;
 mod suspects;
 mod unserved;
 

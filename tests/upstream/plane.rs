@@ -222,7 +222,14 @@ impl Call {
 
     fn begin(&mut self) {
         if self.responses.is_none() {
-            let head = Response::builder().header("content-type", "application/grpc");
+            self.begin_with(Response::builder());
+        }
+    }
+
+    /// Begins the responses with these header fields as well.
+    pub(crate) fn begin_with(&mut self, head: http::response::Builder) {
+        if self.responses.is_none() {
+            let head = head.header("content-type", "application/grpc");
             self.responses = Some(self.respond.send_response(head.body(()).unwrap(), false).unwrap());
         }
     }

@@ -1,6 +1,6 @@
 //! How the relay connects to a control plane.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use distributary::config::{Credentials, Endpoint, Tls};
 use distributary::upstream::Phase;
@@ -92,7 +92,7 @@ fn trusting(authorities: &Path, plane: &Plane, port: u16) -> Relay {
             port,
         };
         plan.server.credentials = Credentials::Tls(Tls {
-            ca_certificate_file: Some(authorities.to_owned()),
+            authorities: Some(authorities.to_owned().into()),
             ..Tls::default()
         });
     })
@@ -128,7 +128,7 @@ async fn no_authority_file() {
     let (plane, _) = tls_plane(&generate_simple_self_signed(["localhost".to_owned()]).unwrap()).await;
     let relay = Relay::with(plane.address, &[(EDS, "a")], |plan| {
         plan.server.credentials = Credentials::Tls(Tls {
-            ca_certificate_file: Some("/nowhere/ca.pem".into()),
+            authorities: Some(PathBuf::from("/nowhere/ca.pem").into()),
             ..Tls::default()
         });
     });

@@ -196,8 +196,8 @@ async fn an_outage_is_explained() {
     assert_eq!(first(&relay, "lacking/count"), 1);
     let metrics = relay.admin("/metrics");
     for line in [
-        "grpc_xds_client_resources{grpc_target=\"#relay\",grpc_xds_authority=\"#old\",grpc_xds_cache_state=\"acked\",grpc_xds_resource_type=\"cds\"} 2\n".to_owned(),
-        "grpc_xds_client_resources{grpc_target=\"#relay\",grpc_xds_authority=\"#old\",grpc_xds_cache_state=\"requested\",grpc_xds_resource_type=\"eds\"} 1\n".to_owned(),
+        "grpc_xds_client_resources{grpc_target=\"#relay\",grpc_xds_authority=\"#old\",grpc_xds_cache_state=\"acked\",grpc_xds_resource_type=\"envoy.config.cluster.v3.Cluster\"} 2\n".to_owned(),
+        "grpc_xds_client_resources{grpc_target=\"#relay\",grpc_xds_authority=\"#old\",grpc_xds_cache_state=\"requested\",grpc_xds_resource_type=\"envoy.config.endpoint.v3.ClusterLoadAssignment\"} 1\n".to_owned(),
         format!("grpc_xds_client_server_failure_total{{grpc_target=\"#relay\",grpc_xds_server=\"{address}\"}} 1\n"),
     ] {
         assert!(metrics.contains(&line), "{line} is missing in\n{metrics}");
@@ -212,7 +212,7 @@ async fn an_outage_is_explained() {
     assert_eq!(first(&relay, "last_error"), serde_json::Value::Null);
     relay.line("server back");
     let valid = format!(
-        "grpc_xds_client_resource_updates_valid_total{{grpc_target=\"#relay\",grpc_xds_server=\"{address}\",grpc_xds_resource_type=\"cds\"}} 2\n"
+        "grpc_xds_client_resource_updates_valid_total{{grpc_target=\"#relay\",grpc_xds_server=\"{address}\",grpc_xds_resource_type=\"envoy.config.cluster.v3.Cluster\"}} 2\n"
     );
     assert!(relay.admin("/metrics").contains(&valid));
 }

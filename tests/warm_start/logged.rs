@@ -144,3 +144,49 @@ async fn the_end_of_many_streams_is_one_line() {
     relay.line("control plane not reached");
     assert_eq!(relay.lines("\"message\":\"stream ended\""), 1);
 }
+
+/// The log says what starts and when it is ready, and at `debug` each client that comes and goes, without the frames of HTTP/2.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_begins_with_what_runs() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::run("begins", &config(&plane, "logging: {level: debug}\n"));
+    let parse = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    let start = parse(&relay.line("the relay starts"));
+    let expected = [
+        ("level", "INFO"),
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("commit", distributary::telemetry::COMMIT),
+    ];
+    for (key, value) in expected {
+        assert_eq!(start[key], value, "{start}");
+    }
+    assert_eq!(start["servers"], plane.address.to_string());
+    assert!(
+        start["configuration"].as_str().unwrap().ends_with("begins.yaml"),
+        "{start}"
+    );
+    relay.line("ready: clients can be served");
+
+    let client = Client::connect(relay.address).await;
+    let mut stream: Delta = client.open(&wants("edge-1", "c", &[])).await;
+    let mut call = plane.call().await;
+    call.delta().await;
+    call.send(&clusters("n1", &[("a", "1")], &[]));
+    soon("a response", stream.message()).await;
+    let came = parse(&relay.line("a stream begins"));
+    drop((stream, client));
+    let went = parse(&relay.line("a stream is over"));
+    for line in [&came, &went] {
+        assert_eq!(
+            (&line["level"], &line["node"]),
+            (&"DEBUG".into(), &"edge-1".into()),
+            "{line}"
+        );
+        assert!(line["peer"].as_str().unwrap().starts_with("127.0.0.1:"), "{line}");
+    }
+    assert_eq!((&came["dialect"], &came["stream"]), (&"delta".into(), &went["stream"]));
+    for line in relay.seen() {
+        let target = parse(&line)["target"].as_str().unwrap().to_owned();
+        assert!(!target.starts_with("h2"), "{line}");
+    }
+}

@@ -2,6 +2,7 @@
 //! get meanwhile, and once the control plane is back.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
@@ -9,6 +10,8 @@
 )]
 
 mod circle;
+mod clients;
+mod counted;
 mod credentials;
 mod departing;
 mod disks;
@@ -18,6 +21,7 @@ mod folder;
 mod frozen;
 mod health;
 mod identity;
+mod lint;
 mod logged;
 mod lost;
 mod messages;
@@ -29,7 +33,9 @@ mod reloaded;
 #[expect(dead_code, reason = "this control plane can do more")]
 mod secured;
 mod stage;
+mod story;
 mod tiers;
+mod traced;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -188,10 +194,11 @@ async fn are_told_the_difference(clients: &mut [Delta]) {
     }
 }
 
-/// Waits until this many types are served from snapshots.
+/// Waits until this many types are served without the word of the only server.
 async fn stale(relay: &Relay, types: usize) {
-    let line = format!("distributary_stale_serving {types}\n");
-    eventually("a gauge", || relay.admin("/metrics").contains(&line).then_some(())).await;
+    let end = format!("\"}} {types}");
+    let shown = |line: &str| line.starts_with("distributary_stale_serving{server=") && line.ends_with(&end);
+    eventually("a gauge", || relay.admin("/metrics").lines().any(shown).then_some(())).await;
 }
 
 /// Resources from files are not written to snapshots: the files are there at the next start anyway.

@@ -1,8 +1,6 @@
-//! The relay as a process, and clients of it.
+//! The relay as a process.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::marker::PhantomData;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,21 +8,14 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
-use bytes::{Buf, Bytes, BytesMut};
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse};
-use distributary::wire::message;
-use h2::client::SendRequest;
-use h2::{RecvStream, SendStream};
-use http::Request;
-use prost::Message;
 use tokio::net::TcpListener;
 
+pub(crate) use crate::clients::{Client, Delta, Got, Sotw};
 pub(crate) use crate::messages::{cluster, clusters, node};
-use crate::plane::{PATIENCE, soon};
+use crate::plane::PATIENCE;
 
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
-const SERVICE: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService";
 
 #[expect(clippy::disallowed_methods, reason = "some instant")]
 pub(crate) fn now() -> Instant {
@@ -106,7 +97,8 @@ impl Relay {
         Self::execute(&[], name, text, "text")
     }
 
-    fn execute(command: &[String], name: &str, text: &str, log: &str) -> Self {
+    /// A relay that `command` starts by `exec`, with this configuration and a log in this form.
+    pub(crate) fn execute(command: &[String], name: &str, text: &str, log: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("warm-{name}.yaml"));
         std::fs::write(&path, text).unwrap();
         let words = [command, &[env!("CARGO_BIN_EXE_distributary").to_owned()]].concat();
@@ -168,21 +160,42 @@ impl Relay {
 
     /// Returns the response of the admin address.
     pub(crate) fn admin(&self, path: &str) -> String {
-        self.ask("GET", path)
+        self.ask("GET", path, "", "")
+    }
+
+    /// Where its admin address is.
+    pub(crate) const fn admin_address(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// Returns the metrics for a client that reads OpenMetrics.
+    pub(crate) fn openmetrics(&self) -> String {
+        self.ask(
+            "GET",
+            "/metrics",
+            "accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.1\r\n",
+            "",
+        )
     }
 
     /// Returns the response of the admin address to an order.
     pub(crate) fn post(&self, path: &str) -> String {
-        self.ask("POST", path)
+        self.ask("POST", path, "", "")
     }
 
-    fn ask(&self, method: &str, path: &str) -> String {
+    /// Returns the response of the admin address to a question in JSON.
+    pub(crate) fn post_json(&self, path: &str, question: &str) -> String {
+        self.ask("POST", path, "content-type: application/json\r\n", question)
+    }
+
+    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(self.admin).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let host = self.admin;
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
         )
         .unwrap();
         let mut answer = String::new();
@@ -231,181 +244,4 @@ fn address(line: &str) -> SocketAddr {
     }
     let fields: serde_json::Value = serde_json::from_str(line).unwrap();
     fields.get("address").unwrap().as_str().unwrap().parse().unwrap()
-}
-
-/// One connection of clients.
-pub(crate) struct Client(SendRequest<Bytes>);
-
-/// One ADS stream; `R` is the type of its responses.
-pub(crate) struct Stream<R> {
-    requests: SendStream<Bytes>,
-    responses: RecvStream,
-    read: BytesMut,
-    of: PhantomData<R>,
-}
-
-pub(crate) type Delta = Stream<DeltaDiscoveryResponse>;
-pub(crate) type Sotw = Stream<DiscoveryResponse>;
-
-/// A delta response, in short.
-pub(crate) struct Got {
-    pub(crate) versions: BTreeMap<String, String>,
-    pub(crate) removed: Vec<String>,
-}
-
-/// A response, and the method that it comes from.
-pub(crate) trait Answer: Message + Default {
-    const METHOD: &'static str;
-}
-
-impl Answer for DeltaDiscoveryResponse {
-    const METHOD: &'static str = "DeltaAggregatedResources";
-}
-
-impl Answer for DiscoveryResponse {
-    const METHOD: &'static str = "StreamAggregatedResources";
-}
-
-impl Client {
-    pub(crate) async fn connect(address: SocketAddr) -> Self {
-        let socket = soon("a connection", tokio::net::TcpStream::connect(address))
-            .await
-            .unwrap();
-        let mut builder = h2::client::Builder::new();
-        builder
-            .initial_window_size(1 << 20)
-            .initial_connection_window_size(64 << 20);
-        let (send, connection) = builder.handshake(socket).await.unwrap();
-        #[expect(clippy::disallowed_methods, reason = "a connection runs beside the test")]
-        tokio::spawn(async move { drop(connection.await) });
-        Self(send)
-    }
-
-    pub(crate) async fn open<M: Message, R: Answer>(&self, first: &M) -> Stream<R> {
-        let request = Request::post(format!("http://relay{SERVICE}/{}", R::METHOD))
-            .header("content-type", "application/grpc")
-            .header("te", "trailers")
-            .body(())
-            .unwrap();
-        let mut send = self.0.clone().ready().await.unwrap();
-        let (response, mut requests) = send.send_request(request, false).unwrap();
-        requests.send_data(message(&first.encode_to_vec()), false).unwrap();
-        let responses = soon("an answer", response).await.unwrap().into_body();
-        Stream {
-            requests,
-            responses,
-            read: BytesMut::new(),
-            of: PhantomData,
-        }
-    }
-}
-
-impl<R: Answer> Stream<R> {
-    /// One more request.
-    pub(crate) fn says<M: Message>(&mut self, request: &M) {
-        self.requests
-            .send_data(message(&request.encode_to_vec()), false)
-            .unwrap();
-    }
-
-    /// The next response, which is neither acknowledged nor rejected.
-    pub(crate) async fn message(&mut self) -> R {
-        loop {
-            if let Some(length) = self.read.get(1..5).map(|mut bytes| bytes.get_u32() as usize)
-                && self.read.len() >= 5 + length
-            {
-                self.read.advance(5);
-                return R::decode(self.read.split_to(length)).unwrap();
-            }
-            let bytes = self.responses.data().await.expect("the stream goes on").unwrap();
-            self.responses.flow_control().release_capacity(bytes.len()).unwrap();
-            self.read.extend_from_slice(&bytes);
-        }
-    }
-
-    /// Waits for its end; returns the code and the message.
-    pub(crate) async fn end(&mut self) -> (tonic::Code, String) {
-        let trailers = soon("the end", async {
-            while let Some(bytes) = self.responses.data().await {
-                let length = bytes.unwrap().len();
-                self.responses.flow_control().release_capacity(length).unwrap();
-            }
-            self.responses.trailers().await.unwrap().unwrap()
-        })
-        .await;
-        let status = tonic::Status::from_header_map(&trailers).unwrap();
-        (status.code(), status.message().to_owned())
-    }
-
-    /// The same of a stream on which there must be no response.
-    pub(crate) async fn ends_unanswered(&mut self) -> (tonic::Code, String) {
-        let data = soon("the end", self.responses.data()).await;
-        assert!(self.read.is_empty() && data.is_none(), "it is answered");
-        self.end().await
-    }
-
-    /// Whether nothing comes for a while.
-    pub(crate) async fn is_silent(&mut self) -> bool {
-        tokio::time::timeout(Duration::from_millis(500), self.message())
-            .await
-            .is_err()
-    }
-}
-
-impl Delta {
-    /// The next response, acknowledged, as a whole.
-    pub(crate) async fn whole(&mut self) -> DeltaDiscoveryResponse {
-        let response = soon("a response", self.message()).await;
-        let ack = distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest {
-            type_url: response.type_url.clone(),
-            response_nonce: response.nonce.clone(),
-            ..Default::default()
-        };
-        self.says(&ack);
-        response
-    }
-
-    /// The next response, acknowledged.
-    pub(crate) async fn first(&mut self) -> Got {
-        let response = self.whole().await;
-        Got {
-            versions: response
-                .resources
-                .into_iter()
-                .map(|found| (found.name, found.version))
-                .collect(),
-            removed: response.removed_resources,
-        }
-    }
-
-    /// The next response that is not empty.
-    pub(crate) async fn next(&mut self) -> Got {
-        loop {
-            let got = self.first().await;
-            if !(got.versions.is_empty() && got.removed.is_empty()) {
-                return got;
-            }
-        }
-    }
-}
-
-impl Sotw {
-    /// The next response, from a client that asks for everything.
-    pub(crate) async fn next(&mut self) -> DiscoveryResponse {
-        self.next_asking(|_| Vec::new()).await
-    }
-
-    /// The next response, acknowledged with the names of its type.
-    pub(crate) async fn next_asking(&mut self, names: impl FnOnce(&str) -> Vec<String>) -> DiscoveryResponse {
-        let response = soon("a response", self.message()).await;
-        let ack = distributary::proto::envoy::service::discovery::v3::DiscoveryRequest {
-            type_url: response.type_url.clone(),
-            response_nonce: response.nonce.clone(),
-            version_info: response.version_info.clone(),
-            resource_names: names(&response.type_url),
-            ..Default::default()
-        };
-        self.says(&ack);
-        response
-    }
 }

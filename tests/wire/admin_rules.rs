@@ -14,8 +14,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::mpsc;
 
+use crate::support::Relay;
 use crate::support::certificates::{Authority, Folder, VERSIONS, agree};
 use crate::tokens::{ISSUER, Published, Signer};
+use crate::window::process;
 
 /// An admin address with rules.
 struct Stage {
@@ -51,12 +53,14 @@ impl Stage {
             metrics: Metrics::new([]),
             certificates: Arc::default(),
             overview: Overview::new(Clusters::default),
+            status: Relay::start().shared.status.clone(),
             health: Arc::new(Health::new()),
             order,
             reload,
             guard,
+            process: process(),
         };
-        let admin = Admin::start(&Address::parse(address).unwrap(), tls, shown).unwrap();
+        let admin = Admin::start(&Address::parse(address).unwrap(), tls, None, shown).unwrap();
         Self { admin, rules, orders }
     }
 

@@ -236,6 +236,7 @@ async fn a_stream_that_is_not_read_ends_alone() {
     relay.put(CDS, &["a"], "second");
     assert_eq!(other.take().await.bodies, ["second"]);
     assert_eq!(stuck.call.end().await.code, -1, "reset");
+    assert_eq!(relay.shared.metrics.send_stalls.get(), 1);
 
     // Slow is not stuck: a client that reads a little from time to time gets everything.
     let mut slow = subscriber(&client, Dialect::Delta, EDS, "large").await;

@@ -32,3 +32,4 @@ mod tls;
 mod tokens;
 mod turns;
 mod unix_sockets;
+mod window;

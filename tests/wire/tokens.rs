@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use distributary::config::Issuer;
 use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
-use distributary::telemetry::ArrivalMetrics;
+use distributary::telemetry::Metrics;
 use distributary::token::{KeyRenewal, Tokens};
 use distributary::wire::message;
 use distributary::xds::Dialect;
@@ -308,7 +308,7 @@ async fn a_token_expires_in_mid_stream() {
 async fn keys_are_read_again() {
     let (one, two) = (Signer::new("one"), Signer::new("two"));
     let published = Published::new(&[one.public()]);
-    let (tokens, metrics) = (published.tokens(), ArrivalMetrics::default());
+    let (tokens, metrics) = (published.tokens(), Metrics::new([]));
     let good = |signer: &Signer| tokens.check(&signer.sign(&json!({}))).is_ok();
     let (log, _guard) = Log::begin();
     let told = async {
@@ -336,7 +336,7 @@ async fn keys_are_read_again() {
     };
     tokio::select! {
         () = told => {}
-        () = KeyRenewal::new(&tokens, metrics.clone()).run(std::future::pending) => {}
+        () = KeyRenewal::new(&tokens, metrics.arrivals.clone()).run(std::future::pending) => {}
     }
 }
 
@@ -372,7 +372,7 @@ async fn other_issuers() {
     };
     tokio::select! {
         () = told => {}
-        () = KeyRenewal::new(&tokens, ArrivalMetrics::default()).run(std::future::pending) => {}
+        () = KeyRenewal::new(&tokens, Metrics::new([]).arrivals.clone()).run(std::future::pending) => {}
     }
 }
 

@@ -1,6 +1,8 @@
 //! Checks that a scenario makes sense: finds what is well-formed but cannot be played. It only reads; every error says where the
 //! fault is and what to write instead.
 
+use std::ops::RangeInclusive;
+
 use anyhow::{bail, ensure};
 
 use super::file::{AcksShape, ClientKind, Group, Scenario};
@@ -12,6 +14,8 @@ const RESOURCES_MAX: u32 = 1_000_000;
 const BYTES_MAX: u64 = 64 << 20;
 const WORLD_BYTES_MAX: u64 = 16 << 30;
 const WEIGHT_MAX: u32 = 1_000_000;
+/// How often a second the relay's admin address may be asked.
+const RATES: RangeInclusive<f64> = 0.01..=1000.0;
 
 impl Scenario {
     /// Fails if the scenario cannot be played.
@@ -101,6 +105,16 @@ impl Scenario {
         let mut there = 0;
         for (at, phase) in self.phases.iter().enumerate() {
             self.check_names(at, phase)?;
+            let wrong = phase.ask.iter().find(|ask| !RATES.contains(&ask.rate));
+            if let Some(ask) = wrong {
+                bail!(
+                    "phase `{}` asks {} times a second: use {} to {}",
+                    phase.name,
+                    ask.rate,
+                    RATES.start(),
+                    RATES.end()
+                );
+            }
             if let Some(fault) = self.fault_in(&phase.act, &mut there) {
                 bail!("phase `{}` {fault}", phase.name);
             }

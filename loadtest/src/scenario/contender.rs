@@ -130,6 +130,14 @@ impl Contender {
         }
     }
 
+    /// Where the relay's admin address is.
+    pub(super) fn admin(&self) -> Option<SocketAddr> {
+        match &self.server {
+            Server::Relay { relay, .. } => relay.as_ref().map(Relay::admin),
+            Server::Floor(_) | Server::Other => None,
+        }
+    }
+
     pub(super) fn world(&self) -> &Arc<World> {
         &self.plan.world
     }

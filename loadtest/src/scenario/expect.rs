@@ -137,6 +137,9 @@ fn times(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
         bound(expect.join_p99_below),
         true,
     );
+    let longest = past.rounds.answers.as_ref().map_or(f64::NAN, |all| of(all, all.max()));
+    let text = "longest answer of the admin address";
+    bar.below(text, (longest, Unit::Millis), bound(expect.answers_below), true);
     let spread = (of(joins, joins.max()) / join(0.5), Unit::Times);
     bar.below("slowest join to the median", spread, expect.join_max_to_median, true);
     let waits = of(&past.phase.waits, past.phase.waits.max());

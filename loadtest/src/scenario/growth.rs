@@ -45,11 +45,13 @@ fn at_size(phase: &PhaseShape, grow: Grow, size: u32) -> [PhaseShape; 2] {
     let shape = |name: String, act, knee| PhaseShape {
         name,
         act,
+        ask: Vec::new(),
         limit: phase.limit,
         expect: Expect::default(),
         knee,
     };
     let changes = PhaseShape {
+        ask: phase.ask.clone(),
         expect: phase.expect.clone(),
         ..shape(format!("{size} clients"), Act::Change(grow.change), Some(grow.knee))
     };

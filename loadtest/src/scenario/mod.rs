@@ -1,5 +1,6 @@
 //! The scenarios. Those written in YAML are played from the file; a `story` is written in code.
 
+mod asking;
 mod cast;
 mod chain;
 mod chaos;

@@ -1,7 +1,7 @@
 //! Phases that are over, with their results: later checks and later phases are compared with them.
 
 use super::contender::{Round, Spent};
-use crate::record::Phase;
+use crate::record::{Distribution, Phase};
 
 /// A phase that is over.
 pub(super) struct Past {
@@ -26,6 +26,8 @@ pub(super) struct Rounds {
     pub(super) join: Option<Spent>,
     /// What the relay took while all clients were away.
     pub(super) away: Option<Usage>,
+    /// How long the answers of the relay's admin address took, if it was asked.
+    pub(super) answers: Option<Distribution>,
 }
 
 /// What the relay's process takes.

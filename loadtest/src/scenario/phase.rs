@@ -12,6 +12,9 @@ pub(crate) struct PhaseShape {
     pub(crate) name: String,
     #[serde(rename = "do")]
     pub(crate) act: Act,
+    /// What the relay's admin address is asked meanwhile.
+    #[serde(default)]
+    pub(crate) ask: Vec<Ask>,
     /// The phase fails if it takes longer.
     #[serde(default)]
     pub(crate) limit: Option<Time>,
@@ -20,6 +23,16 @@ pub(crate) struct PhaseShape {
     /// Set for one size of a fleet that grows: the growth ends when p99 per client is this many times the least before.
     #[serde(skip)]
     pub(crate) knee: Option<f64>,
+}
+
+/// A question to the relay's admin address.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ask {
+    /// The path, with its query.
+    pub(crate) path: String,
+    /// How often a second; a question waits for the answer to the one before.
+    pub(crate) rate: f64,
 }
 
 /// What happens in a phase.
@@ -125,6 +138,8 @@ pub(crate) struct Expect {
     pub(crate) p50_below: Option<Time>,
     pub(crate) p99_below: Option<Time>,
     pub(crate) join_p99_below: Option<Time>,
+    /// The longest answer of the relay's admin address.
+    pub(crate) answers_below: Option<Time>,
     /// The slowest client's join, as a multiple of the median.
     pub(crate) join_max_to_median: Option<f64>,
     /// How many rounds a client waits for a response as long as there is something for it. A round is as many responses as there

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use tokio::time::{sleep, sleep_until};
 
+use super::asking::Asking;
 use super::cast::Cast;
 use super::contender::{Contender, Server, Spent};
 use super::file::Scenario;
@@ -114,6 +115,7 @@ impl Play<'_> {
                 .note("left out", "the control plane is not this program's");
             return Ok(());
         }
+        let asking = Asking::start(self.cast.main.admin(), &shape.ask)?;
         match &shape.act {
             Act::Join(join) => {
                 let clients = join.clients.unwrap_or(self.cast.main.plan.clients);
@@ -138,6 +140,7 @@ impl Play<'_> {
             Act::Reconnect(reconnect) => rounds.away = self.reconnect(*reconnect, limit).await?,
             Act::Chaos(chaos) => self.chaos(*chaos, limit).await?,
         }
+        rounds.answers = asking.stop(self.recorder).await?;
         if self.cast.main.fleet.progress.violated() > 0 {
             bail!("{} clients saw violations", self.cast.main.fleet.progress.violated());
         }

@@ -99,6 +99,11 @@ phases:
             "`returns: true`",
         ),
         ("remove: { kind: cds, count: 5 }", "stop: relay", "`restart: relay`"),
+        (
+            "name: all,",
+            "name: all, ask: [{ path: /clients, rate: 0 }],",
+            "0 times a second",
+        ),
         ("description: a", "description: a\nstory: chain", "`story`"),
     ] {
         assert!(sound.contains(from), "{from}");

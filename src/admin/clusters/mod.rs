@@ -9,15 +9,18 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::cached::Cached;
-use super::clock::Clock;
-use crate::xds::{TypeUrl, printable};
+use crate::census::Cached;
+use crate::clock::WallClock;
+use crate::telemetry::Metrics;
+use crate::xds::{TypeUrl, authority_label, printable};
 
 /// All control planes: for each authority its servers, by priority.
 #[derive(Clone, Debug, Default)]
 pub struct Clusters {
     /// By the authority's name. The empty name stands for resource names that are not `xdstp`.
     pub authorities: BTreeMap<String, Vec<Server>>,
+    /// The names of the servers that views have, by number.
+    pub names: BTreeMap<usize, String>,
     /// The number of names by authority, state and type.
     pub resources: BTreeMap<(String, Cached, TypeUrl), usize>,
 }
@@ -77,7 +80,9 @@ pub enum State {
 pub struct Held {
     /// The number of resources.
     pub resources: usize,
-    /// Whether they come from a snapshot, and the server has not confirmed them yet.
+    /// Whether some come from a snapshot, and the server has not confirmed them yet.
+    pub restored: bool,
+    /// Whether some are not confirmed: the server is away, or they come from a snapshot.
     pub stale: bool,
 }
 
@@ -117,6 +122,12 @@ impl Overview {
     pub fn look(&self) -> Clusters {
         (self.0)()
     }
+
+    /// Sets the metrics of names, which are only counted when somebody reads them.
+    pub fn count_names(&self, metrics: &Metrics) {
+        let names = self.look().resources.into_iter();
+        metrics.show_names(names.map(|((authority, cached, name), count)| (authority, cached.word(), name, count)));
+    }
 }
 
 impl std::fmt::Debug for Overview {
@@ -126,7 +137,7 @@ impl std::fmt::Debug for Overview {
 }
 
 impl State {
-    const fn word(self) -> &'static str {
+    pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Unused => "unused",
             Self::Connecting => "connecting",
@@ -140,11 +151,11 @@ impl State {
 impl Clusters {
     /// Returns one line for each fact, in Envoy's form: `authority::server::key::value`.
     #[must_use]
-    pub fn text(&self, clock: Clock) -> String {
+    pub fn text(&self, clock: WallClock) -> String {
         let mut text = String::new();
         for (authority, servers) in &self.authorities {
             for (priority, server) in servers.iter().enumerate() {
-                let name = if authority.is_empty() { OLD_STYLE } else { authority };
+                let name = authority_label(authority);
                 for (key, value) in server.facts(priority, clock) {
                     let fact = format!("{name}::{}::{key}::{value}", server.uri);
                     let _ = writeln!(text, "{}", printable(&fact));
@@ -156,7 +167,7 @@ impl Clusters {
 
     /// Returns the same as JSON.
     #[must_use]
-    pub fn json(&self, clock: Clock) -> Value {
+    pub fn json(&self, clock: WallClock) -> Value {
         let authorities = self.authorities.iter().map(|(name, servers)| {
             let servers: Vec<Value> = servers.iter().map(|server| server.json(clock)).collect();
             json!({"name": name, "servers": servers})
@@ -165,11 +176,8 @@ impl Clusters {
     }
 }
 
-/// Shown for names without an authority, as in gRPC's metrics.
-pub(super) const OLD_STYLE: &str = "#old";
-
 impl Server {
-    fn facts(&self, priority: usize, clock: Clock) -> Vec<(String, String)> {
+    fn facts(&self, priority: usize, clock: WallClock) -> Vec<(String, String)> {
         let time = |at: Option<Instant>| at.map(|at| clock.time(at));
         let facts = [
             ("priority", Some(priority.to_string())),
@@ -212,7 +220,7 @@ impl Server {
             .collect()
     }
 
-    fn json(&self, clock: Clock) -> Value {
+    fn json(&self, clock: WallClock) -> Value {
         let time = |at: Option<Instant>| at.map(|at| clock.time(at));
         let types = self.types.iter().map(|(name, held)| {
             let held = json!({"resources": held.resources, "stale": held.stale});
@@ -248,7 +256,7 @@ impl Server {
 
     /// Returns the state and its reasons, in one sentence.
     #[must_use]
-    pub fn why(&self, clock: Clock) -> String {
+    pub fn why(&self, clock: WallClock) -> String {
         let mut why = format!("{} {}", self.uri, self.state.word());
         if let Some(since) = self.since {
             let _ = write!(why, " since {}", clock.short(since));
@@ -279,14 +287,14 @@ impl Server {
             let (one, several) = ("session waits for it and reads", "sessions wait for it and read");
             let _ = write!(why, "; {} another server", many(self.watching, one, several));
         }
-        let stale: Vec<&str> = self
+        let restored: Vec<&str> = self
             .types
             .iter()
-            .filter(|(_, held)| held.stale)
+            .filter(|(_, held)| held.restored)
             .map(|(name, _)| name.as_str())
             .collect();
-        if !stale.is_empty() {
-            let _ = write!(why, "; resources from a snapshot: {}", stale.join(", "));
+        if !restored.is_empty() {
+            let _ = write!(why, "; resources from a snapshot: {}", restored.join(", "));
         }
         why
     }

@@ -4,10 +4,10 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::*;
 
-fn clock() -> Clock {
-    Clock {
+fn clock() -> WallClock {
+    WallClock {
         wall: UNIX_EPOCH + Duration::from_secs(1_795_176_187 + 60),
-        ..Clock::read()
+        ..WallClock::read()
     }
 }
 
@@ -37,6 +37,7 @@ fn server(now: Instant) -> Server {
             "cds".to_owned(),
             Held {
                 resources: 2,
+                restored: true,
                 stale: true,
             },
         )]

@@ -51,6 +51,7 @@ impl Changes {
             admin,
             admin_tls,
             admin_rules,
+            probes,
             upstream,
             classes,
             access,
@@ -65,7 +66,10 @@ impl Changes {
             lenient_files,
             log_filter,
             warnings: _,
+            written,
         } = running;
+        // It is only shown.
+        written.clone_from(&new.written);
         changes.compare("node", Restart, node, &new.node, false);
         changes.listeners(listeners, &new.listeners);
         changes.compare("jwt", Next, issuers, &new.issuers, false);
@@ -78,6 +82,7 @@ impl Changes {
             false,
         );
         changes.compare("admin.rules", Now, admin_rules, &new.admin_rules, false);
+        changes.compare("probes", Restart, probes, &new.probes, false);
         changes.compare("upstream", Now, upstream, &new.upstream, false);
         changes.compare("classes", Next, classes, &new.classes, false);
         changes.compare("rules or secrets", Now, access, &new.access, false);

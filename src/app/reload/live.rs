@@ -16,28 +16,28 @@ use crate::telemetry::Log;
 
 /// The configuration in effect.
 pub(in crate::app) struct Live {
-    config: ArcSwap<Config>,
+    config: Arc<ArcSwap<Config>>,
     /// K-25: the mark by which the relay recognizes itself.
     mark: String,
     shared: Arc<Shared>,
     fleet: Arc<Fleet>,
     admin_rules: Arc<ArcSwap<AdminRules>>,
     listening: Listening,
-    log: Log,
+    log: Arc<Log>,
 }
 
 impl Live {
     pub(in crate::app) fn new(
-        config: Config,
+        config: Arc<ArcSwap<Config>>,
         mark: String,
         shared: Arc<Shared>,
         fleet: Arc<Fleet>,
         admin_rules: Arc<ArcSwap<AdminRules>>,
         listening: Listening,
-        log: Log,
+        log: Arc<Log>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            config: ArcSwap::from_pointee(config),
+            config,
             mark,
             shared,
             fleet,
@@ -54,19 +54,20 @@ impl Live {
 
     /// Gives all parts their settings from this configuration. None of this can fail: what can fail is checked before.
     pub(super) fn swap(&self, config: Config) {
+        let before = self.config();
+        let config = Arc::new(config);
         let shared = &self.shared;
         shared.scopes.set_classes(config.classes.clone());
         shared.settings.store(Arc::new(plan::downstream(&config, &self.mark)));
         shared.admission.set(plan::admission(&config.limits), clock::now());
         shared.budget.set_largest(plan::reading_bytes(&config));
         shared.library.set_chunk(config.chunk);
-        if self.config.load().issuers != config.issuers {
+        if before.issuers != config.issuers {
             shared.tokens.set(&config.issuers);
         }
         self.admin_rules.store(Arc::new(config.admin_rules.clone()));
         shared.scopes.set(plan::views(&config), config.limits.views);
         self.listening.set(&config);
-        let before = self.config();
         // A level that was set by hand stays until the file has another one.
         if before.log_filter != config.log_filter
             && let Err(error) = self.log.set(config.log_filter.as_str())
@@ -74,8 +75,7 @@ impl Live {
             tracing::error!(%error, "the log level stays as it is");
         }
         self.fleet.set(&config);
-        self.config.store(Arc::new(config));
-        let config = self.config();
+        self.config.store(config.clone());
         if before.upstream != config.upstream {
             shared.scopes.reroute(self.fleet.take(&config, clock::now()));
         } else if !Arc::ptr_eq(&before.access, &config.access) {

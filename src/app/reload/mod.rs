@@ -19,6 +19,7 @@ use crate::admin::{ReloadAnswer, ReloadOrder};
 use crate::clock;
 use crate::config::{self, Config, ConfigError, Flags};
 use crate::shutdown::Hangups;
+use crate::supervisor::Supervisor;
 use crate::telemetry::{Health, Metrics};
 use crate::watch::Watcher;
 use changes::Changes;
@@ -43,6 +44,7 @@ pub(super) struct Reload {
     live: Arc<Live>,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
+    supervisor: Arc<Supervisor>,
     watcher: Option<Watcher>,
 }
 
@@ -69,6 +71,11 @@ const SETTLED: Duration = Duration::from_millis(300);
 const PROBLEMS_LOGGED: usize = 16;
 
 impl Origin {
+    /// Returns the name of its file, or what it is without one.
+    pub(super) fn name(&self) -> String {
+        name(self.file.as_deref())
+    }
+
     /// Reads the configuration for the first time.
     ///
     /// # Errors
@@ -96,6 +103,7 @@ impl Reload {
         live: Arc<Live>,
         metrics: Arc<Metrics>,
         health: Arc<Health>,
+        supervisor: Arc<Supervisor>,
     ) -> Self {
         metrics.configuration.good(0);
         Self {
@@ -104,6 +112,7 @@ impl Reload {
             live,
             metrics,
             health,
+            supervisor,
             watcher: None,
         }
     }
@@ -157,15 +166,14 @@ impl Reload {
     async fn look(&mut self) -> Option<u128> {
         let path = self.origin.file.clone()?;
         let watcher = self.watcher.take();
-        let looked = tokio::task::spawn_blocking(move || {
-            let mut watcher = watcher.unwrap_or_else(|| Watcher::new(std::slice::from_ref(&path)));
-            watcher.arm();
+        let watcher = watcher.unwrap_or_else(|| Watcher::new(std::slice::from_ref(&path)));
+        let hash = move || {
             let text = is_file(&path).then(|| config::read(&path).ok()).flatten();
-            (watcher, text.map(|text| xxh3_128(&text)))
-        });
-        let (watcher, hash) = looked.await.ok()?;
+            text.map(|text| xxh3_128(&text))
+        };
+        let (watcher, hash) = watcher.look(hash).await;
         self.watcher = Some(watcher);
-        hash
+        hash.ok().flatten()
     }
 
     /// Reads the configuration, and puts it into effect unless this is a dry run. None if the relay is stopping.
@@ -173,6 +181,9 @@ impl Reload {
         if self.health.watch().borrow().is_last() {
             tracing::warn!(cause, "the relay is stopping and does not read its configuration again");
             return None;
+        }
+        if !dry_run {
+            self.supervisor.reloading();
         }
         let (file, flags) = (self.origin.file.clone(), self.origin.flags.clone());
         let found = match tokio::task::spawn_blocking(move || Reading::read(file, &flags)).await {
@@ -189,10 +200,12 @@ impl Reload {
         if self.origin.file.is_some() {
             self.origin.seen = found.hash;
         }
-        Some(match found.config {
+        let answer = match found.config {
             Ok(config) => self.take(cause, &config, &found.warnings),
             Err(problems) => self.refuse(cause, problems),
-        })
+        };
+        self.supervisor.ready();
+        Some(answer)
     }
 
     fn would(&self, found: Reading) -> ReloadAnswer {

@@ -3,10 +3,12 @@
 //! Owns the one flag, the bounded list of what to look at, and the waker of the session's task. Does not know what
 //! changed in it: it may ring without need, and never fails to ring.
 
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
+use crate::inquiry::Inquiry;
 use crate::xds::{Dirty, Name, TypeUrl};
 
 /// Rings at most once until the session looks.
@@ -23,6 +25,8 @@ pub struct Rang {
     pub lighten: bool,
     /// Whether the session must end.
     pub dismissed: bool,
+    /// What the session is asked. Mostly nobody asks, and then nothing is allocated.
+    pub inquiries: Option<Box<Inquiries>>,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +39,12 @@ struct Inner {
     light: bool,
     behind: Vec<Behind>,
     waker: Option<Waker>,
+    inquiries: Option<Box<Inquiries>>,
 }
+
+/// Questions that were asked at the same time.
+#[derive(Debug, Default)]
+pub struct Inquiries(Vec<Arc<Inquiry>>);
 
 /// A type with changes that the session has not compared with what its client holds.
 #[derive(Debug)]
@@ -73,6 +82,7 @@ impl Bell {
         Some(Rang {
             lighten: std::mem::take(&mut inner.lighten),
             dismissed: inner.dismissed,
+            inquiries: inner.inquiries.take(),
         })
     }
 
@@ -139,6 +149,13 @@ impl Bell {
         wake(waker);
     }
 
+    /// Asks the session something. The caller must wake the returned waker.
+    pub(in crate::cache) fn ask(&self, inquiry: Arc<Inquiry>) -> Option<Waker> {
+        let mut inner = self.0.lock();
+        inner.inquiries.get_or_insert_default().0.push(inquiry);
+        inner.ring()
+    }
+
     /// The generation of the oldest change that the session has not dealt with.
     #[must_use]
     pub fn since(&self) -> Option<u64> {
@@ -174,6 +191,13 @@ impl Bell {
         let mut inner = self.0.lock();
         *inner.dirty(type_url, generation) = Dirty::All;
         inner.ring()
+    }
+}
+
+impl Inquiries {
+    /// Returns each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Inquiry>> {
+        self.0.iter()
     }
 }
 

@@ -15,7 +15,7 @@ mod slab;
 mod woken;
 mod written;
 
-pub use bell::{Bell, Rang};
+pub use bell::{Bell, Inquiries, Rang};
 pub(super) use leases::Leases;
 pub(super) use set::Set;
 pub(super) use sets::{Own, Seated, Sets};

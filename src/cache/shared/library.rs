@@ -18,7 +18,7 @@ use super::interner::Interner;
 use super::remembered::Tables;
 use super::weak_map::WeakMap;
 use crate::xds::{
-    Answers, Batch, Chosen, Class, Difference, Extra, Lens, Name, Rights, Seen, State, Version, full_state,
+    Answers, Batch, Chosen, Class, Difference, Extra, Lens, Name, Objection, Rights, Seen, State, Version, full_state,
 };
 
 /// The store of answers that sessions at the same point share.
@@ -30,6 +30,7 @@ pub struct Library {
     /// By state and by the version of what a client sees of it.
     outcomes: Mutex<WeakMap<(u64, Version), State>>,
     rights: Mutex<WeakMap<Version, Rights>>,
+    objections: Mutex<WeakMap<u64, Objection>>,
     /// By hash.
     classes: Mutex<WeakMap<u64, Class>>,
     hasher: RandomState,
@@ -66,6 +67,7 @@ impl Library {
             chosen: Shared::new(2, |_| 1),
             outcomes: Mutex::default(),
             rights: Mutex::default(),
+            objections: Mutex::default(),
             classes: Mutex::default(),
             hasher: RandomState::new(),
             texts: Shared::new(bytes / 2, length),
@@ -192,6 +194,10 @@ impl Answers for Library {
 
     fn rights(&self, rights: Rights) -> Arc<Rights> {
         one_of(&self.rights, rights.fingerprint(), rights)
+    }
+
+    fn objection(&self, objection: Objection) -> Arc<Objection> {
+        one_of(&self.objections, self.hasher.hash_one(&objection), objection)
     }
 
     fn chunk(&self) -> usize {

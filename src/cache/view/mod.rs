@@ -3,6 +3,7 @@
 //! Owns the current cut, who is told when it changes, and what is requested upstream. Knows nothing of the protocol on either
 //! side.
 
+mod earlier;
 mod ended;
 mod pressure;
 mod relay_chain;
@@ -10,6 +11,7 @@ mod replaced;
 mod restored;
 mod seat;
 mod server_state;
+mod words;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -18,17 +20,20 @@ use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
+pub use earlier::EarlierContent;
 pub use pressure::Summary;
 use relay_chain::RelayChain;
 use replaced::Replaced;
 pub use restored::Knowledge;
 pub use seat::Seat;
+pub use words::WordsQuestion;
 
 use crate::cache::Claims;
 use crate::cache::interest::{Leases, Set, Sets, Woken, Written};
 use crate::cache::routes::WakeOnFailure;
+use crate::inquiry::Inquiry;
 use crate::xds::{Baselines, Changes, Class, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
 
 /// One view.
@@ -63,6 +68,8 @@ pub struct View {
     /// The generation at the last call of [`Self::relieve`].
     checked: AtomicU64,
     baselines: Mutex<Baselines>,
+    /// The way of questions to the writer, if it takes any.
+    words: Mutex<Option<mpsc::Sender<WordsQuestion>>>,
     /// How many calls of [`Self::relieve`] in a row found too much pinned, and no session that could keep less.
     in_vain: AtomicU32,
 }
@@ -123,6 +130,7 @@ impl View {
             checked: AtomicU64::new(0),
             ending: Mutex::default(),
             baselines: Mutex::default(),
+            words: Mutex::default(),
             in_vain: AtomicU32::new(0),
         })
     }
@@ -249,6 +257,21 @@ impl View {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
+    }
+
+    /// Asks some sessions that read the view, from this number on. Returns the number to go on with, if there are more.
+    #[must_use]
+    pub fn ask(&self, from: u32, most: usize, inquiry: &Arc<Inquiry>) -> Option<u32> {
+        let sets = self.sets.read();
+        let mut left = sets.iter().skip_while(|(number, _)| *number < from);
+        let asked = left.by_ref().filter(|(_, seated)| !seated.watches()).take(most);
+        let wakers = asked.filter_map(|(_, seated)| seated.bell.ask(inquiry.clone()));
+        let woken = Woken::new(wakers.collect());
+        let next = left.next().map(|(number, _)| number);
+        drop(left);
+        drop(sets);
+        drop(woken);
+        next
     }
 
     /// The writer publishes changes. K-20: all of them become visible at once, and only then the sessions are woken: some at a

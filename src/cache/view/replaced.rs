@@ -5,7 +5,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-use crate::xds::{Changes, Cut, Known, Resource, Update};
+use super::View;
+use super::earlier::{Earlier, EarlierContent};
+use crate::xds::{Changes, Cut, Known, Name, Resource, TypeUrl, Update, Version};
 
 /// Replaced content, oldest first. Counts only the bodies: the maps around them share their structure.
 #[derive(Default)]
@@ -13,6 +15,8 @@ pub(super) struct Replaced {
     gone: VecDeque<Gone>,
     /// When there are as many entries as this, the dead ones are removed.
     sweep_at: usize,
+    /// Some of it, which is held.
+    earlier: Earlier,
 }
 
 struct Gone {
@@ -39,7 +43,10 @@ impl Replaced {
             match update {
                 Update::Put(new, _) => {
                     let old = state.like(new).filter(|(old, _)| old.version() != new.version());
-                    old.into_iter().for_each(|(old, _)| self.add(old, generation));
+                    if let Some((old, _)) = old {
+                        self.earlier.note(&changes.type_url, new, old, state.bytes());
+                        self.add(old, generation);
+                    }
                 }
                 Update::Withdraw(old) => self.add(old, generation),
                 Update::Absent(name, _) | Update::Forget(name) => {
@@ -77,5 +84,13 @@ impl Replaced {
             .take_while(|gone| gone.generation >= generation)
             .filter(|gone| gone.resource.strong_count() > 0);
         alive.map(|gone| gone.bytes).sum()
+    }
+}
+
+impl View {
+    /// Returns what was there before the content with this version, if it is kept.
+    #[must_use]
+    pub fn before(&self, type_url: &TypeUrl, name: &Name, version: Version) -> Option<EarlierContent> {
+        self.writer.lock().earlier.before(type_url, name, version)
     }
 }

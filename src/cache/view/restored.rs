@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::View;
 use crate::cache::interest::Woken;
-use crate::xds::{Changes, Cut, Known, State, TypeUrl, Update};
+use crate::xds::{Changes, Cut, Known, ServerState, State, TypeUrl, Update};
 
 impl View {
     /// Stores what an earlier run knew. It is not served before somebody wants it.
@@ -32,11 +32,15 @@ impl View {
         self.publish_by(changes, Cut::restored)
     }
 
-    /// Returns the types of which content of an earlier run is served, because the server has not answered for them since.
+    /// Returns the types that are served without the server's word: those with content of an earlier run, for which the server has
+    /// not answered since, and those with any content while the server is away.
     #[must_use]
     pub fn stale(&self) -> Vec<TypeUrl> {
         let cut = self.cut();
-        let stale = cut.slots().filter(|(_, slot)| slot.stale());
+        let away = cut.server_state() == ServerState::Failing;
+        let stale = cut
+            .slots()
+            .filter(|(_, slot)| slot.stale() || away && slot.present() > 0);
         stale.map(|(type_url, _)| type_url.clone()).collect()
     }
 

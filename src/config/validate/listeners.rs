@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 
 use super::Check;
+use super::spiffe::{NOT_BOTH, Supplies};
 use crate::config::reading::{Scalar, Spanned};
 use crate::config::{
-    Address, Identity, Listener, ListenerTls, SocketFile, TlsVersion, defaults, is_abstract, shape, unix,
+    Address, Identity, Listener, ListenerTls, SocketFile, Supply, TlsVersion, defaults, is_abstract, shape, unix,
 };
 
 impl Check {
@@ -38,9 +39,7 @@ impl Check {
             let Some(address) = self.read(&of_address, written, Address::parse) else {
                 continue;
             };
-            // With port 0, each listener gets a free port of its own.
-            let fixed = !matches!(&address, Address::Socket(socket) if socket.port() == 0);
-            if fixed && found.iter().any(|known| known.address == address) {
+            if is_fixed(&address) && found.iter().any(|known| known.address == address) {
                 self.at(
                     written.map(|written| written.place),
                     of_address,
@@ -84,7 +83,7 @@ impl Check {
     }
 
     fn secured(&mut self, key: &str, tls: &shape::ListenerTls) -> Option<ListenerTls> {
-        let identity = self.pair(key, tls.certificate.as_ref(), tls.private_key.as_ref());
+        let (identity, authorities) = self.own(key, tls);
         let mut others = Vec::new();
         for (index, pair) in tls.certificates.iter().enumerate() {
             let key = format!("{key}.certificates[{index}]");
@@ -94,7 +93,7 @@ impl Check {
         let oldest = self.read(&format!("{key}.minimum_tls_version"), oldest, TlsVersion::parse);
         let client_ca = self.read(&format!("{key}.client_ca"), tls.client_ca.as_ref(), path);
         let client_crl = self.read(&format!("{key}.client_crl"), tls.client_crl.as_ref(), path);
-        if let (Some(written), None) = (&tls.client_crl, &tls.client_ca) {
+        if let (Some(written), None, None) = (&tls.client_crl, &tls.client_ca, &tls.spiffe) {
             let message = "it needs `client_ca`: without that, clients show no certificate that could be revoked";
             self.at(Some(written.place), format!("{key}.client_crl"), message.to_owned());
         }
@@ -102,9 +101,23 @@ impl Check {
             identity: identity?,
             others,
             oldest: oldest.unwrap_or_default(),
-            client_ca,
+            client_ca: client_ca.map(Supply::Files).or(authorities),
             client_crl,
         })
+    }
+
+    /// Returns the listener's certificate, and whom `spiffe` trusts.
+    fn own(&mut self, key: &str, tls: &shape::ListenerTls) -> Supplies {
+        let Some(spiffe) = &tls.spiffe else {
+            let pair = self.pair(key, tls.certificate.as_ref(), tls.private_key.as_ref());
+            return (pair.map(Supply::Files), None);
+        };
+        for (name, file) in [("certificate", &tls.certificate), ("private_key", &tls.private_key)] {
+            if let Some(file) = file {
+                self.at(Some(file.place), format!("{key}.{name}"), NOT_BOTH.to_owned());
+            }
+        }
+        self.workload(&format!("{key}.spiffe"), spiffe).unwrap_or_default()
     }
 
     fn socket_file(&mut self, key: &str, address: &Address, listener: &shape::Listener) -> SocketFile {
@@ -180,7 +193,7 @@ impl Check {
             None => self.read(key, written, Address::parse),
         };
         let admin = admin.unwrap_or(defaults::ADMIN);
-        if listeners.contains(&admin) && !matches!(&admin, Address::Socket(address) if address.port() == 0) {
+        if listeners.contains(&admin) && is_fixed(&admin) {
             let message = format!("{admin} is also a listener; give the admin its own address");
             self.at(place, key, message);
         }
@@ -188,6 +201,31 @@ impl Check {
         let tls = tls.and_then(|tls| self.listener_tls("admin.tls", &admin, tls));
         (admin, tls)
     }
+
+    pub(super) fn probes(
+        &mut self,
+        file: Option<&shape::Probes>,
+        listeners: &[Address],
+        admin: &Address,
+    ) -> Option<Address> {
+        let written = file?.address.as_ref()?;
+        let address = self.read("probes.address", Some(written), Address::parse)?;
+        let taken = [
+            (listeners.contains(&address), "a listener"),
+            (*admin == address, "the admin address, which answers probes as well"),
+        ];
+        let taken = taken.into_iter().find(|(taken, _)| *taken && is_fixed(&address));
+        if let Some((_, what)) = taken {
+            let message = format!("{address} is also {what}; give the probes their own address, or leave `probes` out");
+            self.at(Some(written.place), "probes.address", message);
+        }
+        Some(address)
+    }
+}
+
+/// Whether an address is one and the same each time. With port 0, each listener gets a free port of its own.
+fn is_fixed(address: &Address) -> bool {
+    !matches!(address, Address::Socket(socket) if socket.port() == 0)
 }
 
 fn path(text: &str) -> Result<PathBuf, String> {

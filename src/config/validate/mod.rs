@@ -10,8 +10,11 @@ mod node;
 mod rules;
 mod server;
 mod sharing;
+mod spiffe;
 mod tokens;
 mod upstream;
+#[cfg(feature = "spiffe")]
+mod workload;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +25,7 @@ use super::document::Document;
 use super::reading::{Scalar, Shape, ShapeFaults, Unknown};
 use super::shape;
 use super::{
-    Address, Config, ConfigError, Flags, Limits, LogFilter, MemoryLimit, Snapshot, Timers, defaults, quantity,
+    Address, Config, ConfigError, Flags, Limits, LogFilter, MemoryLimit, Snapshot, Timers, Written, defaults, quantity,
 };
 use crate::json::{Bounds, Place, Tree};
 
@@ -37,12 +40,15 @@ const MEMORY_LEAST: usize = 16 << 20;
 
 /// Returns the configuration, with defaults in place of bad values, and all problems.
 pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<String>), ConfigError> {
+    let written = Written::new(&document.text, flags);
     let mut check = Check {
         document,
         documents: 0,
         problems: Vec::new(),
         warnings: Vec::new(),
         unread: false,
+        #[cfg(feature = "spiffe")]
+        endpoint_socket: flags.endpoint_socket.clone(),
     };
     let Some(file) = check.parse::<shape::File>() else {
         return Err(ConfigError::Invalid(in_order(check.problems)));
@@ -50,6 +56,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     let listeners = check.listeners(file.listeners, &flags.listen);
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address.clone()).collect();
     let (admin, admin_tls) = check.admin(&file.admin, flags.admin.as_deref(), &addresses);
+    let probes = check.probes(file.probes.as_ref(), &addresses, &admin);
     let admin_rules = check.admin_rules(file.admin.rules);
     let (upstream, bootstrap_node) = check.upstream(file.upstream, flags, &addresses);
     check.shown_to(&file.classes, &upstream);
@@ -64,6 +71,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         admin,
         admin_tls,
         admin_rules,
+        probes,
         upstream,
         classes,
         access: Arc::new(access),
@@ -78,6 +86,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         log_filter: check.log_filter(file.logging.level.as_ref(), flags.log_level.as_deref()),
         lenient_files: check.lenient_files(file.unknown_fields.as_ref()),
         warnings: in_order(std::mem::take(&mut check.warnings)),
+        written,
     };
     Ok((config, in_order(check.problems)))
 }
@@ -92,6 +101,9 @@ struct Check {
     warnings: Vec<Line>,
     /// Whether the document has unknown keys or wrong kinds of values, so that what seems to be missing may be there.
     unread: bool,
+    /// Where the SPIFFE Workload API is, if the document does not say it.
+    #[cfg(feature = "spiffe")]
+    endpoint_socket: Option<String>,
 }
 
 /// A problem or a warning.

@@ -42,11 +42,12 @@ impl Check {
         let mut last = None;
         for (index, Spanned { value, place }) in written.value.into_iter().enumerate() {
             let key = format!("rules[{index}]");
-            if let Some(all) = last {
+            let rule = self.rule(&key, &value);
+            // S-10: only a rule that says so is about questions.
+            if let Some(all) = last.filter(|_| !rule.ways.contains(&Way::Csds)) {
                 let message = format!("it never decides, because rules[{all}] is about all clients and all resources");
                 self.warn(Some(place), &key, &message);
             }
-            let rule = self.rule(&key, &value);
             let name = value.name.as_ref().map_or(place, |name| name.place);
             if let Some(other) = names.insert(rule.name.clone(), index).filter(|_| value.name.is_some()) {
                 let message = format!(
@@ -91,6 +92,12 @@ impl Check {
             "deny" => Ok(false),
             _ => Err(format!("`{text}` is not an action; write allow or deny")),
         });
+        let ways = self.texts(&format!("{key}.dialects"), written.dialects.as_ref(), way);
+        if ways.contains(&Way::Csds) && !(names.is_empty() && types.is_empty()) {
+            let said = "answers over csds are about all types and names; give csds a rule without `types`, `names` and `authorities`";
+            let place = written.dialects.as_ref().map(|dialects| dialects.place);
+            self.at(place, format!("{key}.dialects"), said.to_owned());
+        }
         AccessRule {
             name: name.unwrap_or_default(),
             allow: allow.unwrap_or(true),
@@ -99,7 +106,7 @@ impl Check {
             clusters,
             types: types.into_iter().flatten().collect(),
             names: names.into(),
-            ways: self.texts(&format!("{key}.dialects"), written.dialects.as_ref(), way),
+            ways,
         }
     }
 

@@ -6,11 +6,12 @@ use crate::config::reading::Spanned;
 use crate::json::Place;
 use rustls_pki_types::ServerName;
 
+use super::spiffe::{NOT_BOTH, Supplies};
 use super::{Check, Scalar};
 use crate::config::bootstrap::{CallCreds, ChannelCreds, TlsConfig, TokenConfig, XdsServer};
 use crate::config::reading::{Raw, Shape};
 use crate::config::uri::Located;
-use crate::config::{Credentials, Grpc, Identity, Rest, Server, Source, Tls, Transport};
+use crate::config::{Credentials, Grpc, Identity, Rest, Server, Source, Supply, Tls, Transport};
 use crate::xds::ServerFeatures;
 
 impl Check {
@@ -180,44 +181,39 @@ impl Check {
     }
 
     /// Reads a configuration whose shape depends on its kind.
-    fn raw<T: Shape + Default>(&mut self, raw: &Raw, key: &str) -> T {
+    pub(super) fn raw<T: Shape + Default>(&mut self, raw: &Raw, key: &str) -> T {
         let shape = raw.0.as_ref().and_then(|tree| self.shape(tree, key));
         shape.unwrap_or_default()
     }
 
     fn insecure(&mut self, key: &str, config: &TlsConfig) -> Option<Credentials> {
-        let files = [
-            ("ca_certificate_file", &config.ca_certificate_file),
-            ("certificate_file", &config.certificate_file),
-            ("private_key_file", &config.private_key_file),
-            ("server_name", &config.server_name),
+        let place = |file: &Option<Scalar>| file.as_ref().map(|file| file.place);
+        let written = [
+            ("ca_certificate_file", place(&config.ca_certificate_file)),
+            ("certificate_file", place(&config.certificate_file)),
+            ("private_key_file", place(&config.private_key_file)),
+            ("server_name", place(&config.server_name)),
+            (
+                "spiffe",
+                config.spiffe.as_ref().and_then(|raw| Some(raw.0.as_ref()?.place())),
+            ),
         ];
-        let Some((name, file)) = files.iter().find_map(|(name, file)| Some((name, file.as_ref()?))) else {
+        let Some((name, place)) = written.into_iter().find_map(|(name, place)| Some((name, place?))) else {
             return Some(Credentials::Insecure);
         };
         let message = format!("{name} has no use with insecure; remove it or write tls");
-        self.at(Some(file.place), format!("{key}.{name}"), message);
+        self.at(Some(place), format!("{key}.{name}"), message);
         None
     }
 
     fn tls(&mut self, key: &str, config: &TlsConfig) -> Option<Tls> {
-        let path = |file: &Scalar| PathBuf::from(&file.value);
-        let identity = match (&config.certificate_file, &config.private_key_file) {
-            (Some(certificate), Some(key)) => Some(Identity {
-                certificate_file: path(certificate),
-                private_key_file: path(key),
-            }),
-            (None, None) => None,
-            (Some(one), None) | (None, Some(one)) => {
-                let message = "certificate_file and private_key_file go together; write both or none".to_owned();
-                self.at(Some(one.place), key, message);
-                return None;
-            }
-        };
+        let path = |file: &Scalar| Supply::Files(PathBuf::from(&file.value));
+        let (identity, authorities) = self.presented(key, config)?;
         let by_id = |name: &&Scalar| name.value.starts_with(SPIFFE);
         let written = config.server_name.as_ref();
         let spiffe_id = written.filter(by_id);
-        if let (Some(id), None) = (spiffe_id, &config.ca_certificate_file) {
+        let authorities = config.ca_certificate_file.as_ref().map(path).or(authorities);
+        if let (Some(id), None) = (spiffe_id, &authorities) {
             let message = "a SPIFFE id needs ca_certificate_file: the system's authorities vouch for names only";
             self.at(Some(id.place), format!("{key}.server_name"), message.to_owned());
         }
@@ -233,9 +229,35 @@ impl Check {
         Some(Tls {
             server_name,
             spiffe_id,
-            ca_certificate_file: config.ca_certificate_file.as_ref().map(path),
+            authorities,
             identity,
         })
+    }
+
+    /// Returns the relay's certificate, and whom `spiffe` trusts.
+    fn presented(&mut self, key: &str, config: &TlsConfig) -> Option<Supplies> {
+        let (certificate, private_key) = (&config.certificate_file, &config.private_key_file);
+        if let Some(spiffe) = &config.spiffe {
+            if let Some(file) = certificate.as_ref().or(private_key.as_ref()) {
+                self.at(Some(file.place), key, NOT_BOTH.to_owned());
+            }
+            return self.workload(&format!("{key}.spiffe"), spiffe);
+        }
+        match (certificate, private_key) {
+            (Some(certificate), Some(key)) => {
+                let identity = Identity {
+                    certificate_file: PathBuf::from(&certificate.value),
+                    private_key_file: PathBuf::from(&key.value),
+                };
+                Some((Some(identity.into()), None))
+            }
+            (None, None) => Some((None, None)),
+            (Some(one), None) | (None, Some(one)) => {
+                let message = "certificate_file and private_key_file go together; write both or none".to_owned();
+                self.at(Some(one.place), key, message);
+                None
+            }
+        }
     }
 
     /// A97: returns the token file, the only supported kind of call credentials.

@@ -4,6 +4,7 @@
 
 mod fetch;
 mod health;
+mod status;
 mod unary;
 
 use std::convert::Infallible;
@@ -23,6 +24,7 @@ use fetch::Fetch;
 use health::HealthCalls;
 pub(super) use unary::UnaryCall;
 
+use crate::census;
 use crate::clock;
 use crate::downstream::bearer::identified;
 use crate::downstream::body::Body;
@@ -90,7 +92,7 @@ impl Calls {
 
     /// Counts and logs a TLS handshake that failed.
     pub(super) fn not_secure(&self, peer: &Peer, fault: &Fault) {
-        self.shared.metrics.handshake(fault.reason());
+        self.shared.metrics.handshake_failed(fault.reason(), fault.result());
         self.log.handshake(peer, fault, clock::now());
     }
 
@@ -127,6 +129,11 @@ impl Calls {
         }
         let response = match refuse(request.method(), request.headers()) {
             Some(response) => response,
+            None if services::split(request.uri().path()).is_some_and(|(service, _)| service == census::SERVICE) => {
+                let request = request.map(RequestBody::Http2);
+                let answer = status::answer(self.shared.clone(), request, links.portion.clone());
+                return Called::Answer(Either::Right(answer.boxed()));
+            }
             None if services::split(request.uri().path()).is_some_and(|(service, _)| service == SERVICE_NAME) => {
                 let request = request.map(RequestBody::Http2);
                 return Called::Answer(Either::Right(self.health.clone().answer(request).boxed()));
@@ -187,10 +194,19 @@ impl Calls {
         let identity = identity.map_err(Status::unauthenticated)?;
         let deframer = Deframer::new(encoding, settings.limits.request, links.portion.share.clone());
         let pace = Pace::new(settings.limits.requests_per_second, now);
+        let place = (links.portion.claims.clone(), request.body().stream_id().as_u32());
         let requests = Requests::new(request.into_body(), deframer, pace);
         let who = (stay, identity);
-        let accounts = Accounts::open(&self.shared, self.log.clone(), who, settings, method.dialect);
-        let session = Session::new(self.shared.clone(), accounts, links.portion.claims.clone(), method, now);
+        let accounts = Accounts::open(
+            &self.shared,
+            self.log.clone(),
+            who,
+            settings,
+            place,
+            method.dialect,
+            now,
+        );
+        let session = Session::new(self.shared.clone(), accounts, method, now);
         let progress = Arc::new(Progress::new(links.shared_slices.clone()));
         let mut head = Response::new(());
         head.headers_mut().insert(CONTENT_TYPE, GRPC);

@@ -50,8 +50,7 @@ impl Connection {
         let left = PREFACE_TIMEOUT.saturating_sub(clock::now().saturating_duration_since(begun));
         match handshakes.shake(self.socket, left).await {
             Ok((socket, resumed)) => {
-                let result = if resumed { "resumed" } else { "full" };
-                self.calls.shared.metrics.handshake(result);
+                self.calls.shared.metrics.handshake(resumed);
                 self.socket = socket;
                 let identity = self.certified(identity);
                 Some((self, identity))

@@ -2,11 +2,14 @@
 //!
 //! Owns the look-up of each type's counters, once for each stream. Decides nothing.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tonic::Status;
 
+use super::deliveries::Deliveries;
+use crate::cache::Claims;
 use crate::clock;
 use crate::downstream::admission::Stay;
 use crate::downstream::full::Full;
@@ -16,8 +19,10 @@ use crate::downstream::services::{Method, Transport};
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
 use crate::identity::Identity;
-use crate::protocol::{Receipt, ReceiptKind};
-use crate::telemetry::{Metrics, TypeMetrics};
+use crate::inquiry::StreamNumber;
+use crate::protocol::{Nonce, Receipt, ReceiptKind};
+use crate::telemetry::{Change, Metrics, TypeMetrics};
+use crate::wire::Peer;
 use crate::xds::{Dialect, Node, TypeUrl};
 
 /// The counters of one stream. The stream counts as open as long as this value lives.
@@ -27,19 +32,34 @@ pub(in crate::downstream) struct Accounts {
     /// In a box, because every stream has a driver, whose size is that of a class of the allocator.
     presence: Box<Presence>,
     dialect: Dialect,
-    types: Vec<(TypeUrl, Arc<TypeMetrics>)>,
+    types: Vec<Account>,
     expired_gates: u64,
     ambiguous: u64,
+}
+
+/// One type of a stream.
+struct Account {
+    type_url: TypeUrl,
+    counters: Arc<TypeMetrics>,
+    /// When the client last accepted a response: milliseconds after the start of the stream, but at least one.
+    accepted: Option<NonZeroU32>,
 }
 
 /// What is held as long as the stream is open.
 struct Presence {
     stay: Stay,
     identity: Identity,
+    /// Those of its connection.
+    claims: Arc<Claims>,
+    /// Its number on the connection.
+    stream: u32,
+    since: Instant,
     /// Those with which the stream began.
     settings: Arc<ConnectionSettings>,
     /// Set on an aggregated stream of a client with an id, after the first request.
     visit: Option<Visit>,
+    /// The traced changes in responses on their way.
+    traced: Deliveries,
 }
 
 impl Accounts {
@@ -48,7 +68,9 @@ impl Accounts {
         log: Arc<Log>,
         (stay, identity): (Stay, Identity),
         settings: Arc<ConnectionSettings>,
+        (claims, stream): (Arc<Claims>, u32),
         dialect: Dialect,
+        now: Instant,
     ) -> Self {
         let accounts = Self {
             metrics: shared.metrics.clone(),
@@ -56,8 +78,12 @@ impl Accounts {
             presence: Box::new(Presence {
                 stay,
                 identity,
+                claims,
+                stream,
+                since: now,
                 settings,
                 visit: None,
+                traced: Deliveries::default(),
             }),
             dialect,
             types: Vec::new(),
@@ -78,29 +104,78 @@ impl Accounts {
         &self.presence.identity
     }
 
+    /// The number of the stream.
+    pub(super) fn number(&self) -> StreamNumber {
+        StreamNumber {
+            connection: self.presence.claims.number(),
+            stream: self.presence.stream,
+        }
+    }
+
+    /// What the connection of the stream takes of the limits.
+    pub(super) const fn claims(&self) -> &Arc<Claims> {
+        &self.presence.claims
+    }
+
+    /// Returns when the stream began.
+    pub(super) const fn since(&self) -> Instant {
+        self.presence.since
+    }
+
+    /// Returns when the client last accepted a response of a type.
+    pub(super) fn accepted(&self, type_url: &TypeUrl) -> Option<Instant> {
+        let account = self.types.iter().find(|account| account.type_url == *type_url)?;
+        let after = Duration::from_millis(account.accepted?.get().into());
+        self.since().checked_add(after)
+    }
+
+    /// Returns where the client comes from.
+    pub(super) fn peer(&self) -> &Peer {
+        self.presence.stay.peer()
+    }
+
     /// Notes which client this is, on a stream on which it may ask for any type.
     pub(super) fn enter(&mut self, returns: &Arc<Returns>, node: &Node, method: &Method, now: Instant) {
-        tracing::debug!(node = %node.id, identity = %self.identity(), "a stream begins");
+        tracing::debug!(
+            node = %node.id, peer = %self.peer(), identity = %self.identity(), stream = %self.number(),
+            dialect = self.dialect.word(), user_agent = %node.user_agent, "a stream begins"
+        );
         if !node.id.is_empty() && method.service.is_none() && self.presence.visit.is_none() {
             self.presence.visit = Some(returns.enter(&node.id, method.transport == Transport::V2, now));
         }
     }
 
-    /// Notes to what the client was subscribed when the stream ended.
-    pub(super) fn leave<'a>(&mut self, types: impl Iterator<Item = &'a TypeUrl>) {
+    /// Notes to what the client was subscribed when the stream ended, for whatever reason.
+    pub(super) fn leave<'a>(&mut self, node: Option<&Arc<Node>>, types: impl Iterator<Item = &'a TypeUrl>) {
+        if let Some(node) = node {
+            let lived = clock::now().saturating_duration_since(self.since());
+            tracing::debug!(node = %node.id, peer = %self.peer(), stream = %self.number(), ?lived, "a stream is over");
+        }
         if let Some(visit) = self.presence.visit.take() {
             visit.leave(types, clock::now());
         }
     }
 
+    /// Notes that a response with these traced changes is sent.
+    pub(super) fn deliver(&mut self, nonce: Nonce, changes: &[Arc<Change>], now: Instant) {
+        self.presence.traced.add(nonce, changes, now);
+    }
+
     /// Counts a request that was handled.
-    pub(super) fn receipt(&mut self, receipt: &Receipt, node: Option<&Arc<Node>>, nonce: &str, now: Instant) {
+    pub(super) fn receipt(&mut self, receipt: &Receipt, node: Option<&Arc<Node>>, nonce: &[u8], now: Instant) {
         for (fault, count, first) in receipt.faults.iter() {
             self.metrics.name_fault(fault.word(), count);
             let node = node.map_or("", |node| &*node.id);
             self.log.name_fault(node, &receipt.type_url, fault, first, now);
         }
-        let counters = self.of(&receipt.type_url);
+        let traced = if self.presence.traced.is_empty() {
+            None
+        } else {
+            self.presence.traced.settle(&receipt.kind, nonce, now)
+        };
+        let after = now.saturating_duration_since(self.since()).as_millis();
+        let account = self.of(&receipt.type_url);
+        let counters = &account.counters;
         counters.requests.inc();
         if receipt.type_url.is_health_report() {
             self.metrics.health_reports.inc();
@@ -114,10 +189,11 @@ impl Accounts {
             }
             ReceiptKind::Update => {}
             ReceiptKind::Ack { since } => {
+                account.accepted = NonZeroU32::new(u32::try_from(after).unwrap_or(u32::MAX).max(1));
                 counters.acks.inc();
                 if let Some(since) = since {
                     let waited = now.saturating_duration_since(*since);
-                    counters.convergence.observe(waited.as_secs_f64());
+                    counters.convergence.observe(waited.as_secs_f64(), traced);
                 }
             }
             ReceiptKind::Nack { response, message } => {
@@ -125,7 +201,7 @@ impl Accounts {
                 if let Some(node) = node {
                     let rejected = Rejected {
                         type_url: &receipt.type_url,
-                        nonce,
+                        nonce: &String::from_utf8_lossy(nonce),
                         response,
                         reason: message,
                     };
@@ -155,7 +231,7 @@ impl Accounts {
 
     /// Counts a response; `fresh` if its shared part was encoded for it.
     pub(super) fn response(&mut self, type_url: &TypeUrl, bytes: usize, fresh: bool) {
-        let counters = self.of(type_url);
+        let counters = &self.of(type_url).counters;
         counters.responses.inc();
         counters.response_bytes.inc_by(bytes as u64);
         counters.encoded_bodies.inc_by(u64::from(fresh));
@@ -164,6 +240,13 @@ impl Accounts {
     /// Logs that the relay ends the stream.
     pub(super) fn end(&self, node: Option<&Arc<Node>>, status: &Status, now: Instant) {
         self.log.end(node.map(|node| &**node), status, now);
+    }
+
+    /// Counts and logs that the stream is ended because its client does not read this many bytes.
+    pub(super) fn stalled(&self, node: Option<&Arc<Node>>, bytes: u64, now: Instant) {
+        self.metrics.send_stalls.inc();
+        let node = node.map_or("", |node| &*node.id);
+        self.log.stalled(node, self.peer(), bytes, now);
     }
 
     /// Counts new expired gates; `expired` is the stream's total.
@@ -182,15 +265,19 @@ impl Accounts {
         }
     }
 
-    fn of(&mut self, type_url: &TypeUrl) -> &TypeMetrics {
-        let found = self.types.iter().position(|(known, _)| known == type_url);
+    fn of(&mut self, type_url: &TypeUrl) -> &mut Account {
+        let found = self.types.iter().position(|account| account.type_url == *type_url);
         let at = found.unwrap_or_else(|| {
             self.types.reserve_exact(1);
-            self.types.push((type_url.clone(), self.metrics.of(type_url)));
+            self.types.push(Account {
+                type_url: type_url.clone(),
+                counters: self.metrics.of(type_url),
+                accepted: None,
+            });
             self.types.len() - 1
         });
         #[expect(clippy::indexing_slicing, reason = "the position was found or made just now")]
-        &self.types[at].1
+        &mut self.types[at]
     }
 
     fn streams(&self) -> &prometheus_client::metrics::gauge::Gauge {

@@ -325,10 +325,7 @@ impl Driver {
         let stuck = (progress.waiting() > 0).then(|| progress.taken() + self.session.written());
         let stuck = self.stall.note(stuck, self.session.settings().timers.write_stall, now);
         if stuck.is_some_and(|at| at <= now) {
-            tracing::info!(
-                bytes = progress.waiting(),
-                "a client does not read; its stream is ended"
-            );
+            self.session.stalled(progress.waiting());
             return Poll::Ready(());
         }
         let own = self.times.as_deref().unwrap_or(&Times::NONE);

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod decode;
+mod deliveries;
 mod driver;
 mod ends;
 mod output;

@@ -11,6 +11,7 @@ use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
 use self::raw::{Raw, each};
 use self::scalar::MapKey;
+pub(super) use self::scalar::REDACTED;
 use super::fault::Fault;
 use super::form::{Form, full_name};
 use super::schemas::Schemas;
@@ -301,7 +302,7 @@ fn joined(raws: &[Raw<'_>]) -> Vec<u8> {
 }
 
 /// Whether the API marks the field as sensitive: `udpa.annotations.sensitive`.
-fn is_sensitive(field: &FieldDescriptor) -> bool {
+pub(super) fn is_sensitive(field: &FieldDescriptor) -> bool {
     if field.field_descriptor_proto().options.is_none() {
         return false;
     }

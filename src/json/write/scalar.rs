@@ -12,7 +12,7 @@ use crate::json::fault::Fault;
 use crate::json::read::NULL_VALUE;
 
 /// Replaces a secret.
-pub(super) const REDACTED: &str = "[redacted]";
+pub(in crate::json) const REDACTED: &str = "[redacted]";
 
 impl Writer<'_> {
     pub(super) fn string(&mut self, text: &str) {

@@ -19,6 +19,8 @@ use crate::xds::{Constraints, Name, ResourceError, TypeUrl, variant_key};
 /// A response in the form that both dialects share.
 pub(super) struct Message {
     pub(super) nonce: String,
+    /// What the server calls itself.
+    pub(super) identifier: String,
     /// The server's version of the whole response.
     pub(super) version: Arc<str>,
     /// The sound entries; no name is there twice.
@@ -84,7 +86,8 @@ impl Faults {
 impl Message {
     /// Reads a SotW response.
     pub(super) fn sotw(response: DiscoveryResponse, type_url: &TypeUrl, ways: &Ways) -> Self {
-        let mut message = Self::new(response.nonce, response.version_info);
+        let identifier = response.control_plane.map(|plane| plane.identifier);
+        let mut message = Self::new(response.nonce, identifier, response.version_info);
         message.whole = true;
         let read = |any: Any| Entry::of_any(any, type_url);
         message.take(response.resources.into_iter().map(read), ways);
@@ -95,11 +98,10 @@ impl Message {
     /// Reads a delta response.
     pub(super) fn delta(response: DeltaResponse, type_url: &TypeUrl, ways: &Ways) -> Self {
         let DeltaResponse { head, entries } = response;
-        let mut message = Self::new(head.nonce, head.system_version_info);
+        let identifier = head.control_plane.map(|plane| plane.identifier);
+        let mut message = Self::new(head.nonce, identifier, head.system_version_info);
         // The mark of another relay counts only if the control plane's identifier is that of a relay.
-        let relay = head
-            .control_plane
-            .is_some_and(|plane| plane.identifier.starts_with(RELAY));
+        let relay = message.identifier.starts_with(RELAY);
         message.more = relay.then(|| message.nonce.ends_with(MORE));
         message.whole = relay;
         let read = |entry: Bytes| Entry::of_wrapper(&entry, type_url, true);
@@ -118,9 +120,10 @@ impl Message {
         message
     }
 
-    fn new(nonce: String, version: String) -> Self {
+    fn new(nonce: String, identifier: Option<String>, version: String) -> Self {
         Self {
             nonce,
+            identifier: identifier.unwrap_or_default(),
             version: Arc::from(version),
             entries: Vec::new(),
             removed: Vec::new(),

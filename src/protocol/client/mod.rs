@@ -348,6 +348,7 @@ impl Client {
             return Vec::new();
         };
         let message = read(type_url, &feed.outbound.ways);
+        feed.hear(&message);
         let valid = message.entries.len();
         let (changes, message) = feed.receive(message, self.dialect, now);
         self.received = Some(Received {

@@ -1,9 +1,9 @@
-//! Notes on the last message in either direction, for metrics.
+//! Notes on the last messages in either direction, for metrics and operators.
 //!
 //! Owns the notes. Does not know who reads them.
 
 use super::Client;
-use crate::xds::TypeUrl;
+use crate::xds::{Name, ServerWords, TypeUrl};
 
 /// The content of a response, in numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,12 @@ impl Client {
     /// Returns the type that the last request asked for, once, if it was the first of that type on the stream.
     pub const fn take_asked(&mut self) -> Option<TypeUrl> {
         self.asked.take()
+    }
+
+    /// Returns what the server said about a resource, if it is held.
+    #[must_use]
+    pub fn words(&self, type_url: &TypeUrl, name: &Name) -> Option<ServerWords> {
+        self.feeds.get(type_url)?.words(name)
     }
 
     /// Returns what was in the last response, once.

@@ -67,6 +67,16 @@ pub fn read_delta(message: impl AsRef<[u8]>) -> Result<DeltaResponse, Unreadable
     Cutter::whole(message.as_ref()).delta()
 }
 
+impl DeltaResponse {
+    /// Returns the server's own name for itself, if it says one.
+    pub const fn identifier(&mut self) -> Option<&mut String> {
+        match &mut self.head.control_plane {
+            Some(plane) => Some(&mut plane.identifier),
+            None => None,
+        }
+    }
+}
+
 impl Cutter {
     /// Creates a cutter for a response of this many bytes, before any of them came.
     #[must_use]

@@ -36,6 +36,11 @@ impl Subscription {
         self.cold.beats().0.get(resource.name()).copied() == beat
     }
 
+    /// Whether the client was sent a time to live with the resource that it holds.
+    pub(super) fn is_mortal(&self, resource: &Resource) -> bool {
+        self.cold.beats().0.contains_key(resource.name())
+    }
+
     /// Notes that the client was sent the last heartbeats of these resources, or that they have none.
     pub(super) fn note_beats(&mut self, items: &BTreeMap<Name, Item>, slot: TypeSight<'_>) {
         if !self.reads_ttl() {

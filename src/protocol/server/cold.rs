@@ -2,11 +2,12 @@
 //!
 //! Owns its storage, so that it takes no memory where it is not needed. Does not know its meaning.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::beats::Beats;
 use super::refused::Refusals;
-use crate::xds::{Name, Version};
+use crate::xds::{Name, Objection, Version};
 
 /// The rare state of a type on a stream. Most types have none, and then nothing is allocated.
 #[derive(Debug, Default)]
@@ -29,6 +30,7 @@ struct RefusedSet {
     version: Version,
     /// Whether the client has given up a part of it since.
     divided: bool,
+    objection: Arc<Objection>,
 }
 
 impl Contents {
@@ -71,6 +73,11 @@ impl Cold {
         !self.refusals().is_empty() || self.has_refused_set()
     }
 
+    /// Full state: returns why the client rejected the last one, if it has accepted none since.
+    pub(super) fn objection(&self) -> Option<&Arc<Objection>> {
+        self.contents().refused.as_ref().map(|refused| &refused.objection)
+    }
+
     /// Full state: returns the version in the client's first request, if it had one.
     pub(super) fn brought(&self) -> Option<&str> {
         self.contents().brought.as_deref()
@@ -91,9 +98,12 @@ impl Cold {
         refused.is_some_and(|refused| refused.version == version && !refused.divided)
     }
 
-    pub(super) fn refuse_set(&mut self, version: Version) {
-        let divided = false;
-        self.contents_mut().refused = Some(Box::new(RefusedSet { version, divided }));
+    pub(super) fn refuse_set(&mut self, version: Version, objection: Arc<Objection>) {
+        self.contents_mut().refused = Some(Box::new(RefusedSet {
+            version,
+            divided: false,
+            objection,
+        }));
     }
 
     /// The client has given up a name that may be part of the rejected full state. The same state may be sent again, because the
@@ -189,13 +199,14 @@ mod tests {
     use crate::protocol::server::subscription::Subscription;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "any instant will do")]
     fn nothing_is_kept_of_nothing() {
         let mut cold = Cold::default();
         cold.hold_back(None);
         cold.note_clusters(Vec::new());
         cold.forget_refused_set();
         assert!(cold.0.is_none() && !cold.waits() && !cold.has_refused() && cold.len() == 0);
-        cold.refuse_set(Version::EMPTY);
+        cold.refuse_set(Version::EMPTY, Arc::new(Objection::new("no", Instant::now())));
         assert!(cold.waits() && cold.has_refused() && cold.refuses_set(Version::EMPTY));
         cold.divide_refused_set();
         assert!(cold.has_refused_set() && !cold.refuses_set(Version::EMPTY));

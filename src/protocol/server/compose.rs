@@ -134,6 +134,7 @@ impl Subscription {
             nonce: nonces.text(nonce, self.is_under_way()),
             version: set.unwrap_or_else(|| self.version()),
             batch,
+            since,
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::subscription::Subscription;
-use crate::xds::{Rights, Target, Want};
+use crate::xds::{Name, Rights, Target, Want};
 
 impl Subscription {
     /// From now on the client may have this; `None`: everything. What it may not have any more goes like what is gone at the server,
@@ -16,9 +16,10 @@ impl Subscription {
         if self.viewer.rights() == rights.as_ref() {
             return;
         }
-        let before = self.requested();
+        let before = self.requested_targets();
         self.viewer = self.viewer.with(rights);
-        let after = self.requested();
+        let after = self.requested_targets();
+        // `want` would ask the new rights, which know nothing of these.
         let ended = before.difference(&after).map(|target| Want {
             type_url: self.type_url.clone(),
             target: target.clone(),
@@ -33,17 +34,10 @@ impl Subscription {
         self.handle_moved();
     }
 
-    /// Returns what is asked of servers for this client.
-    fn requested(&self) -> BTreeSet<Target> {
-        if self.has_nothing() {
-            return BTreeSet::new();
-        }
-        let names = self.asked_names().filter(|name| self.is_served(name));
-        let names = names.cloned().map(Target::Name);
-        self.wildcard
-            .then_some(Target::Wildcard)
-            .into_iter()
-            .chain(names)
+    fn requested_targets(&self) -> BTreeSet<Target> {
+        let requested = self.requested().map(Option::<&Name>::cloned);
+        requested
+            .map(|name| name.map_or(Target::Wildcard, Target::Name))
             .collect()
     }
 }

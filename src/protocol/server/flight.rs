@@ -9,7 +9,7 @@ use super::name_faults::NameFaults;
 use super::nonce::{Nonce, Nonces};
 use super::subscription::Subscription;
 use crate::proto::google::rpc::Status as Detail;
-use crate::xds::{Baselines, Batch, Dialect, Held, Name, TypeUrl, Version};
+use crate::xds::{Answers, Baselines, Batch, Dialect, Held, Name, Objection, TypeUrl, Version};
 
 /// A response for the transport to encode.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct Response {
     pub version: Version,
     /// Its resources and removals.
     pub batch: Arc<Batch>,
+    /// When the oldest change in it was received from upstream, if it has a change.
+    pub since: Option<Instant>,
 }
 
 /// The result of a request.
@@ -108,7 +110,13 @@ impl Flight {
 
 impl Subscription {
     /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).
-    pub(super) fn settle(&mut self, nonce: &str, error: Option<&Detail>, nonces: Nonces) -> ReceiptKind {
+    pub(super) fn settle(
+        &mut self,
+        nonce: &str,
+        error: Option<&Detail>,
+        nonces: Nonces,
+        answers: &impl Answers,
+    ) -> ReceiptKind {
         if nonce.is_empty() {
             return ReceiptKind::Update;
         }
@@ -126,7 +134,8 @@ impl Subscription {
             },
             Some(detail) => {
                 let response = flight.summary();
-                self.park(flight);
+                let objection = Objection::new(&detail.message, flight.sent);
+                self.park(flight, answers.objection(objection));
                 ReceiptKind::Nack {
                     response,
                     message: detail.message.clone(),
@@ -149,14 +158,14 @@ impl Subscription {
     }
 
     /// B-22, C-25: what the client holds of a rejected response is unknown, and it is not sent again unchanged.
-    fn park(&mut self, flight: Flight) {
+    fn park(&mut self, flight: Flight, objection: Arc<Objection>) {
         if let Some(set) = flight.set {
-            self.cold.refuse_set(*set);
+            self.cold.refuse_set(*set, objection);
             let held = self.names.iter().filter(|(_, held)| held.perhaps());
             let unsure: Vec<Name> = held.map(|(name, _)| name.clone()).collect();
             unsure.into_iter().for_each(|name| self.names.set(name, Held::Unknown));
             return;
         }
-        self.refuse(&flight);
+        self.refuse(&flight, objection);
     }
 }

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use super::flight::Flight;
-use crate::xds::{Baselines, Item, Name};
+use crate::xds::{Baselines, Form, Item, Name, Resource};
 
 /// The responses that were sent and not acknowledged or rejected yet, the oldest first.
 #[derive(Debug, Default)]
@@ -77,6 +77,14 @@ impl Flights {
     /// Returns whether a response on its way may still give the client something of this name.
     pub(super) fn carries(&self, name: &Name) -> bool {
         self.open.iter().any(|flight| flight.batch.brings(name))
+    }
+
+    /// Returns whether a response on its way has this resource, and not only because it lists everything.
+    pub(super) fn brings_news(&self, resource: &Resource) -> bool {
+        let same = |item: &Item| item.form != Form::Repeated && item.resource.version() == resource.version();
+        self.open
+            .iter()
+            .any(|flight| flight.batch.item(resource.name()).is_some_and(same))
     }
 
     /// Drops everything that is not needed when the client answers.

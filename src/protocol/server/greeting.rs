@@ -10,7 +10,7 @@ use crate::identity::Identity;
 use crate::proto::envoy::config::core::v3 as core;
 use crate::protocol::end::{Code, End};
 use crate::protocol::node::{parameters, read_node, relays};
-use crate::xds::{Access, Answers, Caller, Class, Dialect, Grant, Node, Rights, TypeUrl, Way};
+use crate::xds::{Access, Answers, Caller, Dialect, Grant, Node, Rights, TypeUrl, Way};
 
 impl Server {
     /// B-01: the node of the first request counts for the whole stream.
@@ -44,10 +44,12 @@ impl Server {
                 return Err(End::invalid(message));
             }
         };
-        own.class = self.class(&own, answers);
+        let identity = self.stranger.take().unwrap_or_default();
+        let identity: Vec<&str> = identity.texts().collect();
+        // K-02: whom the client shares views with.
+        own.class = answers.class(self.settings.classes.class(&own, &identity));
         own.passed = node.and_then(|wire| own.class.take(wire));
         let node = self.node.insert(Arc::new(own)).clone();
-        let identity = self.stranger.take().unwrap_or_default();
         self.admit_caller(&node, &identity, answers)
     }
 
@@ -68,7 +70,8 @@ impl Server {
         self.access = access;
         let Some(node) = self.node.clone() else { return Ok(()) };
         self.done = false;
-        self.admit_caller(&node, identity, answers)?;
+        let identity: Vec<&str> = identity.texts().collect();
+        self.admit_caller(&node, &identity, answers)?;
         for at in 0..self.types.len() {
             let Some(type_url) = self.types.get(at).map(|one| one.type_url.clone()) else {
                 continue;
@@ -82,17 +85,10 @@ impl Server {
         Ok(())
     }
 
-    /// K-02: returns which clients this one shares views with.
-    fn class(&self, node: &Node, answers: &impl Answers) -> Arc<Class> {
-        let identity: Vec<&str> = self.stranger.iter().flat_map(|identity| identity.texts()).collect();
-        answers.class(self.settings.classes.class(node, &identity))
-    }
-
     /// S-02: finds out what the client may have. A client that may have nothing is refused.
-    fn admit_caller(&mut self, node: &Node, identity: &Identity, answers: &impl Answers) -> Result<(), End> {
-        let identity: Vec<&str> = identity.texts().collect();
+    fn admit_caller(&mut self, node: &Node, identity: &[&str], answers: &impl Answers) -> Result<(), End> {
         let caller = Caller {
-            identity: &identity,
+            identity,
             node,
             way: match self.dialect {
                 _ if self.polls => Way::Rest,

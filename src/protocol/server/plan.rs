@@ -196,9 +196,11 @@ impl Subscription {
         if again {
             self.plan_content(resource.name(), resource, slot, plan);
         } else {
-            // C-20: a client that asked by an alias holds what the wildcard brings, even if it rejected it before.
+            // C-20: a client that asked by an alias holds what the wildcard brings, even if it rejected it before, or may not have
+            // that alias any more.
             let aliases = resource.aliases().iter();
-            let asked = aliases.filter(|alias| self.names.contains(alias) && self.is_served(alias));
+            let holds = |alias: &Name| self.is_served(alias) || self.held(alias).perhaps();
+            let asked = aliases.filter(|alias| self.names.contains(alias) && holds(alias));
             let holds = asked.map(|alias| (alias.clone(), Held::Content(resource.clone())));
             plan.holds.extend(holds);
             plan.add(resource);
@@ -240,6 +242,7 @@ impl Subscription {
             Current::Unwanted | Current::Uncovered => drop(plan.removed.insert(own.clone())),
             Current::Known(Known::Present(new)) if !held.is(new.version()) && !self.refuses(new) => {
                 plan.add(new);
+                plan.holds.push((own.clone(), Held::Content(new.clone())));
                 plan.put(self.item(new, slot, plan.allowed.now));
             }
             Current::Known(_) => {}

@@ -3,10 +3,11 @@
 //! Owns the groups of names that were rejected together, and when they are owed again. Does not know how they are sent.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::flight::Flight;
 use super::subscription::{Current, Subscription};
-use crate::xds::{Dialect, Form, Held, Known, Name, Reason, Resource, TypeSight, Version};
+use crate::xds::{Dialect, Form, Held, Known, Name, Objection, Reason, Resource, TypeSight, Version};
 
 /// The rejected responses of one type on one stream, as groups of names. No member of a group is sent again unchanged until any
 /// member changes, because a rejection does not say which member was bad (M-02).
@@ -16,12 +17,14 @@ use crate::xds::{Dialect, Form, Held, Known, Name, Reason, Resource, TypeSight, 
 pub(super) struct Refusals(Vec<Group>);
 
 /// Names that were rejected together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Group {
     /// The members by canonical name.
     members: BTreeMap<Name, Member>,
     /// Whether a member has changed already, so that the others may be sent again.
     freed: bool,
+    /// Why the last of them were rejected.
+    objection: Arc<Objection>,
 }
 
 #[derive(Debug)]
@@ -50,6 +53,22 @@ impl Refusals {
     /// Returns whether this version was rejected under this canonical name; `None` stands for a removal.
     pub(super) fn has(&self, name: &Name, version: Option<Version>) -> bool {
         self.0.iter().any(|group| group.has(name, version))
+    }
+
+    /// Returns why this version was rejected under this canonical name.
+    pub(super) fn objection(&self, name: &Name, version: Option<Version>) -> Option<&Arc<Objection>> {
+        let group = self.0.iter().find(|group| group.has(name, version));
+        group.map(|group| &group.objection)
+    }
+
+    /// Returns the canonical names of all that was rejected.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.0.iter().flat_map(|group| group.members.keys())
+    }
+
+    /// Returns why clients reject what they reject now, once for each group.
+    pub(super) fn objections(&self) -> impl Iterator<Item = &Arc<Objection>> {
+        self.0.iter().map(|group| &group.objection)
     }
 
     /// Adds a rejected response. Groups that share a member with it are merged with it.
@@ -103,6 +122,14 @@ impl Refusals {
 }
 
 impl Group {
+    const fn new(objection: Arc<Objection>) -> Self {
+        Self {
+            members: BTreeMap::new(),
+            freed: false,
+            objection,
+        }
+    }
+
     fn members(&self) -> impl Iterator<Item = (&Name, &[Name])> {
         self.members.iter().map(|(name, member)| (name, &*member.aliases))
     }
@@ -138,8 +165,8 @@ impl Subscription {
 
     /// B-22, C-25: the client rejected a partial answer. What it holds of its names is then unknown, and they are not sent again
     /// unchanged.
-    pub(super) fn refuse(&mut self, flight: &Flight) {
-        let mut group = Group::default();
+    pub(super) fn refuse(&mut self, flight: &Flight, objection: Arc<Objection>) {
+        let mut group = Group::new(objection);
         for item in flight.batch.items() {
             // What was only listed beside the news, the client accepted before.
             if self.lists_all() && item.form == Form::Repeated {
@@ -321,10 +348,13 @@ impl Subscription {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
+    #[expect(clippy::disallowed_methods, reason = "any instant will do")]
     fn removals(names: &[&str]) -> Group {
-        let mut group = Group::default();
+        let mut group = Group::new(Arc::new(Objection::new("no", Instant::now())));
         names
             .iter()
             .for_each(|name| group.add_removal(&Name::from(*name), false));
@@ -336,7 +366,7 @@ mod tests {
     fn groups() {
         let [a, b, c] = ["a", "b", "c"].map(Name::from);
         let mut refusals = Refusals::new();
-        refusals.add(Group::default());
+        refusals.add(removals(&[]));
         assert!(refusals.is_empty());
         refusals.add(removals(&["a"]));
         refusals.add(removals(&["b", "c"]));

@@ -10,11 +10,13 @@ use super::fate::Fate;
 use super::gates::Gate;
 use super::name_faults::{NameBound, NameFault, NameFaults};
 use super::nonce::Nonces;
-use super::subscription::{Status, Subscription};
+use super::subscription::Subscription;
 use crate::identity::Identity;
 use crate::protocol::end::{Code, End};
 use crate::protocol::settings::StreamSettings;
-use crate::xds::{Access, Answers, Authorities, Cut, Dialect, Dirty, Node, Rights, Sight, Target, TypeUrl, Want};
+use crate::xds::{
+    Access, Answers, Authorities, Cut, Dialect, Dirty, Node, Rights, Sight, Status, Target, TypeUrl, Want,
+};
 
 /// One client stream.
 ///

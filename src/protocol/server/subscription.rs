@@ -16,8 +16,8 @@ use super::held_names::HeldNames;
 use super::owed::Owed;
 use super::spellings::Spellings;
 use crate::xds::{
-    Authorities, Cut, Dialect, Dirty, Features, Known, Name, NameRule, Reason, Resource, Rights, Sight, Slot, Target,
-    Traits, TypeSight, TypeUrl, Viewer, Want,
+    Authorities, Cut, Dialect, Dirty, Features, Known, Name, NameRule, Reason, Resource, Rights, Sight, Slot, Status,
+    Target, Traits, TypeSight, TypeUrl, Viewer, Want,
 };
 
 /// One type on one client stream.
@@ -61,19 +61,6 @@ pub(super) struct Subscription {
     pub(super) asked: Asked,
     pub(super) cold: Cold,
     pub(super) wants: Vec<Want>,
-}
-
-/// The status of a type on a client stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// Nothing was sent.
-    NotSent,
-    /// The client has accepted the last response.
-    Synced,
-    /// A response is on its way.
-    Stale,
-    /// The client has rejected what it was sent.
-    Error,
 }
 
 impl Subscription {
@@ -235,11 +222,8 @@ impl Subscription {
         authority: Option<&'a str>,
         served: &'a Authorities,
     ) -> impl Iterator<Item = Target> + 'a {
-        let asks = !self.has_nothing();
-        let wildcard = (self.wildcard && authority.is_none()).then_some(Target::Wildcard);
-        let names = self.asked_under(authority, served);
-        let all = wildcard.into_iter().chain(names.cloned().map(Target::Name));
-        all.filter(move |_| asks)
+        let asked = self.asked_under(authority, served);
+        asked.map(|name| name.cloned().map_or(Target::Wildcard, Target::Name))
     }
 
     /// Returns the requests for a target, one for each of the client's spellings.
@@ -265,29 +249,36 @@ impl Subscription {
         !name.is_nothing() && self.viewer.may_have(&self.type_url, name)
     }
 
-    /// Returns the names that are wanted under an authority.
+    /// Returns what is asked of servers for this client; `None` stands for the wildcard.
+    pub(super) fn requested(&self) -> impl Iterator<Item = Option<&Name>> {
+        let asks = !self.has_nothing();
+        let names = self.asked_names().filter(|name| self.is_served(name));
+        let all = self.wildcard.then_some(None).into_iter().chain(names.map(Some));
+        all.filter(move |_| asks)
+    }
+
+    /// Returns what of it belongs to an authority. The wildcard goes with old-style names.
     fn asked_under<'a>(
         &'a self,
         authority: Option<&'a str>,
         served: &'a Authorities,
-    ) -> impl Iterator<Item = &'a Name> + 'a {
-        let asked = self.asked_names().filter(|name| self.is_served(name));
-        asked.filter(move |name| served.of(name) == authority)
+    ) -> impl Iterator<Item = Option<&'a Name>> + 'a {
+        let of = |name: Option<&'a Name>| name.and_then(|name| served.of(name));
+        self.requested().filter(move |name| of(*name) == authority)
     }
 
     /// Returns whether a view knows nothing of something that is wanted under an authority.
     pub(super) fn lacks(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
-        if self.has_nothing() {
-            return false;
-        }
         let slot = cut.slot(&self.type_url);
         let whole = slot.is_some_and(|slot| slot.wildcard.as_ref().is_some_and(|state| state.complete()));
         let unknown = |slot: &Slot, name: &Name| {
             let members = name.is_collection() && slot.named.members(name).next().is_some();
             !members && slot.known(name).is_none()
         };
-        let mut names = self.asked_under(authority, served);
-        self.wildcard && authority.is_none() && !whole || names.any(|name| slot.is_none_or(|slot| unknown(slot, name)))
+        self.asked_under(authority, served).any(|asked| match asked {
+            None => !whole,
+            Some(name) => slot.is_none_or(|slot| unknown(slot, name)),
+        })
     }
 
     /// Returns something that was requested, is unknown, and will not be known soon, as far as its server shows; `None` inside

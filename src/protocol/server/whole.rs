@@ -41,8 +41,7 @@ impl Subscription {
     /// its absence.
     fn stays(&self, name: &Name, content: &Resource, slot: TypeSight<'_>) -> bool {
         let lost = !matches!(slot.known(name), Some(Known::Present(_))) && content.name() == name;
-        let mortal = self.reads_ttl() && !self.knows_beat(content, slot);
-        lost && !mortal && !(self.features.errors && self.error(name, slot).is_some())
+        lost && !self.is_mortal(content) && !(self.features.errors && self.error(name, slot).is_some())
     }
 
     /// Lists a resource that is not new. If the client rejected it before, it may accept it now.

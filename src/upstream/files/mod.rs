@@ -129,18 +129,18 @@ impl Files {
         let mut unwatched = None;
         loop {
             let begun = now();
-            let look = tokio::task::spawn_blocking(move || {
-                watcher.arm();
+            let look = move || {
                 let found = file_set.look(begun);
-                (watcher, file_set, found)
-            });
+                (file_set, found)
+            };
+            let looked;
+            (watcher, looked) = watcher.look(look).await;
             let found;
-            match look.await {
-                Ok(looked) => (watcher, file_set, found) = looked,
+            match looked {
+                Ok(looked) => (file_set, found) = looked,
                 Err(error) => {
                     // The content that was read before stays published.
                     tracing::error!(server = self.uri, %error, "reading the files failed; starting over");
-                    watcher = Watcher::new(std::slice::from_ref(&self.path));
                     file_set = FileSet::new(&self.path, limit, dictionary.clone());
                     found = FileChanges::default();
                 }
@@ -149,7 +149,7 @@ impl Files {
             let fault = watcher.fault().map(str::to_owned);
             if fault != unwatched {
                 if let Some(fault) = &fault {
-                    tracing::warn!(server = self.uri, %fault, "the files cannot be watched; checking them every two seconds");
+                    tracing::warn!(server = self.uri, error = %fault, "the files cannot be watched; checking them every two seconds");
                 }
                 unwatched = fault;
             }
@@ -210,6 +210,6 @@ impl Files {
             };
             true
         });
-        self.metrics.loaded.set(i64::from(content.whole()));
+        self.metrics.read(content.whole());
     }
 }

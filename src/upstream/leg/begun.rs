@@ -50,9 +50,14 @@ impl Leg {
         self.client.handle_connected(channel.round_trip);
         self.board.enter(Phase::Open, dialect);
         tracing::info!(
-            server = self.target.uri(), leg = ?self.which, ?dialect, round_trip = ?channel.round_trip, "stream opened"
+            server = self.target.uri(), leg = ?self.which, dialect = dialect.word(), round_trip = ?channel.round_trip, "stream opened"
         );
-        self.stage = Stage::Live(Box::new(AdsStream::begin(channel, dialect, &self.settings)));
+        self.stage = Stage::Live(Box::new(AdsStream::begin(
+            channel,
+            dialect,
+            &self.target,
+            &self.settings,
+        )));
     }
 
     /// The first response has arrived.
@@ -71,7 +76,7 @@ impl Leg {
         self.target.metrics.stream_opened();
         live.counted = Some(self.target.metrics.stream_of(dialect, why.word()));
         self.board.enter(Phase::Answering, live.dialect);
-        tracing::info!(server = self.target.uri(), leg = ?self.which, dialect, %why, "control plane answers");
+        tracing::info!(server = self.target.uri(), leg = ?self.which, dialect, reason = %why, "control plane answers");
         if live.dialect == Dialect::Sotw {
             changes.extend(self.client.handle_no_delta(&why.to_string()));
         }

@@ -4,6 +4,7 @@
 
 mod begun;
 mod ended;
+mod heard;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,7 +25,8 @@ use super::target::{Target, UpstreamSettings};
 use super::writer::Talk;
 use crate::proto::google::rpc;
 use crate::protocol::{Backoff, Client, Cutter, Leg as Which, Pause, Received, Request, Suspects, Trial, Why};
-use crate::xds::{Changes, Dialect, ServerState, Slot, Target as Wanted, TypeUrl, Want};
+use crate::telemetry::Arrival;
+use crate::xds::{Changes, Dialect, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
 
 /// One stream of a view.
 pub(super) struct Leg {
@@ -59,6 +61,8 @@ pub(super) struct Leg {
     trouble: Option<String>,
     /// Types for which the server has no answer and that `take_unserved` has not returned yet.
     unserved: Vec<TypeUrl>,
+    /// Responses that `take_arrivals` has not returned yet, if changes are traced.
+    arrivals: Vec<Arrival>,
 }
 
 enum Stage {
@@ -108,6 +112,7 @@ impl Leg {
             suspected: Vec::new(),
             trouble: None,
             unserved: Vec::new(),
+            arrivals: Vec::new(),
         }
     }
 
@@ -183,10 +188,8 @@ impl Leg {
         let received = now();
         let first = !std::mem::replace(&mut live.answered, true);
         let size = message.length();
-        let new = match live.dialect {
-            Dialect::Sotw => self.client.handle_sotw(message.sotw()?, received),
-            Dialect::Delta => self.client.handle_delta(message.delta()?, received),
-        };
+        let (dialect, stream) = (live.dialect, live.context());
+        let (new, parent) = self.decode(message, dialect, received)?;
         self.target.metrics.responses.inc();
         if let Some(Received {
             type_url,
@@ -196,12 +199,24 @@ impl Leg {
         {
             self.target.metrics.resources(&type_url, valid, invalid);
             self.suspects.handle_answer(&type_url);
+            if self.target.metrics.traces.is_on() {
+                self.arrivals.push(Arrival {
+                    server: Arc::from(self.target.uri()),
+                    type_url,
+                    bytes: size,
+                    received,
+                    decoded: now(),
+                    parent,
+                    stream,
+                });
+            }
         }
         tracing::debug!(server = self.target.uri(), leg = ?self.which, size, "response");
         if first {
             self.answered(changes);
         }
         self.board.heard();
+        self.target.metrics.heard();
         changes.extend(new);
         Ok(())
     }
@@ -282,6 +297,10 @@ impl Talk for Leg {
         std::mem::take(&mut self.unserved)
     }
 
+    fn take_arrivals(&mut self) -> Vec<Arrival> {
+        std::mem::take(&mut self.arrivals)
+    }
+
     fn supersede(&mut self) {
         self.superseded = true;
     }
@@ -292,6 +311,10 @@ impl Talk for Leg {
 
     fn board(&self) -> &Board {
         &self.board
+    }
+
+    fn words(&self, type_url: &TypeUrl, name: &Name) -> Option<ServerWords> {
+        self.client.words(type_url, name)
     }
 
     fn removal_times(&self) -> (Duration, Duration) {

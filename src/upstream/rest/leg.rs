@@ -23,7 +23,7 @@ use crate::upstream::clock::{dice, now};
 use crate::upstream::failure::Failure;
 use crate::upstream::status::{Board, Phase};
 use crate::upstream::writer::Talk;
-use crate::xds::{Changes, Dialect, ServerState, Slot, Target as Wanted, TypeUrl, Want};
+use crate::xds::{Changes, Dialect, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
 
 type Outcome = (Result<Reply, Failure>, Option<Link>);
 
@@ -133,6 +133,7 @@ impl PollLeg {
             tracing::info!(server = self.server.uri, "control plane answers");
         }
         self.board.heard();
+        self.server.metrics.heard();
         if news {
             self.server.metrics.responses.inc();
         }
@@ -175,7 +176,7 @@ impl PollLeg {
         let resources = said.resources.into_iter().map(|read| match read {
             Ok(parsed) => parsed.value,
             Err(fault) => {
-                tracing::warn!(server = self.server.uri, %type_url, %fault, "a resource cannot be read");
+                tracing::warn!(server = self.server.uri, r#type = %type_url, error = %fault, "a resource cannot be read");
                 Default::default()
             }
         });
@@ -265,6 +266,10 @@ impl Talk for PollLeg {
 
     fn board(&self) -> &Board {
         &self.board
+    }
+
+    fn words(&self, type_url: &TypeUrl, name: &Name) -> Option<ServerWords> {
+        self.poller.words(type_url, name)
     }
 
     fn removal_times(&self) -> (Duration, Duration) {

@@ -132,6 +132,7 @@ impl Writer<PollLeg> {
         };
         let (main, aside) = (leg(), leg());
         let departures = Departures::new(polling.removal_quiet, polling.order_gate);
-        Self::of(view, &server.uri, departures, main, aside)
+        let traces = server.metrics.traces.clone();
+        Self::of(view, &server.uri, traces, departures, main, aside)
     }
 }

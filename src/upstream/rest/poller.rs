@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::topic::{ORDER, Topic};
 use crate::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
 use crate::protocol::{Client, ClientSettings, Received, Request};
-use crate::xds::{Changes, Kind, ServerState, Slot, Target, TypeUrl, Want};
+use crate::xds::{Changes, Kind, Name, ServerState, ServerWords, Slot, Target, TypeUrl, Want};
 
 /// Decides the polls of one server for one view, without I/O.
 ///
@@ -88,6 +88,16 @@ impl Poller {
     #[must_use]
     pub fn asks_anything(&self) -> bool {
         !self.topics.is_empty()
+    }
+
+    /// Returns what the server said about a resource, if it is held. Polls have no nonces.
+    #[must_use]
+    pub fn words(&self, type_url: &TypeUrl, name: &Name) -> Option<ServerWords> {
+        let words = self.client.words(type_url, name)?;
+        Some(ServerWords {
+            nonce: Arc::default(),
+            ..words
+        })
     }
 
     /// Returns the error of one of the types, and when that type is polled again.

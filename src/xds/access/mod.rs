@@ -143,6 +143,23 @@ impl Access {
         Err(Denied::new(caller, self.denier(caller)))
     }
 
+    /// S-10: whether a client may ask what all others have. A rule must say so; without rules nobody may. A rule that is about some
+    /// types or names alone does not allow it, because the answer is about all.
+    ///
+    /// # Errors
+    ///
+    /// It may not.
+    pub fn may_ask(&self, caller: &Caller<'_>) -> Result<(), Denied> {
+        let rules = self.candidates(caller).into_iter();
+        let rules = rules.filter_map(|number| self.rules.get(usize::try_from(number).ok()?));
+        let mut about = rules.filter(|rule| !rule.bindings(caller).is_empty());
+        match about.find(|rule| !rule.allow || rule.is_about_everything()) {
+            Some(rule) if rule.allow => Ok(()),
+            Some(rule) => Err(Denied::new(caller, Some(rule.name.clone()))),
+            None => Err(Denied::new(caller, None)),
+        }
+    }
+
     /// Returns the name of the first rule that denies a client everything.
     fn denier(&self, caller: &Caller<'_>) -> Option<String> {
         let mut rules = self

@@ -38,11 +38,13 @@ pub enum Way {
     Delta,
     /// A poll over HTTP, or a unary call.
     Rest,
+    /// Questions about all clients, by CSDS. A rule that names no ways is not about them.
+    Csds,
 }
 
 impl Way {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Sotw, Self::Delta, Self::Rest];
+    pub const ALL: [Self; 4] = [Self::Sotw, Self::Delta, Self::Rest, Self::Csds];
 
     /// Returns its word in rules.
     #[must_use]
@@ -51,6 +53,7 @@ impl Way {
             Self::Sotw => "sotw",
             Self::Delta => "delta",
             Self::Rest => "rest",
+            Self::Csds => "csds",
         }
     }
 }
@@ -113,7 +116,8 @@ impl AccessRule {
 
     /// Returns why the rule is not about a client whose identity it is about.
     pub(super) fn objects(&self, caller: &Caller<'_>, fields: &Fields) -> Option<String> {
-        if !self.ways.is_empty() && !self.ways.contains(&caller.way) {
+        let any_way = self.ways.is_empty() && caller.way != Way::Csds;
+        if !any_way && !self.ways.contains(&caller.way) {
             return Some(format!("it is not about {}", caller.way));
         }
         let differs = |patterns: &[Pattern], text: &str| {

@@ -2,6 +2,7 @@
 //!
 //! Owns the identity of types and the operator's changes to the table of known ones. Knows nothing of resources.
 
+mod spoken;
 mod table;
 
 use std::cmp::Ordering;
@@ -10,6 +11,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+pub use spoken::NoType;
 use table::{PREFIX, TABLE, UNKNOWN, is_health_report, is_withheld};
 
 /// A resource type. Ordered make before break (D-02), then by name.
@@ -201,6 +203,12 @@ impl TypeUrl {
             .map(|(_, short, _)| *short)
     }
 
+    /// Returns the word for it: the short name, or the full one if there is no other.
+    #[must_use]
+    pub fn word(&self) -> &str {
+        self.short().unwrap_or_else(|| self.full_name())
+    }
+
     /// What the protocol must know of the type.
     #[must_use]
     pub fn traits(&self) -> &Traits {
@@ -296,7 +304,7 @@ impl fmt::Display for TypeUrl {
 
 impl fmt::Debug for TypeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.short().unwrap_or_else(|| self.full_name()))
+        f.write_str(self.word())
     }
 }
 

@@ -22,6 +22,13 @@ class Failed(Exception):
 PORTS = random.sample(range(15000, 32000), 10000)
 
 
+def own_ports(taken, processes):
+    """Takes a part of the ports for this process, one of so many; the shared number says how many are taken."""
+    with taken.get_lock():
+        first, taken.value = taken.value % processes, taken.value + 1
+    PORTS[:] = PORTS[first::processes]
+
+
 def free_port():
     """A port of the loopback interface that was free a moment ago, and that was not returned before."""
     while True:
@@ -54,13 +61,14 @@ def end_all():
 class Process:
     """A child process whose standard error goes to a file of its own."""
 
-    def __init__(self, name, command, logs: Path, environment=None):
+    def __init__(self, name, command, logs: Path, environment=None, inherited=()):
         self.name = name
         self.log = logs / f"{name}.log"
         with self.log.open("ab") as errors:
             self.child = subprocess.Popen(
                 [str(part) for part in command],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment,
+                pass_fds=inherited,
             )
         LIVING.append(self)
         self.lines = []

@@ -38,7 +38,7 @@ def control_plane_goes_before_the_cluster(world):
         began = time.monotonic()
         client = start(TARGET, text=text)
         world.watch(client.records[TARGET]).reaches("b", within=14)
-        print(f"         {client.name}: the first answers after {time.monotonic() - began:.2f} s")
+        print(f"         fallback, {client.name}: the first answers after {time.monotonic() - began:.2f} s", flush=True)
         client.stop()
 
 
@@ -56,7 +56,7 @@ def dead_relays_before_a_good_one(world):
         for count in (1, 2):
             servers = [*dead[:count], good]
             direct, relayed = (first_answer(world, start, some) for some in (servers, [relays[server] for server in servers]))
-            print(f"         {start.__name__}, {count} dead: direct {direct:.2f} s, through relays {relayed:.2f} s")
+            print(f"         {start.__name__}, {count} dead: direct {direct:.2f} s, through relays {relayed:.2f} s", flush=True)
             if relayed > direct + count * EACH + SLACK:
                 raise Failed(f"{start.__name__}: {relayed:.2f} s through {count} dead relays, {direct:.2f} s direct")
 

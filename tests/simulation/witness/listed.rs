@@ -70,10 +70,20 @@ impl Witness {
             };
             self.lists_all(answer.kind) && watch.refused.iter().any(again)
         };
-        let refused = answer.entries.iter().filter(refused).map(name);
+        // It has the very content, but perhaps the relay does not count on that, as when its wildcard may have lost it meanwhile.
+        let had = |entry: &&Entry| {
+            let sent = watch.sent.get(&entry.name).filter(|sent| sent.sure);
+            let same = sent.is_some_and(|sent| answer.revision(&entry.name) == Some(sent.revision));
+            self.lists_all(answer.kind) && !entry.wrapped && same && !self.is_same(answer.kind, entry, scene)
+        };
+        let unsure = answer
+            .entries
+            .iter()
+            .filter(|entry| refused(entry) || had(entry))
+            .map(name);
         Listed {
             surely: surely.into_iter().map(name).collect(),
-            perhaps: perhaps.into_iter().map(name).chain(refused).collect(),
+            perhaps: perhaps.into_iter().map(name).chain(unsure).collect(),
         }
     }
 }

@@ -131,6 +131,8 @@ struct Asked {
     enough: Option<String>,
     /// For a collection: whether the client was told that a member that it held is gone.
     lost: bool,
+    /// An alias: whether the client was sent, without it, what it held by it. So it may hold that.
+    renamed: bool,
 }
 
 struct Refused {
@@ -288,6 +290,14 @@ enum Seen<'a> {
 impl Refused {
     fn may_come(&self) -> bool {
         self.released || self.freed
+    }
+
+    /// A member has changed or was given up. One that was perhaps only listed beside the others may have been the bad one, too, but
+    /// the others need not come again because of it.
+    fn lose(&mut self, name: &str) {
+        let listed = self.held.contains(name);
+        self.released |= listed;
+        self.freed |= !listed;
     }
 }
 

@@ -71,11 +71,11 @@ impl Witness {
                 sent.mortal |= entry.ttl.is_some();
             }
             let Some(facts) = &entry.facts else { continue };
-            let version = scene.reading.version(facts.revision);
+            let version = scene.reading.version(facts.revision).map(|version| version.to_string());
             let sent = Sent {
                 revision: facts.revision,
                 whom: entry.whom,
-                version: version.map(|version| version.to_string()).unwrap_or_default(),
+                version: version.unwrap_or_default(),
                 place: lens.place(&entry.name, facts.revision),
                 sure: true,
                 hollow: false,
@@ -85,8 +85,8 @@ impl Witness {
             };
             watch.resolve_collections(&entry.name, tally);
             watch.bring(&entry.name);
-            watch.sent.insert(entry.name.clone(), sent);
-            watch.remembered.remove(&entry.name);
+            watch.call(&entry.aliases);
+            watch.hold(&entry.name, sent);
         }
         for name in &answer.removed {
             members.insert(name.clone(), None);
@@ -125,6 +125,13 @@ impl Watch {
             refused.members.retain(|name, _| !members.contains_key(name));
         }
         self.refused.retain(|refused| !refused.members.is_empty());
+    }
+
+    /// B-22: a client that rejected that these aliases mean nothing is sent a resource with them: it may be told once more.
+    fn call(&mut self, aliases: &[String]) {
+        for refused in &mut self.refused {
+            refused.released |= aliases.iter().any(|alias| refused.members.get(alias) == Some(&None));
+        }
     }
 
     /// Begins an answer: when all its parts are sent, the client has what the wildcard has now.
@@ -242,6 +249,19 @@ impl Watch {
                 asked.lost = true;
             }
         }
+    }
+
+    /// The client holds this from now on. C-20: if it comes without an alias by which the client was sent it, it is unknown what the
+    /// client makes of that.
+    fn hold(&mut self, name: &str, sent: Sent) {
+        let before = self.sent.get(name).map_or(&[][..], |sent| &sent.aliases);
+        for lost in before.iter().filter(|alias| !sent.aliases.contains(alias)) {
+            if let Some(asked) = self.asked.get_mut(lost) {
+                asked.renamed = true;
+            }
+        }
+        self.sent.insert(name.to_owned(), sent);
+        self.remembered.remove(name);
     }
 
     fn resolve(&mut self, name: &str, aliases: &[String], chain: bool, tally: &mut Tally) {

@@ -108,7 +108,7 @@ impl Watch {
                 refused.released = true;
                 refused.members.insert(name, revision);
             } else if sent != revision && !again {
-                refused.freed = true;
+                refused.lose(&name);
             } else if revision.is_some() || self.asks(&name) || covered {
                 refused.members.insert(name, revision);
             }
@@ -293,10 +293,14 @@ impl Watch {
         let licensed = self.licence.remove(name);
         let own = canonical(name);
         let otherwise = self.names.iter().any(|other| canonical(other) == own);
+        // C-20: what is still asked for by an alias may be answered.
+        let aliases = self.sent.get(&own).into_iter().flat_map(|sent| &sent.aliases);
+        let aliases: Vec<String> = aliases.filter(|alias| self.names.contains(*alias)).cloned().collect();
         // F-09: its other spellings may still be answered.
-        if otherwise && licensed {
+        if otherwise && licensed || !aliases.is_empty() {
             self.licence.insert(own.clone());
         }
+        self.licence.extend(aliases);
         // C-08: the client does not know whether a wildcard or a collection covers the name.
         if !otherwise && (self.wildcard || self.asks(&own)) {
             self.ask(name.to_owned(), Rule::C08, now);
@@ -348,6 +352,7 @@ impl Watch {
             at: now,
             enough: None,
             lost: false,
+            renamed: false,
         };
         self.asked.insert(name, asked);
     }
@@ -374,11 +379,12 @@ impl Watch {
         };
         self.sent.retain(|name, sent| keeps(name, &sent.aliases));
         for refused in &mut self.refused {
-            let before = refused.members.len();
-            refused
-                .members
-                .retain(|name, _| keeps(name, &[]) || self.sent.contains_key(name));
-            refused.freed |= refused.members.len() < before;
+            let members = refused.members.keys();
+            let lost = members.filter(|name| !keeps(name, &[]) && !self.sent.contains_key(*name));
+            for name in lost.cloned().collect::<Vec<_>>() {
+                refused.members.remove(&name);
+                refused.lose(&name);
+            }
             // A member that is left to its collection alone is given up as soon as that is known to be without it.
             let left = |(name, revision): (&String, &Option<u64>)| revision.is_none() && !names.contains(name);
             refused.released |= refused

@@ -72,8 +72,9 @@ impl Witness {
                     self.full_state(kind) && (!watch.wildcard || lens.is_complete())
                 }
                 Seen::Present(resource) => asked.enough.as_deref() != Some(&resource.version().to_string()),
-                // The client may hold the resource of an alias under the resource's own name.
-                Seen::Absent(Reason::TimedOut) if is_alias(name) && watch.holds_any() => false,
+                // K-16: the client may hold the resource of an alias under the resource's own name, or by that alias although it was
+                // sent without it.
+                Seen::Absent(Reason::TimedOut) if is_alias(name) && (asked.renamed || watch.holds_any()) => false,
                 Seen::Absent(Reason::TimedOut) if watch.collections.contains(name) => {
                     delta && !asked.lost && !watch.holds_of(name)
                 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use distributary::config::{Identity, ListenerTls, TlsVersion};
+use distributary::config::{Identity, ListenerTls, Supply, TlsVersion};
 use distributary::downstream::Handshakes;
 use distributary::tls::{self, ServerTls};
 use rcgen::{
@@ -102,13 +102,13 @@ impl Authority {
     pub(crate) fn listener(&self, folder: &Folder, clients: Option<&Self>) -> ListenerTls {
         let own = self.sign("localhost");
         ListenerTls {
-            identity: Identity {
+            identity: Supply::Files(Identity {
                 certificate_file: folder.put("relay.pem", &own.certificate),
                 private_key_file: folder.put("relay.key", &own.key),
-            },
+            }),
             others: Vec::new(),
             oldest: TlsVersion::default(),
-            client_ca: clients.map(|clients| folder.put("clients.pem", &clients.pem())),
+            client_ca: clients.map(|clients| folder.put("clients.pem", &clients.pem()).into()),
             client_crl: None,
         }
     }

@@ -1,5 +1,7 @@
 //! A relay on real sockets, without control planes: tests publish straight into its view.
 
+#[cfg(feature = "spiffe")]
+pub(crate) mod agent;
 pub(crate) mod certificates;
 pub(crate) mod client;
 pub(crate) mod messages;
@@ -13,12 +15,14 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use distributary::cache::{self, Library, Scopes, Seat, View};
+use distributary::census::{Census, ClientStatus};
 use distributary::clock;
 use distributary::config::SocketFile;
 use distributary::downstream::{
     Admission, AdmissionLimits, ConnectionLimits, ConnectionSettings, ConnectionTimers, Entrance, Handshakes, Shared,
     serve,
 };
+use distributary::proto::envoy::config::core::v3 as core;
 use distributary::protocol;
 use distributary::shutdown::{DrainTrigger, after, drain};
 use distributary::telemetry::{Health, Metrics, Status};
@@ -122,23 +126,31 @@ impl Relay {
         let health = Arc::new(Health::new());
         health.advance(Status::Ready);
         let budget = Arc::new(Budget::new(4 * planned.settings.limits.request));
+        let scopes = Arc::new(Scopes::new(
+            classes.clone(),
+            cache::Routes::default(),
+            of_views,
+            planned.views,
+        ));
+        let own = core::Node {
+            id: "relay".to_owned(),
+            ..core::Node::default()
+        };
+        let schemas = distributary::json::Schemas::standard();
         let shared = Arc::new(Shared {
+            status: ClientStatus::new(Census::new(scopes.clone()), own, schemas.clone()),
+
             admission: Arc::new(Admission::new(planned.admission, clock::now())),
             budget,
             tokens: planned.tokens,
             returns: Arc::default(),
-            scopes: Arc::new(Scopes::new(
-                classes.clone(),
-                cache::Routes::default(),
-                of_views,
-                planned.views,
-            )),
+            scopes,
             library: Arc::new(Library::new(planned.library, 2 << 20)),
             settings: ArcSwap::from_pointee(planned.settings),
             metrics: Metrics::new([]),
             health,
             identifier: "distributary/relay".to_owned(),
-            schemas: distributary::json::Schemas::standard(),
+            schemas,
         });
         let (listener, address) = listen(planned.unix);
         let (trigger, draining) = drain();
@@ -148,6 +160,8 @@ impl Relay {
             ..Node::default()
         };
         let seat = shared.scopes.enter(&Arc::new(plain), None, 0, &Arc::default()).unwrap();
+        // No session is behind it.
+        seat.watch(true);
         let entrance = Arc::new(Entrance::new(planned.tls, planned.proxies));
         spawn(serve(listener, entrance, shared.clone(), draining));
         Self {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use distributary::config::{ListenerTls, TlsVersion};
 use distributary::downstream::Handshakes;
-use distributary::tls::{HTTP1, HTTP2, Renewal, ServerTls};
+use distributary::tls::{HTTP1, HTTP2, InUse, Renewal, ServerTls};
 use distributary::xds::Dialect;
 use futures_util::future::join_all;
 use tokio::sync::watch;
@@ -16,17 +16,23 @@ use crate::support::{Relay, spawn, until};
 
 /// A relay that reads its files again when they change.
 pub(super) fn following(settings: &ListenerTls) -> Relay {
+    showing(settings).0
+}
+
+/// The same, with what operators see of its certificates.
+pub(super) fn showing(settings: &ListenerTls) -> (Relay, Arc<InUse>) {
     let tls = Arc::new(ServerTls::read(settings, &[HTTP2, HTTP1]).unwrap());
     let relay = Relay::with(|plan| plan.tls = Some(Handshakes::new(tls.clone(), 256)));
     let metrics = relay.shared.metrics.certificates();
+    let in_use = Arc::default();
     let renewal = Renewal::new(
         [("listener".to_owned(), tls)],
         watch::channel(Vec::new()).1,
-        &Arc::default(),
+        &in_use,
         metrics,
     );
     spawn(renewal.run(async || std::future::pending().await));
-    relay
+    (relay, in_use)
 }
 
 /// How often changed files were used, and how often they were bad.
@@ -148,7 +154,7 @@ async fn other_settings() {
     converses(&relay, &established, Dialect::Delta).await;
 
     let worse = old.listener(&bad, None);
-    std::fs::remove_file(&worse.identity.private_key_file).unwrap();
+    std::fs::remove_file(bad.path("relay.key")).unwrap();
     tls.set(&worse);
     changed.send_replace(Vec::new());
     reloaded(&relay, (1, 1)).await;

@@ -7,6 +7,8 @@ mod names;
 mod records;
 mod resumption;
 mod rotation;
+#[cfg(feature = "spiffe")]
+mod spiffe;
 
 use std::sync::Arc;
 

@@ -47,7 +47,7 @@ fn certified(shown: &Signed) -> Arc<CertifiedKey> {
 }
 
 /// Connects, and says how. After an answer the client has also read the ticket, which comes after the handshake.
-async fn arrives(relay: &Relay, config: &Arc<ClientConfig>, expected: HandshakeKind) {
+pub(super) async fn arrives(relay: &Relay, config: &Arc<ClientConfig>, expected: HandshakeKind) {
     let stream = connect(relay, config).await.unwrap();
     assert_eq!(stream.get_ref().1.handshake_kind(), Some(expected));
     let (client, _) = Client::over(stream, &h2::client::Builder::new()).await;

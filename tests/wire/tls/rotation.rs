@@ -1,10 +1,15 @@
 //! The certificates of the relay and of its clients, and the authorities of both, change many times under clients that come and
 //! go: nobody is refused who should be let in, nobody is let in who should not, and no open stream ends.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use distributary::cache::{Route, Routes};
+use distributary::config::{Config, Flags};
+use distributary::downstream::ConnectionSettings;
+use distributary::protocol::StreamSettings;
 use distributary::xds::Dialect;
 use futures_util::future::join_all;
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyPair, SerialNumber};
@@ -15,7 +20,6 @@ use tokio::sync::RwLock;
 
 use super::live_files::{following, reloaded};
 use super::{client, converses, path, refused};
-use crate::access::govern;
 use crate::support::Relay;
 use crate::support::certificates::{Authority, Folder, Signed, VERSIONS};
 use crate::support::{spawn, until};
@@ -96,15 +100,32 @@ async fn comes_and_goes(relay: Arc<Relay>, badges: Arc<Badges>, away: Duration) 
     }
 }
 
-/// These rules admit everybody who is let in, in one of two ways.
-fn other_rules(relay: &Relay, turn: u64) {
-    govern(
-        relay,
-        match turn % 2 {
-            0 => "[{name: everybody, identities: 'dns:*'}]",
-            _ => "[{name: some, identities: 'dns:edge-1', nodes: {id: '*'}}, {name: others, identities: 'ip:*'}]",
-        },
-    );
+/// The configuration is another one: other rules, which admit everybody who is let in; one more class, which nobody is in; one more
+/// server. Or all of that is taken back.
+fn reload(relay: &Relay, turn: u64) {
+    let (rules, classes, servers): (_, _, &[usize]) = match turn % 2 {
+        0 => ("[{name: everybody, identities: 'dns:*'}]", "", &[0]),
+        _ => (
+            "[{name: some, identities: 'dns:edge-1', nodes: {id: '*'}}, {name: others, identities: 'ip:*'}]",
+            "classes: [{match: {id: 'nobody-*'}, key: [cluster]}]",
+            &[0, 1],
+        ),
+    };
+    let text = format!("upstream: {{xds_servers: [{{server_uri: cp:1}}]}}\nrules: {rules}\n{classes}\n");
+    let config = Config::parse(&text, "relay.yaml", &Flags::default()).unwrap();
+    let mut settings = ConnectionSettings::clone(&relay.shared.settings.load());
+    settings.protocol = Arc::new(StreamSettings {
+        access: config.access,
+        classes: config.classes.clone(),
+        ..StreamSettings::clone(&settings.protocol)
+    });
+    relay.shared.scopes.set_classes(config.classes);
+    relay.shared.settings.store(Arc::new(settings));
+    let route = Route {
+        servers: servers.into(),
+        reachability_only: false,
+    };
+    relay.shared.scopes.reroute(Routes::new(route, BTreeMap::new()));
 }
 
 /// Replaces all authorities and certificates, while clients come and go: at any time both generations of what is being replaced
@@ -139,7 +160,7 @@ async fn rotates(relay: &Relay, folder: &Folder, badges: &Badges, old: &Generati
     new
 }
 
-/// K-34, S-07.
+/// K-34, S-07: certificates, rules, classes and servers.
 #[tokio::test]
 async fn everything_rotates() {
     play(Scale {
@@ -181,12 +202,12 @@ async fn play(scale: Scale) {
     let mut staying = Vec::new();
     for round in 0..scale.rotations {
         let paced = tokio::time::sleep(scale.pace);
-        other_rules(&relay, 0);
+        reload(&relay, 0);
         let stays = client(&relay, &*badges.good.read().await).await;
         converses(&relay, &stays, Dialect::Delta).await;
         staying.push(stays);
         now = rotates(&relay, &folder, &badges, &now, RELOADS * round).await;
-        other_rules(&relay, 1);
+        reload(&relay, 1);
         paced.await;
     }
     badges.over.store(true, Ordering::Relaxed);
@@ -246,6 +267,24 @@ async fn certificates_that_are_no_good() {
         || "not counted".to_owned(),
     )
     .await;
+    let text = metrics.encode().unwrap();
+    let grpc = |result: &str, resumed: &str| {
+        let labels = format!("grpc_tls_handshake_result=\"{result}\",grpc_tls_handshake_resumed=\"{resumed}\"");
+        let series = format!("grpc_server_tls_handshakes_total{{{labels}}} ");
+        let count = text.lines().find_map(|line| line.strip_prefix(series.as_str()));
+        count.unwrap_or_else(|| panic!("no {series}")).parse::<u64>().unwrap()
+    };
+    let failed = |result| grpc(result, "FULL_HANDSHAKE");
+    let words = [
+        "CERTIFICATE_NOT_YET_VALID",
+        "CERTIFICATE_EXPIRED",
+        "CERTIFICATE_MALFORMED",
+    ];
+    assert_eq!(words.map(failed), [1, 1, 1]);
+    // An authority that is not trusted may have the name of one that is.
+    let foreign = ["CERTIFICATE_AUTHORITY_INVALID", "SIGNATURE_VERIFICATION_FAILED"].map(failed);
+    assert_eq!(foreign.iter().sum::<u64>(), 2, "{foreign:?}");
+    assert_eq!((failed("SUCCESS"), grpc("SUCCESS", "RESUMED_HANDSHAKE")), (0, 0));
     client(
         &relay,
         &Arc::new(authority.client(Some(&clients.sign("edge-1")), &VERSIONS)),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use crate::cache::{Claims, NoPlace, Routes, Scopes, Seat, View};
+use crate::cache::{Claims, Inquiries, NoPlace, Routes, Scopes, Seat, View};
 use crate::protocol::{Fallback, Look, Server, Step};
 use crate::xds::{Authorities, Dirty, Node, ServerState, Sight, Target, TypeUrl, Want};
 
@@ -52,6 +52,8 @@ pub struct Rung {
     pub lighten: Option<Arc<View>>,
     /// Whether the session must end, because too much outdated content is kept for it.
     pub dismissed: bool,
+    /// What the session is asked.
+    pub inquiries: Option<Box<Inquiries>>,
 }
 
 impl Seats {
@@ -156,9 +158,18 @@ impl Seats {
                     rung.lighten = Some(seat.view().clone());
                 }
                 rung.dismissed |= rang.dismissed;
+                if rang.inquiries.is_some() && self.answers_at(binding) {
+                    rung.inquiries = rang.inquiries;
+                }
             }
         }
         rung
+    }
+
+    /// Whether questions are answered here: a session has one answer, though it may read several views.
+    fn answers_at(&self, binding: &Binding) -> bool {
+        let first = self.bindings().find(|binding| !binding.seats.is_empty());
+        first.is_some_and(|first| std::ptr::eq(first, binding))
     }
 
     /// Records that the session has handled all changes of the types for which `at` is true. Returns whether others are left.

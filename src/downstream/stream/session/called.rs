@@ -12,12 +12,16 @@ use crate::downstream::stream::ends::status;
 impl Session {
     /// Takes the changes in the views since the last call; the next change wakes the task.
     pub(in crate::downstream::stream) fn handle_bell(&mut self, cx: &mut Context<'_>) {
+        self.poll_syncz(cx);
         let Some(seats) = &mut self.seats else { return };
         let server = &mut self.server;
         let rung = seats.poll_bells(cx, |type_url, dirty| server.handle_dirty(type_url, dirty));
         self.stirred |= rung.any;
         if let Some(view) = rung.lighten {
             self.server.lighten(&mut view.baselines());
+        }
+        if let Some(asked) = rung.inquiries {
+            asked.iter().for_each(|inquiry| self.answer(inquiry));
         }
         if rung.dismissed {
             let message = "the client is too slow: outdated content kept for it exceeds `limits.pinned_bytes_per_view`";

@@ -4,13 +4,16 @@
 //! before the transport can take it. Knows nothing of the transport: requests come in as messages, responses go out as ropes,
 //! and time is an argument.
 
+mod answered;
 mod called;
+mod syncz;
+mod traced;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use tonic::Status;
 
 use super::accounts::Accounts;
@@ -19,25 +22,26 @@ use super::ends::{no_place, status};
 use super::output::{Output, rope};
 use super::seats::Seats;
 use super::sliced::{Request, Sliced};
-use crate::cache::Claims;
 use crate::downstream::services::Method;
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
-use crate::protocol::{self, Code, End, Response, SLICE, Server};
+use crate::protocol::{Code, End, Response, SLICE, Server};
 use crate::wire::{Rope, Share, acknowledgement};
-use crate::xds::{Dialect, Sight};
+use crate::xds::{self, Dialect, Sight};
+use syncz::{SYNCZ, Syncz};
 
 /// One client stream.
 pub(in crate::downstream) struct Session {
     shared: Arc<Shared>,
     accounts: Accounts,
-    claims: Arc<Claims>,
     method: Method,
     server: Server,
     /// From the first request on.
     seats: Option<Seats>,
     /// The rest of a large request. No response is made before all of it was handled.
     rest: Option<Box<Sliced>>,
+    /// Hardly any stream has questions about others.
+    syncz: Option<Box<Syncz>>,
     /// Whether the stream ends as soon as the client has got a response and there is nothing more to send (K-26).
     closing: bool,
     /// If set, the stream ends now with this status.
@@ -53,23 +57,17 @@ pub(in crate::downstream) struct Session {
 }
 
 impl Session {
-    pub(in crate::downstream) fn new(
-        shared: Arc<Shared>,
-        accounts: Accounts,
-        claims: Arc<Claims>,
-        method: Method,
-        now: Instant,
-    ) -> Self {
+    pub(in crate::downstream) fn new(shared: Arc<Shared>, accounts: Accounts, method: Method, now: Instant) -> Self {
         let opening = method.opening(accounts.identity());
         let server = Server::new(accounts.settings().protocol.clone(), opening);
         Self {
             shared,
             accounts,
-            claims,
             method,
             server,
             seats: None,
             rest: None,
+            syncz: None,
             closing: false,
             end: None,
             written: 0,
@@ -137,7 +135,7 @@ impl Session {
         let Some(receipt) = self.server.handle_acknowledgement(type_url, nonce) else {
             return false;
         };
-        self.accounts.receipt(&receipt, None, "", self.now);
+        self.accounts.receipt(&receipt, None, nonce, self.now);
         if self.server.is_done() && self.seats.as_ref().is_some_and(Seats::is_at_rest) {
             if self.lags {
                 self.note_looked(None);
@@ -187,6 +185,11 @@ impl Session {
         self.end.get_or_insert(status);
     }
 
+    /// Notes that the stream is ended because its client does not read this many bytes.
+    pub(super) fn stalled(&self, bytes: u64) {
+        self.accounts.stalled(self.server.node(), bytes, self.now);
+    }
+
     /// Whether the stream ends with the next output.
     pub(super) const fn is_ending(&self) -> bool {
         self.end.is_some()
@@ -199,7 +202,7 @@ impl Session {
 
     /// Whether the client has accepted everything that was sent.
     pub(super) fn is_settled(&self) -> bool {
-        let settled = |status| matches!(status, protocol::Status::NotSent | protocol::Status::Synced);
+        let settled = |status| matches!(status, xds::Status::NotSent | xds::Status::Synced);
         self.server.status().all(|(_, status)| settled(status))
     }
 
@@ -239,6 +242,10 @@ impl Session {
         if let Err(end) = self.end.take().map_or_else(|| self.say_wants(), Err) {
             return Poll::Ready(Output::End(end));
         }
+        if let Some(answer) = self.take_syncz() {
+            self.written += 1;
+            return Poll::Ready(Output::Response(answer));
+        }
         let sight = self.sight();
         let response = self.server.poll_response(&sight, &*self.shared.library, now);
         self.accounts.gates(self.server.expired_gates());
@@ -274,7 +281,7 @@ impl Session {
         self.lags = seats.looked(|type_url| {
             let mut types = self.server.status();
             response.is_some_and(|response| response.type_url == *type_url)
-                || !unasked && !types.any(|(known, status)| known == type_url && status == protocol::Status::Stale)
+                || !unasked && !types.any(|(known, status)| known == type_url && status == xds::Status::Stale)
         });
     }
 
@@ -282,6 +289,12 @@ impl Session {
     fn try_handle(&mut self, message: &Bytes, share: &Arc<Share>) -> Result<usize, Status> {
         let entries = bounded(message, self.method.dialect, &self.shared, self.settings())?;
         let request = Request::read(message, self.method.dialect, entries)?;
+        if let Request::Sotw(asked) = &request
+            && self.method.service.is_none()
+            && asked.type_url == SYNCZ
+        {
+            return self.ask_syncz(asked).map(|()| 0);
+        }
         let (library, size) = (&*self.shared.library, (message.len(), entries));
         let begun = Sliced::begin(request, size, share, &mut self.server, library, self.now);
         let begun = begun.map_err(|end| status(&self.shared, end))?;
@@ -306,7 +319,8 @@ impl Session {
             if !more {
                 let (receipt, nonce) = request.finish(&self.server).map_err(over)?;
                 let entered = self.enter();
-                self.accounts.receipt(&receipt, self.server.node(), &nonce, self.now);
+                self.accounts
+                    .receipt(&receipt, self.server.node(), nonce.as_bytes(), self.now);
                 return entered.and_then(|()| self.say_wants());
             }
             self.enter()?;
@@ -332,7 +346,7 @@ impl Session {
         }
         self.accounts.enter(&self.shared.returns, node, &self.method, self.now);
         let patience = self.settings().protocol.timers.unanswered;
-        let seats = Seats::enter(&self.shared.scopes, node, &self.claims, patience);
+        let seats = Seats::enter(&self.shared.scopes, node, self.accounts.claims(), patience);
         self.seats = Some(seats.map_err(|error| no_place(&self.shared, error))?);
         // The rules may have changed since the stream was opened; from now on the seats are called when they change.
         self.take_rules();
@@ -359,15 +373,18 @@ impl Session {
     }
 
     fn encode(&mut self, response: &Response) -> Rope {
+        let traced = self.traced(response);
+        if !traced.is_empty() {
+            return self.encode_traced(response, &traced);
+        }
         let (rope, fresh) = rope(response, &self.method, &self.shared.identifier);
-        self.accounts
-            .response(&response.type_url, bytes::Buf::remaining(&rope), fresh);
+        self.accounts.response(&response.type_url, rope.remaining(), fresh);
         rope
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.accounts.leave(self.server.subscribed());
+        self.accounts.leave(self.server.node(), self.server.subscribed());
     }
 }

@@ -11,6 +11,7 @@ mod streams;
 mod times;
 mod variants;
 mod whole;
+mod words;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ use super::ingest::Message;
 use super::kept::{Kept, Receipt};
 use super::outbound::Outbound;
 use crate::xds::{Changes, Dialect, Kind, Name, Reason, ResourceError, ServerFeatures, TypeUrl, Update};
+use words::LastWords;
 
 /// One type on one stream.
 ///
@@ -47,6 +49,7 @@ pub(super) struct Feed {
     features: ServerFeatures,
     /// SotW: the version of the last response that was accepted as a whole.
     pub(super) accepted: Arc<str>,
+    last_words: LastWords,
     patience: Patience,
     /// The longest pause within the server's answer, if its end was seen and nobody has taken it yet.
     pause: Option<Duration>,
@@ -74,6 +77,7 @@ impl Feed {
             errors: BTreeMap::new(),
             features,
             accepted: Arc::from(""),
+            last_words: LastWords::default(),
             patience,
             pause: None,
         }

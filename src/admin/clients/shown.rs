@@ -1,0 +1,143 @@
+//! A client stream as text and as JSON.
+//!
+//! Owns the form. Collects nothing.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+
+use crate::clock::WallClock;
+use crate::inquiry::{ClientResource, ClientStream, ClientType};
+use crate::xds::{Objection, printable};
+
+/// How many resources are named that a client waits for.
+const NAMED_MAX: usize = 5;
+
+/// Returns the line above the list.
+pub(super) fn head() -> String {
+    line_of(["STREAM", "DIALECT", "SINCE", "ADDRESS", "CLASS", "TYPES", "NODE"])
+}
+
+/// Returns one stream as a line of the list.
+pub(super) fn line(client: &ClientStream, clock: WallClock) -> String {
+    let types = client
+        .types
+        .iter()
+        .map(|one| format!("{}:{}", one.type_url.word(), one.status.word()));
+    let types: Vec<String> = types.collect();
+    line_of([
+        &client.number.to_string(),
+        client.dialect.word(),
+        &clock.short(client.since),
+        &client.peer,
+        &client.node.class.to_string(),
+        &if types.is_empty() {
+            "-".to_owned()
+        } else {
+            types.join(",")
+        },
+        &client.node.id,
+    ])
+}
+
+fn line_of(cells: [&str; 7]) -> String {
+    let [number, dialect, since, address, class, types, node] = cells.map(printable);
+    format!("{number:10} {dialect:7} {since:20} {address:21} {class:16} {types:40} {node}\n")
+}
+
+/// Returns one stream as JSON, with at most so many resources of each type.
+pub(super) fn json(client: &ClientStream, clock: WallClock, limit: Option<usize>) -> Value {
+    let node = &client.node;
+    let types: Map<String, Value> = client
+        .types
+        .iter()
+        .map(|one| (one.type_url.full_name().to_owned(), type_json(one, clock, limit)))
+        .collect();
+    json!({
+        "stream": client.number.to_string(),
+        "node": {
+            "id": &*node.id,
+            "cluster": &*node.cluster,
+            "locality": {
+                "region": node.locality.region,
+                "zone": node.locality.zone,
+                "sub_zone": node.locality.sub_zone,
+            },
+            "user_agent_name": &*node.user_agent.name,
+            "user_agent_version": &*node.user_agent.version,
+        },
+        "identity": client.identity,
+        "class": node.class.to_string(),
+        "address": client.peer,
+        "dialect": client.dialect.word(),
+        "service": client.service.as_ref().map_or("aggregated", |service| service.full_name()),
+        "since": clock.time(client.since),
+        "types": types,
+    })
+}
+
+fn type_json(one: &ClientType, clock: WallClock, limit: Option<usize>) -> Value {
+    let time = |at: Option<Instant>| at.map(|at| clock.time(at));
+    let mut shown = json!({
+        "status": one.status.word(),
+        "wildcard": one.wildcard,
+        "names": one.names,
+        "last_sent": time(one.sent),
+        "last_accepted": time(one.accepted),
+        "unanswered_since": time(one.unanswered_since),
+        "rejections": one.objections.iter().map(|why| why.words()).collect::<Vec<_>>(),
+    });
+    if let (Some(ready), Some(shown)) = (one.ready, shown.as_object_mut()) {
+        shown.insert("ready".to_owned(), ready.into());
+        let mut standings: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut resources: Vec<&ClientResource> = one.resources.iter().collect();
+        for resource in &resources {
+            *standings.entry(resource.standing.word()).or_default() += 1;
+        }
+        if let Some(limit) = limit {
+            // What the client lacks comes first.
+            resources.sort_by_key(|resource| resource.standing.is_settled());
+            resources.truncate(limit);
+        }
+        shown.insert("standings".to_owned(), json!(standings));
+        shown.insert(
+            "resources".to_owned(),
+            resources.into_iter().map(resource_json).collect(),
+        );
+    }
+    shown
+}
+
+fn resource_json(resource: &ClientResource) -> Value {
+    json!({
+        "name": resource.name.as_str(),
+        "status": resource.standing.word(),
+        "version": resource.resource.as_ref().map(|content| content.version().to_string()),
+        "rejection": resource.objection.as_ref().map(Objection::words),
+    })
+}
+
+/// Returns what a stream waits for, in a line for each type.
+pub(super) fn waiting(client: &ClientStream) -> Vec<String> {
+    let unready = client.types.iter().filter(|one| one.ready == Some(false));
+    unready.map(|one| waiting_type(client, one)).collect()
+}
+
+fn waiting_type(client: &ClientStream, one: &ClientType) -> String {
+    let all = one.resources.iter().filter(|resource| !resource.standing.is_settled());
+    let count = all.clone().count();
+    let named = all.take(NAMED_MAX);
+    let named: Vec<String> = named
+        .map(|resource| format!("{} is {}", resource.name.as_str(), resource.standing.word()))
+        .collect();
+    let what = match count {
+        0 => "a response is not answered, or not everything is known yet".to_owned(),
+        _ => printable(&named.join(", ")).into_owned(),
+    };
+    let more = match count.saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("stream {}: {}: {what}{more}\n", client.number, one.type_url.word())
+}

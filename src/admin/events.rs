@@ -1,0 +1,224 @@
+//! `/events`: what changes, as server-sent events: the state of the relay and of its servers, pressure, and counts once a second.
+//!
+//! Owns the form, and how many may read. Nothing is looked at while nobody reads; all readers share one look.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::stream;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::MissedTickBehavior;
+
+use super::{Clusters, Shown, counts};
+use crate::clock::{self, WallClock};
+use crate::telemetry::MetricFamily;
+use crate::xds::authority_label;
+
+/// Those who read.
+#[derive(Clone, Debug)]
+struct Readers {
+    room: Arc<Semaphore>,
+    last: Arc<Mutex<Last>>,
+}
+
+/// The last look, and when it was.
+type Last = Option<(Instant, Arc<Look>)>;
+
+/// How many may read at the same time.
+const READERS_MAX: usize = 16;
+/// How often readers are told something.
+const PACE: Duration = Duration::from_secs(1);
+/// How long a look is good enough for the others.
+const FRESH: Duration = Duration::from_millis(500);
+/// How long a reader may read nothing. Then it is told no more, and another may have its place.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is seen at one moment.
+#[derive(Debug, Default, PartialEq)]
+struct Look {
+    status: &'static str,
+    /// By authority and server.
+    servers: BTreeMap<(String, String), Value>,
+    pressure: Value,
+    counts: Value,
+}
+
+impl Default for Readers {
+    fn default() -> Self {
+        Self {
+            room: Arc::new(Semaphore::new(READERS_MAX)),
+            last: Arc::default(),
+        }
+    }
+}
+
+/// Returns the route.
+pub(super) fn router() -> Router<Shown> {
+    let readers = Readers::default();
+    Router::new().route(
+        "/events",
+        get(async move |State(shown): State<Shown>| answer(shown, readers)),
+    )
+}
+
+fn answer(shown: Shown, readers: Readers) -> Response {
+    let Ok(place) = readers.room.clone().try_acquire_owned() else {
+        let why = format!("{READERS_MAX} others read the events already\n");
+        return (StatusCode::TOO_MANY_REQUESTS, why).into_response();
+    };
+    let (told, tells) = mpsc::channel(1);
+    tell(shown, readers, told, place);
+    let body = Body::from_stream(stream::unfold(tells, |mut tells| async {
+        let text: String = tells.recv().await?;
+        Some((Ok::<_, Infallible>(text), tells))
+    }));
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    (headers, body).into_response()
+}
+
+/// Tells a reader what changes, until it is gone or reads nothing.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a reader that reads nothing polls nothing, and must end all the same"
+)]
+fn tell(shown: Shown, readers: Readers, told: mpsc::Sender<String>, place: OwnedSemaphorePermit) {
+    drop(tokio::spawn(async move {
+        let mut before = Arc::new(Look::default());
+        let mut ticks = tokio::time::interval(PACE);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = told.closed() => break,
+            }
+            let now = readers.look(&shown);
+            let text = now.since(&before);
+            before = now;
+            if clock::timeout(PATIENCE, told.send(text))
+                .await
+                .is_none_or(|sent| sent.is_err())
+            {
+                break;
+            }
+        }
+        drop(place);
+    }));
+}
+
+impl Readers {
+    /// Returns how everything looks now, or did a moment ago.
+    fn look(&self, shown: &Shown) -> Arc<Look> {
+        let now = clock::now();
+        let mut last = self.last.lock();
+        if let Some((at, look)) = &*last
+            && now.saturating_duration_since(*at) < FRESH
+        {
+            return look.clone();
+        }
+        let clusters = shown.overview.look();
+        let status = super::process::state(shown.health.status());
+        let look = Arc::new(Look::new(status, &clusters, &shown.metrics.families()));
+        *last = Some((now, look.clone()));
+        look
+    }
+}
+
+impl Look {
+    fn new(status: &'static str, clusters: &Clusters, metrics: &[MetricFamily]) -> Self {
+        let clock = WallClock::read();
+        let authorities = clusters.authorities.iter();
+        let servers = authorities.flat_map(|(authority, servers)| {
+            let authority = authority_label(authority);
+            servers.iter().map(move |server| {
+                let json = json!({
+                    "authority": authority,
+                    "server": server.uri,
+                    "state": server.state.word(),
+                    "why": server.why(clock),
+                });
+                ((authority.to_owned(), server.uri.clone()), json)
+            })
+        });
+        Self {
+            status,
+            servers: servers.collect(),
+            pressure: counts::pressure(metrics),
+            counts: counts::sums(metrics),
+        }
+    }
+
+    /// Returns the events that tell what is different, and the counts in any case.
+    fn since(&self, before: &Self) -> String {
+        let mut text = String::new();
+        let mut event = |name: &str, data: &Value| {
+            let _ = write!(text, "event: {name}\ndata: {data}\n\n");
+        };
+        if self.status != before.status {
+            event("status", &json!({ "status": self.status }));
+        }
+        for (key, server) in &self.servers {
+            if before.servers.get(key) != Some(server) {
+                event("server", server);
+            }
+        }
+        for (authority, server) in before.servers.keys().filter(|key| !self.servers.contains_key(key)) {
+            event(
+                "server",
+                &json!({ "authority": authority, "server": server, "state": "gone" }),
+            );
+        }
+        if self.pressure != before.pressure {
+            event("pressure", &self.pressure);
+        }
+        event("counts", &self.counts);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first events tell everything; later ones what has changed, and always the counts.
+    #[test]
+    fn only_changes_are_told() {
+        let server = |state: &str| (("#old".to_owned(), "cp:1".to_owned()), json!({ "state": state }));
+        let look = |state: &str| Look {
+            status: "LIVE",
+            servers: [server(state)].into(),
+            pressure: json!({}),
+            counts: json!({ "streams": 1 }),
+        };
+        let names = |text: &str| {
+            let lines = text.lines().filter_map(|line| line.strip_prefix("event: "));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let first = look("answering").since(&Look::default());
+        assert_eq!(names(&first), ["status", "server", "pressure", "counts"]);
+        assert!(first.ends_with("event: counts\ndata: {\"streams\":1}\n\n"), "{first}");
+        assert_eq!(names(&look("answering").since(&look("answering"))), ["counts"]);
+        assert_eq!(
+            names(&look("unreachable").since(&look("answering"))),
+            ["server", "counts"]
+        );
+        let gone = Look {
+            servers: BTreeMap::new(),
+            ..look("x")
+        };
+        assert!(gone.since(&look("x")).contains("\"state\":\"gone\""));
+    }
+}

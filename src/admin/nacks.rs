@@ -1,0 +1,168 @@
+//! `/nacks`: what clients have rejected and not accepted since: each content once for each reason, and beside it what was there
+//! before.
+//!
+//! Owns the form, and what counts as the same rejection. The streams themselves say what they have rejected.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Shown, forms};
+use crate::cache::EarlierContent;
+use crate::clock::WallClock;
+use crate::inquiry::{ClientResource, ClientStream, ClientType, Depth, Question, Whom};
+use crate::xds::{Class, Objection, Resource, TypeUrl};
+
+/// How many clients are named of each rejection.
+const NAMED_MAX: usize = 10;
+/// How many rejections are shown.
+const SHOWN_MAX: usize = 10_000;
+
+/// The query.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    #[serde(rename = "type")]
+    type_url: Option<String>,
+    /// With a name, contents are shown too.
+    name: Option<String>,
+    version: Option<String>,
+}
+
+const USAGE: &str = "write /nacks, with any of type=TYPE, name=NAME and version=VERSION\n";
+
+/// Type, name, version and words.
+type Key = (String, String, Option<String>, String);
+
+#[derive(Default)]
+struct Rejection {
+    clients: usize,
+    some: Vec<Value>,
+    /// How many clients by their software and its version.
+    software: BTreeMap<String, usize>,
+    /// When the first response with it was sent that was rejected so.
+    since: Option<Instant>,
+    /// What is rejected, and the class of one of the clients.
+    about: Option<(TypeUrl, Arc<Resource>, Arc<Class>)>,
+}
+
+pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
+    let Ok(Query(wanted)) = wanted else {
+        return forms::bad(USAGE);
+    };
+    let whom = match forms::whom(None, None, wanted.type_url.as_deref()) {
+        Ok(whom) => whom,
+        Err(fault) => return forms::wrong(fault).into_response(),
+    };
+    let clock = WallClock::read();
+    let mut round = shown.status.census().ask(Question {
+        whom: whom.clone(),
+        depth: Depth::Rejections,
+    });
+    let mut found: BTreeMap<Key, Rejection> = BTreeMap::new();
+    let mut left_out = 0_usize;
+    while let Some(stream) = round.next().await {
+        for (key, one, resource) in rejections(&stream).filter(|(key, ..)| wanted.has(key, &whom)) {
+            if found.len() >= SHOWN_MAX && !found.contains_key(&key) {
+                left_out += 1;
+                continue;
+            }
+            found.entry(key).or_default().add(&stream, one, resource);
+        }
+    }
+    let contents = wanted.name.is_some();
+    let rejections = found
+        .into_iter()
+        .map(|(key, rejection)| rejection.json(key, &shown, clock, contents));
+    let rejections: Vec<Value> = rejections.collect();
+    forms::json(&json!({ "rejections": rejections, "left_out": left_out, "unanswered": round.late() }))
+}
+
+fn rejections(stream: &ClientStream) -> impl Iterator<Item = (Key, &ClientType, &ClientResource)> {
+    stream.types.iter().flat_map(|one| {
+        one.resources.iter().map(move |resource| {
+            let version = resource.resource.as_ref().map(|content| content.version().to_string());
+            let words = resource.objection.as_ref().map(|why| why.words().to_owned());
+            let name = resource.name.as_str().to_owned();
+            let type_url = one.type_url.full_name().to_owned();
+            ((type_url, name, version, words.unwrap_or_default()), one, resource)
+        })
+    })
+}
+
+impl Wanted {
+    fn has(&self, (type_url, name, version, _): &Key, whom: &Whom) -> bool {
+        (whom.type_url.as_ref()).is_none_or(|asked| asked.full_name() == type_url)
+            && self.name.as_ref().is_none_or(|asked| asked == name)
+            && self
+                .version
+                .as_ref()
+                .is_none_or(|asked| Some(asked) == version.as_ref())
+    }
+}
+
+impl Rejection {
+    fn add(&mut self, stream: &ClientStream, one: &ClientType, resource: &ClientResource) {
+        self.clients += 1;
+        let said = resource.objection.as_ref().map(Objection::since);
+        let received = resource.resource.as_ref().map(|content| content.received());
+        // The same words may have been said of what was there before.
+        let since = said.max(received);
+        self.since = self.since.into_iter().chain(since).min();
+        if self.about.is_none()
+            && let Some(content) = &resource.resource
+        {
+            self.about = Some((one.type_url.clone(), content.clone(), stream.node.class.clone()));
+        }
+        let software = &stream.node.user_agent;
+        let software = match software.name.is_empty() {
+            true => "unknown".to_owned(),
+            false => software.to_string(),
+        };
+        *self.software.entry(software).or_default() += 1;
+        if self.some.len() < NAMED_MAX {
+            self.some
+                .push(json!({ "stream": stream.number.to_string(), "node": &*stream.node.id }));
+        }
+    }
+
+    /// Returns what was there before the rejected content, if it is still known.
+    fn before(&self, shown: &Shown) -> Option<EarlierContent> {
+        let (type_url, content, class) = self.about.as_ref()?;
+        let views = shown.status.census().views();
+        let mut views = views.iter().filter(|view| view.class() == &**class);
+        views.find_map(|view| view.before(type_url, content.name(), content.version()))
+    }
+
+    fn json(self, (type_url, name, version, words): Key, shown: &Shown, clock: WallClock, contents: bool) -> Value {
+        let before = self.before(shown);
+        let about = self.about.filter(|_| contents);
+        let content = about
+            .as_ref()
+            .map(|(type_url, content, _)| shown.status.content(type_url, content));
+        let before = before.map(|before| {
+            let content = about
+                .as_ref()
+                .map(|(type_url, ..)| shown.status.body(type_url, &before.body));
+            json!({ "version": before.version.to_string(), "content": content })
+        });
+        json!({
+            "content": content,
+            "before": before,
+            "type": type_url,
+            "name": name,
+            "version": version,
+            "rejection": words,
+            "clients": self.clients,
+            "some": self.some,
+            "software": self.software,
+            "since": self.since.map(|since| clock.time(since)),
+        })
+    }
+}

@@ -1,0 +1,78 @@
+// What is asked of the relay: one question at a time for each part of the page, again and again while it is shown.
+
+import { learnTime } from "./words.js";
+
+/** Asks for JSON. The error of an answer that is none has the relay's own words. */
+export async function ask(path, signal) {
+  const answer = await fetch(path, { signal, headers: { accept: "application/json" } });
+  learnTime(answer.headers.get("date"));
+  if (!answer.ok) {
+    const words = (await answer.text()).trim();
+    throw Object.assign(new Error(words || `the relay answers with status ${answer.status}`), { status: answer.status });
+  }
+  return answer.json();
+}
+
+/** Returns a path with a query, without what is null or empty. */
+export function path(base, query) {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const text = new URLSearchParams(given).toString();
+  return text ? `${base}?${text}` : base;
+}
+
+// What the relay takes long to find, it is asked seldom: the pause is at least so many times as long as the answer took.
+const PATIENCE = 20;
+
+/**
+ * Asks now, and again some time after each answer, until it is stopped. Nobody is asked while the page is hidden. `paths` returns
+ * what to ask, `tell` is given the answers in the same order, `fail` what went wrong.
+ */
+export class Rounds {
+  #paths;
+  #tell;
+  #fail;
+  #pause;
+  #timer = null;
+  #asking = null;
+  #stopped = false;
+
+  constructor(pause, paths, tell, fail) {
+    [this.#pause, this.#paths, this.#tell, this.#fail] = [pause, paths, tell, fail];
+    this.again();
+  }
+
+  /** Asks at once; an answer that is still to come is not waited for. */
+  again() {
+    this.#asking?.abort();
+    clearTimeout(this.#timer);
+    this.#round();
+  }
+
+  stop() {
+    this.#stopped = true;
+    this.#asking?.abort();
+    clearTimeout(this.#timer);
+  }
+
+  async #round() {
+    const asking = new AbortController();
+    const began = performance.now();
+    this.#asking = asking;
+    try {
+      if (!document.hidden) {
+        const answers = await Promise.all(this.#paths().map((one) => ask(one, asking.signal)));
+        if (!asking.signal.aborted) {
+          this.#tell(...answers);
+        }
+      }
+    } catch (error) {
+      if (asking.signal.aborted) {
+        return;
+      }
+      this.#fail(error);
+    }
+    if (!this.#stopped && !asking.signal.aborted) {
+      this.#timer = setTimeout(() => this.#round(), Math.max(this.#pause, PATIENCE * (performance.now() - began)));
+    }
+  }
+}

@@ -1,0 +1,96 @@
+// The page: which view is shown, and the head above all views.
+
+import * as certificates from "./certificates.js";
+import * as clients from "./clients.js";
+import { h, show, visible } from "./elements.js";
+import { ask } from "./asked.js";
+import { Live } from "./live.js";
+import * as overview from "./overview.js";
+import { meaning, tone } from "./parts.js";
+import * as rejections from "./rejections.js";
+import * as resources from "./resources.js";
+import * as servers from "./servers.js";
+
+/** By the first part of the hash: the view, the link that leads to it, and its title. */
+const VIEWS = {
+  "": [overview.open, "", "Overview"],
+  servers: [servers.open, "servers", "Control planes"],
+  resources: [resources.open, "resources", "Resources"],
+  resource: [resources.openOne, "resources", "Resource"],
+  clients: [clients.open, "clients", "Clients"],
+  client: [clients.openOne, "clients", "Client"],
+  rejections: [rejections.open, "rejections", "Rejections"],
+  rejection: [rejections.openOne, "rejections", "Rejection"],
+  certificates: [certificates.open, "certificates", "Certificates"],
+};
+
+const live = new Live();
+const content = document.getElementById("content");
+let leave = null;
+
+/** Returns the parts of the hash. One that is not well written is taken as it is. */
+function route() {
+  return location.hash
+    .slice(1)
+    .split("/")
+    .map((part) => {
+      try {
+        return decodeURIComponent(part);
+      } catch {
+        return part;
+      }
+    });
+}
+
+function open(first) {
+  const [name, ...wanted] = route();
+  const [view, link, title] = VIEWS[name] ?? VIEWS[""];
+  leave?.();
+  document.title = [wanted[wanted.length - 1], title, "Distributary"].filter(Boolean).map(visible).join(" – ");
+  for (const one of document.querySelectorAll("#nav a")) {
+    if (one.getAttribute("href") === `#${link}`) {
+      one.setAttribute("aria-current", "page");
+    } else {
+      one.removeAttribute("aria-current");
+    }
+  }
+  leave = view(content, live, wanted);
+  if (!first) {
+    scrollTo(0, 0);
+    document.getElementById("heading")?.focus({ preventScroll: true });
+  }
+}
+
+/** Says whether the numbers are live, in words. */
+function pulse() {
+  const place = document.getElementById("pulse");
+  const words = {
+    live: live.status ? meaning(live.status) : "live",
+    lost: "no answer; asking again",
+    connecting: "connecting",
+  }[live.state];
+  const mood = live.state === "live" ? tone(live.status ?? "LIVE") : live.state === "lost" ? "wrong" : "idle";
+  place.className = `pulse ${mood}`;
+  show(place, h("span", { class: "dot" }), words);
+}
+
+async function introduce() {
+  const place = document.getElementById("relay");
+  try {
+    const { version, node } = await ask("/server_info");
+    show(place, h("span", { class: "name" }, node.id || location.host), h("span", { class: "quiet" }, ` version ${version}`));
+  } catch {
+    setTimeout(introduce, 5000);
+  }
+}
+
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  content.focus();
+});
+addEventListener("hashchange", () => open(false));
+live.addEventListener("state", pulse);
+live.addEventListener("status", pulse);
+open(true);
+live.begin();
+introduce();

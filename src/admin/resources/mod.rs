@@ -1,0 +1,211 @@
+//! `/resources`: what the relay has of its control planes, and who has it.
+//!
+//! Owns the paths, and the form of a resource. The streams themselves say how they stand.
+
+mod adoption;
+mod list;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Shown, forms};
+use crate::cache::View;
+use crate::census::{Entry, visit_name};
+use crate::clock::{self, WallClock};
+use crate::inquiry::{ClientResource, ClientStream, Depth, Question, Whom};
+use crate::xds::{Name, Standing, TypeUrl, Version};
+use adoption::Adoption;
+
+/// The query for one name.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    #[serde(rename = "type")]
+    type_url: Option<String>,
+    /// Only clients of these nodes are counted.
+    node: Option<String>,
+    /// Only clients of these classes are counted.
+    class: Option<String>,
+}
+
+/// Clients with which the resource stands alike.
+#[derive(Default)]
+struct Clients {
+    count: usize,
+    /// How many by the version that the control plane has sent for them.
+    versions: BTreeMap<Version, usize>,
+    some: Vec<Value>,
+}
+
+/// How many clients are named of each standing.
+const NAMED_MAX: usize = 10;
+/// How long a view's upstream side may take to say what the control plane said.
+const WORDS_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Returns the routes.
+pub(super) fn router() -> Router<Shown> {
+    Router::new()
+        .route("/resources", get(list::answer))
+        .route("/resources/{*name}", get(one))
+}
+
+/// Reads a query. An error says what is wrong with it.
+fn asked(wanted: Result<Query<Wanted>, QueryRejection>) -> Result<Whom, String> {
+    let usage =
+        |_| "write /resources/NAME, with any of type=TYPE, node=ID and class=CLASS (with * for any text)\n".to_owned();
+    let Query(wanted) = wanted.map_err(usage)?;
+    forms::whom(
+        wanted.node.as_deref(),
+        wanted.class.as_deref(),
+        wanted.type_url.as_deref(),
+    )
+}
+
+/// Returns what is known of a name, without its content.
+fn line(entry: &Entry, class: &str, clock: WallClock) -> Value {
+    let content = entry.resource.as_ref();
+    json!({
+        "name": entry.name.as_ref().map_or(Name::WILDCARD, Name::as_str),
+        "class": class,
+        "wildcard": entry.covered,
+        "state": entry.cached.word(),
+        "version": content.map(|content| content.version().to_string()),
+        "digest": content.map(|_| entry.sum.to_string()),
+        "bytes": content.map(|content| content.weight()),
+        "received": content.map(|content| clock.time(content.received())),
+        "error": entry.error.as_ref().map(|error| &*error.message),
+    })
+}
+
+async fn one(
+    State(shown): State<Shown>,
+    Path(name): Path<String>,
+    wanted: Result<Query<Wanted>, QueryRejection>,
+) -> Response {
+    let whom = match asked(wanted) {
+        Ok(whom) => whom,
+        Err(fault) => return (StatusCode::BAD_REQUEST, fault).into_response(),
+    };
+    let mut entries = Vec::new();
+    let wanted = Name::from(&*name);
+    for view in shown.status.census().views() {
+        visit_name(&view, &wanted, |entry| {
+            if whom.type_url.as_ref().is_none_or(|asked| *asked == entry.type_url) {
+                entries.push((view.clone(), entry));
+            }
+        });
+    }
+    let mut types: Vec<TypeUrl> = entries.iter().map(|(_, entry)| entry.type_url.clone()).collect();
+    types.sort_unstable();
+    types.dedup();
+    let Some(first) = types.first() else {
+        return (
+            StatusCode::NOT_FOUND,
+            format!("no client asks for `{name}`, and no control plane has sent it\n"),
+        )
+            .into_response();
+    };
+    if types.len() > 1 {
+        let words: Vec<&str> = types.iter().map(TypeUrl::word).collect();
+        let text = format!(
+            "there is a `{name}` of several types; write ?type= and one of {}\n",
+            words.join(", ")
+        );
+        return (StatusCode::CONFLICT, text).into_response();
+    }
+    forms::json(&whole(&shown, whom, first, &name, &entries).await)
+}
+
+/// Returns all that is known of a name: its contents, and how many clients have each of them, or not.
+async fn whole(shown: &Shown, whom: Whom, type_url: &TypeUrl, name: &str, entries: &[(Arc<View>, Entry)]) -> Value {
+    let mut contents = Vec::new();
+    for (view, entry) in entries {
+        contents.push(content(shown, type_url, view, entry).await);
+    }
+    let question = Question {
+        whom,
+        depth: Depth::Resource(type_url.clone(), Name::from(name)),
+    };
+    let mut clients: BTreeMap<Standing, Clients> = BTreeMap::new();
+    let mut adoption = Adoption::default();
+    let mut round = shown.status.census().ask(question);
+    while let Some(stream) = round.next().await {
+        for one in &stream.types {
+            for resource in &one.resources {
+                adoption.add(stream.since, one.accepted, resource);
+                clients.entry(resource.standing).or_default().add(&stream, resource);
+            }
+        }
+    }
+    let by_standing = clients
+        .into_iter()
+        .map(|(standing, clients)| (standing.word().to_owned(), clients.json()));
+    json!({
+        "name": name,
+        "type": type_url.full_name(),
+        "contents": contents,
+        "clients": by_standing.collect::<Map<_, _>>(),
+        "adoption": adoption.json(),
+        "unanswered": round.late(),
+    })
+}
+
+/// Returns a content in full, with what the control plane says about it.
+async fn content(shown: &Shown, type_url: &TypeUrl, view: &View, entry: &Entry) -> Value {
+    let mut known = line(entry, &view.class().to_string(), WallClock::read());
+    let (Some(content), Some(fields)) = (&entry.resource, known.as_object_mut()) else {
+        return known;
+    };
+    let asked = view.words(type_url, vec![content.key()]);
+    let words = clock::timeout(WORDS_PATIENCE, asked)
+        .await
+        .into_iter()
+        .flatten()
+        .flatten()
+        .next();
+    let words = words.unwrap_or_default();
+    let said = |word: &str| (!word.is_empty()).then(|| word.to_owned());
+    fields.insert("version_info".to_owned(), said(&words.version).into());
+    fields.insert("nonce".to_owned(), said(&words.nonce).into());
+    fields.insert("control_plane".to_owned(), said(&words.identifier).into());
+    fields.insert("content".to_owned(), shown.status.content(type_url, content));
+    known
+}
+
+impl Clients {
+    fn add(&mut self, stream: &ClientStream, resource: &ClientResource) {
+        self.count += 1;
+        if let Some(content) = &resource.resource {
+            *self.versions.entry(content.version()).or_default() += 1;
+        }
+        if self.some.len() < NAMED_MAX && resource.standing != Standing::Accepted {
+            self.some.push(who(stream, resource));
+        }
+    }
+
+    fn json(self) -> Value {
+        let versions = self.versions.into_iter();
+        let versions: Map<_, _> = versions
+            .map(|(version, count)| (version.to_string(), count.into()))
+            .collect();
+        json!({ "count": self.count, "versions": versions, "some": self.some })
+    }
+}
+
+fn who(stream: &ClientStream, resource: &ClientResource) -> Value {
+    json!({
+        "stream": stream.number.to_string(),
+        "node": &*stream.node.id,
+        "rejection": resource.objection.as_ref().map(|why| why.words()),
+    })
+}

@@ -1,0 +1,53 @@
+//! `/views`: what the relay has of its control planes, view by view, with digests by which replicas can be compared.
+//!
+//! Owns the form. What a view is, and how its digests are made, is in `cache` and `xds`.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+
+use super::{Shown, forms};
+use crate::cache::View;
+use crate::xds::{self, ServerState, Version};
+
+pub(super) async fn answer(shown: State<Shown>) -> Response {
+    let names = shown.overview.look().names;
+    let views = shown.status.census().views();
+    let views: Vec<Value> = views.iter().map(|view| json_of(view, &names)).collect();
+    forms::json(&json!({ "views": views }))
+}
+
+fn json_of(view: &View, names: &BTreeMap<usize, String>) -> Value {
+    let (reading, watching) = view.readers();
+    let cut = view.cut();
+    let away = cut.server_state() == ServerState::Failing;
+    let types = cut.slots().map(|(type_url, slot)| {
+        let all = json!({
+            "wildcard": slot.wildcard.as_ref().map(|state| half(state, away)),
+            "named": half(&slot.named, away),
+        });
+        (type_url.full_name().to_owned(), all)
+    });
+    json!({
+        "class": view.class().to_string(),
+        "server": names.get(&view.server()),
+        "reading": reading,
+        "watching": watching,
+        "types": types.collect::<Map<_, _>>(),
+    })
+}
+
+/// Returns what the wildcard covers, or what was asked for by name. The digests of equal contents are equal.
+fn half(state: &xds::State, away: bool) -> Value {
+    let variants = state.variants().map(|(variant, _)| variant.version());
+    let digest = variants.fold(state.sum(), Version::plus);
+    json!({
+        "resources": state.present(),
+        "bytes": state.bytes(),
+        "complete": state.complete(),
+        "stale": state.stale() || away && state.present() > 0,
+        "digest": digest.to_string(),
+    })
+}

@@ -1,0 +1,242 @@
+//! Requests to the admin addresses of running relays.
+//!
+//! Owns how the addresses are reached, and that several relays are asked at the same time. Knows nothing of what is asked.
+
+mod exchange;
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use rustls::{ClientConfig, ClientConnection};
+use rustls_pki_types::ServerName;
+use serde::de::DeserializeOwned;
+
+use crate::config::{Address, Identity};
+use crate::tls;
+pub(super) use exchange::Bounds;
+
+/// How to reach the admin address of a relay.
+#[derive(Debug, Args)]
+pub(super) struct AdminAccess {
+    /// The admin addresses of the relays, with commas between them: ip:port, [v6]:port or unix:/path
+    #[arg(long, value_name = "ADDRESS", env = "DISTRIBUTARY_ADMIN", default_value = "127.0.0.1:9901", value_parser = Address::parse, value_delimiter = ',')]
+    admin: Vec<Address>,
+    /// With TLS (`admin.tls`): PEM file of the authorities that signed the certificate there
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// PEM file of the certificate to show, if the relay asks for one (`client_ca`)
+    #[arg(long, value_name = "FILE", requires_all = ["key", "ca"])]
+    cert: Option<PathBuf>,
+    /// PEM file of its key
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// The name that the certificate of the relay is for [default: the IP address of --admin]
+    #[arg(long, value_name = "NAME", requires = "ca")]
+    server_name: Option<String>,
+}
+
+/// A relay that can be asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Relay<'a> {
+    access: &'a AdminAccess,
+    address: &'a Address,
+}
+
+/// What a relay answers.
+pub(super) enum Answer {
+    /// The body of an answer with status 200.
+    Body(String),
+    /// Another status, and what the answer says.
+    Refused(u16, String),
+}
+
+impl AdminAccess {
+    /// Asks all relays at the same time. Returns the results in the order of their addresses.
+    pub(super) fn each<T: Send>(&self, ask: impl Fn(Relay<'_>) -> T + Sync) -> Vec<T> {
+        let ask = &ask;
+        std::thread::scope(|threads| {
+            let relays = self.admin.iter().map(|address| Relay { access: self, address });
+            let asked: Vec<_> = relays.map(|relay| threads.spawn(move || ask(relay))).collect();
+            asked.into_iter().filter_map(|asked| asked.join().ok()).collect()
+        })
+    }
+
+    /// Sends one request to each relay. Prints the answers, a line for each; with several relays, each with its address.
+    ///
+    /// # Errors
+    /// Some relays do not answer, or refuse. The answers of the others are printed.
+    pub(super) fn order(&self, method: &str, path: &str, out: &mut impl Write) -> anyhow::Result<()> {
+        let answers = self.each(|relay| {
+            let answer = relay
+                .ask(method, path, Bounds::LINE)
+                .and_then(|answer| relay.body(answer));
+            (relay.to_string(), answer)
+        });
+        let mut wrong = Vec::new();
+        for (relay, answer) in answers {
+            match answer {
+                Ok(body) if self.admin.len() == 1 => writeln!(out, "{}", line(&body))?,
+                Ok(body) => writeln!(out, "{relay}: {}", line(&body))?,
+                Err(error) => wrong.push(super::told(&error)),
+            }
+        }
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        bail!(wrong.join("\n"))
+    }
+
+    fn tls(&self, relay: &Address, ca: &Path) -> anyhow::Result<ClientConnection> {
+        let name = match (&self.server_name, relay) {
+            (Some(name), _) => ServerName::try_from(name.clone())?,
+            (None, Address::Socket(address)) => ServerName::from(address.ip()),
+            (None, Address::Unix(_)) => bail!("a Unix socket has no TLS; remove --ca"),
+        };
+        let builder = ClientConfig::builder_with_provider(tls::provider())
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(tls::authorities(&ca.to_owned().into())?);
+        let config = match (&self.cert, &self.key) {
+            (Some(certificate), Some(key)) => {
+                let files = Identity {
+                    certificate_file: certificate.clone(),
+                    private_key_file: key.clone(),
+                };
+                let (chain, key) = tls::identity(&files.into())?;
+                builder.with_client_auth_cert(chain, key)?
+            }
+            _ => builder.with_no_client_auth(),
+        };
+        Ok(ClientConnection::new(Arc::new(config), name)?)
+    }
+}
+
+impl Relay<'_> {
+    /// Sends one request.
+    pub(super) fn ask(&self, method: &str, path: &str, bounds: Bounds) -> anyhow::Result<Answer> {
+        let Self { access, address } = self;
+        let host = match address {
+            Address::Socket(address) => address.to_string(),
+            Address::Unix(_) => "localhost".to_owned(),
+        };
+        // In this version the end of the connection is the end of the answer.
+        let request = format!("{method} {path} HTTP/1.0\r\nhost: {host}\r\ncontent-length: 0\r\n\r\n");
+        let tls = access.ca.as_ref().map(|ca| access.tls(address, ca)).transpose()?;
+        let answer =
+            exchange::exchange(address, tls, &request, bounds).with_context(|| format!("no answer from {address}"))?;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status = head
+            .strip_prefix("HTTP/1.")
+            .and_then(|rest| rest.get(2..5)?.parse().ok());
+        match status {
+            Some(200) => Ok(Answer::Body(body.to_owned())),
+            Some(status) => Ok(Answer::Refused(status, line(body))),
+            None => {
+                bail!("{address} is not the admin address of a relay: it does not speak HTTP/1 (with TLS, write --ca)")
+            }
+        }
+    }
+
+    /// Returns the answer to a GET.
+    ///
+    /// # Errors
+    /// There is none, or the relay refuses.
+    pub(super) fn text(&self, path: &str) -> anyhow::Result<String> {
+        self.body(self.ask("GET", path, Bounds::LIST)?)
+    }
+
+    /// Returns the answer to a GET, which is JSON.
+    ///
+    /// # Errors
+    /// There is none, the relay refuses, or the answer is something else.
+    pub(super) fn json<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        self.read(&self.text(path)?, path)
+    }
+
+    /// Reads an answer, which is JSON.
+    pub(super) fn read<T: DeserializeOwned>(&self, body: &str, path: &str) -> anyhow::Result<T> {
+        serde_json::from_str(body).with_context(|| format!("the answer of {self} to {path} is not understood"))
+    }
+
+    fn body(&self, answer: Answer) -> anyhow::Result<String> {
+        match answer {
+            Answer::Body(body) => Ok(body),
+            Answer::Refused(status, said) => bail!("{self} answers {status}: {said}"),
+        }
+    }
+}
+
+impl std::fmt::Display for Relay<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.address.fmt(f)
+    }
+}
+
+/// Returns an answer in one line that is safe to print.
+fn line(body: &str) -> String {
+    body.trim_end().escape_debug().to_string()
+}
+
+/// Returns the text as a part of a path or a query.
+pub(super) fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to memory cannot fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+/// Reads a time: `60s`, `250ms`, `5m`, or seconds without a unit.
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let units = UNITS
+        .iter()
+        .filter_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
+    let (digits, factor) = units.into_iter().next().unwrap_or((text, 1.0));
+    let seconds = digits.parse::<f64>().ok().map(|number| number * factor);
+    let seconds = seconds.filter(|seconds| (0.0..=86_400.0).contains(seconds));
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "not a time; write 250ms, 3s, 5m or 1h, at most 24h".to_owned())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a command measures how long its user waits")]
+pub(super) fn now() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_path() {
+        assert_eq!(encoded("a/ä &b~"), "a%2F%C3%A4%20%26b~");
+    }
+
+    #[test]
+    fn times() {
+        for (text, millis) in [
+            ("3s", 3000),
+            ("1.5s", 1500),
+            ("10", 10_000),
+            ("250ms", 250),
+            ("2m", 120_000),
+            ("0", 0),
+        ] {
+            assert_eq!(time(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for wrong in ["", "s", "-1", "soon", "1d", "25h", "nan", "inf"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `distributary get`: asks any xDS server. Owns the flags; the module `get` asks the server.
+
+mod asked;
+
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Error};
+use clap::{Args, ValueEnum};
+use http::uri::Authority;
+use http::{HeaderName, HeaderValue};
+
+use super::Misuse;
+use super::asking::time;
+use crate::config::{Credentials, Grpc, Identity, LogFilter, Supply, Tls, Transport, host_name};
+use crate::get::{Form, Question, Shown, Unanswered};
+use crate::json::{Schemas, Secrets};
+use crate::proto::envoy::config::core::v3::{Locality, Node};
+use crate::proto::google::protobuf::Struct;
+use crate::telemetry::{Format, Log};
+use crate::xds::{Name, TypeUrl};
+use asked::ServerAddress;
+
+/// Ask an xDS server and print its answer; the exit code is 0 only if the server has everything that was asked for
+#[derive(Debug, Args)]
+pub(super) struct Get {
+    /// lds, listeners, cds, clusters, rds, eds, sds, ... or a type by its full name
+    #[arg(value_name = "TYPE")]
+    type_url: TypeUrl,
+    /// The resources to ask for [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// The server: host:port, http(s)://host:port or unix:/path
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:15010", value_parser = ServerAddress::read)]
+    server: ServerAddress,
+    /// Read a relay's snapshot instead of asking a server
+    #[arg(long, value_name = "FILE", conflicts_with = "watch")]
+    snapshot: Option<PathBuf>,
+    /// yaml, json, name, or wide: a table, with the versions, the nonce and the control plane's name for itself
+    #[arg(short, long, value_name = "FORM", value_enum, default_value_t = Output::Yaml)]
+    output: Output,
+    /// Print changes as they come, until interrupted
+    #[arg(long)]
+    watch: bool,
+    /// Show secrets instead of redacting them
+    #[arg(long)]
+    show_secrets: bool,
+    /// The node id in the request [default: the name of this host]
+    #[arg(long, value_name = "ID")]
+    node_id: Option<String>,
+    /// The node cluster in the request
+    #[arg(long, value_name = "CLUSTER", default_value = "default")]
+    node_cluster: String,
+    /// The node metadata in the request: an object in JSON or YAML, or @FILE
+    #[arg(long, value_name = "TEXT", value_parser = asked::metadata)]
+    node_metadata: Option<Struct>,
+    /// The node locality in the request: region/zone/sub_zone
+    #[arg(long, value_name = "PLACE", value_parser = asked::locality)]
+    locality: Option<Locality>,
+    /// A header of the request; repeat for more
+    #[arg(long = "header", value_name = "KEY=VALUE", value_parser = asked::header)]
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// A file with a token that is sent with the request; only with TLS
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// delta (with a second attempt in sotw if the server does not support delta), or sotw
+    #[arg(long, value_enum, default_value_t = Dialect::Delta)]
+    dialect: Dialect,
+    /// How long to wait for the answer
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = patience)]
+    timeout: Duration,
+    /// The name of the server in the request and for TLS [default: as in its address]
+    #[arg(long, value_name = "NAME")]
+    authority: Option<Authority>,
+    /// Use TLS, as https:// does
+    #[arg(long)]
+    tls: bool,
+    /// PEM file of the authorities to trust [default: the system's]; means --tls
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// PEM file of the client certificate; means --tls
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// PEM file of its key
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// A file of descriptors (FileDescriptorSet) of types that are not in the public API; repeat for more
+    #[arg(long, value_name = "FILE")]
+    descriptors: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Output {
+    Name,
+    Yaml,
+    Json,
+    Wide,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Dialect {
+    Sotw,
+    Delta,
+}
+
+impl Get {
+    pub(super) fn run(self, out: &mut impl Write, notes: &mut impl Write) -> anyhow::Result<()> {
+        // The error at the end is for the user. The log is off unless RUST_LOG asks for it.
+        let level = std::env::var("RUST_LOG").ok().filter(|level| !level.is_empty());
+        let filter = LogFilter::parse(level.as_deref().unwrap_or("off")).map_err(Error::msg)?;
+        drop(Log::start(filter.as_str(), Format::Text)?);
+        let shown = Shown {
+            form: self.output.form(),
+            schemas: Schemas::with_files(&self.descriptors).context("--descriptors")?,
+            secrets: if self.show_secrets {
+                Secrets::Show
+            } else {
+                Secrets::Redact
+            },
+        };
+        let (watch, snapshot) = (self.watch, self.snapshot.clone());
+        let question = self.question()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("cannot start")?;
+        let answer = runtime.block_on(async {
+            if let Some(file) = &snapshot {
+                question.recall(file, &shown, out)
+            } else if watch {
+                question.watch(&shown, out, notes).await
+            } else {
+                question.ask(&shown, out).await
+            }
+        });
+        match answer {
+            // The reader of the output has closed the pipe, for example `head`.
+            Err(Unanswered::Print(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            answer => Ok(answer?),
+        }
+    }
+
+    fn question(self) -> Result<Question, Misuse> {
+        let ServerAddress { text, endpoint, tls } = self.server;
+        let asked = self.tls || self.ca.is_some() || self.cert.is_some();
+        if asked && tls == Some(false) {
+            return Err(Misuse(format!(
+                "--server: `{text}` excludes TLS, but another flag asks for it; write https:// or remove --tls, --ca and --cert"
+            )));
+        }
+        let tls = asked || tls == Some(true);
+        if self.token_file.is_some() && !tls {
+            let words = "--token-file: a token is sent only with TLS; write --tls, or https:// in --server";
+            return Err(Misuse(words.to_owned()));
+        }
+        let identity = self
+            .cert
+            .zip(self.key)
+            .map(|(certificate_file, private_key_file)| Identity {
+                certificate_file,
+                private_key_file,
+            });
+        let credentials = if tls {
+            Credentials::Tls(Tls {
+                authorities: self.ca.map(Supply::Files),
+                server_name: None,
+                spiffe_id: None,
+                identity: identity.map(Supply::Files),
+            })
+        } else {
+            Credentials::Insecure
+        };
+        // A star among the names means all resources.
+        let all = self.names.iter().any(|name| name == Name::WILDCARD);
+        let names = self.names.iter().filter(|_| !all);
+        Ok(Question {
+            grpc: Grpc {
+                endpoint,
+                credentials,
+                token: self.token_file,
+                transport: match self.dialect {
+                    Dialect::Delta => Transport::Delta,
+                    Dialect::Sotw => Transport::Sotw,
+                },
+            },
+            authority: self.authority,
+            headers: self.headers.into_iter().collect(),
+            node: Node {
+                id: self.node_id.unwrap_or_else(host_name),
+                cluster: self.node_cluster,
+                metadata: self.node_metadata,
+                locality: self.locality,
+                ..Node::default()
+            },
+            names: names.map(|name| Name::read(name, &self.type_url)).collect(),
+            type_url: self.type_url,
+            server: text,
+            patience: self.timeout,
+        })
+    }
+}
+
+impl Output {
+    const fn form(self) -> Form {
+        match self {
+            Self::Name => Form::Name,
+            Self::Yaml => Form::Yaml,
+            Self::Json => Form::Json,
+            Self::Wide => Form::Wide,
+        }
+    }
+}
+
+fn patience(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        Duration::ZERO => Err("the time must not be 0".to_owned()),
+        patience => Ok(patience),
+    }
+}

@@ -1,0 +1,234 @@
+//! What the admin address of a relay answers, as far as it is shown.
+//!
+//! Owns which paths are asked for what. Compares nothing.
+
+use std::collections::BTreeMap;
+
+use anyhow::bail;
+use serde::Deserialize;
+
+use crate::cli::asking::{Answer, Bounds, Relay, encoded};
+
+/// `/clusters`
+#[derive(Debug, Deserialize)]
+pub(super) struct Clusters {
+    pub(super) authorities: Vec<Authority>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Authority {
+    pub(super) name: String,
+    pub(super) servers: Vec<Server>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Server {
+    pub(super) server: String,
+    pub(super) state: String,
+    pub(super) since: Option<String>,
+    pub(super) last_error: Option<String>,
+    pub(super) streams: u64,
+    pub(super) sessions: u64,
+    pub(super) watching: u64,
+    pub(super) types: BTreeMap<String, OfType>,
+    pub(super) lacking: Lacking,
+    /// The state and its reasons, in a sentence.
+    pub(super) why: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct OfType {
+    pub(super) resources: u64,
+    pub(super) stale: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Lacking {
+    pub(super) count: u64,
+}
+
+/// `/views`
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Views {
+    pub(super) views: Vec<View>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct View {
+    pub(super) class: String,
+    pub(super) types: BTreeMap<String, Halves>,
+}
+
+/// What the wildcard covers, and what was asked for by name.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Halves {
+    pub(super) wildcard: Option<Half>,
+    pub(super) named: Half,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Half {
+    pub(super) resources: u64,
+    pub(super) complete: bool,
+    pub(super) digest: String,
+}
+
+/// `/resources`, by type.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Resources {
+    pub(super) resources: BTreeMap<String, Vec<Resource>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Resource {
+    pub(super) name: String,
+    pub(super) class: String,
+    /// Whether the wildcard covers it.
+    pub(super) wildcard: bool,
+    pub(super) state: String,
+    pub(super) digest: Option<String>,
+    pub(super) bytes: Option<u64>,
+    pub(super) received: Option<String>,
+    pub(super) error: Option<String>,
+}
+
+/// `/nacks`
+#[derive(Debug, Deserialize)]
+pub(super) struct Nacks {
+    pub(super) rejections: Vec<Rejection>,
+    pub(super) left_out: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Rejection {
+    #[serde(rename = "type")]
+    pub(super) type_url: String,
+    pub(super) name: String,
+    pub(super) version: Option<String>,
+    pub(super) rejection: String,
+    pub(super) clients: u64,
+    pub(super) some: Vec<Named>,
+    pub(super) software: BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Named {
+    pub(super) node: String,
+}
+
+/// `/clients`
+#[derive(Debug, Deserialize)]
+pub(super) struct Clients {
+    pub(super) clients: Vec<Client>,
+    pub(super) unanswered: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Client {
+    pub(super) stream: String,
+    pub(super) node: Node,
+    pub(super) identity: String,
+    pub(super) class: String,
+    pub(super) address: String,
+    pub(super) dialect: String,
+    pub(super) since: String,
+    pub(super) types: BTreeMap<String, Subscription>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Node {
+    pub(super) id: String,
+    pub(super) cluster: String,
+    pub(super) user_agent_name: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Subscription {
+    pub(super) status: String,
+}
+
+/// Whether a relay can serve clients, and how many it has.
+#[derive(Debug)]
+pub(super) struct Health {
+    pub(super) ready: bool,
+    /// `READY`, or another word and the reason.
+    pub(super) state: String,
+    pub(super) version: String,
+    pub(super) connections: u64,
+    pub(super) streams: u64,
+}
+
+impl Health {
+    pub(super) fn of(relay: Relay<'_>) -> anyhow::Result<Self> {
+        let (ready, state) = match relay.ask("GET", "/ready", Bounds::LINE)? {
+            Answer::Body(body) => (true, body.trim_end().to_owned()),
+            Answer::Refused(503, said) => (false, said),
+            Answer::Refused(status, said) => bail!("{relay} answers {status}: {said}"),
+        };
+        let metrics = relay.text("/metrics")?;
+        Ok(Self {
+            ready,
+            state,
+            version: label(&metrics, "distributary_build_info", "version").unwrap_or_default(),
+            connections: sum(&metrics, "distributary_connections"),
+            streams: sum(&metrics, "distributary_streams"),
+        })
+    }
+}
+
+pub(super) fn clusters(relay: Relay<'_>) -> anyhow::Result<Clusters> {
+    relay.json("/clusters?format=json")
+}
+
+pub(super) fn views(relay: Relay<'_>) -> anyhow::Result<Views> {
+    relay.json("/views")
+}
+
+pub(super) fn nacks(relay: Relay<'_>) -> anyhow::Result<Nacks> {
+    relay.json("/nacks")
+}
+
+pub(super) fn clients(relay: Relay<'_>) -> anyhow::Result<Clients> {
+    relay.json("/clients?format=json")
+}
+
+/// Returns what a relay has of these types.
+pub(super) fn resources<'a>(relay: Relay<'_>, types: impl Iterator<Item = &'a String>) -> anyhow::Result<Resources> {
+    let mut all = Resources {
+        resources: BTreeMap::new(),
+    };
+    for type_url in types {
+        let mut of_type: Resources = relay.json(&format!("/resources?type={}", encoded(type_url)))?;
+        all.resources.append(&mut of_type.resources);
+    }
+    Ok(all)
+}
+
+/// The values of a metric, as Prometheus reads them.
+fn samples<'a>(metrics: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let of = metrics.lines().filter_map(move |line| line.strip_prefix(name));
+    of.filter(|rest| rest.starts_with(['{', ' ']))
+}
+
+fn sum(metrics: &str, name: &str) -> u64 {
+    let values = samples(metrics, name).filter_map(|sample| sample.rsplit(' ').next()?.parse::<u64>().ok());
+    values.sum()
+}
+
+fn label(metrics: &str, name: &str, label: &str) -> Option<String> {
+    let (_, rest) = samples(metrics, name).next()?.split_once(&format!("{label}=\""))?;
+    rest.split('"').next().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_read() {
+        let metrics = "# HELP a_b x\na_b{version=\"1.2\",commit=\"\"} 1\na 3\na{b=\"c d\"} 4\na_total 9\n";
+        assert_eq!((sum(metrics, "a"), sum(metrics, "b")), (7, 0));
+        assert_eq!(label(metrics, "a_b", "version").as_deref(), Some("1.2"));
+        assert_eq!(label(metrics, "a", "version"), None);
+    }
+}

@@ -1,0 +1,193 @@
+//! `distributary status`: how several relays are, and whether they have the same.
+//!
+//! Owns the flags, the forms of the output, and when the exit code is 1. The tables are in the other files.
+
+mod answers;
+mod clients;
+mod compare;
+mod fault;
+mod nacks;
+mod overview;
+mod resources;
+mod screen;
+mod servers;
+mod table;
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value, json};
+
+use super::asking::AdminAccess;
+use crate::json::{Bounds, Tree};
+use fault::Fault;
+use screen::Screen;
+use table::Table;
+
+/// Show how relays are, and whether they have the same contents; exit code 1: one does not answer or is not ready, a control
+/// plane fails, contents differ, or clients reject something
+#[derive(Debug, Args)]
+pub(super) struct Status {
+    /// Show the client streams; only what clients reject is an error then
+    #[arg(long, group = "table")]
+    clients: bool,
+    /// Show what clients reject, and why
+    #[arg(long, group = "table")]
+    nacks: bool,
+    /// Show the control planes; only those that fail are errors then
+    #[arg(long, group = "table")]
+    servers: bool,
+    /// Show the resources; only differences between relays are errors then
+    #[arg(long, group = "table")]
+    resources: bool,
+    /// Show it again every two seconds, until interrupted
+    #[arg(long)]
+    watch: bool,
+    /// table, wide: with more columns, json or yaml
+    #[arg(short, long, value_name = "FORM", value_enum, default_value_t = Output::Table)]
+    output: Output,
+    #[command(flatten)]
+    access: AdminAccess,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Table,
+    Wide,
+    Json,
+    Yaml,
+}
+
+/// One look at all relays.
+struct Report {
+    table: Table,
+    relays: Vec<Value>,
+    json: Map<String, Value>,
+    faults: Vec<Fault>,
+}
+
+/// What is wrong must still be wrong after this time: relays take a change one after the other.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
+/// How long after one look the next one begins.
+const PACE: Duration = Duration::from_secs(2);
+
+impl Status {
+    /// Prints the table. `terminal`: it is read by a person, and may be drawn anew.
+    pub(super) fn run(self, out: &mut impl Write, terminal: bool) -> anyhow::Result<()> {
+        if self.watch {
+            return self.watch(out, terminal);
+        }
+        let mut report = self.look();
+        if !report.faults.is_empty() {
+            std::thread::sleep(SECOND_LOOK);
+            let before = std::mem::replace(&mut report, self.look());
+            fault::keep_lasting(&mut report.faults, &before.faults);
+        }
+        out.write_all(report.printed(self.output)?.as_bytes())?;
+        out.flush()?;
+        match fault::lines(&report.faults) {
+            none if none.is_empty() => Ok(()),
+            some => bail!(some.join("\n")),
+        }
+    }
+
+    fn watch(&self, out: &mut impl Write, terminal: bool) -> anyhow::Result<()> {
+        let mut screen = Screen::new(terminal);
+        let mut before: Option<Vec<Fault>> = None;
+        loop {
+            let mut report = self.look();
+            let found = report.faults.clone();
+            if let Some(before) = before.replace(found) {
+                fault::keep_lasting(&mut report.faults, &before);
+            }
+            let mut text = report.printed(self.output)?;
+            if matches!(self.output, Output::Table | Output::Wide) {
+                for line in fault::lines(&report.faults) {
+                    text.push_str(&line);
+                    text.push('\n');
+                }
+            }
+            screen.show(&text, out)?;
+            std::thread::sleep(PACE);
+        }
+    }
+
+    fn look(&self) -> Report {
+        let report = match (self.clients, self.nacks, self.servers, self.resources) {
+            (true, ..) => clients::report,
+            (_, true, ..) => nacks::report,
+            (_, _, true, _) => servers::report,
+            (.., true) => resources::report,
+            (false, false, false, false) => overview::report,
+        };
+        report(&self.access)
+    }
+}
+
+impl Report {
+    fn new(narrow: &[&'static str], wide: &[&'static str]) -> Self {
+        Self {
+            table: Table::new(narrow, wide),
+            relays: Vec::new(),
+            json: Map::new(),
+            faults: Vec::new(),
+        }
+    }
+
+    /// Takes what relays answered; one that did not is a fault.
+    fn answered<T>(&mut self, answers: Vec<(String, anyhow::Result<T>)>) -> Vec<(String, Option<T>)> {
+        let answers = answers.into_iter();
+        let mut taken = |relay: String, answer| {
+            let answer = self.taken(&relay, answer);
+            if answer.is_none() {
+                self.json_relay(json!({ "relay": relay, "answers": false }));
+            }
+            (relay, answer)
+        };
+        answers.map(|(relay, answer)| taken(relay, answer)).collect()
+    }
+
+    fn taken<T>(&mut self, relay: &str, answer: anyhow::Result<T>) -> Option<T> {
+        let fault = |error| Fault::new(format!("answer {relay}"), super::told(&error));
+        answer.map_err(|error| self.faults.push(fault(error))).ok()
+    }
+
+    fn json_relay(&mut self, relay: Value) {
+        self.relays.push(relay);
+    }
+
+    /// Sets a list in the JSON form.
+    fn put(&mut self, key: &str, list: Vec<Value>) {
+        self.json.insert(key.to_owned(), list.into());
+    }
+
+    fn printed(&self, output: Output) -> anyhow::Result<String> {
+        let mut text = String::new();
+        match output {
+            Output::Table | Output::Wide => {
+                for line in self.table.lines(output == Output::Wide) {
+                    text.push_str(&line);
+                    text.push('\n');
+                }
+            }
+            Output::Json | Output::Yaml => {
+                let mut json = self.json.clone();
+                json.insert("relays".to_owned(), self.relays.clone().into());
+                json.insert("well".to_owned(), self.faults.is_empty().into());
+                json.insert("faults".to_owned(), self.faults.iter().map(Fault::line).collect());
+                let tree = Tree::json(Value::from(json).to_string().as_bytes(), Bounds::FILE);
+                let tree = tree
+                    .map_err(|fault| anyhow::anyhow!("{fault}"))
+                    .context("cannot be shown")?;
+                text = if output == Output::Json {
+                    tree.to_json()
+                } else {
+                    tree.to_yaml()
+                };
+            }
+        }
+        Ok(text)
+    }
+}

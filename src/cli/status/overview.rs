@@ -1,0 +1,197 @@
+//! The table with a line for each relay.
+//!
+//! Owns what is wrong with a relay as a whole. What differs between relays is in `compare`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::answers::{self, Clusters, Health, Nacks, Resources, Server, Views};
+use super::compare::{self, Difference};
+use super::fault::Fault;
+use super::table::short;
+use super::{Report, servers};
+use crate::cli::asking::AdminAccess;
+use crate::xds::{TypeUrl, Version};
+
+/// What a relay says.
+struct Seen {
+    health: Health,
+    clusters: Clusters,
+    views: Views,
+    nacks: Nacks,
+}
+
+const NARROW: [&str; 9] = [
+    "RELAY",
+    "VERSION",
+    "STATE",
+    "CLIENTS",
+    "SERVERS",
+    "RESOURCES",
+    "REJECTED",
+    "DIGEST",
+    "CONTENT",
+];
+const WIDE: [&str; 4] = ["CONNECTIONS", "VIEWS", "UNCONFIRMED", "WHOLE-DIGEST"];
+
+pub(super) fn report(access: &AdminAccess) -> Report {
+    let mut report = Report::new(&NARROW, &WIDE);
+    let seen = report.answered(access.each(|relay| {
+        let seen = || {
+            Ok(Seen {
+                health: Health::of(relay)?,
+                clusters: answers::clusters(relay)?,
+                views: answers::views(relay)?,
+                nacks: answers::nacks(relay)?,
+            })
+        };
+        (relay.to_string(), seen())
+    }));
+    let views: Vec<Option<Views>> = seen
+        .iter()
+        .map(|(_, seen)| Some(seen.as_ref()?.views.clone()))
+        .collect();
+    let differences = differences(access, &mut report, &views);
+    let relays: Vec<String> = seen.iter().map(|(relay, _)| relay.clone()).collect();
+    for (at, (relay, seen)) in seen.iter().enumerate() {
+        match seen {
+            Some(seen) => report.relay(relay, seen, content(&seen_by(&views), at, &differences)),
+            None => report.table.push(unanswered(relay)),
+        }
+    }
+    report.put("differences", differences.iter().map(|one| one.json(&relays)).collect());
+    report.faults.extend(differences.iter().map(|one| one.fault(&relays)));
+    report
+}
+
+/// Compares the relays name by name where their digests differ.
+fn differences(access: &AdminAccess, report: &mut Report, views: &[Option<Views>]) -> Vec<Difference> {
+    let suspects = compare::suspects(views);
+    if suspects.is_empty() {
+        return Vec::new();
+    }
+    let listed = access.each(|relay| (relay.to_string(), answers::resources(relay, suspects.iter())));
+    let listed: Vec<Option<Resources>> = listed
+        .into_iter()
+        .zip(views)
+        // Who did not answer before is not waited for again, and not complained of twice.
+        .map(|((relay, listed), views)| views.as_ref().and_then(|_| report.taken(&relay, listed)))
+        .collect();
+    compare::differences(&compare::rows(listed), views)
+}
+
+fn seen_by(views: &[Option<Views>]) -> usize {
+    views.iter().flatten().count()
+}
+
+/// Returns whether the relay has the same as the others, in a word.
+fn content(answered: &usize, relay: usize, differences: &[Difference]) -> &'static str {
+    match differences.iter().any(|one| one.is_of(relay)) {
+        true => "differs",
+        false if *answered < 2 => "",
+        false => "same",
+    }
+}
+
+fn unanswered(relay: &str) -> Vec<String> {
+    let mut row = vec![relay.to_owned(), String::new(), "NO-ANSWER".to_owned()];
+    row.resize(NARROW.len() + WIDE.len(), String::new());
+    row
+}
+
+impl Report {
+    fn relay(&mut self, relay: &str, seen: &Seen, content: &str) {
+        let Seen {
+            health,
+            clusters,
+            views,
+            nacks,
+        } = seen;
+        let word = health.state.split(':').next().unwrap_or_default();
+        if !health.ready {
+            self.faults.push(Fault::new(
+                format!("ready {relay}"),
+                format!("{relay}: {}", health.state),
+            ));
+        }
+        self.faults.extend(servers::faults(relay, clusters));
+        let rejected = nacks.rejections.len() as u64 + nacks.left_out;
+        if rejected > 0 {
+            let words = format!("{relay}: clients reject {rejected} contents; --nacks shows them");
+            self.faults.push(Fault::new(format!("nacks {relay}"), words));
+        }
+        // A server of several authorities is one server.
+        let servers = clusters.authorities.iter().flat_map(|authority| &authority.servers);
+        let servers: BTreeMap<&String, &Server> = servers.map(|server| (&server.server, server)).collect();
+        let used = || servers.values().filter(|server| server.state != "unused");
+        let well = used().filter(|server| !servers::is_failing(server)).count();
+        let resources: u64 = compare::halves(views).map(|half| half.resources).sum();
+        let types = servers.values().flat_map(|server| server.types.values());
+        let unconfirmed: u64 = types.filter(|of| of.stale).map(|of| of.resources).sum();
+        let digest: Version = compare::digest(views);
+        self.table.push([
+            relay.to_owned(),
+            health.version.clone(),
+            word.to_owned(),
+            health.streams.to_string(),
+            format!("{well}/{}", used().count()),
+            resources.to_string(),
+            rejected.to_string(),
+            short(&digest.to_string()),
+            content.to_owned(),
+            health.connections.to_string(),
+            views.views.len().to_string(),
+            unconfirmed.to_string(),
+            digest.to_string(),
+        ]);
+        self.json_relay(json!({
+            "relay": relay,
+            "version": health.version,
+            "ready": health.ready,
+            "state": health.state,
+            "clients": health.streams,
+            "connections": health.connections,
+            "servers": servers.values().map(|server| servers::json(server)).collect::<Vec<_>>(),
+            "views": views.views.len(),
+            "resources": resources,
+            "unconfirmed": unconfirmed,
+            "rejected": rejected,
+            "digest": digest.to_string(),
+            "content": if content.is_empty() { Value::Null } else { content.into() },
+        }));
+    }
+}
+
+impl Difference {
+    /// Returns it as a fault.
+    pub(super) fn fault(&self, relays: &[String]) -> Fault {
+        let key = &self.key;
+        let type_url: &str = &key.type_url;
+        let of = match key.class.as_str() {
+            "-" => String::new(),
+            class => format!(" for class {class}"),
+        };
+        let at = self.contents.iter().map(|(contents, at)| {
+            let at: Vec<&str> = at.iter().filter_map(|at| relays.get(*at)).map(String::as_str).collect();
+            format!("{} at {}", compare::word(contents), at.join(", "))
+        });
+        let at: Vec<String> = at.collect();
+        let word = TypeUrl::new(type_url).word().to_owned();
+        let words = format!("{word} {}{of} differs: {}", key.name, at.join("; "));
+        Fault::new(format!("differs {type_url} {} {}", key.name, key.class), words)
+    }
+
+    fn json(&self, relays: &[String]) -> Value {
+        let contents = self.contents.iter().map(|(contents, at)| {
+            let at: Vec<&String> = at.iter().filter_map(|at| relays.get(*at)).collect();
+            json!({ "digests": contents, "relays": at })
+        });
+        json!({
+            "type": self.key.type_url,
+            "name": self.key.name,
+            "class": self.key.class,
+            "contents": contents.collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,110 @@
+//! The table of control planes.
+//!
+//! Owns what is wrong with one. The relays say how they are.
+
+use serde_json::{Value, json};
+
+use super::Report;
+use super::answers::{self, Clusters, Server};
+use super::fault::Fault;
+use crate::cli::asking::AdminAccess;
+use crate::xds::authority_label;
+
+const NARROW: [&str; 8] = [
+    "RELAY",
+    "AUTHORITY",
+    "SERVER",
+    "STATE",
+    "SESSIONS",
+    "RESOURCES",
+    "SINCE",
+    "ERROR",
+];
+const WIDE: [&str; 5] = ["STREAMS", "WAITING", "LACKING", "UNCONFIRMED", "WHY"];
+
+pub(super) fn report(access: &AdminAccess) -> Report {
+    let mut report = Report::new(&NARROW, &WIDE);
+    let seen = report.answered(access.each(|relay| (relay.to_string(), answers::clusters(relay))));
+    for (relay, clusters) in &seen {
+        let Some(clusters) = clusters else { continue };
+        report.faults.extend(faults(relay, clusters));
+        let mut shown = Vec::new();
+        for authority in &clusters.authorities {
+            for server in &authority.servers {
+                report.table.push(row(relay, &authority.name, server));
+                let mut server = json(server);
+                if let Some(fields) = server.as_object_mut() {
+                    fields.insert("authority".to_owned(), authority.name.as_str().into());
+                }
+                shown.push(server);
+            }
+        }
+        report.json_relay(json!({ "relay": relay, "servers": shown }));
+    }
+    report
+}
+
+fn row(relay: &str, authority: &str, server: &Server) -> Vec<String> {
+    let stale: Vec<&str> = server
+        .types
+        .iter()
+        .filter(|(_, of)| of.stale)
+        .map(|(word, _)| word.as_str())
+        .collect();
+    vec![
+        relay.to_owned(),
+        authority_label(authority).to_owned(),
+        server.server.clone(),
+        server.state.clone(),
+        server.sessions.to_string(),
+        resources(server).to_string(),
+        server.since.clone().unwrap_or_default(),
+        server.last_error.clone().unwrap_or_default(),
+        server.streams.to_string(),
+        server.watching.to_string(),
+        server.lacking.count.to_string(),
+        stale.join(","),
+        server.why.clone(),
+    ]
+}
+
+fn resources(server: &Server) -> u64 {
+    server.types.values().map(|of| of.resources).sum()
+}
+
+pub(super) fn json(server: &Server) -> Value {
+    json!({
+        "server": server.server,
+        "state": server.state,
+        "failing": is_failing(server),
+        "since": server.since,
+        "last_error": server.last_error,
+        "streams": server.streams,
+        "sessions": server.sessions,
+        "watching": server.watching,
+        "resources": resources(server),
+        "lacking": server.lacking.count,
+        "why": server.why,
+    })
+}
+
+/// Whether something is wrong with it now: an error is forgotten with the next answer.
+pub(super) fn is_failing(server: &Server) -> bool {
+    server.state == "unreachable" || server.last_error.is_some()
+}
+
+/// Returns a fault for each server that is failing; one that has several authorities is one server.
+pub(super) fn faults(relay: &str, clusters: &Clusters) -> Vec<Fault> {
+    let servers = clusters.authorities.iter().flat_map(|authority| &authority.servers);
+    let mut faults: Vec<Fault> = Vec::new();
+    for server in servers.filter(|server| is_failing(server)) {
+        let fault = Fault::new(
+            format!("server {relay} {}", server.server),
+            format!("{relay}: {}", server.why),
+        );
+        if !faults.contains(&fault) {
+            faults.push(fault);
+        }
+    }
+    faults
+}

@@ -1,0 +1,234 @@
+//! `distributary wait`: waits until clients have accepted a resource.
+//!
+//! Owns when that is so, over several relays. The relays count.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::Args;
+use serde::Deserialize;
+
+use super::asking::{AdminAccess, Answer, Bounds, Relay, encoded, now, time};
+use crate::xds::{TypeUrl, printable};
+
+/// Wait until the clients that ask for a resource have accepted it; exit code 1 says who has not
+#[derive(Debug, Args)]
+pub(super) struct Wait {
+    /// The resource, such as cds/web; with @VERSION, that content and no other: the relay's version of it, or the control plane's
+    /// own. What follows the last @ is the version; write a@b@ for a resource with the name a@b
+    #[arg(value_name = "TYPE/NAME[@VERSION]", value_parser = Target::read)]
+    target: Target,
+    /// How many of these clients
+    #[arg(long = "for", value_name = "PERCENT", default_value = "100%", value_parser = percent)]
+    share: f64,
+    /// Only clients of nodes with this id; * stands for any text
+    #[arg(long, value_name = "ID")]
+    node: Option<String>,
+    /// Only clients of this class, as /clients shows it; * stands for any text
+    #[arg(long, value_name = "CLASS")]
+    class: Option<String>,
+    /// How long to wait
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
+    timeout: Duration,
+    #[command(flatten)]
+    access: AdminAccess,
+}
+
+#[derive(Clone, Debug)]
+struct Target {
+    type_url: TypeUrl,
+    name: String,
+    version: Option<String>,
+}
+
+/// How far the clients of one relay are.
+struct Progress {
+    accepted: u64,
+    all: u64,
+    /// Some who have not accepted it.
+    others: Vec<String>,
+    /// Why the count is not about the right content.
+    other_content: Option<&'static str>,
+}
+
+/// What a relay says of the resource, as far as it matters here.
+#[derive(Debug, Deserialize)]
+struct Relayed {
+    contents: Vec<Content>,
+    /// By how it stands with them.
+    clients: BTreeMap<String, Clients>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Content {
+    /// The relay's version.
+    version: Option<String>,
+    /// That of the control plane.
+    version_info: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Clients {
+    count: u64,
+    /// How many by the relay's version.
+    versions: BTreeMap<String, u64>,
+    some: Vec<Client>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Client {
+    node: String,
+}
+
+/// How often relays are asked.
+const PACE: Duration = Duration::from_millis(250);
+impl Target {
+    fn read(text: &str) -> Result<Self, String> {
+        let (type_url, rest) = text.split_once('/').ok_or("write TYPE/NAME, such as cds/web")?;
+        let type_url = type_url.parse().map_err(|error| format!("`{type_url}` is {error}"))?;
+        let (name, version) = rest.rsplit_once('@').unwrap_or((rest, ""));
+        if name.is_empty() {
+            return Err("the name is empty; write TYPE/NAME, such as cds/web".to_owned());
+        }
+        Ok(Self {
+            type_url,
+            name: name.to_owned(),
+            version: Some(version.to_owned()).filter(|version| !version.is_empty()),
+        })
+    }
+}
+
+impl Wait {
+    pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
+        let deadline = now() + self.timeout;
+        loop {
+            let found = self.look()?;
+            if let Some((accepted, all)) = self.is_reached(&found) {
+                writeln!(out, "accepted by {accepted} of {all} clients")?;
+                return Ok(());
+            }
+            if now() >= deadline {
+                bail!("not accepted within {:?}{}", self.timeout, self.missing(&found));
+            }
+            std::thread::sleep(PACE);
+        }
+    }
+
+    /// Asks each relay. None: it knows nothing of the resource.
+    fn look(&self) -> anyhow::Result<Vec<(String, Option<Progress>)>> {
+        let whom = [("node", &self.node), ("class", &self.class)].into_iter();
+        let whom = whom.filter_map(|(key, text)| Some(format!("&{key}={}", encoded(text.as_deref()?))));
+        let path = format!(
+            "/resources/{}?type={}{}",
+            encoded(&self.target.name),
+            encoded(self.target.type_url.full_name()),
+            whom.collect::<String>()
+        );
+        let each = self
+            .access
+            .each(|relay| Ok((relay.to_string(), self.look_at(relay, &path)?)));
+        each.into_iter().collect()
+    }
+
+    fn look_at(&self, relay: Relay<'_>, path: &str) -> anyhow::Result<Option<Progress>> {
+        Ok(match relay.ask("GET", path, Bounds::LIST)? {
+            Answer::Body(body) => Some(self.progress(&relay.read(&body, path)?)),
+            Answer::Refused(404, _) => None,
+            Answer::Refused(status, said) => bail!("{relay} answers {status}: {said}"),
+        })
+    }
+
+    fn progress(&self, said: &Relayed) -> Progress {
+        let is_meant = |content: &&Content| match &self.target.version {
+            None => true,
+            Some(wanted) => [&content.version, &content.version_info].contains(&&Some(wanted.clone())),
+        };
+        let meant = said.contents.iter().filter(is_meant);
+        let meant: BTreeSet<&String> = meant.filter_map(|content| content.version.as_ref()).collect();
+        let other_content = match said.contents.iter().any(|content| content.version.is_some()) {
+            false => Some("it has no content"),
+            true if meant.is_empty() => Some("it has another version"),
+            true => None,
+        };
+        let accepted = |of: &Clients| match &self.target.version {
+            None => of.count,
+            Some(_) => {
+                let meant = of.versions.iter().filter(|(version, _)| meant.contains(version));
+                meant.map(|(_, count)| count).sum()
+            }
+        };
+        let some = said.clients.values().flat_map(|of| &of.some);
+        Progress {
+            accepted: said.clients.get("accepted").map_or(0, accepted),
+            all: said.clients.values().map(|of| of.count).sum(),
+            others: some.map(|one| printable(&one.node).into_owned()).collect(),
+            other_content,
+        }
+    }
+
+    /// Returns how many clients have accepted it, of how many, if that is enough.
+    fn is_reached(&self, found: &[(String, Option<Progress>)]) -> Option<(u64, u64)> {
+        let known = || found.iter().filter_map(|(_, progress)| progress.as_ref());
+        if known().next().is_none() || known().any(|one| one.other_content.is_some()) {
+            return None;
+        }
+        let accepted: u64 = known().map(|one| one.accepted).sum();
+        let all: u64 = known().map(|one| one.all).sum();
+        (accepted as f64 >= all as f64 * self.share).then_some((accepted, all))
+    }
+
+    /// Returns what is missing, in a line for each relay.
+    fn missing(&self, found: &[(String, Option<Progress>)]) -> String {
+        let mut text = String::new();
+        for (relay, progress) in found {
+            let what = match progress {
+                None => "nobody asks for it, and no control plane has sent it".to_owned(),
+                Some(Progress {
+                    other_content: Some(why),
+                    ..
+                }) => (*why).to_owned(),
+                Some(one) => {
+                    let names = one.others.join(", ");
+                    format!("accepted by {} of {} clients; not by: {names}", one.accepted, one.all)
+                }
+            };
+            // Writing to memory cannot fail.
+            let _ = write!(text, "\n{relay}: {what}");
+        }
+        text
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number: f64 = text
+        .trim_end_matches('%')
+        .parse()
+        .map_err(|_| "not a percentage; write 100% or 99.5%".to_owned())?;
+    match (0.0..=100.0).contains(&number) {
+        true => Ok(number / 100.0),
+        false => Err("the percentage must be between 0 and 100".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_waited_for() {
+        let read = |text: &str| Target::read(text).map(|target| (target.name, target.version));
+        let named = |name: &str, version: Option<&str>| Ok((name.to_owned(), version.map(str::to_owned)));
+        assert_eq!(read("cds/web"), named("web", None));
+        assert_eq!(read("eds/ns/web@7f8c"), named("ns/web", Some("7f8c")));
+        assert_eq!(read("CDS/web@blue@v1"), named("web@blue", Some("v1")));
+        assert_eq!(read("cds/web@blue@"), named("web@blue", None));
+        for wrong in ["web", "xyz/web", "cds/", "cds/@v1"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!((percent("99.5%"), percent("0")), (Ok(0.995), Ok(0.0)));
+        assert!(percent("101%").is_err() && percent("x").is_err());
+    }
+}

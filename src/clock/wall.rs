@@ -1,0 +1,105 @@
+//! Times in a readable form.
+//!
+//! Owns the wall clock, which is only shown. Measures nothing by it.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The same moment by both clocks, to convert others from one clock to the other.
+#[derive(Clone, Copy, Debug)]
+pub struct WallClock {
+    /// By the monotonic clock.
+    pub now: Instant,
+    /// By the wall clock.
+    pub wall: SystemTime,
+}
+
+impl WallClock {
+    /// Reads both clocks.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "times are shown to people")]
+    pub fn read() -> Self {
+        Self {
+            now: super::now(),
+            wall: SystemTime::now(),
+        }
+    }
+
+    /// Returns the date and time, such as `2026-11-20T12:03:07Z`.
+    #[must_use]
+    pub fn time(self, at: Instant) -> String {
+        date_and_time(self.unix(at).as_secs())
+    }
+
+    /// Returns how many whole days are left until a time in seconds since 1970; 0 if it is over.
+    #[must_use]
+    pub fn days_until(self, seconds: u64) -> u64 {
+        seconds.saturating_sub(self.unix(self.now).as_secs()) / 86_400
+    }
+
+    /// Returns the time of day, with the date if it is not today.
+    #[must_use]
+    pub fn short(self, at: Instant) -> String {
+        let (then, now) = (self.unix(at).as_secs(), self.unix(self.now).as_secs());
+        if then / 86_400 == now / 86_400 {
+            of_day(then % 86_400)
+        } else {
+            self.time(at)
+        }
+    }
+
+    /// Returns the time since 1970.
+    #[must_use]
+    pub fn unix(self, at: Instant) -> Duration {
+        let wall = self.wall.duration_since(UNIX_EPOCH).unwrap_or_default();
+        match at.checked_duration_since(self.now) {
+            Some(ahead) => wall.saturating_add(ahead),
+            None => wall.saturating_sub(self.now.saturating_duration_since(at)),
+        }
+    }
+}
+
+/// Returns a time in seconds since 1970 as date and time.
+#[must_use]
+pub fn date_and_time(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date(days);
+    format!("{year:04}-{month:02}-{day:02}T{}Z", of_day(second))
+}
+
+fn of_day(second: u64) -> String {
+    format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
+}
+
+/// Returns year, month and day of a day counted from 1970. Calculates with years that begin in March, so that a leap day is the
+/// last day of its year.
+const fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let era = days / 146_097;
+    let day = days % 146_097;
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let date = day - (153 * month + 2) / 5 + 1;
+    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year + later, month, date)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_right() {
+        for (days, expected) in [
+            (0, (1970, 1, 1)),
+            (11_016, (2000, 2, 29)),
+            (19_782, (2024, 2, 29)),
+            (19_783, (2024, 3, 1)),
+            (20_454, (2026, 1, 1)),
+            (47_540, (2100, 2, 28)),
+            (47_541, (2100, 3, 1)),
+        ] {
+            assert_eq!(date(days), expected);
+        }
+    }
+}

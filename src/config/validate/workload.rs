@@ -1,0 +1,52 @@
+//! Validates the `spiffe` of a `tls`: where a SPIFFE Workload API is, and what to take from it.
+
+use std::path::PathBuf;
+
+use super::Check;
+use super::spiffe::Supplies;
+use crate::config::reading::Raw;
+use crate::config::shape::Spiffe;
+use crate::config::{Supply, Workload, is_abstract, unix};
+use crate::json::Tree;
+
+const EXAMPLE: &str = "unix:///run/spire/agent/public/api.sock";
+/// The variable by which workloads know where their agent is.
+const ENVIRONMENT: &str = "SPIFFE_ENDPOINT_SOCKET";
+
+impl Check {
+    pub(super) fn workload(&mut self, key: &str, written: &Raw) -> Option<Supplies> {
+        let place = written.0.as_ref().map(Tree::place);
+        let Spiffe { socket, hint } = self.raw(written, key);
+        let of_socket = format!("{key}.socket");
+        let socket = match (&socket, self.endpoint_socket.clone()) {
+            (Some(_), _) => self.read(&of_socket, socket.as_ref(), path)?,
+            (None, Some(given)) => {
+                let bad = |why| self.at(place, key, format!("{ENVIRONMENT}: {why}"));
+                path(&given).map_err(bad).ok()?
+            }
+            (None, None) => {
+                let message = format!("there is no socket; write such as {EXAMPLE}, or set {ENVIRONMENT}");
+                self.at(place, of_socket, message);
+                return None;
+            }
+        };
+        let hint = self.read(&format!("{key}.hint"), hint.as_ref(), |hint| match hint {
+            "" => Err("it is empty; remove it to take the first SVID".to_owned()),
+            hint => Ok(hint.to_owned()),
+        });
+        let workload = Workload { socket, hint };
+        Some((
+            Some(Supply::Workload(workload.clone())),
+            Some(Supply::Workload(workload)),
+        ))
+    }
+}
+
+/// Reads `unix:///path`, `unix:/path` or `unix:@name`.
+fn path(text: &str) -> Result<PathBuf, String> {
+    let path = text.strip_prefix("unix:");
+    let path = path.map(|path| path.strip_prefix("//").unwrap_or(path));
+    let path = path.and_then(|path| unix::path(path).ok());
+    path.filter(|path| path.is_absolute() || is_abstract(path))
+        .ok_or_else(|| format!("`{text}` is not the Unix socket of a Workload API; write such as {EXAMPLE}"))
+}

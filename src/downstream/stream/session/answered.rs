@@ -1,0 +1,80 @@
+//! What a session says of itself when an operator asks.
+//!
+//! Owns what is looked at for each depth of a question. Changes nothing.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Session;
+use crate::inquiry::{ClientResource, ClientStream, ClientType, Depth, Inquiry};
+use crate::protocol::{Portrait, Stand};
+use crate::xds::{Sight, TypeUrl};
+
+impl Session {
+    /// Answers a question, if it is asked.
+    pub(super) fn answer(&self, inquiry: &Arc<Inquiry>) {
+        let question = inquiry.question();
+        let Some(node) = self.server.node() else { return };
+        if !question.whom.is_about(self.accounts.number(), node) {
+            return;
+        }
+        let sight = self.sight();
+        let types = self.types(&sight, &question.depth);
+        let asked = |type_url: &TypeUrl| types.iter().any(|one| one.type_url == *type_url);
+        if !question.whom.type_url.as_ref().is_none_or(asked) {
+            return;
+        }
+        inquiry.answer(ClientStream {
+            number: self.accounts.number(),
+            node: node.clone(),
+            identity: self.accounts.identity().to_string(),
+            peer: self.accounts.peer().to_string(),
+            dialect: self.method.dialect,
+            service: self.method.service.clone(),
+            since: self.accounts.since(),
+            types,
+        });
+    }
+
+    fn types(&self, sight: &Sight, depth: &Depth) -> Vec<ClientType> {
+        let portraits = self.server.portraits(sight);
+        let looked_at = portraits.filter(|portrait| match depth {
+            Depth::Types | Depth::Resources | Depth::Rejections => true,
+            Depth::Resource(type_url, _) => portrait.type_url() == type_url,
+        });
+        looked_at
+            .map(|portrait| client_type(portrait, self.accounts.accepted(portrait.type_url()), depth))
+            .collect()
+    }
+}
+
+fn client_type(portrait: Portrait<'_>, accepted: Option<Instant>, depth: &Depth) -> ClientType {
+    let resources: Vec<ClientResource> = match depth {
+        Depth::Types => Vec::new(),
+        Depth::Resources => portrait.stands().map(resource).collect(),
+        Depth::Rejections => portrait.rejections().map(resource).collect(),
+        Depth::Resource(_, name) => portrait.stand(name).map(resource).into_iter().collect(),
+    };
+    let settled = resources.iter().all(|resource| resource.standing.is_settled());
+    ClientType {
+        type_url: portrait.type_url().clone(),
+        status: portrait.status(),
+        wildcard: portrait.wildcard(),
+        names: portrait.names(),
+        sent: portrait.sent(),
+        accepted,
+        unanswered_since: portrait.unanswered_since(),
+        objections: portrait.objections().cloned().collect(),
+        ready: (*depth == Depth::Resources).then_some(portrait.is_quiet() && settled),
+        resources,
+    }
+}
+
+fn resource(stand: Stand<'_>) -> ClientResource {
+    ClientResource {
+        name: stand.name.clone(),
+        standing: stand.standing,
+        resource: stand.resource.cloned(),
+        objection: stand.objection.cloned(),
+    }
+}

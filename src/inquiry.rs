@@ -1,0 +1,284 @@
+//! What operators ask the client streams.
+//!
+//! Owns the questions and the answers, and the way back. Nothing is kept for a question that nobody asks: each stream answers in
+//! its own turn, from what it has anyway. Does not know how streams are reached, and in which form the answers are shown.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+
+use crate::xds::{Dialect, Expression, Name, Node, Objection, Pattern, Resource, Standing, Status, TypeUrl};
+
+/// A question to all client streams.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Which streams answer.
+    pub whom: Whom,
+    /// What they say.
+    pub depth: Depth,
+}
+
+/// Which streams answer. A stream must fit all that is given.
+#[derive(Clone, Debug, Default)]
+pub struct Whom {
+    /// This one.
+    pub stream: Option<StreamNumber>,
+    /// Those of nodes that match one of these; empty: of all nodes.
+    pub nodes: Vec<NodeMatcher>,
+    /// Those of classes whose text is of this pattern.
+    pub class: Option<Pattern>,
+    /// Those that are subscribed to this type.
+    pub type_url: Option<TypeUrl>,
+}
+
+/// Which nodes: those of which all is true that is given.
+#[derive(Clone, Debug, Default)]
+pub struct NodeMatcher {
+    /// The id matches this.
+    pub id: Option<TextMatcher>,
+    /// The member of the metadata at each path matches this.
+    pub metadata: Vec<(String, TextMatcher)>,
+}
+
+/// Which texts.
+#[derive(Clone, Debug)]
+pub enum TextMatcher {
+    /// Any text.
+    Present,
+    /// Texts of this pattern.
+    Pattern(Pattern),
+    /// Texts that fit this expression.
+    Expression(Expression),
+    /// Texts that, in lower case if `fold`, are as this one.
+    Like {
+        /// How they are like it.
+        how: Likeness,
+        /// The text; in lower case if `fold`.
+        text: String,
+        /// Whether case does not matter.
+        fold: bool,
+    },
+}
+
+/// How one text is like another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Likeness {
+    /// Equal.
+    Equal,
+    /// It begins so.
+    Prefix,
+    /// It ends so.
+    Suffix,
+    /// It contains it.
+    Contains,
+}
+
+/// How much a stream says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Each type in one line.
+    Types,
+    /// Each resource.
+    Resources,
+    /// Each resource that the client has rejected.
+    Rejections,
+    /// This resource of a type.
+    Resource(TypeUrl, Name),
+}
+
+/// The number of a stream: that of its connection among all since the start, and its own on the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamNumber {
+    /// That of its connection.
+    pub connection: u64,
+    /// As HTTP/2 counts them.
+    pub stream: u32,
+}
+
+/// What one stream answers.
+#[derive(Clone, Debug)]
+pub struct ClientStream {
+    /// Its number.
+    pub number: StreamNumber,
+    /// Who the client says it is.
+    pub node: Arc<Node>,
+    /// What the relay has checked of it.
+    pub identity: String,
+    /// Where it comes from.
+    pub peer: String,
+    /// Its dialect.
+    pub dialect: Dialect,
+    /// The type of its service; `None`: it is aggregated.
+    pub service: Option<TypeUrl>,
+    /// When it began.
+    pub since: Instant,
+    /// What it has asked for.
+    pub types: Vec<ClientType>,
+}
+
+/// One type of a stream.
+#[derive(Clone, Debug)]
+pub struct ClientType {
+    /// The type.
+    pub type_url: TypeUrl,
+    /// How it stands as a whole.
+    pub status: Status,
+    /// Whether the client asks for everything.
+    pub wildcard: bool,
+    /// How many names it asks for.
+    pub names: usize,
+    /// When the last response was sent.
+    pub sent: Option<Instant>,
+    /// When the client last accepted a response.
+    pub accepted: Option<Instant>,
+    /// Since when a response has not been answered.
+    pub unanswered_since: Option<Instant>,
+    /// Why the client rejects what it has rejected and not accepted since.
+    pub objections: Vec<Arc<Objection>>,
+    /// The resources that were asked about.
+    pub resources: Vec<ClientResource>,
+    /// Whether the client has accepted everything that it asked for; known if all resources were asked about.
+    pub ready: Option<bool>,
+}
+
+/// One resource at a client.
+#[derive(Clone, Debug)]
+pub struct ClientResource {
+    /// The name by which the client asked for it.
+    pub name: Name,
+    /// Where it stands.
+    pub standing: Standing,
+    /// What the server says now.
+    pub resource: Option<Arc<Resource>>,
+    /// Why the client has rejected it.
+    pub objection: Option<Objection>,
+}
+
+/// A question on its way to some streams.
+#[derive(Debug)]
+pub struct Inquiry {
+    question: Arc<Question>,
+    answers: mpsc::Sender<ClientStream>,
+}
+
+impl Inquiry {
+    /// Creates one to at most so many streams. The answers end when each of them has answered, or has let go of the inquiry.
+    #[must_use]
+    pub fn new(question: Arc<Question>, streams: usize) -> (Arc<Self>, mpsc::Receiver<ClientStream>) {
+        let (answers, answered) = mpsc::channel(streams.max(1));
+        (Arc::new(Self { question, answers }), answered)
+    }
+
+    /// The question.
+    #[must_use]
+    pub fn question(&self) -> &Question {
+        &self.question
+    }
+
+    /// A stream answers. It is not told whether anybody still wants to know.
+    pub fn answer(&self, stream: ClientStream) {
+        drop(self.answers.try_send(stream));
+    }
+}
+
+impl Whom {
+    /// Whether a stream is asked, as far as its number and its node say.
+    #[must_use]
+    pub fn is_about(&self, number: StreamNumber, node: &Node) -> bool {
+        self.stream.is_none_or(|asked| asked == number)
+            && (self.nodes.is_empty() || self.nodes.iter().any(|matcher| matcher.matches(node)))
+            && (self.class.as_ref()).is_none_or(|class| class.matches(&node.class.to_string()))
+    }
+}
+
+impl NodeMatcher {
+    /// Matches nodes whose id is of this pattern: `*` stands for any text.
+    ///
+    /// # Errors
+    /// What is wrong with the pattern.
+    pub fn id_like(pattern: &str) -> Result<Self, String> {
+        Ok(Self::id_of(Pattern::read(pattern)?))
+    }
+
+    /// Matches nodes whose id is this.
+    #[must_use]
+    pub fn id_is(id: &str) -> Self {
+        Self::id_of(Pattern::of(id))
+    }
+
+    const fn id_of(pattern: Pattern) -> Self {
+        Self {
+            id: Some(TextMatcher::Pattern(pattern)),
+            metadata: Vec::new(),
+        }
+    }
+
+    fn matches(&self, node: &Node) -> bool {
+        let member = |(path, matcher): &(String, TextMatcher)| {
+            let value = node.metadata.get(path);
+            value.is_some_and(|value| matcher.matches(value))
+        };
+        self.id.as_ref().is_none_or(|matcher| matcher.matches(&node.id)) && self.metadata.iter().all(member)
+    }
+}
+
+impl TextMatcher {
+    fn matches(&self, found: &str) -> bool {
+        match self {
+            Self::Present => true,
+            Self::Pattern(pattern) => pattern.matches(found),
+            Self::Expression(expression) => expression.fits(found),
+            Self::Like { how, text, fold: true } => how.holds(&found.to_lowercase(), text),
+            Self::Like { how, text, fold: false } => how.holds(found, text),
+        }
+    }
+}
+
+impl Likeness {
+    fn holds(self, found: &str, text: &str) -> bool {
+        match self {
+            Self::Equal => found == text,
+            Self::Prefix => found.starts_with(text),
+            Self::Suffix => found.ends_with(text),
+            Self::Contains => found.contains(text),
+        }
+    }
+}
+
+impl fmt::Display for StreamNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.connection, self.stream)
+    }
+}
+
+impl FromStr for StreamNumber {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (connection, stream) = text.split_once('.').ok_or(())?;
+        Ok(Self {
+            connection: connection.parse().map_err(drop)?,
+            stream: stream.parse().map_err(drop)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_read_as_it_is_written() {
+        let number = StreamNumber {
+            connection: 12,
+            stream: 3,
+        };
+        assert_eq!(number.to_string().parse(), Ok(number));
+        for wrong in ["", "12", "12.", "a.b", "1.2.3", "-1.2"] {
+            assert_eq!(wrong.parse::<StreamNumber>(), Err(()), "{wrong}");
+        }
+    }
+}

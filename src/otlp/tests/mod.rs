@@ -1,0 +1,123 @@
+//! Collectors of the suite's own, which take what the relay sends, refuse it, or say nothing.
+
+mod measures;
+mod traced;
+
+use std::convert::Infallible;
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use flate2::read::GzDecoder;
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use prost::Message;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+use super::*;
+
+/// What a collector got: the header fields and the message.
+type Got<M> = (HeaderMap, M);
+
+const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+const SOON: Duration = Duration::from_secs(20);
+
+async fn listen() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind(LOCAL).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+/// Takes one export over HTTP and answers with this status.
+async fn over_http<M: Message + Default>(listener: &TcpListener, path: &'static str, status: u16) -> Got<M> {
+    let (stream, _) = listener.accept().await.unwrap();
+    let (take, mut taken) = mpsc::channel(1);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let take = take.clone();
+        async move {
+            assert_eq!(request.uri().path(), path);
+            let (head, body) = request.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            let body = if head.headers.contains_key("content-encoding") {
+                unpacked(&body)
+            } else {
+                body.to_vec()
+            };
+            take.try_send((head.headers, body)).unwrap();
+            let answer = Response::builder()
+                .status(status)
+                .body(Full::new(Bytes::from("no\x1b[2J")));
+            Ok::<_, Infallible>(answer.unwrap())
+        }
+    });
+    // The client closes the connection.
+    let _ = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    let (headers, body) = taken.recv().await.unwrap();
+    (headers, M::decode(&*body).unwrap())
+}
+
+/// Takes one export over gRPC.
+async fn over_grpc<M: Message + Default>(listener: &TcpListener) -> Got<M> {
+    let (stream, _) = listener.accept().await.unwrap();
+    let mut connection = h2::server::handshake(stream).await.unwrap();
+    let (request, mut respond) = connection.accept().await.unwrap().unwrap();
+    let (head, mut body) = request.into_parts();
+    let read = async {
+        let mut message = Vec::new();
+        while let Some(data) = body.data().await {
+            let data = data.unwrap();
+            body.flow_control().release_capacity(data.len()).unwrap();
+            message.extend_from_slice(&data);
+        }
+        let mut end = respond.send_response(Response::new(()), false).unwrap();
+        let fields = [("grpc-status".parse().unwrap(), "0".parse().unwrap())];
+        end.send_trailers(fields.into_iter().collect()).unwrap();
+        message
+    };
+    let message = tokio::select! {
+        message = read => message,
+        _ = pending_connection(&mut connection) => panic!("the relay closed the connection early"),
+    };
+    while connection.accept().await.is_some() {}
+    let is_packed = message[0] == 1;
+    assert_eq!(
+        u32::from_be_bytes(message[1..5].try_into().unwrap()) as usize,
+        message.len() - 5
+    );
+    let message = if is_packed {
+        unpacked(&message[5..])
+    } else {
+        message[5..].to_vec()
+    };
+    (head.headers, M::decode(&*message).unwrap())
+}
+
+async fn pending_connection(connection: &mut h2::server::Connection<tokio::net::TcpStream, Bytes>) {
+    drop(connection.accept().await);
+}
+
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
+    let mut unpacked = Vec::new();
+    GzDecoder::new(bytes).read_to_end(&mut unpacked).unwrap();
+    unpacked
+}
+
+/// Starts an export of both signals every 30 milliseconds.
+fn start(metrics: &Arc<Metrics>, variables: Vec<(&'static str, String)>) -> Export {
+    let every = ["OTEL_METRIC_EXPORT_INTERVAL", "OTEL_BSP_SCHEDULE_DELAY"].map(|name| (name, "30".to_owned()));
+    let variable = move |name: &str| {
+        let mut all = variables.iter().chain(&every);
+        all.find(|(of, _)| *of == name).map(|(_, value)| value.clone())
+    };
+    Export::start(variable, reader(metrics.clone(), |_| ()), &metrics.traces)
+        .unwrap()
+        .unwrap()
+}

@@ -1,0 +1,34 @@
+//! What the server said about the resources that are held, besides their content.
+//!
+//! Owns the words that belong to the last response. No decision depends on them.
+
+use super::Feed;
+use crate::protocol::client::ingest::Message;
+use crate::xds::{Name, ServerWords};
+
+/// The words of the last response.
+#[derive(Debug, Default)]
+pub(super) struct LastWords {
+    nonce: String,
+    identifier: String,
+}
+
+impl Feed {
+    /// Notes the words of a response.
+    pub(in crate::protocol::client) fn hear(&mut self, message: &Message) {
+        self.last_words.nonce.clone_from(&message.nonce);
+        self.last_words.identifier.clone_from(&message.identifier);
+    }
+
+    /// Returns what the server said about the resource of this name, if it is held.
+    pub(in crate::protocol::client) fn words(&self, name: &Name) -> Option<ServerWords> {
+        let key = self.kept.canonical(name.as_str());
+        let key = key.or_else(|| self.kept.variants(name.as_str()).next())?;
+        let (_, version) = self.kept.held(key.as_str())?;
+        Some(ServerWords {
+            version: version.clone(),
+            nonce: self.last_words.nonce.as_str().into(),
+            identifier: self.last_words.identifier.as_str().into(),
+        })
+    }
+}

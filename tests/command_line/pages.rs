@@ -1,0 +1,107 @@
+//! The pages of the admin address about the process, of a program that runs.
+
+use serde_json::Value;
+
+use crate::{Relay, ask, file, program};
+
+fn get(admin: &str, request: &str) -> (String, String) {
+    let answer = ask(admin, request);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap();
+    (status.to_owned(), body.to_owned())
+}
+
+/// A relay that listens in two ways says where, and what it runs with; its log follows an order at once.
+#[test]
+fn the_process_shows_itself() {
+    let socket = std::env::temp_dir().join(format!("distributary-pages-{}.sock", std::process::id()));
+    let socket = socket.to_str().unwrap();
+    let text = format!(
+        "node: {{id: relay-7, cluster: edge}}\nupstream: {{xds_servers: [{{server_uri: cp:1}}]}}\n\
+         admin: {{address: '127.0.0.1:0'}}\nlisteners: [{{address: '127.0.0.1:0'}}, {{address: 'unix:{socket}'}}]\n\
+         timers: {{drain: 7s}}\n"
+    );
+    let path = file("pages.yaml", &text);
+    let path = path.to_str().unwrap();
+    let relay = Relay::start(program(&["serve", "--log-format", "json", "--config", path]));
+    let address = |line: String| {
+        let fields: Value = serde_json::from_str(&line).unwrap();
+        fields["address"].as_str().unwrap().to_owned()
+    };
+    let admin = address(relay.line("admin address"));
+    let first = address(relay.line("listening for clients"));
+    relay.line("listening for clients");
+
+    let deadline = crate::now() + crate::PATIENCE;
+    let listeners = format!("listeners[0]::{first}\nlisteners[1]::{socket}\n");
+    while get(&admin, "GET /listeners").1 != listeners {
+        assert!(crate::now() < deadline, "{}", get(&admin, "GET /listeners").1);
+    }
+    let info: Value = serde_json::from_str(&get(&admin, "GET /server_info").1).unwrap();
+    assert_eq!(info["state"], "PRE_INITIALIZING", "{info}");
+    assert_eq!(info["node"]["id"], "relay-7", "{info}");
+    let options = &info["command_line_options"];
+    assert_eq!(
+        (&options["config_path"], &options["drain_time"], &options["log_level"]),
+        (&path.into(), &"7s".into(), &"info".into()),
+        "{info}"
+    );
+    let memory: Value = serde_json::from_str(&get(&admin, "GET /memory").1).unwrap();
+    let physical: u64 = memory["total_physical_bytes"].as_str().unwrap().parse().unwrap();
+    assert!(physical > 1_000_000, "{memory}");
+
+    let (status, said) = get(&admin, "POST /logging?admin=debug");
+    assert!(
+        status == "200" && said.contains("  admin: debug\n") && said.contains("  app: info\n"),
+        "{said}"
+    );
+    relay.line("the log level is changed by an order");
+    let _ = get(&admin, "GET /live");
+    relay.line("admin request");
+    assert!(
+        get(&admin, "POST /logging")
+            .1
+            .contains("filter: info,distributary::admin=debug\n")
+    );
+    assert_eq!(get(&admin, "POST /logging?level=loud").0, "400");
+    assert_eq!(get(&admin, "GET /logging?level=debug").0, "400");
+}
+
+/// What a client has asked for is in the dump.
+#[test]
+fn the_dump_has_resources() {
+    let cluster = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+    let resources = file(
+        "pages-resources.yaml",
+        &format!("- \"@type\": {cluster}\n  name: web\n- \"@type\": {cluster}\n  name: db\n"),
+    );
+    let text = format!(
+        "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\nadmin: {{address: '127.0.0.1:0'}}\n\
+         listeners: [{{address: '127.0.0.1:0'}}]\n",
+        resources.display()
+    );
+    let path = file("pages-views.yaml", &text);
+    let relay = Relay::start(program(&[
+        "serve",
+        "--log-format",
+        "json",
+        "--config",
+        path.to_str().unwrap(),
+    ]));
+    let address = |line: String| {
+        let fields: Value = serde_json::from_str(&line).unwrap();
+        fields["address"].as_str().unwrap().to_owned()
+    };
+    let admin = address(relay.line("admin address"));
+    let listener = address(relay.line("listening for clients"));
+    let (code, names, error) = crate::output(&["get", "cds", "--server", &listener, "-o", "name"]);
+    assert_eq!((code, names.as_str()), (Some(0), "db\nweb\n"), "{error}");
+    let dump: Value =
+        serde_json::from_str(&get(&admin, "GET /config_dump?name_regex=web HTTP/1.0\r\nx-was:").1).unwrap();
+    let clusters = dump["configs"][1]["dynamic_active_clusters"].as_array().unwrap();
+    assert_eq!(
+        (clusters.len(), &clusters[0]["cluster"]["name"]),
+        (1, &"web".into()),
+        "{dump}"
+    );
+}

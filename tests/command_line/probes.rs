@@ -1,0 +1,138 @@
+//! The address of the probes: four paths and nothing else, while the admin address is elsewhere.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::{Relay, ask, file, program};
+
+const PATHS: [&str; 4] = ["/ready", "/live", "/healthz", "/metrics"];
+
+/// Starts a relay. Returns it, its admin address, and that of its probes.
+fn start(name: &str) -> (Relay, String, String) {
+    let resources = file(&format!("{name}-resources.yaml"), "resources: []\n");
+    let text = format!(
+        "upstream: {{xds_servers: [{{server_uri: 'file://{}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n\
+         admin: {{address: '127.0.0.1:0', rules: [{{allow: []}}]}}\nprobes: {{address: '127.0.0.1:0'}}\n",
+        resources.display()
+    );
+    let path = file(&format!("{name}.yaml"), &text);
+    let args = ["serve", "--log-format", "json", "--config", path.to_str().unwrap()];
+    let relay = Relay::start(program(&args));
+    let address = |line: String| {
+        let fields: serde_json::Value = serde_json::from_str(&line).unwrap();
+        fields.get("address").unwrap().as_str().unwrap().to_owned()
+    };
+    let admin = address(relay.line("\"admin address\""));
+    let probes = address(relay.line("\"address of the probes\""));
+    (relay, admin, probes)
+}
+
+fn status(answer: &str) -> u16 {
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    status.unwrap_or_else(|| panic!("no HTTP: {answer}"))
+}
+
+/// Whoever reaches the probes gets neither what the admin address shows nor what it orders.
+#[test]
+fn there_is_nothing_else() {
+    let (relay, admin, probes) = start("probes-only");
+    assert!(
+        (0..1000).any(|_| status(&ask(&probes, "GET /ready")) == 200),
+        "not ready"
+    );
+    assert_eq!(
+        status(&ask(&admin, "GET /metrics")),
+        403,
+        "the rules are those of the admin address"
+    );
+    assert!(ask(&probes, "GET /metrics").contains("\ndistributary_connections 0\n"));
+    for path in PATHS {
+        assert_eq!(status(&ask(&probes, &format!("GET {path}"))), 200, "{path}");
+        assert_eq!(status(&ask(&probes, &format!("HEAD {path}"))), 200, "{path}");
+        let answer = ask(&probes, &format!("POST {path}"));
+        assert_eq!(status(&answer), 405, "{path}");
+    }
+    for path in [
+        "/",
+        "/help",
+        "/clusters",
+        "/clients",
+        "/config_dump",
+        "/certs",
+        "/server_info",
+        "/events",
+        "/stats",
+        "/stats/prometheus",
+        "/healthz/ready",
+        "/ready/",
+        "//ready",
+        "/ready/../clients",
+        "/drain_listeners",
+        "/reload",
+        "/healthcheck/fail",
+        "/logging",
+        "/v3/discovery:client_status",
+        "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus",
+    ] {
+        for method in ["GET", "POST"] {
+            let answer = ask(&probes, &format!("{method} {path}"));
+            assert_eq!(status(&answer), 404, "{method} {path}: {answer}");
+        }
+    }
+    relay.signal("-TERM");
+    relay.line("draining");
+}
+
+/// HTTP/2, garbage and long heads are refused; each connection ends after its answer, and idle ones are not in the way.
+#[test]
+fn strangers_do_no_harm() {
+    let (_relay, _, probes) = start("probes-strangers");
+    let idle: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&probes).unwrap()).collect();
+    let long = format!("GET /ready HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "x".repeat(64 << 10));
+    let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\u{4}\0\0\0\0\0";
+    for said in [preface, "\u{16}\u{3}\u{1}\0\u{5}hello", "SSH-2.0-x\r\n\r\n", &*long] {
+        let mut stream = TcpStream::connect(&probes).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        // The relay may close before everything is written.
+        let _ = stream.write_all(said.as_bytes());
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    }
+    let mut stream = TcpStream::connect(&probes).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream
+        .write_all(b"GET /live HTTP/1.1\r\nhost: x\r\n\r\nGET /live HTTP/1.1\r\nhost: x\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer.matches("LIVE").count(), 1, "{answer}");
+    drop(idle);
+}
+
+/// The address is bound at the start, and stays; another one waits for a restart.
+#[test]
+fn it_is_bound_once() {
+    let (relay, _, probes) = start("probes-bound");
+    let path = file("probes-bound.yaml", "");
+    let text = "upstream: {xds_servers: [{server_uri: cp:1}]}\nlisteners: [{address: '127.0.0.1:0'}]\nadmin: {address: '127.0.0.1:0'}\n";
+    let other = path.with_extension("new");
+    std::fs::write(&other, text).unwrap();
+    std::fs::rename(&other, &path).unwrap();
+    let line = relay.line("take effect after a restart");
+    assert!(line.contains("probes"), "{line}");
+    assert_eq!(status(&ask(&probes, "GET /live")), 200);
+
+    let taken = file("probes-taken.yaml", &format!("{text}probes: {{address: '{probes}'}}\n"));
+    let output = program(&["serve", "--config", taken.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        error.contains(&format!("probes.address: cannot listen on {probes}: ")),
+        "{error}"
+    );
+}

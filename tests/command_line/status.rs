@@ -1,0 +1,277 @@
+//! `distributary status` over relays that have the same, differ, fail, and are gone.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::mpsc::sync_channel;
+
+use serde_json::Value;
+
+use super::{PATIENCE, Relay, address_in, file, now, output, program};
+
+/// A relay that serves clusters from a file, and a client that asks it for all of them.
+struct Replica {
+    _relay: Relay,
+    client: Child,
+    admin: String,
+    listener: String,
+    file: PathBuf,
+}
+
+fn clusters(names: &[&str], timeout: &str) -> String {
+    let one = |name: &&str| {
+        format!(
+            "- {{\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: \"{name}\", connect_timeout: {timeout}}}\n"
+        )
+    };
+    names.iter().map(one).collect()
+}
+
+/// Replaces the file, so that no reader sees a part of it.
+fn write(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(new, path).unwrap();
+}
+
+impl Replica {
+    fn start(name: &str, names: &[&str]) -> Self {
+        let file = file(&format!("status-{name}.yaml"), &clusters(names, "1s"));
+        let source = format!("file://{}", file.display());
+        let serve = [
+            "serve",
+            "--upstream",
+            &source,
+            "--listen",
+            "127.0.0.1:0",
+            "--admin",
+            "127.0.0.1:0",
+        ];
+        let relay = Relay::start(program(&serve));
+        let admin = address_in(&relay.line("admin address"));
+        let listener = address_in(&relay.line("listening for clients"));
+        let ask = [
+            "get",
+            "cds",
+            "--watch",
+            "-o",
+            "name",
+            "--node-id",
+            name,
+            "--server",
+            &listener,
+        ];
+        let mut client = program(&ask).spawn().unwrap();
+        let printed = BufReader::new(client.stdout.take().unwrap());
+        let (sender, lines) = sync_channel(64);
+        std::thread::spawn(move || {
+            printed
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
+        for _ in names {
+            assert!(lines.recv_timeout(PATIENCE).unwrap().starts_with("+ "));
+        }
+        Self {
+            _relay: relay,
+            client,
+            admin,
+            listener,
+            file,
+        }
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        let _ = self.client.kill();
+        let _ = self.client.wait();
+    }
+}
+
+fn status(replicas: &[&Replica], flags: &[&str]) -> (Option<i32>, String, String) {
+    let admin: Vec<&str> = replicas.iter().map(|replica| replica.admin.as_str()).collect();
+    output(&[&["status", "--admin", &admin.join(",")], flags].concat())
+}
+
+/// Asks until the exit code is this one, and the error has so many lines.
+fn until(code: i32, lines: usize, replicas: &[&Replica], flags: &[&str]) -> (String, String) {
+    let deadline = now() + PATIENCE;
+    loop {
+        let (found, out, error) = status(replicas, flags);
+        if (found, error.lines().count()) == (Some(code), lines) {
+            return (out, error);
+        }
+        assert!(now() < deadline, "{found:?} {out} {error}");
+    }
+}
+
+/// The cells of a column.
+fn column<'a>(table: &'a str, title: &str) -> Vec<&'a str> {
+    let mut rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let head = rows.next().unwrap();
+    let at = head.iter().position(|found| *found == title).unwrap();
+    rows.map(|row| *row.get(at).unwrap()).collect()
+}
+
+#[test]
+fn two_relays_with_the_same_contents_then_with_others() {
+    let (one, other) = (Replica::start("one", &["a", "b"]), Replica::start("other", &["a", "b"]));
+    let both = [&one, &other];
+    let (out, _) = until(0, 0, &both, &[]);
+    assert_eq!(column(&out, "RELAY"), [&one.admin, &other.admin]);
+    for (title, cells) in [
+        ("VERSION", [env!("CARGO_PKG_VERSION"); 2]),
+        ("STATE", ["READY"; 2]),
+        ("CLIENTS", ["1"; 2]),
+        ("SERVERS", ["1/1"; 2]),
+        ("RESOURCES", ["2"; 2]),
+        ("REJECTED", ["0"; 2]),
+        ("CONTENT", ["same"; 2]),
+    ] {
+        assert_eq!(column(&out, title), cells, "{title}: {out}");
+    }
+    let digests = column(&out, "DIGEST");
+    assert!(digests[0] == digests[1] && digests[0].len() == 8, "{out}");
+    let (_, alone, _) = status(&[&one], &[]);
+    assert_eq!(column(&alone, "CONTENT"), ["-"]);
+
+    write(&other.file, &clusters(&["b", "c"], "1s"));
+    let (out, error) = until(1, 2, &both, &[]);
+    assert_eq!(column(&out, "CONTENT"), ["differs"; 2], "{out}");
+    let lines: Vec<&str> = error.lines().collect();
+    assert!(
+        lines[0].starts_with("cds a differs: nothing at ") && lines[1].starts_with("cds c differs: nothing at "),
+        "{error}"
+    );
+    let (code, out, _) = status(&both, &["--resources", "-o", "wide"]);
+    assert_eq!((code, column(&out, "NAME")), (Some(1), vec!["a", "b", "c"]), "{out}");
+    assert_eq!(
+        column(&out, "RELAYS"),
+        [one.admin.as_str(), "all", other.admin.as_str()]
+    );
+    assert_eq!(column(&out, "CONTENT"), ["differs", "same", "differs"]);
+    let (code, out, _) = status(&both, &["-o", "json"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &json["well"]), (Some(1), &Value::Bool(false)), "{out}");
+    assert_eq!(json["differences"][0]["name"], "a", "{out}");
+    assert_eq!(json["relays"][0]["content"], "differs", "{out}");
+    let (code, out, _) = status(&both, &["-o", "yaml", "--servers"]);
+    assert_eq!((code, out.contains("state: answering")), (Some(0), true), "{out}");
+
+    write(&other.file, &clusters(&["a", "b"], "1s"));
+    until(0, 0, &both, &["--resources"]);
+}
+
+/// A name that only the clients of one relay ask for is no difference.
+#[test]
+fn what_nobody_asks_the_other_for_is_no_difference() {
+    let (one, other) = (Replica::start("asked", &["a"]), Replica::start("unasked", &["a"]));
+    let source = ["get", "eds", "only", "--server", &one.listener, "--timeout", "300ms"];
+    assert_eq!(output(&source).0, Some(1), "it does not exist");
+    until(0, 0, &[&one, &other], &[]);
+}
+
+#[test]
+fn who_is_gone_and_what_fails() {
+    let (one, other) = (Replica::start("left", &["a"]), Replica::start("gone", &["a"]));
+    let gone = other.admin.clone();
+    drop(other);
+    let admin = format!("{},{gone}", one.admin);
+    for table in [&[][..], &["--clients"], &["--nacks"], &["--servers"], &["--resources"]] {
+        let (code, _, error) = output(&[&["status", "--admin", &admin], table].concat());
+        assert_eq!(code, Some(1), "{table:?}");
+        assert!(
+            error.starts_with(&format!("no answer from {gone}: ")) && error.lines().count() == 1,
+            "{table:?}: {error}"
+        );
+    }
+    let (code, out, error) = output(&["health", "--admin", &admin]);
+    assert_eq!(
+        (code, out),
+        (Some(1), format!("{}: READY\n", one.admin)),
+        "the others are asked all the same"
+    );
+    assert!(error.starts_with(&format!("no answer from {gone}: ")), "{error}");
+    let (_, out, _) = output(&["status", "--admin", &admin]);
+    assert!(out.lines().nth(2).unwrap().contains("NO-ANSWER"), "{out}");
+
+    write(&one.file, "- {name: 1");
+    let (out, error) = until(1, 1, &[&one], &["--servers"]);
+    assert!(error.starts_with(&format!("{}: file://", one.admin)), "{error}");
+    assert!(column(&out, "SERVER")[0].starts_with("file://"), "{out}");
+    let lost = Relay::start(program(&super::SERVE));
+    let line = lost.line("admin address");
+    let admin = address_in(&line);
+    let (code, out, error) = output(&["status", "--admin", &admin]);
+    assert_eq!((code, column(&out, "STATE")), (Some(1), vec!["STARTING"]), "{out}");
+    assert!(
+        error.starts_with(&format!("{admin}: STARTING: no control plane has been reached")),
+        "{error}"
+    );
+}
+
+/// Names may contain anything; nothing of it reaches a terminal as it is.
+#[test]
+fn names_steer_no_terminal() {
+    let replica = Replica::start("evil\u{1b}[2J", &["a\\e[31m\\u009b2J\\nforged"]);
+    for table in ["--resources", "--clients", "--servers"] {
+        for form in ["table", "wide", "json", "yaml"] {
+            let (code, out, error) = status(&[&replica], &[table, "-o", form]);
+            assert_eq!((code, error.as_str()), (Some(0), ""), "{table} {form}");
+            let steers = |c: char| c.is_control() && c != '\n';
+            assert!(
+                !out.contains(steers) && !out.contains("\nforged"),
+                "{table} {form}: {out}"
+            );
+        }
+    }
+    let (_, out, _) = status(&[&replica], &["--resources"]);
+    assert!(out.contains("a\\u{1b}[31m\\u{9b}2J\\nforged"), "{out}");
+    let (_, out, _) = status(&[&replica], &["--clients"]);
+    assert_eq!(column(&out, "CDS"), ["SYNCED"], "{out}");
+}
+
+/// Into a pipe, the table comes again when it has changed, and nothing steers a terminal.
+#[test]
+fn watching() {
+    let replica = Replica::start("watched", &["a"]);
+    let mut watch = program(&["status", "--resources", "--watch", "--admin", &replica.admin])
+        .spawn()
+        .unwrap();
+    let printed = BufReader::new(watch.stdout.take().unwrap());
+    let (sender, lines) = sync_channel(64);
+    std::thread::spawn(move || {
+        printed
+            .lines()
+            .map_while(Result::ok)
+            .try_for_each(|line| sender.send(line))
+    });
+    let next = || lines.recv_timeout(PATIENCE).unwrap();
+    assert!(next().starts_with("TYPE   NAME   STATE"));
+    assert!(next().starts_with("cds    a      acked"));
+    write(&replica.file, &clusters(&["a", "b"], "1s"));
+    assert_eq!(next(), "");
+    assert!(next().starts_with("TYPE   NAME   STATE"));
+    assert!(next().starts_with("cds    a      acked") && next().starts_with("cds    b      acked"));
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+}
+
+#[test]
+fn wrong_use_is_two() {
+    for flags in [
+        &["--clients", "--nacks"][..],
+        &["-o", "xml"],
+        &["--admin", "nowhere"],
+        &["--cert", "x"],
+    ] {
+        let (code, out, error) = output(&[&["status"], flags].concat());
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{flags:?}");
+        assert!(
+            error.contains("--help") || error.contains("Usage"),
+            "{flags:?}: {error}"
+        );
+    }
+}

@@ -1,0 +1,146 @@
+"""The page of the admin address in a real browser: what its readers look for, they find."""
+
+import json
+
+from peers import resources as make
+from peers.browser import Browser
+from peers.envoy import ADS_DELTA
+from peers.process import Failed, eventually
+from peers.subscribers import Subscribers
+from scenario import scenario
+
+CLIENTS = 12
+CLUSTERS = 3
+MARKUP = "<img src=x onerror=\"document.title='broken'\">"
+# How much moves on the page, as browsers measure it, while new numbers come for some seconds.
+SHIFT_MAX = 0.01
+SHIFTS = """new Promise((done) => {
+  let sum = 0;
+  new PerformanceObserver((list) => list.getEntries().forEach((one) => { sum += one.value; })).observe({ type: 'layout-shift' });
+  setTimeout(() => done(sum), 3000);
+})"""
+
+
+def shop(world):
+    """A relay with two control planes, an Envoy and some plain clients: (the fallback, the Envoy)."""
+    many = [f"many-{number}" for number in range(CLUSTERS)]
+    names = ["payments", "cart", MARKUP, "right-to-\u202eleft", *many]
+    everything = [*(part for name in names for part in (make.cluster(name), make.endpoints(name, 8080))),
+                  make.listener("web", world.port, make.rds("main")), make.routes("main", make.to("payments"))]
+    second = world.another_control_plane("fallback")
+    for control_plane in (world.control_plane, second):
+        control_plane.apply(put=everything)
+    relay = world.start_relay([world.control_plane.address, second.address])
+    envoy = world.envoy(ADS_DELTA, node="edge-fra-1", about={"locality": {"region": "eu", "zone": "fra-1"}}).ready()
+    clients = Subscribers(world.programs.go, world.logs, CLIENTS, CLUSTERS, [relay.address])
+    eventually("all clients have everything", lambda: clients.settled([relay.address]))
+    return second, envoy
+
+
+def reject(world):
+    """Has the Envoy reject a cluster that it had accepted."""
+    world.expect_rejections()
+    world.control_plane.apply(put=[make.cluster("payments", timeout="0s")])
+
+
+def accessible(world, page):
+    """Fails if axe finds anything."""
+    if page.value("typeof axe") == "undefined":
+        page.call("Runtime.evaluate", expression=world.programs.axe.read_text())
+    found = page.value(
+        "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes.map((one) => one.html)]))")
+    if found:
+        raise Failed(f"axe at {page.value('location.hash')!r}: {json.dumps(found)[:1500]}")
+
+
+def fits(page):
+    """Fails if a reader has to scroll sideways, or if anything went wrong in the page."""
+    wide = page.value("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    if wide > 0:
+        raise Failed(f"{page.value('location.hash')!r} is {wide} pixels too wide")
+    if page.errors:
+        raise Failed(f"errors in the page: {page.errors}")
+
+
+def go(page, hash_):
+    """Opens another view of the page."""
+    page.value(f"location.hash = {json.dumps(hash_)}")
+
+
+@scenario("B-22, K-07", caches=("linear",), relay_only="it is about the relay", needs="chromium")
+def the_page(world):
+    """A client is found and read; a rejection is followed to what changed; a control plane goes and returns; a change is seen to
+    reach everybody. Nothing that clients or control planes say becomes markup."""
+    second, envoy = shop(world)
+    page = Browser(world.programs.chromium, world.logs).page()
+    page.go(f"http://{world.relay.admin}/")
+    page.sees([f"{CLIENTS + 1} connections", world.control_plane.address, second.address, "No client rejects anything"])
+    page.sees("serving", "#pulse")
+    accessible(world, page)
+
+    # A client.
+    page.follow("Clients", "#nav a")
+    page.sees(["edge-fra-1", "subscriber"])
+    page.write("#search", "edge")
+    eventually("only the Envoy is found", lambda: "subscriber" not in page.text())
+    accessible(world, page)
+    page.follow("edge-fra-1")
+    page.sees(["It has accepted all that it asked for.", "eu / fra-1", "payments", MARKUP, "right-to-\\u202eleft"])
+    accessible(world, page)
+    if page.value("document.images.length") or page.value("document.title") == "broken":
+        raise Failed("a name became markup")
+
+    # A rejection, to what changed.
+    reject(world)
+    page.sees("It waits for cds (1 rejected)")
+    go(page, "")
+    page.sees("1 client rejects cds payments")
+    page.follow("1 client rejects cds payments")
+    page.sees(["ConnectTimeout: value must be greater than 0s", "edge-fra-1"])
+    page.follow("what changed")
+    page.sees(['-   "connect_timeout": "5s"', '+   "connect_timeout": "0s"'])
+    accessible(world, page)
+    go(page, "#resource/cds/payments")
+    page.sees([f"{CLIENTS} of {CLIENTS + 1} clients that ask for it have it. One rejects it."])
+    world.control_plane.apply(put=[make.cluster("payments", timeout="7s")])
+    page.sees([f"All {CLIENTS + 1} clients that ask for it have it.", '"connect_timeout": "7s"'])
+
+    # How fast a change reaches everybody.
+    go(page, "#resource/eds/many-0")
+    world.control_plane.apply(put=[make.endpoints("many-0", 8081)])
+    page.sees(['"port_value": 8081', f"{CLIENTS + 1} clients had accepted it within"])
+    accessible(world, page)
+
+    # A failover, and back.
+    go(page, "#servers")
+    page.sees(f"answering\n{world.control_plane.address}".split("\n"))
+    address = world.control_plane.address
+    world.control_plane.stop()
+    page.sees(["unreachable", "cannot connect"])
+    accessible(world, page)
+    world.new_control_plane(address).apply(put=[make.cluster("cart")])
+    eventually("it is reached again", lambda: "unreachable" not in page.text())
+    go(page, "")
+    page.sees(["No client rejects anything", "current"])
+    if (moved := page.value(SHIFTS)) > SHIFT_MAX:
+        raise Failed(f"new numbers move the page by {moved:.3f}")
+    fits(page)
+    keyboard(page)
+
+
+def keyboard(page):
+    """The first key leads to the content, the others to the parts of the page; each of them shows where one is."""
+    page.go("about:blank")
+    page.go(page.home)
+    page.sees("Control planes")
+    page.press("Tab", 9)
+    if "Skip" not in page.value("document.activeElement.innerText"):
+        raise Failed("the first key does not lead to the content")
+    for _ in range(5):
+        page.press("Tab", 9)
+    if page.value("document.activeElement.innerText") != "Clients":
+        raise Failed(f"the keys lead to {page.value('document.activeElement.outerHTML')}")
+    page.press("Enter", 13, "\r")
+    page.sees("edge-fra-1")
+    if page.value("document.activeElement.id") != "heading" or page.value("document.title") != "Clients – Distributary":
+        raise Failed("a reader who hears the page does not hear where it leads")

@@ -1,0 +1,88 @@
+//! What a reader of the page asks for: the first of many, and a rejection beside what was there before.
+
+use distributary::xds::Dialect;
+use serde_json::json;
+
+use super::{Window, client, full, standings};
+use crate::rest::put;
+use crate::support::{CDS, EDS, Relay};
+
+#[tokio::test]
+async fn a_rejection_beside_what_was_there_before() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let relay = Relay::start();
+        let window = Window::of(&relay);
+        put(&relay, CDS, &["a", "b"], 1);
+        let mut edge = client(&relay, dialect, CDS, "edge-1").await;
+        edge.subscribe(&["*"]);
+        edge.take().await;
+        window.until("edge-1", CDS, "SYNCED").await;
+        put(&relay, CDS, &["a"], 2);
+        edge.next().await.unwrap();
+        edge.nack("bad");
+        window.until("edge-1", CDS, "ERROR").await;
+
+        let found = window.json("/nacks?type=cds&name=a").await["rejections"].clone();
+        assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
+        assert_eq!(found[0]["content"]["connect_timeout"], "2s", "{dialect:?} {found}");
+        assert_eq!(
+            found[0]["before"]["content"]["connect_timeout"], "1s",
+            "{dialect:?} {found}"
+        );
+        assert_ne!(found[0]["before"]["version"], found[0]["version"]);
+        // The list says which contents can be compared, without showing them.
+        let listed = window.json("/nacks?type=cds").await["rejections"][0].clone();
+        assert_eq!(listed["before"]["version"], found[0]["before"]["version"], "{listed}");
+        assert_eq!(
+            (&listed["content"], &listed["before"]["content"]),
+            (&json!(null), &json!(null))
+        );
+        for nothing in ["/nacks?type=eds", "/nacks?name=c", "/nacks?name=a&version=0"] {
+            assert_eq!(window.json(nothing).await["rejections"], json!([]), "{nothing}");
+        }
+        put(&relay, CDS, &["a"], 3);
+        edge.next().await.unwrap();
+        edge.nack("bad");
+        let newest = async || window.json("/nacks?name=a").await["rejections"][0].clone();
+        while newest().await["content"]["connect_timeout"] != "3s" {}
+        let found = newest().await;
+        assert_eq!(
+            found["before"]["content"]["connect_timeout"], "2s",
+            "{dialect:?} {found}"
+        );
+        let (code, text) = window.get("/nacks?node=edge-1").await;
+        assert!(code == 400 && text.starts_with("write /nacks, with any of"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_of_many() {
+    let relay = Relay::start();
+    let window = Window::of(&relay);
+    relay.put(EDS, &["a", "b", "c"], "1");
+    let mut clients = Vec::new();
+    for id in ["edge-1", "edge-2", "edge-3"] {
+        let mut one = client(&relay, Dialect::Delta, EDS, id).await;
+        one.subscribe(&["a", "b", "c", "z"]);
+        one.take().await;
+        window.until(id, EDS, "SYNCED").await;
+        clients.push(one);
+    }
+    for (limit, more) in [(0, true), (2, true), (3, false), (4, false)] {
+        let list = window.json(&format!("/clients?format=json&limit={limit}")).await;
+        assert_eq!(list["clients"].as_array().unwrap().len(), limit.min(3), "{list}");
+        assert_eq!(list["more"], more, "{list}");
+    }
+    let (_, text) = window.get("/clients?limit=2").await;
+    assert!(
+        text.ends_with("\nthere are more\n") && text.lines().count() == 4,
+        "{text}"
+    );
+
+    // What the client lacks is shown before all that it has.
+    let one = window.json("/clients/node=edge-1?limit=2").await["streams"][0]["types"][full(EDS)].clone();
+    assert_eq!(standings(&one), ["z unknown", "a accepted"], "{one}");
+    assert_eq!(one["standings"], json!({ "accepted": 3, "unknown": 1 }));
+    let (code, text) = window.get("/clients/node=edge-1?most=2").await;
+    assert!(code == 400 && text.contains("?limit=COUNT"), "{text}");
+}
