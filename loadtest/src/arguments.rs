@@ -10,6 +10,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::kind::{Dialect, Kind};
 use crate::place::{Place, Trust};
 use crate::report::Outputs;
+use crate::scenario::quantities::{bytes, seconds};
 
 /// Simulates a fleet of xDS clients, checks every response they get, and measures the server.
 ///
@@ -28,8 +29,8 @@ pub(crate) struct Arguments {
     /// How many resources the control plane has.
     #[arg(long, global = true, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) resources: u32,
-    /// The size of one resource in bytes.
-    #[arg(long, global = true, default_value_t = 1024)]
+    /// The size of one resource, such as `512B` or `1KiB`.
+    #[arg(long, global = true, default_value = "1KiB", value_name = "SIZE", value_parser = bytes)]
     pub(crate) bytes: usize,
     /// How many changes are measured; each changes one resource.
     #[arg(long, global = true, default_value_t = 20)]
@@ -75,17 +76,17 @@ pub(crate) struct Arguments {
     /// Where the built-in control plane listens; default: any free port of 127.0.0.1.
     #[arg(long, global = true, value_name = "ADDR")]
     pub(crate) control_plane: Option<SocketAddr>,
-    /// How many seconds each phase lasts in which nothing happens.
-    #[arg(long, global = true, default_value = "3", value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    /// How long each phase lasts in which nothing happens, such as `500ms` or `3m`; a bare number is seconds.
+    #[arg(long, global = true, default_value = "3s", value_name = "TIME", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) idle: Duration,
-    /// How many seconds chaos lasts.
-    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
+    /// How long chaos lasts.
+    #[arg(long, global = true, value_name = "TIME", value_parser = seconds)]
     pub(crate) seconds: Option<Duration>,
     /// What decides about chaos; the same seed makes the same troubles at the same times. Default: a random one, which is printed.
     #[arg(long, global = true)]
     pub(crate) seed: Option<u64>,
-    /// How many seconds one step may take; after that the run fails.
-    #[arg(long, global = true, default_value = "60", value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    /// How long one step may take; after that the run fails.
+    #[arg(long, global = true, default_value = "60s", value_name = "TIME", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) deadline: Duration,
     /// How many threads the clients share.
     #[arg(long, global = true, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
@@ -101,6 +102,13 @@ pub(crate) enum Command {
     Run {
         /// `steady`, or `path/to/scenario.yaml`
         scenario: String,
+    },
+    /// Lists the built-in scenarios.
+    List,
+    /// Explains a key of scenarios: what it means, its form and its default; without a key, all of them.
+    Explain {
+        /// `p99_below`, or the end of its path, such as `names.count`
+        key: Option<String>,
     },
 }
 
@@ -151,7 +159,7 @@ impl Arguments {
     pub(crate) fn scenario(&self) -> &str {
         match &self.command {
             Some(Command::Run { scenario }) => scenario,
-            None => &self.scenario,
+            Some(Command::List | Command::Explain { .. }) | None => &self.scenario,
         }
     }
 
@@ -172,13 +180,4 @@ fn rate(text: &str) -> Result<f64, String> {
         Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
         Ok(_) | Err(_) => Err("expected a positive number of changes a second, such as 2/s".to_owned()),
     }
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let number = text.strip_suffix('s').unwrap_or(text);
-    number
-        .parse::<f64>()
-        .ok()
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "expected a number of seconds, such as 3 or 0.5".to_owned())
 }

@@ -1,7 +1,7 @@
 //! A load test for xDS servers: control plane, relay and fleet of clients in one program. The control plane keeps a ledger of
 //! what it sent, the clients check every byte from the relay against it, and the report shows what it cost.
 //!
-//! - [`arguments`], [`scenario`], [`report`]: the command line, what happens, the results
+//! - [`arguments`], [`scenario`], [`keys`], [`report`]: the command line, what happens, what the keys mean, the results
 //! - [`kind`], [`world`], [`ledger`], [`shape`], [`control_plane`]: the resources, and the server that serves them
 //! - [`place`]: servers that run already
 //! - [`fleet`], [`crew`], [`life`], [`connection`], [`http2`], [`tls`]: connections to the server under test
@@ -23,6 +23,7 @@ mod folder;
 mod held;
 mod hot;
 mod http2;
+mod keys;
 mod kind;
 mod ledger;
 mod life;
@@ -50,9 +51,10 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use arguments::{Arguments, Overrides};
+use arguments::{Arguments, Command, Overrides};
 use record::{Record, Recorder};
 use report::Progress;
+use scenario::file::Scenario;
 
 /// The relay's allocator, because this program can run as the relay.
 #[cfg(all(target_os = "linux", feature = "jemalloc"))]
@@ -72,12 +74,7 @@ fn main() -> ExitCode {
         return floor::server::run(words);
     }
     let (arguments, overrides) = Arguments::given();
-    let outcome = if arguments.outputs.compare.is_empty() {
-        measure(&arguments, &overrides).map(|record| record.held())
-    } else {
-        arguments.outputs.compare().map(|()| true)
-    };
-    match outcome {
+    match act(&arguments, &overrides) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(NOT_HELD),
         Err(error) => {
@@ -92,6 +89,25 @@ fn main() -> ExitCode {
 const NOT_HELD: u8 = 1;
 /// The exit code if the run did not complete.
 const NOT_RUN: u8 = 2;
+
+/// Does what is asked. Returns whether everything held.
+fn act(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<bool> {
+    match &arguments.command {
+        Some(Command::List) => print(&Scenario::list()?),
+        Some(Command::Explain { key: None }) => print(keys::PAGE),
+        Some(Command::Explain { key: Some(key) }) => print(&keys::explain(key)?),
+        Some(Command::Run { .. }) | None if !arguments.outputs.compare.is_empty() => arguments.outputs.compare(),
+        Some(Command::Run { .. }) | None => measure(arguments, overrides).map(|record| record.held()),
+    }
+}
+
+/// Prints an answer. If its reader has closed the pipe, for example `head`, that is no error.
+fn print(text: &str) -> anyhow::Result<bool> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        Ok(()) | Err(_) => Ok(true),
+    }
+}
 
 /// Runs the scenario and writes the report.
 fn measure(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<Record> {
@@ -113,7 +129,7 @@ fn measure(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<Recor
 fn play(arguments: &Arguments, overrides: &Overrides, recorder: &Recorder) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let progress = Progress::new();
+        let progress = Progress::new(arguments.outputs.voice());
         let mut say = |text: &str| progress.say(text);
         tokio::select! {
             outcome = scenario::play(arguments, overrides, recorder, &mut say) => outcome,

@@ -1,5 +1,5 @@
 //! Two runs side by side: their figures phase by phase, with the second as a multiple of the first, and their plots with the same
-//! axes. It does not judge: the reader decides which difference matters.
+//! axes. It does not judge: the reader decides which difference matters, or a gate.
 
 use std::fmt::Write as _;
 
@@ -31,6 +31,11 @@ impl<'a> Comparison<'a> {
             records: [a, b],
             phases,
         }
+    }
+
+    /// Returns the phases that both runs have.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = [&'a Phase; 2]> + '_ {
+        self.phases.iter().filter_map(|[a, b]| Some([(*a)?, (*b)?]))
     }
 
     /// Returns the comparison as text.

@@ -1,10 +1,11 @@
 //! Progress during the run: one line that is updated on a terminal, elsewhere a plain line every ten seconds.
 
 use std::cell::Cell;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::Voice;
 use crate::record::{Live, Quantity, Unit, float};
 
 /// Shows the progress of the run.
@@ -13,14 +14,16 @@ pub(crate) struct Progress {
     line: Option<ProgressBar>,
     /// Elsewhere: when the last line was written, in milliseconds since the run began.
     told_ms: Cell<f64>,
+    voice: Voice,
 }
 
 /// How often a plain line is written.
 const PLAIN_EVERY_MS: f64 = 10_000.0;
 
 impl Progress {
-    pub(crate) fn new() -> Self {
-        let line = std::io::stderr().is_terminal().then(|| {
+    pub(crate) fn new(voice: Voice) -> Self {
+        let shown = voice != Voice::Silent && std::io::stderr().is_terminal();
+        let line = shown.then(|| {
             let line = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
                 line.set_style(style);
@@ -30,6 +33,7 @@ impl Progress {
         Self {
             line,
             told_ms: Cell::new(0.0),
+            voice,
         }
     }
 
@@ -37,8 +41,7 @@ impl Progress {
     pub(crate) fn say(&self, text: &str) {
         match &self.line {
             Some(line) => line.println(text),
-            // If the output is closed there is no reader to tell; the run goes on for its files.
-            None => drop(writeln!(std::io::stdout(), "{text}")),
+            None => drop(self.voice.say(&format!("{text}\n"))),
         }
     }
 
@@ -51,7 +54,7 @@ impl Progress {
             }
             None if live.second.at_ms - self.told_ms.get() >= PLAIN_EVERY_MS => {
                 self.told_ms.set(live.second.at_ms);
-                let _ = writeln!(std::io::stdout(), "  {}", sentence(live));
+                drop(self.voice.say(&format!("  {}\n", sentence(live))));
             }
             None => {}
         }

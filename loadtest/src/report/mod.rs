@@ -4,6 +4,7 @@ mod charts;
 mod columns;
 mod compare;
 mod csv;
+mod gate;
 mod grid;
 mod growth;
 mod live;
@@ -22,6 +23,7 @@ use anyhow::Context as _;
 use clap::Args;
 
 use compare::Comparison;
+use gate::Gate;
 pub(crate) use live::Progress;
 
 use crate::record::{FORM, Record};
@@ -29,7 +31,8 @@ use crate::record::{FORM, Record};
 /// Where the report goes besides the terminal.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Outputs {
-    /// Write the record of the run to this file: everything that was measured, for programs and for `--compare`.
+    /// Write the record of the run to this file: everything that was measured, for programs and for `--compare`. With `-` it
+    /// goes to the standard output, and everything else to the standard error.
     #[arg(long, global = true, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write a CSV file with a row for each phase and each second.
@@ -44,23 +47,86 @@ pub(crate) struct Outputs {
     /// Run nothing, but show the records of two runs side by side; with `--html` also as a page.
     #[arg(long, global = true, num_args = 2, value_names = ["A.json", "B.json"], conflicts_with_all = ["json", "csv", "svg"])]
     pub(crate) compare: Vec<PathBuf>,
+    /// With --compare: the exit code is 1 if a figure of a phase of B is more than this multiple of A's, such as 1.2.
+    #[arg(long, global = true, value_name = "TIMES", requires = "compare", value_parser = multiple, allow_negative_numbers = true)]
+    fail_above: Option<f64>,
+    /// With --fail-above: which figure, by its heading in the tables, such as p50, join-p99, per-change or per-client.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FIGURE",
+        default_value = "p99",
+        requires = "fail_above"
+    )]
+    metric: String,
+    /// Print no progress and no tables; at the end, only what did not hold, to the standard error.
+    #[arg(long, global = true)]
+    quiet: bool,
+}
+
+/// Where progress and tables go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Voice {
+    Output,
+    /// The output is for the record alone.
+    Error,
+    Silent,
+}
+
+impl Voice {
+    /// Writes a text. If its reader is gone, the run goes on for its files.
+    fn say(self, text: &str) -> std::io::Result<()> {
+        match self {
+            Self::Output => write!(std::io::stdout().lock(), "{text}"),
+            Self::Error => write!(std::io::stderr().lock(), "{text}"),
+            Self::Silent => Ok(()),
+        }
+    }
+}
+
+/// The name of a file that means the standard output.
+const STDOUT: &str = "-";
+
+fn multiple(text: &str) -> Result<f64, String> {
+    let times = text
+        .parse()
+        .ok()
+        .filter(|times: &f64| *times > 0.0 && times.is_finite());
+    times.ok_or_else(|| "expected a positive number, such as 1.2 for a fifth more".to_owned())
 }
 
 impl Outputs {
+    /// Returns where progress and tables go.
+    pub(crate) fn voice(&self) -> Voice {
+        match self.json.as_deref() {
+            _ if self.quiet => Voice::Silent,
+            Some(file) if file == Path::new(STDOUT) => Voice::Error,
+            Some(_) | None => Voice::Output,
+        }
+    }
+
     /// Writes the report to all places that were asked for. If one of them fails, the others are still written.
     pub(crate) fn tell(&self, record: &Record) -> anyhow::Result<()> {
-        let table = table::table(record);
         let written = [
             self.json
                 .as_deref()
-                .map(|file| write(file, &serde_json::to_string_pretty(record)?)),
+                .map(|file| write(file, &(serde_json::to_string_pretty(record)? + "\n"))),
             self.csv.as_deref().map(|file| write(file, &csv::csv(record))),
             self.html.as_deref().map(|file| write(file, &page::page(record))),
             self.svg.as_deref().map(|file| write(file, &picture::picture(record)?)),
             // Last, so that the files are written even if the terminal is closed.
-            Some(write!(std::io::stdout().lock(), "\n{table}").context("cannot write the table")),
+            Some(self.say(record).context("cannot write the table")),
         ];
         written.into_iter().flatten().collect()
+    }
+
+    /// Prints the table; if nothing is to be printed, what did not hold all the same.
+    fn say(&self, record: &Record) -> std::io::Result<()> {
+        match self.voice() {
+            Voice::Silent if record.held() => Ok(()),
+            Voice::Silent => Voice::Error.say(&table::failures(record)),
+            voice @ (Voice::Output | Voice::Error) => voice.say(&format!("\n{}", table::table(record))),
+        }
     }
 
     /// Checks, before the run, that there is a folder for every file that will be written.
@@ -72,6 +138,9 @@ impl Outputs {
             ("svg", &self.svg),
         ] {
             let Some(file) = file else { continue };
+            if flag == "json" && file == Path::new(STDOUT) {
+                continue;
+            }
             let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
             let there = folder.is_none_or(Path::is_dir) && !file.is_dir() && file.file_name().is_some();
             anyhow::ensure!(
@@ -83,8 +152,8 @@ impl Outputs {
         Ok(())
     }
 
-    /// Writes the comparison of two runs.
-    pub(crate) fn compare(&self) -> anyhow::Result<()> {
+    /// Writes the comparison of two runs. Returns whether the figure that must not grow did not.
+    pub(crate) fn compare(&self) -> anyhow::Result<bool> {
         let records = self
             .compare
             .iter()
@@ -94,14 +163,34 @@ impl Outputs {
             anyhow::bail!("--compare takes two records");
         };
         let comparison = Comparison::of(a, b);
+        let gate = self
+            .fail_above
+            .map(|above| Gate::new(&self.metric, above))
+            .transpose()?;
+        let judged = gate.map(|gate| gate.judge(&comparison)).transpose()?;
         if let Some(file) = &self.html {
             write(file, &page::compared(&comparison))?;
         }
-        write!(std::io::stdout().lock(), "{}", comparison.table()).context("cannot write the table")
+        let mut text = comparison.table();
+        if let Some(judged) = &judged {
+            text.push_str(&format!("\ngate\n{}", table::indented(&judged.grid.to_string())));
+        }
+        self.voice().say(&text).context("cannot write the table")?;
+        let held = judged.as_ref().is_none_or(|judged| judged.held);
+        if self.quiet && !held {
+            Voice::Error.say(&judged.map(|it| it.grid.to_string()).unwrap_or_default())?;
+        }
+        for difference in gate::unlike(&comparison) {
+            Voice::Error.say(&format!("warning: {difference}\n"))?;
+        }
+        Ok(held)
     }
 }
 
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+    if file == Path::new(STDOUT) {
+        return Voice::Output.say(text).context("cannot write the record");
+    }
     std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 

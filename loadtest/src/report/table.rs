@@ -33,6 +33,20 @@ pub(crate) fn table(record: &Record) -> String {
     out
 }
 
+/// Returns only what did not hold.
+pub(super) fn failures(record: &Record) -> String {
+    let mut verdicts = verdicts(record);
+    verdicts
+        .rows
+        .retain(|row| row.first().is_none_or(|word| word != "held"));
+    let verdicts = if verdicts.rows.is_empty() {
+        String::new()
+    } else {
+        verdicts.to_string()
+    };
+    format!("{verdicts}{}{}\n", breaches(record), conclusion(record))
+}
+
 /// The tables of figures, each with its title.
 pub(super) const GROUPS: [(&str, &[Column]); 3] = [
     ("phases", &columns::EXTENT),
@@ -210,6 +224,6 @@ fn without_headings(grid: &Grid) -> String {
     text.split_once('\n').map_or("", |(_, rows)| rows).to_owned()
 }
 
-fn indented(text: &str) -> String {
+pub(super) fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }

@@ -7,11 +7,11 @@ use anyhow::{bail, ensure};
 
 use super::file::{AcksShape, ClientKind, Group, Scenario};
 use super::phase::{Act, Change, Expect, Part, Pattern, PhaseShape};
+use super::quantities::BYTES_MAX;
 use crate::kind::{Dialect, Kind};
 
 /// How many resources the control plane may keep of one type, and how many bytes in all: they take memory of this program.
 const RESOURCES_MAX: u32 = 1_000_000;
-const BYTES_MAX: u64 = 64 << 20;
 const WORLD_BYTES_MAX: u64 = 16 << 30;
 const WEIGHT_MAX: u32 = 1_000_000;
 /// How often a second the relay's admin address may be asked.

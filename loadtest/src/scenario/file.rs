@@ -241,6 +241,15 @@ built_in!(
 );
 
 impl Scenario {
+    /// Returns a line for each built-in scenario.
+    pub(crate) fn list() -> anyhow::Result<String> {
+        let longest = BUILT_IN.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+        let line = |(name, text): &(&str, &str)| {
+            Self::parse(name, text).map(|scenario| format!("{name:<longest$}  {}\n", scenario.description))
+        };
+        BUILT_IN.iter().map(line).collect()
+    }
+
     /// Returns a built-in scenario, or reads one from a file.
     pub(crate) fn find(name: &str) -> anyhow::Result<Self> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(it, _)| *it == name) {

@@ -13,7 +13,7 @@ mod growth;
 mod past;
 mod phase;
 pub(crate) mod play;
-mod quantities;
+pub(crate) mod quantities;
 mod returning;
 mod scout;
 mod steps;

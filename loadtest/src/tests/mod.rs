@@ -1,6 +1,8 @@
 //! Tests that the reader reads the same however the bytes are split, and that the checker finds every fault.
 
 mod faults;
+mod habits;
+mod keys;
 mod order;
 mod places;
 mod polls;

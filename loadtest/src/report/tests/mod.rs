@@ -1,5 +1,6 @@
 //! Tests that the reports agree with the record: all forms of a small record.
 
+mod gate;
 mod markup;
 mod sample;
 

@@ -1,0 +1,100 @@
+//! Tests of the command line itself: units of flags, lists, and flags that do not go together.
+
+use std::time::Duration;
+
+use clap::Parser as _;
+
+use crate::arguments::{Arguments, Command};
+use crate::scenario::file::{BUILT_IN, Scenario};
+use crate::scenario::quantities::{Size, Time};
+
+fn parsed(words: &str) -> Result<Arguments, String> {
+    let words = ["distributary-load"].into_iter().chain(words.split_whitespace());
+    Arguments::try_parse_from(words).map_err(|error| error.to_string())
+}
+
+#[test]
+fn amounts_have_units() {
+    for (text, millis) in [
+        ("250ms", 250.0),
+        ("30s", 3e4),
+        ("1.5m", 9e4),
+        ("1h", 3.6e6),
+        ("50us", 0.05),
+    ] {
+        let Time(time) = text.parse().unwrap();
+        assert!((time.as_secs_f64() * 1e3 - millis).abs() < 1e-9, "{text}: {time:?}");
+    }
+    for (text, bytes) in [
+        ("4096", 4096),
+        ("512B", 512),
+        ("64KiB", 65_536),
+        ("1.5MiB", 1_572_864),
+        ("1GiB", 1 << 30),
+    ] {
+        assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+    }
+    for wrong in ["", "3", "s", "3 weeks", "-1s", "3S"] {
+        let error = wrong.parse::<Time>().unwrap_err();
+        assert!(error.contains("write one such as 250ms, 30s, 5m or 1h"), "{error}");
+    }
+    for wrong in ["", "KiB", "1KB", "1 kib", "-1", "1e3"] {
+        let error = wrong.parse::<Size>().unwrap_err();
+        assert!(
+            error.contains("write one such as 4096, 512B, 64KiB or 1.5MiB"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn flags_take_units() {
+    let given = parsed("--bytes 512B --idle 3m --deadline 1.5 --seconds 2h").unwrap();
+    assert_eq!((given.bytes, given.idle), (512, Duration::from_secs(180)));
+    assert_eq!(
+        (given.deadline, given.seconds),
+        (Duration::from_millis(1500), Some(Duration::from_secs(7200)))
+    );
+    let given = parsed("").unwrap();
+    assert_eq!(
+        (given.bytes, given.idle, given.deadline),
+        (1024, Duration::from_secs(3), Duration::from_secs(60))
+    );
+    for (wrong, says) in [
+        ("--bytes 1GiB", "more than 67108864 (64 MiB)"),
+        ("--bytes 1kB", "is not a size"),
+        ("--idle 3x", "or a number of seconds"),
+        ("--idle -1", "is not a time"),
+    ] {
+        let error = parsed(wrong).unwrap_err();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn built_in_scenarios_are_listed_a_line_each() {
+    let list = Scenario::list().unwrap();
+    let names: Vec<_> = list.lines().map(|line| line.split_once("  ").unwrap().0).collect();
+    assert_eq!(names, BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let line = list.lines().find(|line| line.starts_with("churn ")).unwrap();
+    assert!(line.ends_with("  Clients join, resources change."), "{line}");
+    assert!(matches!(parsed("list").unwrap().command, Some(Command::List)));
+    assert!(matches!(
+        parsed("explain").unwrap().command,
+        Some(Command::Explain { key: None })
+    ));
+}
+
+#[test]
+fn a_gate_needs_two_records() {
+    parsed("--compare a b --fail-above 1.2 --metric p50").unwrap();
+    for (wrong, says) in [
+        ("--fail-above 1.2", "--compare"),
+        ("--compare a b --metric p50", "--fail-above"),
+        ("--compare a b --fail-above 0", "positive number"),
+        ("--compare a b --json -", "cannot be used with"),
+    ] {
+        let error = parsed(wrong).unwrap_err();
+        assert!(error.contains(says), "{error}");
+    }
+}
