@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::identity::IdentityShape;
 use crate::kind::{Dialect, Kind};
 use crate::place::{Place, Trust};
 use crate::report::Outputs;
@@ -60,6 +61,8 @@ pub(crate) struct Arguments {
     pub(crate) upstream: Option<Place>,
     #[command(flatten)]
     pub(crate) trust: Trust,
+    #[command(flatten)]
+    pub(crate) identity: IdentityShape,
     /// With --server or --upstream: a name for clients that ask by name; repeat the flag for each name. Default: one client asks
     /// for everything, and the others use the names that it finds.
     #[arg(long, global = true, value_name = "NAME")]

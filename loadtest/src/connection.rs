@@ -15,8 +15,9 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Sleep;
 use tokio_rustls::client::TlsStream;
 
+use crate::client::profile::Profile;
 use crate::client::{Client, Outcome, Output};
-use crate::http2::{Event, Http2};
+use crate::http2::{Call, Event, Http2};
 use crate::tally::{Feed, Tally};
 use crate::tls::Secure;
 use crate::violation::Violation;
@@ -25,13 +26,12 @@ use crate::violation::Violation;
 pub(crate) struct Connection {
     io: Io,
     http2: Http2,
-    authority: Arc<str>,
+    call: Call,
     /// The client and the lane of each stream, in the order in which they were opened.
     streams: Vec<(usize, usize)>,
     written: usize,
     /// Until when a slow reader does not read.
     pause: Option<Pin<Box<Sleep>>>,
-    secure: bool,
     shared: Rc<Shared>,
 }
 
@@ -85,9 +85,17 @@ impl Shared {
 }
 
 impl Connection {
-    /// Opens connection number `number` to the target. If the clients stop reading, the kernel's buffer is small, so that it does
-    /// not read for them.
-    pub(crate) async fn open(target: &Target, number: u32, stops: bool, shared: Rc<Shared>) -> Result<Self, Violation> {
+    /// Opens connection number `number` to the target, for clients with this profile. If they stop reading, the kernel's buffer is
+    /// small, so that it does not read for them.
+    pub(crate) async fn open(
+        target: &Target,
+        number: u32,
+        profile: &Profile,
+        shared: Rc<Shared>,
+    ) -> Result<Self, Violation> {
+        let headers = profile.identity.headers();
+        let headers = headers.map_err(|error| Violation::Connection(format!("{error:#}")))?;
+        let stops = profile.behaviour.stops();
         let socket = connect(target.server, number, stops.then_some(RECEIVED_BYTES_MIN)).await?;
         socket.set_nodelay(true)?;
         let io = match &target.tls {
@@ -97,11 +105,14 @@ impl Connection {
         Ok(Self {
             io,
             http2: Http2::new(),
-            authority: Arc::clone(&target.authority),
+            call: Call {
+                authority: Arc::clone(&target.authority),
+                secure: target.tls.is_some(),
+                headers,
+            },
             streams: Vec::new(),
             written: 0,
             pause: None,
-            secure: target.tls.is_some(),
             shared,
         })
     }
@@ -158,11 +169,11 @@ impl Connection {
             while let Some(output) = client.poll_output() {
                 match output {
                     Output::Open(lane, path) => {
-                        self.http2.open(&self.authority, path, self.secure);
+                        self.http2.open(&self.call, path);
                         self.streams.push((at, lane));
                     }
                     Output::Post(lane, path, bytes) => {
-                        self.http2.post(&self.authority, path, self.secure, bytes);
+                        self.http2.post(&self.call, path, bytes);
                         self.streams.push((at, lane));
                     }
                     Output::Send(lane, bytes) => {

@@ -53,6 +53,15 @@ impl Crew {
         self
     }
 
+    /// Takes the clients' tokens away.
+    pub(crate) fn without_tokens(mut self) -> Self {
+        for (_, profile) in &mut self.0 {
+            let profile = Arc::make_mut(profile);
+            profile.identity = Arc::new(profile.identity.without_token());
+        }
+        self
+    }
+
     /// Returns after which request of a client of the first group a bare server sends which type: first the types that the client
     /// asks for at once, then those that it asks for because of references.
     pub(crate) fn first_requests(&self, world: &World) -> Vec<(u32, Kind)> {

@@ -88,11 +88,12 @@ impl Life {
         let begun = now();
         let mut connection = {
             let _permit = self.connecting.acquire().await;
-            let stops = self
-                .clients
-                .iter()
-                .any(|client| client.borrow().profile.behaviour.stops());
-            match Connection::open(&self.plan.target, self.number, stops, Rc::clone(&self.shared)).await {
+            // All clients of a connection are of one group.
+            let profile = self.clients.first().map(|client| Arc::clone(&client.borrow().profile));
+            let Some(profile) = profile else {
+                return End::Left(RETURN_AFTER);
+            };
+            match Connection::open(&self.plan.target, self.number, &profile, Rc::clone(&self.shared)).await {
                 Ok(connection) => connection,
                 Err(violation) => return End::Fault((0, violation)),
             }

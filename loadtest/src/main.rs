@@ -3,7 +3,7 @@
 //!
 //! - [`arguments`], [`scenario`], [`keys`], [`report`]: the command line, what happens, what the keys mean, the results
 //! - [`kind`], [`world`], [`ledger`], [`shape`], [`control_plane`]: the resources, and the server that serves them
-//! - [`place`]: servers that run already
+//! - [`place`], [`identity`]: servers that run already, and who the clients say they are
 //! - [`fleet`], [`crew`], [`life`], [`connection`], [`http2`], [`tls`]: connections to the server under test
 //! - [`network`]: what is between them, which can be cut
 //! - [`client`], [`wire`]: the simulated clients, which ask for resources and check them
@@ -23,6 +23,7 @@ mod folder;
 mod held;
 mod hot;
 mod http2;
+mod identity;
 mod keys;
 mod kind;
 mod ledger;

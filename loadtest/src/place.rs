@@ -2,7 +2,7 @@
 //! clients trust there.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -100,8 +100,8 @@ impl Trust {
         Some(Identity { certificate, key })
     }
 
-    /// Returns the same for a relay's control plane, as text of the relay's configuration; none if the URI is enough.
-    pub(crate) fn credentials(&self) -> Option<String> {
+    /// Returns the same for a relay's control plane, and the token, as text of the relay's configuration; none if the URI is enough.
+    pub(crate) fn credentials(&self, token: Option<&Path>) -> Option<String> {
         let files = [
             ("ca_certificate_file", &self.ca),
             ("certificate_file", &self.cert),
@@ -111,7 +111,14 @@ impl Trust {
             .iter()
             .filter_map(|(key, file)| Some(format!("{key}: '{}'", file.as_ref()?.display())));
         let given: Vec<_> = given.collect();
-        (!given.is_empty()).then(|| format!("channel_creds: [{{ type: tls, config: {{ {} }} }}]", given.join(", ")))
+        let tls = (!given.is_empty())
+            .then(|| format!("channel_creds: [{{ type: tls, config: {{ {} }} }}]", given.join(", ")));
+        let token = token.map(|file| {
+            let file = file.display();
+            format!("call_creds: [{{ type: jwt_token_file, config: {{ jwt_token_file: '{file}' }} }}]")
+        });
+        let both: Vec<_> = tls.into_iter().chain(token).collect();
+        (!both.is_empty()).then(|| both.join(", "))
     }
 }
 

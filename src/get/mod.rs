@@ -5,6 +5,7 @@
 
 mod found;
 mod printed;
+mod written;
 
 use std::future::poll_fn;
 use std::io::{self, Write};
@@ -16,6 +17,7 @@ use http::HeaderMap;
 use http::uri::Authority;
 
 pub use printed::{Form, Shown};
+pub use written::{header, locality, metadata};
 
 use found::Found;
 use printed::Printed;

@@ -86,7 +86,7 @@ async fn the_words_of_the_server() {
 fn wrong_flags() {
     for (flags, words) in [
         (&["--node-metadata", "[1]"][..], "write an object in JSON or YAML"),
-        (&["--node-metadata", "@/nowhere"], "/nowhere cannot be read"),
+        (&["--node-metadata", "@/nowhere"], "/nowhere: cannot be read"),
         (&["--locality", "a/b/c/d"], "write REGION/ZONE/SUB_ZONE"),
         (&["--header", "x"], "write KEY=VALUE"),
         (&["--header", "te=x"], "gRPC decides it"),

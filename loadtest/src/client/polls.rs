@@ -1,6 +1,7 @@
 //! The polls of a client that uses REST and has no streams: one poll of each type at a time, and reading of the answers. Knows
 //! JSON, and what an answer must not contain. Knows nothing of HTTP.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -25,6 +26,8 @@ pub(super) struct Poll {
     kind: Kind,
     path: &'static str,
     next: Option<Instant>,
+    /// The client's node.
+    node: Arc<Value>,
     /// The version of the last answer.
     version: String,
     status: Option<u16>,
@@ -80,6 +83,7 @@ impl Client {
     pub(super) fn begin_polls(&mut self, now: Instant) {
         let before = std::mem::take(&mut self.polls);
         let remembers = self.profile.behaviour.remembers;
+        let node = Arc::new(self.profile.identity.json(self.number));
         let kinds: Vec<Kind> = self.subscriptions.iter().map(|it| it.kind()).collect();
         for (kind, path) in kinds.into_iter().filter_map(|kind| Some((kind, kind.poll_path()?))) {
             let known = before.iter().find(|poll| poll.kind == kind && remembers);
@@ -87,6 +91,7 @@ impl Client {
                 kind,
                 path,
                 next: Some(now),
+                node: Arc::clone(&node),
                 version: known.map(|poll| poll.version.clone()).unwrap_or_default(),
                 status: None,
                 body: Vec::new(),
@@ -115,6 +120,7 @@ impl Client {
                 continue;
             };
             let (kind, path, version) = (poll.kind, poll.path, poll.version.clone());
+            let node = Arc::clone(&poll.node);
             let names = self.names_of(kind, None);
             let wants = names.len();
             // H-06: no names means all names, so a client that wants none must not poll.
@@ -126,7 +132,7 @@ impl Client {
             }
             poll.next = None;
             let asked = json!({
-                "node": { "id": format!("load-{:07}", self.number), "cluster": "load", "user_agent_name": "envoy" },
+                "node": *node,
                 "version_info": version,
                 "resource_names": names,
                 "type_url": kind.type_url(),

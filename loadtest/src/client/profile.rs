@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::identity::ClientIdentity;
 use crate::kind::{Dialect, Kind};
 use crate::world::World;
 
@@ -21,6 +22,7 @@ pub(crate) struct Profile {
     /// If set, it polls instead of using streams, and waits so long after each answer.
     pub(crate) polls: Option<Duration>,
     pub(crate) behaviour: Behaviour,
+    pub(crate) identity: Arc<ClientIdentity>,
 }
 
 /// What a client asks for of one type.
@@ -174,6 +176,7 @@ impl Profile {
             interests: vec![(kind, interest)],
             polls: None,
             behaviour: Behaviour::default(),
+            identity: Arc::default(),
         }
     }
 

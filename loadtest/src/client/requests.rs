@@ -13,8 +13,8 @@ use crate::wire;
 /// One request.
 #[derive(Debug, Default)]
 pub(crate) struct Request<'a> {
-    /// The client's number, in the first request of a stream.
-    pub(crate) node: Option<u32>,
+    /// In the first request of a stream.
+    pub(crate) node: Option<&'a Node>,
     pub(crate) type_url: &'a str,
     pub(crate) nonce: &'a str,
     /// SotW: the version that is acknowledged.
@@ -69,16 +69,9 @@ impl Request<'_> {
     }
 
     fn node(&self, field: u32, out: &mut Vec<u8>) {
-        let Some(number) = self.node else { return };
-        let node = Node {
-            // All ids have the same length, so that the requests of all clients have the same length.
-            id: format!("load-{number:07}"),
-            cluster: "load".to_owned(),
-            // What a server does for Envoys alone must be measured as well.
-            user_agent_name: "envoy".to_owned(),
-            ..Node::default()
-        };
-        prost::encoding::message::encode(field, &node, out);
+        if let Some(node) = self.node {
+            prost::encoding::message::encode(field, node, out);
+        }
     }
 
     fn rejected(&self, field: u32, out: &mut Vec<u8>) {

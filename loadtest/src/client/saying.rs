@@ -71,7 +71,7 @@ impl Client {
     }
 
     fn ask_on(&mut self, lane: usize, kind: Kind, new: &[u32], gone: &[u32], first: bool, now: Instant) {
-        let (dialect, number) = (self.profile.dialect, self.number);
+        let dialect = self.profile.dialect;
         let Some(subscription) = self.subscriptions.iter().find(|it| it.kind() == kind) else {
             return;
         };
@@ -98,7 +98,8 @@ impl Client {
             stream.forget_version(kind);
         }
         let only = stream.only;
-        let node = (!std::mem::replace(&mut stream.asked, true)).then_some(number);
+        let first_of_stream = !std::mem::replace(&mut stream.asked, true);
+        let node = first_of_stream.then(|| self.profile.identity.node(self.number));
         let last = stream.last.get(kind as usize).cloned().flatten().unwrap_or_default();
         let (names, dropped) = match dialect {
             Dialect::Delta => (texts(new), texts(gone)),
@@ -106,7 +107,7 @@ impl Client {
         };
         let sotw = dialect == Dialect::Sotw;
         let request = Request {
-            node,
+            node: node.as_ref(),
             type_url: kind.type_url(),
             nonce: if sotw { &last.0 } else { "" },
             version: if sotw { &last.1 } else { "" },

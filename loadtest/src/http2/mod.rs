@@ -6,6 +6,8 @@
 mod frame;
 pub(crate) mod hpack;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use frame::{DATA, FRAME_BYTES_MAX, FrameHead, HEAD_BYTES, PADDED, integer, needed, parse, unpadded};
@@ -35,6 +37,15 @@ struct Stream {
     queued: Vec<Bytes>,
     /// Whether the stream ends after the queued bytes.
     ends: bool,
+}
+
+/// What all requests of a connection have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) authority: Arc<str>,
+    pub(crate) secure: bool,
+    /// Further headers.
+    pub(crate) headers: Vec<(String, String)>,
 }
 
 /// What the peer did.
@@ -108,20 +119,20 @@ impl Http2 {
     }
 
     /// Opens a gRPC stream to this path.
-    pub(crate) fn open(&mut self, authority: &str, path: &str, secure: bool) {
-        let _ = self.request(authority, path, secure, &GRPC);
+    pub(crate) fn open(&mut self, call: &Call, path: &str) {
+        let _ = self.request(call, path, &GRPC);
     }
 
     /// Posts JSON to this path.
-    pub(crate) fn post(&mut self, authority: &str, path: &str, secure: bool, body: Bytes) {
-        let id = self.request(authority, path, secure, &JSON);
+    pub(crate) fn post(&mut self, call: &Call, path: &str, body: Bytes) {
+        let id = self.request(call, path, &JSON);
         if let Some(stream) = self.stream(id) {
             stream.ends = true;
         }
         self.send(id, body);
     }
 
-    fn request(&mut self, authority: &str, path: &str, secure: bool, more: &[(&str, &str)]) -> u32 {
+    fn request(&mut self, call: &Call, path: &str, more: &[(&str, &str)]) -> u32 {
         let id = u32::try_from(self.streams.len() * 2 + 1).unwrap_or(u32::MAX);
         self.streams.push(Stream {
             window: self.initial_window,
@@ -129,11 +140,18 @@ impl Http2 {
         });
         let head = [
             (":method", "POST"),
-            (":scheme", if secure { "https" } else { "http" }),
+            (":scheme", if call.secure { "https" } else { "http" }),
             (":path", path),
-            (":authority", authority),
+            (":authority", &*call.authority),
         ];
-        let block = hpack::encode(&[&head, more].concat());
+        let own = call.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let block = hpack::encode(
+            &head
+                .into_iter()
+                .chain(more.iter().copied())
+                .chain(own)
+                .collect::<Vec<_>>(),
+        );
         self.frame(HEADERS, END_HEADERS, id, &block);
         id
     }

@@ -1,5 +1,6 @@
 //! Builds what a scenario describes: turns its groups of clients into profiles, and starts the servers and the fleets.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::control_plane::ControlPlane;
 use crate::crew::Crew;
 use crate::fleet::Plan;
 use crate::floor::Floor;
+use crate::identity::ClientIdentity;
 use crate::kind::{Dialect, Kind};
 use crate::network::Network;
 use crate::process;
@@ -75,7 +77,7 @@ impl Cast {
         if foreign && arguments.floor {
             bail!("--floor needs the built-in control plane, but this run uses another one: leave out --floor");
         }
-        let setup = setup(scenario, &main_world, arguments);
+        let setup = setup(scenario, &main_world, arguments, &everybody);
         let main = stage.relay(main_world, everybody.clone(), true).await?;
         if foreign {
             scout(&main.plan, &arguments.name).await?;
@@ -106,9 +108,15 @@ impl Cast {
 impl Stage<'_> {
     /// Returns the groups whose profile `keep` accepts.
     fn crew(&self, keep: fn(&Profile) -> bool) -> anyhow::Result<Crew> {
-        let groups = self.scenario.clients.groups.iter();
-        let groups = groups.map(|group| (group.weight, profile(group)));
-        let groups: Vec<_> = groups.filter(|(_, profile)| keep(profile)).collect();
+        let mut groups = Vec::new();
+        for (at, group) in self.scenario.clients.groups.iter().enumerate() {
+            let identity = self.arguments.identity.over(&group.identity());
+            let identity = identity
+                .resolve()
+                .with_context(|| format!("the clients of group {at}"))?;
+            groups.push((group.weight, profile(group, Arc::new(identity))));
+        }
+        groups.retain(|(_, profile)| keep(profile));
         if groups.is_empty() {
             bail!("`calm: true` needs a group without `stalls`, `reads`, `flaps`, `acks: never` or rejections");
         }
@@ -116,7 +124,7 @@ impl Stage<'_> {
     }
 
     /// Starts a relay and its control plane, or connects to the server that is given instead.
-    async fn relay(&self, world: Arc<World>, crew: Crew, main: bool) -> anyhow::Result<Contender> {
+    async fn relay(&self, world: Arc<World>, mut crew: Crew, main: bool) -> anyhow::Result<Contender> {
         let (scenario, arguments) = (self.scenario, self.arguments);
         let listen = arguments.control_plane.filter(|_| main).unwrap_or_else(local);
         let foreign = world.ledgers().iter().any(|ledger| ledger.is_learning());
@@ -133,15 +141,10 @@ impl Stage<'_> {
         let networks = own.filter(|_| scenario.makes_trouble() && arguments.server.is_none() && !arguments.direct);
         let networks = networks.map(|own| networks_around(address, own)).transpose()?;
         let above = networks.as_ref().map(|it| it.control_plane.address).or(own);
-        let mut upstream = above.map(|own| Upstream {
-            uri: format!("http://{own}"),
-            credentials: None,
-        });
-        if let Some(place) = arguments.upstream.as_ref().filter(|_| main) {
-            upstream = Some(Upstream {
-                uri: place.uri(),
-                credentials: arguments.trust.credentials(),
-            });
+        let upstream = self.upstream(above, &crew, main);
+        if self.is_through(main) {
+            // The token is for the control plane, and the relay sends it.
+            crew = crew.without_tokens();
         }
         let other = arguments
             .server
@@ -168,6 +171,12 @@ impl Stage<'_> {
             let target = Target::local(below, self.secure.clone());
             (target, Server::Relay { relay, manner })
         };
+        let tokens = crew.profiles().any(|profile| profile.identity.token_file().is_some());
+        if tokens && target.tls.is_none() {
+            bail!(
+                "a token (--token-file, `token_file`) is sent only with TLS: write https:// in --server, or `tls: {{}}`"
+            );
+        }
         let mut plan = self.plan(target, world, crew);
         if !main {
             plan.clients = self.steady();
@@ -179,6 +188,29 @@ impl Stage<'_> {
             networks,
         };
         Contender::new(plan, arguments.threads, server, origin)
+    }
+
+    /// Whether a relay stands between the clients and the user's control plane.
+    fn is_through(&self, main: bool) -> bool {
+        main && self.arguments.upstream.is_some() && !self.arguments.direct
+    }
+
+    /// Returns what the relay asks: the user's control plane, or this program's at `own`.
+    fn upstream(&self, own: Option<SocketAddr>, crew: &Crew, main: bool) -> Option<Upstream> {
+        if let Some(place) = self.arguments.upstream.as_ref().filter(|_| self.is_through(main)) {
+            let token = crew.profiles().find_map(|profile| profile.identity.token_file());
+            return Some(Upstream {
+                uri: place.uri(),
+                credentials: self.arguments.trust.credentials(token),
+                node: crew.profiles().next().and_then(|profile| profile.identity.of_relay()),
+            });
+        }
+        let own = own?;
+        Some(Upstream {
+            uri: format!("http://{own}"),
+            credentials: None,
+            node: None,
+        })
     }
 
     async fn floor(&self, crew: Crew) -> anyhow::Result<Contender> {
@@ -209,7 +241,7 @@ impl Stage<'_> {
     fn steady(&self) -> u32 {
         let weight = |steady: bool| -> u64 {
             let groups = self.scenario.clients.groups.iter();
-            let groups = groups.filter(|group| !steady || profile(group).behaviour.is_steady());
+            let groups = groups.filter(|group| !steady || behaviour(group).is_steady());
             groups.map(|group| u64::from(group.weight)).sum()
         };
         let clients = u64::from(self.scenario.clients.count) * weight(true) / weight(false).max(1);
@@ -218,14 +250,14 @@ impl Stage<'_> {
 }
 
 /// Starts the networks around a relay that listens at `relay` and asks the control plane at `control_plane`.
-fn networks_around(relay: std::net::SocketAddr, control_plane: std::net::SocketAddr) -> anyhow::Result<Networks> {
+fn networks_around(relay: SocketAddr, control_plane: SocketAddr) -> anyhow::Result<Networks> {
     Ok(Networks {
         clients: Network::start(relay)?,
         control_plane: Network::start(control_plane)?,
     })
 }
 
-fn setup(scenario: &Scenario, world: &World, arguments: &Arguments) -> String {
+fn setup(scenario: &Scenario, world: &World, arguments: &Arguments, crew: &Crew) -> String {
     let (resources, bytes) = world.size();
     let through = match (&arguments.server, arguments.direct) {
         (Some(server), _) => format!("at {}", server.uri()),
@@ -239,13 +271,23 @@ fn setup(scenario: &Scenario, world: &World, arguments: &Arguments) -> String {
     let (clients, shared) = (scenario.clients.count, scenario.clients.per_connection.max(1));
     let connections = clients.div_ceil(shared);
     format!(
-        "{} {clients} clients over {connections} connections {through}: {resources}",
-        scenario.description
+        "{} {clients} clients{} over {connections} connections {through}: {resources}",
+        scenario.description,
+        as_nodes(crew)
     )
 }
 
+/// Says which nodes of files the clients are.
+fn as_nodes(crew: &Crew) -> String {
+    let fleets: Vec<_> = crew.profiles().filter_map(|profile| profile.identity.fleet()).collect();
+    if fleets.is_empty() {
+        return String::new();
+    }
+    format!(" as {}", fleets.join(" and "))
+}
+
 /// Returns the profile of a group.
-fn profile(group: &Group) -> Profile {
+fn profile(group: &Group, identity: Arc<ClientIdentity>) -> Profile {
     let names = Names {
         count: group.names.count,
         random: group.names.random,
@@ -277,12 +319,6 @@ fn profile(group: &Group) -> Profile {
             (Kind::Rds, Interest::Follow),
         ],
     };
-    let acks = match group.acks {
-        AcksShape::AtOnce => Acks::Yes,
-        AcksShape::Never => Acks::Never,
-        AcksShape::Late(mean) => Acks::Late(Delay::Exponential(mean.0)),
-        AcksShape::RejectOneIn(every) => Acks::Rejects(every),
-    };
     let polls = (group.kind == ClientKind::Poller).then_some(every);
     Profile {
         // H-03: the answer to a poll holds all resources of its type.
@@ -291,13 +327,24 @@ fn profile(group: &Group) -> Profile {
         polls,
         apart: (group.streams == Streams::PerEndpoint).then_some(Kind::Eds),
         interests,
-        behaviour: Behaviour {
-            acks,
-            stalls: group.stalls,
-            reads: group.reads.map(|reads| reads.0),
-            flaps: group.flaps.map(|flaps| flaps.0),
-            returns: group.returns || group.flaps.is_some(),
-            remembers: group.remembers,
+        behaviour: behaviour(group),
+        identity,
+    }
+}
+
+/// Returns how the clients of a group behave.
+fn behaviour(group: &Group) -> Behaviour {
+    Behaviour {
+        acks: match group.acks {
+            AcksShape::AtOnce => Acks::Yes,
+            AcksShape::Never => Acks::Never,
+            AcksShape::Late(mean) => Acks::Late(Delay::Exponential(mean.0)),
+            AcksShape::RejectOneIn(every) => Acks::Rejects(every),
         },
+        stalls: group.stalls,
+        reads: group.reads.map(|reads| reads.0),
+        flaps: group.flaps.map(|flaps| flaps.0),
+        returns: group.returns || group.flaps.is_some(),
+        remembers: group.remembers,
     }
 }

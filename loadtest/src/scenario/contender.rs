@@ -91,8 +91,10 @@ pub(super) struct Networks {
 #[derive(Clone, Debug)]
 pub(super) struct Upstream {
     pub(super) uri: String,
-    /// As text of the relay's configuration.
+    /// As text of the relay's configuration; also tokens.
     pub(super) credentials: Option<String>,
+    /// The node that the relay presents, as JSON, if it is not the usual one.
+    pub(super) node: Option<String>,
 }
 
 /// The processor times at the beginning of something.
@@ -336,12 +338,16 @@ pub(super) struct Manner {
 impl Manner {
     /// Starts a relay with this control plane.
     pub(super) async fn start(&self, arguments: &Arguments, upstream: &Upstream) -> anyhow::Result<Relay> {
-        let Upstream { uri, credentials } = upstream;
-        let source = if self.config.is_empty() && credentials.is_none() {
+        let Upstream { uri, credentials, node } = upstream;
+        let source = if self.config.is_empty() && credentials.is_none() && node.is_none() {
             Source::Upstream(uri.clone())
         } else {
             let credentials = credentials.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
-            let upstream = format!("upstream:\n  xds_servers: [{{ server_uri: '{uri}'{credentials} }}]\n");
+            let node = node
+                .as_ref()
+                .map(|node| format!("  node: {node}\n"))
+                .unwrap_or_default();
+            let upstream = format!("upstream:\n  xds_servers: [{{ server_uri: '{uri}'{credentials} }}]\n{node}");
             Source::Config(format!("{upstream}{}\n", self.config))
         };
         Relay::start(&Launch {

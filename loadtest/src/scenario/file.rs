@@ -2,7 +2,7 @@
 //! are errors, and every error has a line and a column.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
@@ -11,6 +11,7 @@ use super::phase::{Act, PhaseShape};
 use super::quantities::{Size, Time};
 use crate::arguments::Overrides;
 use crate::client::profile::HOT;
+use crate::identity::IdentityShape;
 use crate::kind::{Dialect, Kind};
 
 /// One scenario.
@@ -133,6 +134,33 @@ pub(crate) struct Group {
     pub(crate) remembers: bool,
     /// On demand: the time from one name to the next. Pollers: the time from an answer to the next poll.
     pub(crate) every: Option<Time>,
+    /// Who its clients say they are; each key as the flag of the same name.
+    pub(crate) node_id: Option<String>,
+    pub(crate) node_cluster: Option<String>,
+    pub(crate) locality: Option<String>,
+    pub(crate) node_metadata: Option<PathBuf>,
+    pub(crate) nodes: Option<PathBuf>,
+    pub(crate) user_agent: Option<String>,
+    /// Each as `KEY=VALUE`.
+    #[serde(default)]
+    pub(crate) headers: Vec<String>,
+    pub(crate) token_file: Option<PathBuf>,
+}
+
+impl Group {
+    /// Returns who its clients say they are.
+    pub(crate) fn identity(&self) -> IdentityShape {
+        IdentityShape {
+            node_id: self.node_id.clone(),
+            node_cluster: self.node_cluster.clone(),
+            locality: self.locality.clone(),
+            node_metadata: self.node_metadata.clone(),
+            nodes: self.nodes.clone(),
+            user_agent: self.user_agent.clone(),
+            headers: self.headers.clone(),
+            token_file: self.token_file.clone(),
+        }
+    }
 }
 
 /// What a client asks for.

@@ -26,6 +26,7 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 
 use crate::arguments::{Arguments, Overrides};
+use crate::identity::IdentityShape;
 use crate::ledger::{Ledger, Spec};
 use crate::process;
 use crate::record::Recorder;
@@ -45,6 +46,9 @@ pub(crate) async fn play(
     let mut scenario = Scenario::find(arguments.scenario())?;
     if scenario.story.is_some() && (arguments.floor || arguments.control_plane_dialect.is_some()) {
         bail!("--floor and --control-plane-dialect do not work with a story: leave them out");
+    }
+    if scenario.story.is_some() && arguments.identity != IdentityShape::default() {
+        bail!("--node-id, --nodes and the other flags of identity do not work with a story: leave them out");
     }
     if scenario.story.is_none() && overrides.kind {
         bail!(

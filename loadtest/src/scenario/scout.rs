@@ -33,7 +33,8 @@ pub(super) async fn scout(plan: &Plan, given: &[String]) -> anyhow::Result<()> {
     }
     match ledgers.iter().find(|ledger| ledger.len() == 0) {
         Some(ledger) => bail!(
-            "no {} came for a client that asks for everything, and others must ask for them by name: use --name",
+            "no {} came for a client that asks for everything, and others must ask for them by name; is this node known to the \
+             server? See --node-id, or use --name",
             ledger.kind().word()
         ),
         None => Ok(()),
@@ -55,6 +56,7 @@ async fn search(plan: &Plan) -> anyhow::Result<()> {
         ],
         polls: like.polls,
         behaviour: Behaviour::default(),
+        identity: Arc::clone(&like.identity),
     };
     let plan = Plan {
         clients: 1,
@@ -80,7 +82,8 @@ async fn search(plan: &Plan) -> anyhow::Result<()> {
     fleet.stop()?;
     found.with_context(|| {
         format!(
-            "the server sent nothing within {SEARCH_MAX:?} to a client that asks for everything: give names with --name"
+            "the server sent nothing within {SEARCH_MAX:?} to a client that asks for everything; is this node known to it? See \
+             --node-id, or give names with --name"
         )
     })?
 }

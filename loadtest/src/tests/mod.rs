@@ -2,6 +2,7 @@
 
 mod faults;
 mod habits;
+mod identities;
 mod keys;
 mod order;
 mod places;

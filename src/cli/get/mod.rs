@@ -14,7 +14,7 @@ use http::{HeaderName, HeaderValue};
 use super::Misuse;
 use super::asking::time;
 use crate::config::{Credentials, Grpc, Identity, LogFilter, Supply, Tls, Transport, host_name};
-use crate::get::{Form, Question, Shown, Unanswered};
+use crate::get::{Form, Question, Shown, Unanswered, header, locality, metadata};
 use crate::json::{Schemas, Secrets};
 use crate::proto::envoy::config::core::v3::{Locality, Node};
 use crate::proto::google::protobuf::Struct;
@@ -53,13 +53,13 @@ pub(super) struct Get {
     #[arg(long, value_name = "CLUSTER", default_value = "default")]
     node_cluster: String,
     /// The node metadata in the request: an object in JSON or YAML, or @FILE
-    #[arg(long, value_name = "TEXT", value_parser = asked::metadata)]
+    #[arg(long, value_name = "TEXT", value_parser = metadata)]
     node_metadata: Option<Struct>,
     /// The node locality in the request: region/zone/sub_zone
-    #[arg(long, value_name = "PLACE", value_parser = asked::locality)]
+    #[arg(long, value_name = "PLACE", value_parser = locality)]
     locality: Option<Locality>,
     /// A header of the request; repeat for more
-    #[arg(long = "header", value_name = "KEY=VALUE", value_parser = asked::header)]
+    #[arg(long = "header", value_name = "KEY=VALUE", value_parser = header)]
     headers: Vec<(HeaderName, HeaderValue)>,
     /// A file with a token that is sent with the request; only with TLS
     #[arg(long, value_name = "FILE")]
