@@ -19,6 +19,9 @@ const SPIFFE: &str = "spiffe/workload/x509.proto";
 
 /// The variable that names the commit, for builds without a repository and for the program itself.
 const COMMIT: &str = "DISTRIBUTARY_COMMIT";
+/// The variable that tells the program what `--version` says: the version, and the beginning of the commit.
+const BUILD: &str = "DISTRIBUTARY_BUILD";
+const COMMIT_SHOWN: usize = 12;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");
@@ -38,26 +41,43 @@ fn main() -> Result<(), Box<dyn Error>> {
         .btree_map(["."])
         .include_file("proto.rs")
         .compile_fds(descriptors)?;
-    println!("cargo::rustc-env={COMMIT}={}", commit());
+    let (commit, version) = (commit(), std::env::var("CARGO_PKG_VERSION")?);
+    println!("cargo::rustc-env={COMMIT}={commit}");
+    let build = commit.get(..COMMIT_SHOWN).map(|short| format!("{version} ({short})"));
+    println!("cargo::rustc-env={BUILD}={}", build.unwrap_or(version));
     Ok(())
 }
 
-/// Returns the commit: the one that the environment names, or else that of the repository whose root this is. Without either, as in
-/// an archive of the sources, it is empty. A commit on the same branch does not cause a new build.
+/// Returns the commit: the one that the environment names, or else that of the repository whose root this is. It is empty without
+/// either, as in an archive of the sources, and in development builds: each commit would build them anew.
 fn commit() -> String {
     println!("cargo::rerun-if-env-changed={COMMIT}");
     if let Ok(named) = std::env::var(COMMIT) {
         return named;
     }
+    let is_development = std::env::var("PROFILE").is_ok_and(|profile| profile == "debug");
     // The folders above may be a repository as well, but another one.
-    if !Path::new(".git").exists() {
+    if is_development || !Path::new(".git").exists() {
         return String::new();
     }
-    let head = git(&["rev-parse", "--git-path", "HEAD"]);
-    if let Some(head) = head.filter(|head| Path::new(head).exists()) {
-        println!("cargo::rerun-if-changed={head}");
+    // HEAD changes when another branch is checked out; what it names changes with each commit.
+    let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);
+    for name in ["HEAD", "packed-refs"].into_iter().chain(branch.as_deref()) {
+        if let Some(file) = git(&["rev-parse", "--git-path", name]) {
+            watch(Path::new(&file));
+        }
     }
     git(&["rev-parse", "HEAD"]).unwrap_or_default()
+}
+
+/// Causes a new build when the file changes. A branch that is only in packed-refs gets a file with its next commit: until then, the
+/// folder of branches is watched, because cargo takes a missing file for one that has changed.
+fn watch(file: &Path) {
+    let there = file.ancestors().find(|path| path.exists());
+    let is_branches = |path: &&Path| path.display().to_string().contains("refs/heads");
+    if let Some(path) = there.filter(|path| path.is_file() || is_branches(path)) {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
 }
 
 /// Returns the only line that this command prints.

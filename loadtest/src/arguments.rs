@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use distributary::cli::{Completions, Manual};
 
 use crate::identity::IdentityShape;
 use crate::kind::{Dialect, Kind};
@@ -17,7 +18,7 @@ use crate::scenario::quantities::{bytes, seconds};
 ///
 /// Without arguments: a built-in control plane, a relay in front of it, 300 clients and some changes.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "distributary-load", version, args_conflicts_with_subcommands = false)]
+#[command(name = "distributary-load", version = distributary::telemetry::BUILD, args_conflicts_with_subcommands = false)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -113,6 +114,8 @@ pub(crate) enum Command {
         /// `p99_below`, or the end of its path, such as `names.count`
         key: Option<String>,
     },
+    Completions(Completions),
+    Manual(Manual),
 }
 
 /// The flags that were given and that override a scenario.
@@ -162,7 +165,7 @@ impl Arguments {
     pub(crate) fn scenario(&self) -> &str {
         match &self.command {
             Some(Command::Run { scenario }) => scenario,
-            Some(Command::List | Command::Explain { .. }) | None => &self.scenario,
+            Some(_) | None => &self.scenario,
         }
     }
 

@@ -53,6 +53,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use arguments::{Arguments, Command, Overrides};
+use clap::CommandFactory as _;
 use record::{Record, Recorder};
 use report::Progress;
 use scenario::file::Scenario;
@@ -97,6 +98,12 @@ fn act(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<bool> {
         Some(Command::List) => print(&Scenario::list()?),
         Some(Command::Explain { key: None }) => print(keys::PAGE),
         Some(Command::Explain { key: Some(key) }) => print(&keys::explain(key)?),
+        Some(Command::Completions(completions)) => {
+            let mut script = Vec::new();
+            completions.run(Arguments::command(), &mut script)?;
+            print(&String::from_utf8(script)?)
+        }
+        Some(Command::Manual(manual)) => manual.run(Arguments::command()).map(|()| true),
         Some(Command::Run { .. }) | None if !arguments.outputs.compare.is_empty() => arguments.outputs.compare(),
         Some(Command::Run { .. }) | None => measure(arguments, overrides).map(|record| record.held()),
     }

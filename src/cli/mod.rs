@@ -8,6 +8,7 @@ mod explained;
 mod get;
 mod health;
 mod serve;
+mod shells;
 mod status;
 mod validate;
 mod wait;
@@ -16,13 +17,15 @@ use std::ffi::OsString;
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
+use crate::telemetry::BUILD;
 use crate::xds::printable;
+pub use shells::{Completions, Manual};
 
 /// An xDS relay: many Envoys and gRPC clients, few streams to the control plane.
 #[derive(Debug, Parser)]
-#[command(name = "distributary", version, arg_required_else_help = true)]
+#[command(name = "distributary", version = BUILD, arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -38,6 +41,8 @@ enum Command {
     Drain(drain::Drain),
     Status(status::Status),
     Wait(wait::Wait),
+    Completions(Completions),
+    Manual(Manual),
 }
 
 /// A wrong use of the command line that only several arguments together show.
@@ -91,6 +96,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             unpiped(status.run(&mut out, terminal))
         }
         Command::Wait(wait) => wait.run(&mut std::io::stdout()),
+        Command::Completions(completions) => unpiped(completions.run(Arguments::command(), &mut std::io::stdout())),
+        Command::Manual(manual) => manual.run(Arguments::command()),
         Command::Validate(validate) => validate.run(&mut std::io::stdout(), &mut std::io::stderr()),
     };
     match outcome {

@@ -28,7 +28,7 @@ pub use log::{Format, Log, LogError};
 pub use metrics::Metrics;
 pub use model::MetricFamily;
 pub use overload::OverloadMetrics;
-pub use process::{COMMIT, VERSION};
+pub use process::{BUILD, COMMIT, VERSION};
 /// The form in which Prometheus reads metrics as messages.
 pub use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model as model;
 pub use snapshots::SnapshotMetrics;

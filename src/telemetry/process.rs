@@ -19,6 +19,8 @@ use super::labels::{Labels, register};
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The commit that the program was built from; empty if it was not known there.
 pub const COMMIT: &str = env!("DISTRIBUTARY_COMMIT");
+/// The version, and the beginning of the commit if it is known, as `--version` prints them.
+pub const BUILD: &str = env!("DISTRIBUTARY_BUILD");
 
 /// The metrics of the process. They change when they are read.
 #[derive(Debug)]

@@ -24,6 +24,7 @@ mod plane;
 mod probes;
 mod reload;
 mod request;
+mod shells;
 #[cfg(feature = "spiffe")]
 mod spiffe;
 mod status;
@@ -157,7 +158,11 @@ fn asking_for_help_is_no_error() {
     let (code, out, error) = output(&["--version"]);
     assert_eq!(
         (code, out.as_str(), error.as_str()),
-        (Some(0), concat!("distributary ", env!("CARGO_PKG_VERSION"), "\n"), "")
+        (
+            Some(0),
+            format!("distributary {}\n", distributary::telemetry::BUILD).as_str(),
+            ""
+        )
     );
     for args in [&["--help"][..], &["serve", "--help"], &["help", "validate"]] {
         let (code, out, _) = output(args);

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use distributary::telemetry::COMMIT;
 use serde::{Deserialize, Serialize};
 
 /// The machine.
@@ -35,14 +36,15 @@ impl Machine {
     }
 }
 
-/// Returns the commit of the sources beside this program, if they are there.
+/// Returns the commit of the sources beside this program, or, if they are not there, the one that it was built from.
 pub(super) fn commit() -> Option<String> {
     let told = Command::new("git")
         .args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty"])
-        .output()
-        .ok()?;
-    let name = String::from_utf8(told.stdout).ok()?.trim().to_owned();
-    (told.status.success() && !name.is_empty()).then_some(name)
+        .output();
+    let told = told.ok().filter(|told| told.status.success());
+    let name = told.and_then(|told| String::from_utf8(told.stdout).ok());
+    let name = name.map_or_else(|| COMMIT.to_owned(), |name| name.trim().to_owned());
+    (!name.is_empty()).then_some(name)
 }
 
 /// Seconds since 1970.

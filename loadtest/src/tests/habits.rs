@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Arguments, Command};
 use crate::scenario::file::{BUILT_IN, Scenario};
@@ -97,4 +97,32 @@ fn a_gate_needs_two_records() {
         let error = parsed(wrong).unwrap_err();
         assert!(error.contains(says), "{error}");
     }
+}
+
+#[test]
+fn shells_and_man_know_every_flag() {
+    let Some(Command::Completions(bash)) = parsed("completions bash").unwrap().command else {
+        panic!("not the command");
+    };
+    let mut script = Vec::new();
+    bash.run(Arguments::command(), &mut script).unwrap();
+    let script = String::from_utf8(script).unwrap();
+    let folder = crate::folder::Folder::new().unwrap();
+    let words = format!("manual {}", folder.0.display());
+    let Some(Command::Manual(manual)) = parsed(&words).unwrap().command else {
+        panic!("not the command");
+    };
+    manual.run(Arguments::command()).unwrap();
+    let page = std::fs::read_to_string(folder.0.join("distributary-load.1")).unwrap();
+    for argument in Arguments::command().get_arguments() {
+        let Some(long) = argument.get_long() else { continue };
+        assert!(script.contains(&format!("--{long}")), "{long}");
+        assert!(page.contains(&format!("\\-\\-{}", long.replace('-', "\\-"))), "{long}");
+    }
+}
+
+#[test]
+fn the_version_names_the_commit() {
+    let error = parsed("--version").unwrap_err();
+    assert_eq!(error, format!("distributary-load {}\n", distributary::telemetry::BUILD));
 }
