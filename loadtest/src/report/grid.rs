@@ -11,6 +11,8 @@ pub(super) struct Grid {
 
 /// The space between two columns.
 const GAP: &str = "  ";
+/// So many columns also fit on a phone.
+const COLUMNS_NARROW: usize = 3;
 
 impl Grid {
     pub(super) fn new(headings: impl IntoIterator<Item = impl Into<String>>) -> Self {
@@ -64,8 +66,18 @@ impl Grid {
         let cell = |tag: &str, scope: &str, at: usize, text: &str| {
             format!("<{tag}{scope}{}>{}</{tag}>", class(at, text), escaped(text))
         };
+        // On a narrow page each row of a wide table becomes a list, in which each cell says its heading.
+        let wide = if self.headings.len() > COLUMNS_NARROW {
+            " class=\"wide\""
+        } else {
+            ""
+        };
+        let label = |at: usize| match self.headings.get(at) {
+            Some(heading) if !wide.is_empty() => format!(" data-label=\"{}\"", escaped(heading)),
+            Some(_) | None => String::new(),
+        };
         let mut out = format!(
-            "<div class=\"scroll\" tabindex=\"0\"><table><caption>{}</caption><thead><tr>",
+            "<div class=\"scroll\" tabindex=\"0\"><table{wide}><caption>{}</caption><thead><tr>",
             escaped(caption)
         );
         let headings = self.headings.iter().enumerate();
@@ -74,8 +86,11 @@ impl Grid {
         for row in &self.rows {
             out.push_str("<tr>");
             for (at, text) in row.iter().enumerate() {
-                let (tag, scope) = if at == 0 { ("th", " scope=\"row\"") } else { ("td", "") };
-                out.push_str(&cell(tag, scope, at, text));
+                let (tag, scope) = match at {
+                    0 => ("th", " scope=\"row\"".to_owned()),
+                    _ => ("td", label(at)),
+                };
+                out.push_str(&cell(tag, &scope, at, text));
             }
             out.push_str("</tr>\n");
         }

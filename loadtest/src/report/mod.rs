@@ -12,6 +12,7 @@ mod page;
 mod picture;
 mod plot;
 mod scale;
+mod summary;
 mod table;
 #[cfg(test)]
 mod tests;

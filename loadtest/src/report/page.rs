@@ -1,38 +1,39 @@
-//! The report as one HTML page without scripts or external files. The assertions come first, then the figures, then the plots,
-//! each with its figures as a table.
+//! The report as one HTML page without scripts or external files. A sentence and a plot come first, then the assertions, then the
+//! figures, then the other plots, each with its figures as a table.
 
 use std::fmt::Write as _;
 
 use super::compare::Comparison;
 use super::grid::{Grid, escaped};
 use super::plot::Plot;
-use super::{charts, growth, table};
+use super::{charts, growth, summary, table};
 use crate::record::Record;
 
 pub(super) const STYLE: &str = include_str!("page.css");
 
 /// Returns the page of one run.
 pub(crate) fn page(record: &Record) -> String {
+    let (mut growth, mut plots) = (growth::plots(record), charts::plots(record));
+    let shown = if growth.is_empty() { &mut plots } else { &mut growth };
+    let first = summary::take_plot(shown);
     let mut body = heading(&record.scenario, record);
+    body.push_str(&first.as_ref().map(Plot::html).unwrap_or_default());
     body.push_str(&section(
         "Assertions",
         &table::verdicts(record),
         "What must hold, and whether it did",
     ));
     body.push_str(&breaches(record));
-    body.push_str(&section("Phases", &figures(record), "Figures of each phase"));
+    body.push_str(&figures(record));
     body.push_str(&section(
         "Ratios to the floor",
         &table::ratios(record),
         "Figures as multiples of the floor's",
     ));
-    let growth = growth::plots(record);
-    if !growth.is_empty() {
-        let _ = writeln!(body, "<h2>Growth</h2>\n<div class=\"plots\">{}</div>", drawn(&growth));
-    }
-    let plots = charts::plots(record);
-    if !plots.is_empty() {
-        let _ = writeln!(body, "<h2>Plots</h2>\n<div class=\"plots\">{}</div>", drawn(&plots));
+    for (title, plots) in [("Growth", growth), ("Plots", plots)] {
+        if !plots.is_empty() {
+            let _ = writeln!(body, "<h2>{title}</h2>\n<div class=\"plots\">{}</div>", drawn(&plots));
+        }
     }
     body.push_str(&section(
         "Counted",
@@ -95,7 +96,7 @@ fn heading(title: &str, record: &Record) -> String {
         "<h1>{}</h1>\n<p class=\"verdict {class}\">{}</p>\n<p>{}</p>\n<p class=\"quiet\">{}</p>\n\
          <p class=\"quiet\"><code>{}</code></p>\n",
         escaped(title),
-        escaped(&table::conclusion(record)),
+        escaped(&summary::sentence(record)),
         escaped(&record.setup),
         escaped(&table::surroundings(record)),
         escaped(&record.command.join(" "))
@@ -110,19 +111,19 @@ fn section(title: &str, grid: &Grid, caption: &str) -> String {
     format!("<h2>{}</h2>\n{}", escaped(title), grid.html(caption))
 }
 
-/// Returns one table with all columns of all phases.
-fn figures(record: &Record) -> Grid {
-    let grids = table::GROUPS.map(|(_, columns)| table::phases(record, columns));
-    let mut all = Grid::default();
-    for grid in grids {
-        let skip = usize::from(!all.headings.is_empty());
-        all.headings.extend(grid.headings.into_iter().skip(skip));
-        all.rows.resize(grid.rows.len(), Vec::new());
-        for (row, more) in all.rows.iter_mut().zip(grid.rows) {
-            row.extend(more.into_iter().skip(skip));
+/// Returns the figures of the phases: a table for each group of columns, so that none is wider than a page.
+fn figures(record: &Record) -> String {
+    let mut out = String::new();
+    for (what, columns) in table::GROUPS {
+        let grid = table::phases(record, columns).without_empty_columns();
+        if grid.headings.len() > 1 && !grid.rows.is_empty() {
+            let _ = writeln!(out, "<div>{}</div>", grid.html(what));
         }
     }
-    all.without_empty_columns()
+    if out.is_empty() {
+        return out;
+    }
+    format!("<h2>Phases</h2>\n<div class=\"tables\">\n{out}</div>\n")
 }
 
 fn breaches(record: &Record) -> String {

@@ -54,7 +54,7 @@ fn panel(plot: &Plot) -> (String, f64) {
         );
         top += ROW;
     }
-    let (drawing, height) = plot.drawing();
+    let (drawing, height) = plot.drawing(WIDTH);
     let _ = write!(out, "<g transform=\"translate(0 {top})\">{drawing}</g>");
     (out, top + height)
 }

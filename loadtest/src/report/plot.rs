@@ -36,6 +36,8 @@ pub(super) struct Band {
 }
 
 pub(super) const WIDTH: f64 = 720.0;
+/// The width on a phone: letters keep their size there.
+const NARROW: f64 = 370.0;
 const LEFT: f64 = 72.0;
 const RIGHT: f64 = 24.0;
 const HEIGHT: f64 = 230.0;
@@ -65,19 +67,16 @@ impl Plot {
             self.id,
             escaped(&self.title)
         );
-        // A single line over time needs no legend: the title names it.
-        if self.lines.len() > 1 || self.bands.is_empty() {
-            out.push_str("<ul class=\"legend\">");
-            for (at, line) in self.lines.iter().enumerate() {
-                let _ = write!(
-                    out,
-                    "<li><svg width=\"30\" height=\"10\" aria-hidden=\"true\"><path class=\"line s{}\" d=\"M1 5H29\"/></svg>{}</li>",
-                    at % STYLES,
-                    escaped(&line.name)
-                );
-            }
-            out.push_str("</ul>\n");
+        out.push_str("<ul class=\"legend\">");
+        for (at, line) in self.lines.iter().enumerate() {
+            let _ = write!(
+                out,
+                "<li><svg width=\"30\" height=\"10\" aria-hidden=\"true\"><path class=\"line s{}\" d=\"M1 5H29\"/></svg>{}</li>",
+                at % STYLES,
+                escaped(&line.name)
+            );
         }
+        out.push_str("</ul>\n");
         out.push_str(&self.svg());
         let _ = writeln!(
             out,
@@ -87,27 +86,32 @@ impl Plot {
         out
     }
 
+    /// Returns the drawing twice, of which the page shows the one that fits.
     fn svg(&self) -> String {
-        let (drawing, height) = self.drawing();
+        let (wide, height) = self.drawing(WIDTH);
+        let (narrow, lower) = self.drawing(NARROW);
         format!(
-            "<div class=\"scroll\"><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\n\
-             <title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>\n{drawing}</svg></div>\n",
-            escaped(&self.title),
-            escaped(&self.about),
+            "<svg class=\"broad\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\n\
+             <title id=\"{id}-t\">{title}</title><desc id=\"{id}-d\">{about}</desc>\n{wide}</svg>\n\
+             <svg class=\"slim\" viewBox=\"0 0 {NARROW} {lower}\" role=\"img\" aria-label=\"{title}\">\n{narrow}</svg>\n",
+            title = escaped(&self.title),
+            about = escaped(&self.about),
             id = self.id
         )
     }
 
     /// Returns the drawing and its height.
-    pub(super) fn drawing(&self) -> (String, f64) {
-        let (names, rows) = self.names();
+    pub(super) fn drawing(&self, width: f64) -> (String, f64) {
+        let width = width - LEFT - RIGHT;
+        let (names, rows) = self.names(width);
         let top = 8.0 + NAME_ROW * rows;
-        let (width, height, base) = (WIDTH - LEFT - RIGHT, top + HEIGHT + BOTTOM, top + HEIGHT);
+        let (height, base) = (top + HEIGHT + BOTTOM, top + HEIGHT);
         let frame = Frame { top, base, width };
         let mut out = String::new();
         self.draw_bands(&mut out, &frame, &names);
         self.draw_axes(&mut out, &frame);
-        for (at, line) in self.lines.iter().enumerate() {
+        // The first lines matter most, so the last ones are drawn below them: a maximum does not hide p99.
+        for (at, line) in self.lines.iter().enumerate().rev() {
             self.draw_line(&mut out, &frame, line, at % STYLES);
         }
         (out, height)
@@ -115,8 +119,7 @@ impl Plot {
 
     /// Returns the place of each band's name, and the number of rows. No other name and no mark of another band runs through a
     /// name; a name without room has no place.
-    fn names(&self) -> (Vec<Option<Name>>, f64) {
-        let width = WIDTH - LEFT - RIGHT;
+    fn names(&self, width: f64) -> (Vec<Option<Name>>, f64) {
         // The right end of what is taken in each row.
         let mut rows: Vec<f64> = Vec::new();
         let mut names = Vec::new();
@@ -196,8 +199,15 @@ impl Plot {
                 escaped(&tick.text)
             );
         }
+        // No label runs into the one before.
+        let mut taken = f64::NEG_INFINITY;
         for tick in self.x.ticks() {
             let x = frame.x(tick.place);
+            let half = float(tick.text.chars().count()) * LETTER / 2.0 + 3.0;
+            if x - half < taken {
+                continue;
+            }
+            taken = x + half;
             let _ = writeln!(
                 out,
                 "<path class=\"axis\" d=\"M{x:.1} {:.1}v4\"/><text class=\"x\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",

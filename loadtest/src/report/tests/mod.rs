@@ -101,6 +101,84 @@ fn every_plot_can_be_read_without_seeing_it() {
     }
 }
 
+/// What matters most is on top: lines are drawn from the last to the first, and the legend names each with its own stroke.
+#[test]
+fn a_maximum_does_not_hide_a_percentile() {
+    let plots = charts::plots(&small());
+    let propagation = plots.iter().find(|plot| plot.id == "propagation").unwrap();
+    let (drawing, _) = propagation.drawing(super::plot::WIDTH);
+    let at = |style: usize| drawing.find(&format!("<path class=\"line s{style}\"")).unwrap();
+    assert!(at(3) < at(2) && at(2) < at(1) && at(1) < at(0), "{drawing}");
+}
+
+#[test]
+fn every_plot_has_a_legend_that_is_true() {
+    for plot in charts::plots(&small()).iter().chain(&growth::plots(&growing())) {
+        let html = plot.html();
+        let (_, legend) = html.split_once("<ul class=\"legend\">").unwrap();
+        let (legend, rest) = legend.split_once("</ul>").unwrap();
+        assert_eq!(legend.matches("<li>").count(), plot.lines.len(), "{}", plot.id);
+        for (entry, line) in legend.split("<li>").skip(1).zip(&plot.lines) {
+            let (_, stroke) = entry.split_once("class=\"line ").unwrap();
+            let (stroke, _) = stroke.split_once('"').unwrap();
+            assert!(
+                entry.ends_with(&format!("{}</li>", super::grid::escaped(&line.name))),
+                "{entry}"
+            );
+            let drawn = format!(
+                "<g><title>{}</title><path class=\"line {stroke}\"",
+                super::grid::escaped(&line.name)
+            );
+            assert!(rest.contains(&drawn), "{}: {drawn}", plot.id);
+        }
+    }
+}
+
+/// On a phone no column is lost: each row is a list there, and each cell says its heading.
+#[test]
+fn a_narrow_page_has_every_column() {
+    let html = page::page(&small());
+    let (_, phases) = html.split_once("<h2>Phases</h2>").unwrap();
+    let (phases, _) = phases.split_once("<h2>").unwrap();
+    for heading in [
+        "p50",
+        "p90",
+        "p99",
+        "max",
+        "join p99",
+        "per client",
+        "per change",
+        "tool&#39;s share",
+    ] {
+        assert!(
+            phases.contains(&format!("data-label=\"{heading}\"")),
+            "{heading}: {phases}"
+        );
+    }
+    assert_eq!(phases.matches("<table class=\"wide\">").count(), 3);
+    for plot in charts::plots(&small()) {
+        let slim = plot.html();
+        let (_, slim) = slim.split_once("<svg class=\"slim\" viewBox=\"0 0 370 ").unwrap();
+        assert!(slim.contains("<path class=\"line s0\""), "{}", plot.id);
+    }
+}
+
+#[test]
+fn the_first_view_is_a_sentence_and_a_plot() {
+    let html = page::page(&small());
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}"));
+    let sentence = "Changes reached 100 clients 800 times, half within 5.00 ms, 99 % within 9.01 ms; \
+                    2 of 4 assertions did not hold; breaches of the protocol: 3.";
+    assert!(at(sentence) < at("<figure id=\"propagation\">"));
+    assert!(at("<figure id=\"propagation\">") < at("<h2>Assertions</h2>"));
+    assert!(page::page(&growing()).contains("</p>\n<figure id=\"growth-propagation\">"));
+    let mut quiet = small();
+    quiet.phases.truncate(1);
+    assert!(page::page(&quiet).contains("100 clients joined, half within 50.0 ms, 99 % within 99.0 ms; "));
+    quiet.phases.clear();
+    assert!(page::page(&quiet).contains("<p class=\"verdict failed\">0 clients; 2 of 4"));
+}
+
 /// Eight phases of a story, with long names: each name is shown, and no name overlaps another one of its row.
 #[test]
 fn names_of_phases_do_not_overlap() {
@@ -110,7 +188,7 @@ fn names_of_phases_do_not_overlap() {
     for phase in &mut record.phases {
         phase.name = format!("a story: {}", phase.name);
     }
-    let html = charts::plots(&record)[0].html();
+    let (html, _) = charts::plots(&record)[0].drawing(super::plot::WIDTH);
     let texts = html.split("<text class=\"name").skip(1).map(|text| {
         let leftwards = text.starts_with(" left");
         let number = |key: &str| -> f64 {
