@@ -13,6 +13,7 @@ use crate::kind::{Dialect, Kind};
 use crate::place::{Place, Trust};
 use crate::report::Outputs;
 use crate::scenario::quantities::{bytes, seconds};
+use crate::shard::Sharing;
 
 /// Simulates a fleet of xDS clients, checks every response they get, and measures the server.
 ///
@@ -96,6 +97,8 @@ pub(crate) struct Arguments {
     #[arg(long, global = true, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
     #[command(flatten)]
+    pub(crate) sharing: Sharing,
+    #[command(flatten)]
     pub(crate) outputs: Outputs,
 }
 
@@ -113,6 +116,12 @@ pub(crate) enum Command {
     Explain {
         /// `p99_below`, or the end of its path, such as `names.count`
         key: Option<String>,
+    },
+    /// Adds up the records of several machines that each ran a --shard, into one report.
+    Merge {
+        /// The records that --json wrote, one of each share
+        #[arg(required = true, num_args = 2.., value_name = "FILE")]
+        records: Vec<PathBuf>,
     },
     Completions(Completions),
     Manual(Manual),

@@ -19,6 +19,7 @@ use crate::kind::Kind;
 use crate::ledger::Ledger;
 use crate::life::{Desk, Life};
 use crate::progress::Progress;
+use crate::shard::Shard;
 use crate::tally::{Feed, Tally};
 use crate::world::World;
 
@@ -31,6 +32,8 @@ pub(crate) struct Plan {
     pub(crate) per_connection: u32,
     pub(crate) world: Arc<World>,
     pub(crate) crew: Crew,
+    /// The share of the clients that is here; the others are on other machines.
+    pub(crate) shard: Shard,
 }
 
 /// What clients are told to do during the run.
@@ -80,7 +83,7 @@ impl Plan {
 
     /// Returns how many awaited clients want each resource of a type, of those whose number is a multiple of `every`.
     pub(crate) fn demand(&self, kind: Kind, every: usize) -> Vec<u32> {
-        let members = (0..self.clients).step_by(every);
+        let members = self.members(self.clients, every);
         let members = members.filter_map(|number| Some((number, self.profile(number)?)));
         crate::client::profile::demand(members, kind, &self.world)
     }
@@ -88,18 +91,28 @@ impl Plan {
     /// Returns how many of the first `clients` clients will have everything. Those that flap do not count, because they may be
     /// away.
     pub(crate) fn complete_of(&self, clients: u32) -> u32 {
-        let numbers = (0..clients.min(self.clients)).filter_map(|number| self.profile(number));
+        let numbers = self.members(clients, 1).filter_map(|number| self.profile(number));
         u32::try_from(numbers.filter(|it| it.behaviour.flaps.is_none()).count()).unwrap_or(u32::MAX)
     }
 
     /// Returns how many clients are not steady.
     pub(crate) fn unsteady(&self) -> u32 {
-        let profiles = (0..self.clients).filter_map(|number| self.profile(number));
+        let profiles = self.members(self.clients, 1).filter_map(|number| self.profile(number));
         u32::try_from(profiles.filter(|it| !it.behaviour.is_steady()).count()).unwrap_or(u32::MAX)
     }
 
-    pub(crate) fn connections(&self) -> u32 {
-        self.clients.div_ceil(self.per_connection.max(1))
+    /// Returns the numbers of the clients that are here, of the first `clients`, and of these the multiples of `every`.
+    pub(crate) fn members(&self, clients: u32, every: usize) -> impl Iterator<Item = u32> {
+        let (shard, shared) = (self.shard, self.per_connection.max(1));
+        let numbers = (0..clients.min(self.clients)).step_by(every);
+        numbers.filter(move |number| shard.has(number / shared))
+    }
+
+    /// Returns the connections that are here.
+    fn connections(&self) -> impl Iterator<Item = u32> {
+        let shard = self.shard;
+        let all = self.clients.div_ceil(self.per_connection.max(1));
+        (0..all).filter(move |connection| shard.has(*connection))
     }
 }
 
@@ -134,7 +147,9 @@ impl Fleet {
                 questions.push(ask);
                 let share = Share {
                     plan: plan.clone(),
-                    connections: (thread..plan.connections())
+                    connections: plan
+                        .connections()
+                        .skip(usize::try_from(thread)?)
                         .step_by(usize::try_from(threads)?)
                         .collect(),
                     progress: Arc::clone(&progress),

@@ -106,7 +106,8 @@ impl Life {
                 .come_back(u64::try_from(self.clients.len()).unwrap_or_default());
         }
         let stay = self.stay(turns).map(|stay| begun + stay);
-        let (progress, all) = (&self.progress, u64::from(self.plan.clients.max(1)));
+        let here = self.plan.clients.div_ceil(self.plan.shard.of());
+        let (progress, all) = (&self.progress, u64::from(here.max(1)));
         let mut answered = |client: &mut Client, outcome: Outcome, tally: &mut Tally| {
             if outcome.completed {
                 tally.join.record(begun.elapsed());

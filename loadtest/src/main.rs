@@ -4,7 +4,7 @@
 //! - [`arguments`], [`scenario`], [`keys`], [`report`]: the command line, what happens, what the keys mean, the results
 //! - [`kind`], [`world`], [`ledger`], [`shape`], [`control_plane`]: the resources, and the server that serves them
 //! - [`place`], [`identity`]: servers that run already, and who the clients say they are
-//! - [`fleet`], [`crew`], [`life`], [`connection`], [`http2`], [`tls`]: connections to the server under test
+//! - [`fleet`], [`shard`], [`crew`], [`life`], [`connection`], [`http2`], [`tls`]: connections to the server under test
 //! - [`network`]: what is between them, which can be cut
 //! - [`client`], [`wire`]: the simulated clients, which ask for resources and check them
 //! - [`record`], [`tally`]: what is measured meanwhile, also for other programs to read
@@ -39,6 +39,7 @@ mod report;
 mod scenario;
 mod scrape;
 mod shape;
+mod shard;
 mod sockets;
 mod tally;
 #[cfg(test)]
@@ -98,6 +99,7 @@ fn act(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<bool> {
         Some(Command::List) => print(&Scenario::list()?),
         Some(Command::Explain { key: None }) => print(keys::PAGE),
         Some(Command::Explain { key: Some(key) }) => print(&keys::explain(key)?),
+        Some(Command::Merge { records }) => arguments.outputs.merge(records),
         Some(Command::Completions(completions)) => {
             let mut script = Vec::new();
             completions.run(Arguments::command(), &mut script)?;

@@ -2,6 +2,7 @@
 //! as JSON and read back for comparisons. Knows neither how figures are measured nor how they are shown.
 
 mod distribution;
+mod merged;
 mod quantity;
 mod recorder;
 mod schedule;
@@ -11,6 +12,8 @@ mod surroundings;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+use crate::shard::Share;
 
 pub(crate) use distribution::Distribution;
 pub(crate) use quantity::{Quantity, Unit};
@@ -44,6 +47,9 @@ pub(crate) struct Record {
     pub(crate) breaches: Vec<Breach>,
     /// How many clients saw breaches; not all breaches are kept in full.
     pub(crate) breached: u64,
+    /// Set if other machines ran the other clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) share: Option<Share>,
 }
 
 /// The version of the file format that this program writes and reads.

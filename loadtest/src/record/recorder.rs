@@ -2,7 +2,7 @@
 //! second. It writes the record. It drives nothing, and only compares numbers with bounds.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::state::{Open, SECOND_LEAST, State, millis};
 use super::{
@@ -10,6 +10,7 @@ use super::{
     TOOL_SHARE_MAX, Unit, Verdict, float, surroundings,
 };
 use crate::process::{Meter, Process};
+use crate::shard::{Shard, Share};
 use crate::tally::{Feed, Tally};
 
 /// A handle; all clones share one recorder.
@@ -66,6 +67,7 @@ impl Recorder {
             assertions: Vec::new(),
             breaches: Vec::new(),
             breached: 0,
+            share: None,
         };
         Ok(Self(Arc::new(Mutex::new(State {
             record,
@@ -84,6 +86,13 @@ impl Recorder {
     /// Sets the sentence that says what is simulated.
     pub(crate) fn describe(&self, setup: &str) {
         self.state().record.setup = setup.to_owned();
+    }
+
+    /// Notes that this is one of several shares of a run, whose first phase begins now.
+    pub(crate) fn share(&self, shard: Shard, now: SystemTime) {
+        let began = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let began_unix_ms = u64::try_from(began).unwrap_or(u64::MAX);
+        self.state().record.share = Some(Share { shard, began_unix_ms });
     }
 
     /// Adds these threads of clients to what is counted.

@@ -153,6 +153,15 @@ impl Outputs {
         Ok(())
     }
 
+    /// Adds up the records of several shares of a run, and writes the report. Returns whether everything held everywhere.
+    pub(crate) fn merge(&self, files: &[PathBuf]) -> anyhow::Result<bool> {
+        self.check()?;
+        let named = files.iter().map(|file| Ok((file.display().to_string(), read(file)?)));
+        let record = Record::merged(named.collect::<anyhow::Result<Vec<_>>>()?)?;
+        self.tell(&record)?;
+        Ok(record.held())
+    }
+
     /// Writes the comparison of two runs. Returns whether the figure that must not grow did not.
     pub(crate) fn compare(&self) -> anyhow::Result<bool> {
         let records = self

@@ -22,6 +22,7 @@ use crate::kind::{Dialect, Kind};
 use crate::network::Network;
 use crate::process;
 use crate::relay::free_address;
+use crate::shard::Shard;
 use crate::tls::{Papers, Secure};
 use crate::world::World;
 
@@ -234,6 +235,7 @@ impl Stage<'_> {
             per_connection: self.scenario.clients.per_connection.max(1),
             world,
             crew,
+            shard: self.arguments.sharing.shard.unwrap_or(Shard::WHOLE),
         }
     }
 

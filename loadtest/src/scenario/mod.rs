@@ -50,6 +50,12 @@ pub(crate) async fn play(
     if scenario.story.is_some() && arguments.identity != IdentityShape::default() {
         bail!("--node-id, --nodes and the other flags of identity do not work with a story: leave them out");
     }
+    let alone = scenario.story.is_some() || scenario.floor || scenario.calm || arguments.floor;
+    if let Some(shard) = arguments.sharing.shard.filter(|_| alone) {
+        bail!(
+            "--shard {shard} is a share of one fleet at one server: choose a scenario without story, floor and calm relay"
+        );
+    }
     if scenario.story.is_none() && overrides.kind {
         bail!(
             "--kind works only with a story: the file of a scenario says what its clients ask for; for an example see `by-name`"

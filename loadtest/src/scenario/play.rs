@@ -1,7 +1,7 @@
 //! Plays a scenario written in YAML: phase by phase, each within its limit, and checks after each phase what must hold.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
 use tokio::time::{sleep, sleep_until};
@@ -58,6 +58,10 @@ pub(crate) async fn run(
     if let Some(process) = cast.main.process() {
         recorder.watch(&process)?;
     }
+    sleep(arguments.sharing.wait(wall_clock())?).await;
+    if let Some(shard) = arguments.sharing.shard {
+        recorder.share(shard, wall_clock());
+    }
     let mut play = Play {
         arguments,
         recorder,
@@ -88,6 +92,11 @@ pub(crate) async fn run(
         );
     }
     play.finish()
+}
+
+#[expect(clippy::disallowed_methods, reason = "several machines begin at one time of the day")]
+fn wall_clock() -> SystemTime {
+    SystemTime::now()
 }
 
 impl Play<'_> {

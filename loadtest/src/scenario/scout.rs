@@ -11,6 +11,7 @@ use crate::client::profile::{Behaviour, Interest, Profile};
 use crate::crew::Crew;
 use crate::fleet::{Fleet, Plan};
 use crate::kind::Kind;
+use crate::shard::Shard;
 
 /// How long the search for names may take, and how long without a new name ends it.
 const SEARCH_MAX: Duration = Duration::from_secs(20);
@@ -62,6 +63,7 @@ async fn search(plan: &Plan) -> anyhow::Result<()> {
         clients: 1,
         per_connection: 1,
         crew: Crew::of(profile),
+        shard: Shard::WHOLE,
         ..plan.clone()
     };
     let fleet = Fleet::start(&plan, 1)?;

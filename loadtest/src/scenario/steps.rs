@@ -20,6 +20,7 @@ use crate::ledger::Ledger;
 use crate::progress::{Breach, Progress};
 use crate::record::{Fleets, Recorder};
 use crate::relay::Relay;
+use crate::shard::Shard;
 use crate::tally::Tally;
 use crate::world::World;
 
@@ -79,6 +80,7 @@ pub(super) fn plan(arguments: &Arguments, server: SocketAddr, ledger: &Arc<Ledge
         per_connection: 1,
         world: World::of(Arc::clone(ledger)),
         crew: Crew::of(Profile::plain(Dialect::Delta, ledger.kind(), arguments.names)),
+        shard: Shard::WHOLE,
     }
 }
 

@@ -161,8 +161,10 @@ fn the_page_lists_what_is_accepted() {
             }
             let written = |value: &str| read(&with(frame, &[needed, &format!("{}: {value}", key.name)]));
             let example = written(key.example).unwrap_or_else(|error| panic!("{place}.{}: {error}", key.name));
-            if let Some(default) = key.default.strip_prefix('`') {
-                let default = written(default.trim_end_matches('`')).unwrap();
+            // Other defaults are sentences.
+            let literal = key.default.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
+            if let Some(default) = literal.filter(|text| !text.contains('`')) {
+                let default = written(default).unwrap();
                 assert_eq!(default, whole, "{place}.{}: the default is {}", key.name, key.default);
                 assert_ne!(example, whole, "{place}.{}: the example is the default", key.name);
             }

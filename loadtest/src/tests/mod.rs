@@ -10,6 +10,7 @@ mod polls;
 mod record;
 mod returning;
 mod scenarios;
+mod sharing;
 mod waits;
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::arguments::Overrides;
+use crate::arguments::{Arguments, Overrides};
 use crate::kind::Dialect;
 use crate::record::{Assertion, Record, Recorder, Verdict};
 use crate::scenario::file::{BUILT_IN, Scenario};
@@ -47,14 +47,18 @@ pub(super) fn record_of(scenario: &Scenario, words: &str) -> Record {
 
 pub(super) fn try_record(scenario: &Scenario, words: &str) -> anyhow::Result<Record> {
     let words = ["distributary-load"].into_iter().chain(words.split_whitespace());
-    let arguments = <crate::arguments::Arguments as clap::Parser>::parse_from(words);
+    played(scenario, &<Arguments as clap::Parser>::parse_from(words))
+}
+
+/// Returns the record of a scenario that is played with these arguments.
+pub(super) fn played(scenario: &Scenario, arguments: &Arguments) -> anyhow::Result<Record> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     let recorder = Recorder::new("here", super::now()).unwrap();
     let mut say = |_: &str| {};
-    let played = crate::scenario::play::run(scenario, &arguments, &recorder, &mut say);
+    let played = crate::scenario::play::run(scenario, arguments, &recorder, &mut say);
     runtime.block_on(played)?;
     recorder.finish(super::now())
 }

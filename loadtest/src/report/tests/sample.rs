@@ -93,6 +93,7 @@ pub(super) fn small() -> Record {
                 .to_vec(),
         }],
         breached: 3,
+        share: None,
     }
 }
 
