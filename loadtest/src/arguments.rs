@@ -1,7 +1,7 @@
 //! The command line: what to simulate, and against which server. It only holds the arguments; nothing here acts on them.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::parser::ValueSource;
@@ -11,6 +11,9 @@ use distributary::cli::{Completions, Manual};
 use crate::identity::IdentityShape;
 use crate::kind::{Dialect, Kind};
 use crate::place::{Place, Trust};
+use crate::recording::Recording;
+use crate::recording::listening::Listen;
+use crate::recording::playing::{Playback, Player};
 use crate::report::Outputs;
 use crate::scenario::quantities::{bytes, seconds};
 use crate::shard::Sharing;
@@ -99,6 +102,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) sharing: Sharing,
     #[command(flatten)]
+    pub(crate) playback: Playback,
+    #[command(flatten)]
     pub(crate) outputs: Outputs,
 }
 
@@ -122,6 +127,13 @@ pub(crate) enum Command {
         /// The records that --json wrote, one of each share
         #[arg(required = true, num_args = 2.., value_name = "FILE")]
         records: Vec<PathBuf>,
+    },
+    /// Writes down what a control plane says to a few clients over time: `--server` is the control plane, `--nodes` the clients.
+    Record(Listen),
+    /// Serves a recording, at --control-plane, until Ctrl-C; for a run with a recording see --play.
+    Play {
+        /// What `distributary-load record` has written
+        recording: PathBuf,
     },
     Completions(Completions),
     Manual(Manual),
@@ -176,6 +188,13 @@ impl Arguments {
             Some(Command::Run { scenario }) => scenario,
             Some(_) | None => &self.scenario,
         }
+    }
+
+    /// Starts to serve a recording; `warn` is told what is wrong with it.
+    pub(crate) fn player(&self, recording: &Path, warn: &mut impl FnMut(&str)) -> anyhow::Result<Player> {
+        let recording = Recording::read(recording, warn)?;
+        let address = self.control_plane.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        self.playback.start(recording, address, self.control_plane_dialect)
     }
 
     /// Whether the resources come from a control plane that is not part of this program.

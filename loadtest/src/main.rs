@@ -5,6 +5,7 @@
 //! - [`kind`], [`world`], [`ledger`], [`shape`], [`control_plane`]: the resources, and the server that serves them
 //! - [`place`], [`identity`]: servers that run already, and who the clients say they are
 //! - [`fleet`], [`shard`], [`crew`], [`life`], [`connection`], [`http2`], [`tls`]: connections to the server under test
+//! - [`recording`]: what a control plane said, written down and said again
 //! - [`network`]: what is between them, which can be cut
 //! - [`client`], [`wire`]: the simulated clients, which ask for resources and check them
 //! - [`record`], [`tally`]: what is measured meanwhile, also for other programs to read
@@ -33,6 +34,7 @@ mod place;
 mod process;
 mod progress;
 mod record;
+mod recording;
 mod references;
 mod relay;
 mod report;
@@ -50,6 +52,7 @@ mod wire;
 mod world;
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -99,6 +102,11 @@ fn act(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<bool> {
         Some(Command::List) => print(&Scenario::list()?),
         Some(Command::Explain { key: None }) => print(keys::PAGE),
         Some(Command::Explain { key: Some(key) }) => print(&keys::explain(key)?),
+        Some(Command::Record(listen)) => {
+            let stopped = async { drop(tokio::signal::ctrl_c().await) };
+            print(&runtime()?.block_on(listen.run(arguments, stopped))?)
+        }
+        Some(Command::Play { recording }) => serve(arguments, recording),
         Some(Command::Merge { records }) => arguments.outputs.merge(records),
         Some(Command::Completions(completions)) => {
             let mut script = Vec::new();
@@ -135,13 +143,46 @@ fn measure(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<Recor
     played.map(|()| record)
 }
 
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+/// Serves a recording until Ctrl-C.
+fn serve(arguments: &Arguments, recording: &Path) -> anyhow::Result<bool> {
+    let progress = Progress::new(arguments.outputs.voice());
+    let player = arguments.player(recording, &mut |text| progress.say(text))?;
+    progress.say(&player.describe());
+    runtime()?.block_on(async {
+        tokio::select! {
+            played = player.run() => progress.say(&format!("{played} events were played; it serves on until Ctrl-C")),
+            interrupted = tokio::signal::ctrl_c() => return interrupted,
+        }
+        tokio::signal::ctrl_c().await
+    })?;
+    Ok(true)
+}
+
 /// Plays the scenario to its end or until Ctrl-C. In both cases everything that it started stops too.
 fn play(arguments: &Arguments, overrides: &Overrides, recorder: &Recorder) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    runtime()?.block_on(async {
         let progress = Progress::new(arguments.outputs.voice());
         let mut say = |text: &str| progress.say(text);
+        let file = arguments.playback.file.as_deref();
+        let player = file.map(|file| arguments.player(file, &mut say)).transpose()?;
+        let mut arguments = arguments.clone();
+        if let Some(player) = &player {
+            say(&player.describe());
+            arguments.upstream = Some(player.place()?);
+        }
+        let played = async {
+            if let Some(player) = &player {
+                player.run().await;
+            }
+            std::future::pending().await
+        };
+        let arguments = &arguments;
         tokio::select! {
+            never = played => never,
             outcome = scenario::play(arguments, overrides, recorder, &mut say) => outcome,
             broken = recorder.run(|live| progress.tell(live)) => Err(broken),
             interrupted = tokio::signal::ctrl_c() => {

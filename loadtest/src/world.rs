@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::kind::Kind;
-use crate::ledger::{Bell, Ledger, Spec};
+use crate::ledger::{Bell, Ear, Ledger, Spec};
 
 /// The ledgers of all types that the control plane serves.
 #[derive(Debug)]
@@ -48,6 +48,16 @@ impl World {
         let learning = |kind| Arc::new(Ledger::learning(kind, Arc::clone(&bell)));
         Arc::new(Self {
             ledgers: Kind::ALL.map(learning).to_vec(),
+            bell: Arc::clone(&bell),
+        })
+    }
+
+    /// Creates such a world, and passes on everything that it learns.
+    pub(crate) fn listening(ear: &Ear) -> Arc<Self> {
+        let bell = Arc::<Bell>::default();
+        let listening = |kind| Arc::new(Ledger::listening(kind, Arc::clone(&bell), ear.clone()));
+        Arc::new(Self {
+            ledgers: Kind::ALL.map(listening).to_vec(),
             bell: Arc::clone(&bell),
         })
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
+use distributary::json::{Schemas, Secrets};
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::{Response, StatusCode};
@@ -87,7 +88,18 @@ fn resources(ledger: &Ledger, names: &[String], version: &str) -> serde_json::Va
         [] => (0..ledger.len()).collect(),
         names => names.iter().filter_map(|name| ledger.index(name.as_bytes())).collect(),
     };
-    let current = |index: &u32| ledger.inspect(*index, |history| ledger.json(*index, history.last()?))?;
+    let current = |index: &u32| match ledger.is_learning() {
+        true => decoded(ledger.kind(), &ledger.current(*index)?.0?),
+        false => ledger.inspect(*index, |history| ledger.json(*index, history.last()?))?,
+    };
     let resources: Vec<_> = indexes.iter().filter_map(current).collect();
     json!({ "version_info": version, "type_url": ledger.kind().type_url(), "resources": resources })
+}
+
+/// Returns a body that this program did not make as JSON.
+fn decoded(kind: Kind, body: &[u8]) -> Option<serde_json::Value> {
+    let json = Schemas::standard()
+        .resource_json(kind.type_url(), body, Secrets::Show)
+        .ok()?;
+    serde_json::from_slice(&json.text).ok()
 }

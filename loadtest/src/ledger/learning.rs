@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Bell, Content, Ledger};
+use super::{Bell, Content, Ear, Ledger};
 use crate::kind::Kind;
 use crate::references;
 use crate::violation::text;
@@ -17,6 +17,8 @@ use crate::violation::text;
 pub(super) struct Learned {
     names: Vec<Box<[u8]>>,
     indexes: BTreeMap<Box<[u8]>, u32>,
+    /// Who hears everything that is learned.
+    ear: Option<Ear>,
 }
 
 /// How many resources of a type can be learned.
@@ -50,6 +52,7 @@ impl Ledger {
 
     /// Records a content that came, with its references.
     pub(crate) fn learn(&self, index: u32, body: Option<&[u8]>, now: Instant) -> Option<Arc<Content>> {
+        self.overhear(index, body, now);
         let slot = self.slots.get(usize::try_from(index).ok()?)?;
         let mut slot = slot.write().unwrap_or_else(PoisonError::into_inner);
         let hash = body.map(xxh3_128);
@@ -101,6 +104,18 @@ impl Ledger {
 }
 
 impl Learned {
+    /// Nothing yet; `ear` hears everything.
+    pub(super) fn heard_by(ear: Ear) -> Self {
+        Self {
+            ear: Some(ear),
+            ..Self::default()
+        }
+    }
+
+    pub(super) const fn ear(&self) -> Option<&Ear> {
+        self.ear.as_ref()
+    }
+
     pub(super) fn count(&self) -> u32 {
         u32::try_from(self.names.len()).unwrap_or(u32::MAX)
     }

@@ -2,6 +2,7 @@
 //! it and serves from it; the clients check against it what they get.
 
 mod learning;
+mod telling;
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -15,6 +16,7 @@ use crate::kind::Kind;
 use crate::shape::{Body, canonical};
 use crate::world;
 use learning::Learned;
+pub(crate) use telling::{Ear, Heard};
 
 /// All resources, with their history.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ pub(crate) struct Ledger {
 }
 
 /// The bell that the ledgers of a world share.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Bell {
     /// Counts announcements.
     changes: watch::Sender<u64>,
@@ -46,16 +48,6 @@ pub(crate) struct Bell {
     pub(crate) delivered: Notify,
     /// The number of deliveries still to come: of each content to each client that lacks it.
     owed: AtomicI64,
-}
-
-impl Default for Bell {
-    fn default() -> Self {
-        Self {
-            changes: watch::Sender::new(0),
-            delivered: Notify::new(),
-            owed: AtomicI64::new(0),
-        }
-    }
 }
 
 impl Bell {

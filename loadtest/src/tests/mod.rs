@@ -8,6 +8,7 @@ mod order;
 mod places;
 mod polls;
 mod record;
+mod recording;
 mod returning;
 mod scenarios;
 mod sharing;

@@ -1,0 +1,245 @@
+//! Tests that a recording says again what a control plane said, without its secrets.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Parser as _;
+use distributary::json::{Schemas, Secrets};
+
+use super::now;
+use crate::arguments::{Arguments, Command};
+use crate::client::profile::Profile;
+use crate::connection::Target;
+use crate::control_plane::ControlPlane;
+use crate::crew::Crew;
+use crate::fleet::{Fleet, Plan};
+use crate::folder::Folder;
+use crate::kind::{Dialect, Kind};
+use crate::ledger::{Spec, What};
+use crate::recording::Recording;
+use crate::shard::Shard;
+use crate::world::World;
+
+const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn arguments(words: &str) -> Arguments {
+    Arguments::try_parse_from(["distributary-load"].into_iter().chain(words.split_whitespace())).unwrap()
+}
+
+/// A control plane with clusters and their endpoints.
+fn origin() -> (Arc<World>, ControlPlane) {
+    let spec = |kind| Spec {
+        kind,
+        resources: 5,
+        extras: 0,
+        bytes: 300,
+        authority: None,
+    };
+    let world = World::new(&[spec(Kind::Cds), spec(Kind::Eds)], now());
+    let control_plane = ControlPlane::start(LOCAL, Arc::clone(&world), None).unwrap();
+    (world, control_plane)
+}
+
+fn change(world: &World, kind: Kind, index: u32, what: What) {
+    let ledger = world.ledger(kind).unwrap();
+    ledger.write(index, what, 0, false, now()).unwrap();
+    ledger.announce(&[index]);
+}
+
+/// Waits until `done`.
+async fn until(what: &str, done: impl Fn() -> bool) {
+    let begin = now();
+    while !done() {
+        assert!(begin.elapsed() < PATIENCE, "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Records a control plane under change. Returns the file, and what the control plane had at the end.
+async fn recorded(folder: &Folder, words: &str) -> (PathBuf, Arc<World>) {
+    let (world, control_plane) = origin();
+    let file = folder.0.join("recording.jsonl");
+    let words = format!(
+        "record --server {} --output {} --node-id edge-{{n}} {words}",
+        control_plane.address,
+        file.display()
+    );
+    let arguments = arguments(&words);
+    let Some(Command::Record(listen)) = &arguments.command else {
+        panic!("not the command")
+    };
+    let acknowledged = |count: u64| {
+        let counts = Arc::clone(&control_plane.counts);
+        move || counts.acknowledgements.load(std::sync::atomic::Ordering::Relaxed) >= count
+    };
+    let changes = async {
+        // Two clients, two types.
+        until("the first answers", acknowledged(4)).await;
+        change(&world, Kind::Eds, 1, What::New);
+        until("a change", acknowledged(6)).await;
+        change(&world, Kind::Cds, 2, What::Nothing);
+        until("a removal", acknowledged(8)).await;
+        change(&world, Kind::Eds, 3, What::New);
+        until("another change", acknowledged(10)).await;
+        // What was acknowledged may still wait to be written.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    };
+    let told = listen.run(&arguments, changes).await.unwrap();
+    assert!(
+        told.contains("recording.jsonl: ") && told.contains(" events in "),
+        "{told}"
+    );
+    (file, world)
+}
+
+fn read(file: &std::path::Path) -> Recording {
+    Recording::read(file, &mut |text| panic!("{text}")).unwrap()
+}
+
+#[tokio::test]
+async fn a_recording_played_to_many_clients_ends_as_the_control_plane_did() {
+    let folder = Folder::new().unwrap();
+    for words in ["--clients 2", "--clients 2 --dialect sotw"] {
+        let (file, origin) = recorded(&folder, words).await;
+        let recording = read(&file);
+        assert_eq!(recording.head.clients, ["edge-0", "edge-1"]);
+        assert!(recording.events.windows(2).all(|pair| pair[0].at_ms <= pair[1].at_ms));
+        let of_second = recording.events.iter().filter(|event| event.client == 1).count();
+        assert_eq!(
+            of_second, 13,
+            "five clusters, five endpoints, two changes, a removal: {recording:#?}"
+        );
+        let playing = arguments(&format!("--play {} --pace 50 --as edge-1", file.display()));
+        let player = playing.player(&file, &mut |text| panic!("{text}")).unwrap();
+        assert!(
+            player.describe().contains("13 events of edge-1"),
+            "{}",
+            player.describe()
+        );
+        let world = World::learning();
+        let mut profile = Profile::plain(Dialect::Delta, Kind::Cds, 1);
+        profile.interests = vec![
+            (Kind::Cds, crate::client::profile::Interest::All),
+            (Kind::Eds, crate::client::profile::Interest::Follow),
+        ];
+        let plan = Plan {
+            target: Target::local(player.address(), None),
+            clients: 60,
+            per_connection: 1,
+            world: Arc::clone(&world),
+            crew: Crew::of(profile),
+            shard: Shard::WHOLE,
+        };
+        let fleet = Fleet::start(&plan, 1).unwrap();
+        fleet.admit(60);
+        assert_eq!(player.run().await, 13);
+        for index in 0..5 {
+            for kind in [Kind::Cds, Kind::Eds] {
+                let (from, to) = (origin.ledger(kind).unwrap(), world.ledger(kind).unwrap());
+                let name = from.name(index);
+                let (wanted, _) = from.current(index).unwrap();
+                let hash = wanted.as_ref().map(|body| xxhash_rust::xxh3::xxh3_128(body));
+                let place = to.index(name.as_bytes()).unwrap();
+                // Endpoints of a cluster that is gone are not asked for any more.
+                let gone = kind == Kind::Eds && index == 2;
+                let is_last = || to.inspect(place, |history| history.last().is_some_and(|last| last.hash == hash));
+                until(&name, || gone || is_last() == Some(true)).await;
+            }
+        }
+        let begin = now();
+        while fleet.behind().await.unwrap() > 0 {
+            assert!(begin.elapsed() < PATIENCE);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(fleet.progress.violated(), 0, "{:?}", fleet.progress.violations());
+        fleet.stop().unwrap();
+    }
+}
+
+/// A private key inside of a listener does not get into a recording.
+#[tokio::test]
+async fn secrets_are_left_out() {
+    let world = World::learning();
+    let listener = Schemas::standard()
+        .encode_text(
+            "envoy.config.listener.v3.Listener",
+            br#"name: "l"
+                filter_chains {
+                  transport_socket {
+                    name: "tls"
+                    typed_config {
+                      [type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext] {
+                        common_tls_context {
+                          tls_certificates {
+                            certificate_chain { inline_string: "public" }
+                            private_key { inline_string: "very private" }
+                          }
+                        }
+                      }
+                    }
+                  }
+                }"#,
+        )
+        .unwrap();
+    assert!(listener.windows(12).any(|part| part == b"very private"));
+    let ledger = world.ledger(Kind::Lds).unwrap();
+    let index = ledger.tell(b"l", Some(listener), now()).unwrap();
+    ledger.announce(&[index]);
+    let control_plane = ControlPlane::start(LOCAL, Arc::clone(&world), None).unwrap();
+    let folder = Folder::new().unwrap();
+    let file = folder.0.join("secret.jsonl");
+    let words = format!(
+        "record --server {} --output {} --for 1s",
+        control_plane.address,
+        file.display()
+    );
+    let arguments = arguments(&words);
+    let Some(Command::Record(listen)) = &arguments.command else {
+        panic!("not the command")
+    };
+    let told = listen.run(&arguments, std::future::pending()).await.unwrap();
+    assert!(
+        told.contains("1 resources had secrets, which are replaced by `[redacted]`"),
+        "{told}"
+    );
+    let recording = read(&file);
+    assert_eq!(recording.events.len(), 1);
+    let body = recording.events[0].body.clone().unwrap();
+    assert!(!body.windows(12).any(|part| part == b"very private") && body.windows(6).any(|part| part == b"public"));
+    let shown = Schemas::standard().decode("envoy.config.listener.v3.Listener", &body, Secrets::Show);
+    assert!(String::from_utf8(shown.unwrap().text).unwrap().contains("[redacted]"));
+}
+
+#[tokio::test]
+async fn who_cannot_be_recorded_is_told() {
+    let folder = Folder::new().unwrap();
+    let file = folder.0.join("none.jsonl");
+    let error = async |words: String| {
+        let arguments = arguments(&format!("record --output {} {words}", file.display()));
+        let Some(Command::Record(listen)) = &arguments.command else {
+            panic!("not the command")
+        };
+        listen
+            .run(&arguments, std::future::pending())
+            .await
+            .unwrap_err()
+            .to_string()
+    };
+    let none = error(String::new()).await;
+    assert_eq!(none, "record needs --server: the control plane to record");
+    let many = error("--server 127.0.0.1:1 --clients 9".to_owned()).await;
+    assert!(
+        many.starts_with("a recording has at most 8 clients, but there are 9"),
+        "{many}"
+    );
+    let silent = std::net::TcpListener::bind(LOCAL).unwrap();
+    let address = silent.local_addr().unwrap();
+    let nothing = error(format!("--server {address} --deadline 200ms")).await;
+    assert!(
+        nothing.starts_with("the server said nothing within 200ms (--deadline)"),
+        "{nothing}"
+    );
+}
