@@ -120,6 +120,7 @@ pub(crate) enum Command {
     /// Explains a key of scenarios: what it means, its form and its default; without a key, all of them.
     Explain {
         /// `p99_below`, or the end of its path, such as `names.count`
+        #[arg(id = "explained", value_name = "KEY")]
         key: Option<String>,
     },
     /// Adds up the records of several machines that each ran a --shard, into one report.

@@ -53,12 +53,12 @@ pub(crate) async fn run(
 ) -> anyhow::Result<()> {
     let cast = Cast::assemble(scenario, arguments).await?;
     say(&cast.setup);
+    sleep(arguments.sharing.wait(wall_clock())?).await;
     recorder.describe(&cast.setup);
     steps::attach(recorder, &cast.main.fleet, Some(cast.main.world()));
     if let Some(process) = cast.main.process() {
         recorder.watch(&process)?;
     }
-    sleep(arguments.sharing.wait(wall_clock())?).await;
     if let Some(shard) = arguments.sharing.shard {
         recorder.share(shard, wall_clock());
     }

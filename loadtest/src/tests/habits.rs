@@ -85,6 +85,33 @@ fn built_in_scenarios_are_listed_a_line_each() {
     ));
 }
 
+/// Flags are accepted by all commands, so an argument of a command must not share the name of a flag of another type.
+#[test]
+fn arguments_of_commands_have_names_of_their_own() {
+    let command = Arguments::command();
+    command.clone().debug_assert();
+    let flags: Vec<_> = command.get_arguments().map(|flag| flag.get_id().clone()).collect();
+    for subcommand in command.get_subcommands() {
+        for argument in subcommand.get_arguments() {
+            // The scenario is a text in both.
+            let id = argument.get_id();
+            let own = !flags.contains(id) || (subcommand.get_name(), id.as_str()) == ("run", "scenario");
+            assert!(own, "{} {id}", subcommand.get_name());
+        }
+    }
+    for words in [
+        "run churn",
+        "explain p99_below",
+        "merge a.json b.json",
+        "record --server 127.0.0.1:1 -o x --for 3m",
+        "play x --pace 2",
+        "completions zsh",
+        "manual x",
+    ] {
+        parsed(words).unwrap_or_else(|error| panic!("{words}: {error}"));
+    }
+}
+
 #[test]
 fn a_gate_needs_two_records() {
     parsed("--compare a b --fail-above 1.2 --metric p50").unwrap();
