@@ -8,7 +8,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::sync::mpsc;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 use crate::xds::{Dialect, Expression, Name, Node, Objection, Pattern, Resource, Standing, Status, TypeUrl};
 
@@ -157,19 +158,26 @@ pub struct ClientResource {
     pub objection: Option<Objection>,
 }
 
-/// A question on its way to some streams.
+/// A question on its way to some streams. Once each of them has answered, or has let go of it, the answers go to whoever asks.
 #[derive(Debug)]
 pub struct Inquiry {
     question: Arc<Question>,
-    answers: mpsc::Sender<ClientStream>,
+    answers: Mutex<Vec<ClientStream>>,
+    /// Taken when it is dropped.
+    back: Option<oneshot::Sender<Vec<ClientStream>>>,
 }
 
 impl Inquiry {
-    /// Creates one to at most so many streams. The answers end when each of them has answered, or has let go of the inquiry.
+    /// Creates one. Also returns what becomes ready when nobody has it any more.
     #[must_use]
-    pub fn new(question: Arc<Question>, streams: usize) -> (Arc<Self>, mpsc::Receiver<ClientStream>) {
-        let (answers, answered) = mpsc::channel(streams.max(1));
-        (Arc::new(Self { question, answers }), answered)
+    pub fn new(question: Arc<Question>) -> (Arc<Self>, oneshot::Receiver<Vec<ClientStream>>) {
+        let (back, answered) = oneshot::channel();
+        let inquiry = Self {
+            question,
+            answers: Mutex::default(),
+            back: Some(back),
+        };
+        (Arc::new(inquiry), answered)
     }
 
     /// The question.
@@ -180,7 +188,28 @@ impl Inquiry {
 
     /// A stream answers. It is not told whether anybody still wants to know.
     pub fn answer(&self, stream: ClientStream) {
-        drop(self.answers.try_send(stream));
+        self.answers.lock().push(stream);
+    }
+
+    /// Takes the answers so far.
+    #[must_use]
+    pub fn take(&self) -> Vec<ClientStream> {
+        std::mem::take(&mut *self.answers.lock())
+    }
+}
+
+impl Drop for Inquiry {
+    fn drop(&mut self) {
+        let answers = self.take();
+        self.back.take().map(|back| back.send(answers));
+    }
+}
+
+impl Question {
+    /// Whether it is about one resource: then only streams are asked that ask for its name.
+    #[must_use]
+    pub const fn is_about_one(&self) -> bool {
+        matches!(self.depth, Depth::Resource(..))
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Owns the form, and what counts as the same rejection. The streams themselves say what they have rejected.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,10 +14,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Shown, forms};
-use crate::cache::EarlierContent;
+use crate::cache::{EarlierContent, View};
+use crate::census::ClientStatus;
 use crate::clock::WallClock;
 use crate::inquiry::{ClientResource, ClientStream, ClientType, Depth, Question, Whom};
-use crate::xds::{Class, Objection, Resource, TypeUrl};
+use crate::xds::{Class, Name, Objection, Resource, TypeUrl, Version};
 
 /// How many clients are named of each rejection.
 const NAMED_MAX: usize = 10;
@@ -49,7 +50,15 @@ struct Rejection {
     /// When the first response with it was sent that was rejected so.
     since: Option<Instant>,
     /// What is rejected, and the class of one of the clients.
-    about: Option<(TypeUrl, Arc<Resource>, Arc<Class>)>,
+    about: Option<About>,
+}
+
+type About = (TypeUrl, Arc<Resource>, Arc<Class>);
+
+/// What was there before, type by type: a view is asked once for each type, because its changes wait meanwhile.
+struct Past {
+    views: Vec<Arc<View>>,
+    known: HashMap<(Arc<Class>, TypeUrl), HashMap<(Name, Version), EarlierContent>>,
 }
 
 pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
@@ -76,10 +85,12 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
             found.entry(key).or_default().add(&stream, one, resource);
         }
     }
-    let contents = wanted.name.is_some();
-    let rejections = found
-        .into_iter()
-        .map(|(key, rejection)| rejection.json(key, &shown, clock, contents));
+    let mut past = Past::new(shown.status.census().views());
+    let contents = wanted.name.as_ref().map(|_| &shown.status);
+    let rejections = found.into_iter().map(|(key, rejection)| {
+        let before = rejection.about.as_ref().and_then(|about| past.before(about));
+        rejection.json(key, before, contents, clock)
+    });
     let rejections: Vec<Value> = rejections.collect();
     forms::json(&json!({ "rejections": rejections, "left_out": left_out, "unanswered": round.late() }))
 }
@@ -104,6 +115,23 @@ impl Wanted {
                 .version
                 .as_ref()
                 .is_none_or(|asked| Some(asked) == version.as_ref())
+    }
+}
+
+impl Past {
+    fn new(views: Vec<Arc<View>>) -> Self {
+        let known = HashMap::new();
+        Self { views, known }
+    }
+
+    /// Returns what was there before a content, if it is still known.
+    fn before(&mut self, (type_url, content, class): &About) -> Option<EarlierContent> {
+        let known = self.known.entry((class.clone(), type_url.clone()));
+        let known = known.or_insert_with(|| {
+            let views = self.views.iter().filter(|view| view.class() == &**class);
+            views.flat_map(|view| view.replaced(type_url)).collect()
+        });
+        known.get(&(content.name().clone(), content.version())).cloned()
     }
 }
 
@@ -132,24 +160,19 @@ impl Rejection {
         }
     }
 
-    /// Returns what was there before the rejected content, if it is still known.
-    fn before(&self, shown: &Shown) -> Option<EarlierContent> {
-        let (type_url, content, class) = self.about.as_ref()?;
-        let views = shown.status.census().views();
-        let mut views = views.iter().filter(|view| view.class() == &**class);
-        views.find_map(|view| view.before(type_url, content.name(), content.version()))
-    }
-
-    fn json(self, (type_url, name, version, words): Key, shown: &Shown, clock: WallClock, contents: bool) -> Value {
-        let before = self.before(shown);
-        let about = self.about.filter(|_| contents);
-        let content = about
-            .as_ref()
-            .map(|(type_url, content, _)| shown.status.content(type_url, content));
+    /// Returns the rejection as it is shown: with contents, if there is somebody who decodes them.
+    fn json(
+        self,
+        key: Key,
+        before: Option<EarlierContent>,
+        contents: Option<&ClientStatus>,
+        clock: WallClock,
+    ) -> Value {
+        let (type_url, name, version, words) = key;
+        let about = self.about.as_ref().zip(contents);
+        let content = about.map(|((type_url, content, _), shown)| shown.content(type_url, content));
         let before = before.map(|before| {
-            let content = about
-                .as_ref()
-                .map(|(type_url, ..)| shown.status.body(type_url, &before.body));
+            let content = about.map(|((type_url, ..), shown)| shown.body(type_url, &before.body));
             json!({ "version": before.version.to_string(), "content": content })
         });
         json!({

@@ -1,7 +1,7 @@
 //! What all client streams say when they are asked.
 //!
-//! Owns the way of a question: view by view, and some sessions at a time, so that nobody feels it and the answers take little
-//! memory. Does not know who asks.
+//! Owns the way of a question: view by view, and some sessions at a time, whoever else asks, so that nobody feels it and the answers
+//! take little memory. Does not know who asks.
 
 mod answered;
 mod cached;
@@ -10,15 +10,15 @@ mod entries;
 mod pages;
 mod service;
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::Semaphore;
 
-use crate::cache::{Scopes, View};
+use crate::cache::{Respondents, Scopes, View};
 use crate::clock;
-use crate::inquiry::{ClientStream, Inquiry, Question};
+use crate::inquiry::{ClientStream, Inquiry, Question, StreamNumber};
 use crate::xds::TypeUrl;
 pub use answered::ClientStatus;
 pub use cached::Cached;
@@ -29,42 +29,45 @@ pub use service::{Allowed, ClientStatusServer, SERVICE};
 
 /// All client streams.
 #[derive(Clone)]
-pub struct Census(Arc<Scopes>);
+pub struct Census {
+    scopes: Arc<Scopes>,
+    /// Whose turn it is to ask some sessions.
+    turn: Arc<Semaphore>,
+}
 
 /// A question that goes round.
 pub struct Round {
     question: Arc<Question>,
-    /// Those whose sessions were not all asked yet; the next one is the last.
+    turn: Arc<Semaphore>,
+    /// Those whose sessions are asked later, the next one last.
     views: Vec<Arc<View>>,
-    /// The first session of that view that was not asked yet.
-    from: u32,
-    asked: Option<Asked>,
+    /// The sessions of the view that is asked.
+    respondents: Option<Respondents>,
+    answers: std::vec::IntoIter<ClientStream>,
+    /// Who has answered, if a session may be asked at several views.
+    heard: HashSet<StreamNumber>,
     late: usize,
 }
 
-/// Sessions that were asked.
-struct Asked {
-    answers: mpsc::Receiver<ClientStream>,
-    /// Those who have not answered keep it alive.
-    inquiry: Weak<Inquiry>,
-}
-
 /// How many sessions are asked at a time.
-const AT_ONCE: usize = 256;
+const AT_ONCE: usize = 64;
 /// How long they may take. Each answers in its next turn, so this is only needed by a relay that has no time at all.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Census {
     /// Takes the answers of the sessions at these views.
     #[must_use]
-    pub const fn new(scopes: Arc<Scopes>) -> Self {
-        Self(scopes)
+    pub fn new(scopes: Arc<Scopes>) -> Self {
+        Self {
+            scopes,
+            turn: Arc::new(Semaphore::new(1)),
+        }
     }
 
     /// Returns the views.
     #[must_use]
     pub fn views(&self) -> Vec<Arc<View>> {
-        self.0.all()
+        self.scopes.all()
     }
 
     /// Calls `tell` with all that the views have, name by name.
@@ -95,16 +98,18 @@ impl Census {
         Pages::new(&self.views(), Extent::Entries, chosen)
     }
 
-    /// Asks all sessions.
+    /// Asks all sessions that the question is for.
     #[must_use]
     pub fn ask(&self, question: Question) -> Round {
         let mut views = self.views();
         views.reverse();
         Round {
             question: Arc::new(question),
+            turn: self.turn.clone(),
             views,
-            from: 0,
-            asked: None,
+            respondents: None,
+            answers: Vec::new().into_iter(),
+            heard: HashSet::new(),
             late: 0,
         }
     }
@@ -120,14 +125,10 @@ impl Round {
     /// Returns the next answer. Sessions that come while the question goes round, or that move to another view, may be missed.
     pub async fn next(&mut self) -> Option<ClientStream> {
         loop {
-            if let Some(asked) = &mut self.asked {
-                match clock::timeout(PATIENCE, asked.answers.recv()).await {
-                    Some(Some(answer)) => return Some(answer),
-                    Some(None) => {}
-                    None => self.late += asked.inquiry.strong_count(),
-                }
+            if let Some(answer) = self.answers.next() {
+                return Some(answer);
             }
-            self.asked = Some(self.ask_some()?);
+            self.ask_some().await?;
         }
     }
 
@@ -137,19 +138,28 @@ impl Round {
         self.late
     }
 
-    fn ask_some(&mut self) -> Option<Asked> {
-        let view = self.views.last()?;
-        let (inquiry, answers) = Inquiry::new(self.question.clone(), AT_ONCE);
-        match view.ask(self.from, AT_ONCE, &inquiry) {
-            Some(next) => self.from = next,
-            None => {
-                self.from = 0;
-                self.views.pop();
-            }
+    /// Asks the next sessions and collects their answers, which ends the turn: a slow reader keeps nobody waiting. Returns nothing
+    /// if all were asked.
+    async fn ask_some(&mut self) -> Option<()> {
+        let turn = self.turn.clone();
+        let _turn = turn.acquire().await;
+        let (inquiry, answered) = Inquiry::new(self.question.clone());
+        while !(self.respondents.as_mut()).is_some_and(|respondents| respondents.ask_some(AT_ONCE, &inquiry)) {
+            self.respondents = Some(self.views.pop()?.respondents(&self.question));
         }
-        Some(Asked {
-            answers,
-            inquiry: Arc::downgrade(&inquiry),
-        })
+        let left = Arc::downgrade(&inquiry);
+        drop(inquiry);
+        let mut answers = match clock::timeout(PATIENCE, answered).await {
+            Some(answers) => answers.unwrap_or_default(),
+            None => {
+                self.late += left.strong_count();
+                left.upgrade().map(|inquiry| inquiry.take()).unwrap_or_default()
+            }
+        };
+        if self.question.is_about_one() {
+            answers.retain(|answer| self.heard.insert(answer.number));
+        }
+        self.answers = answers.into_iter();
+        Some(())
     }
 }

@@ -18,9 +18,11 @@ use crate::xds::{Dirty, Name, TypeUrl};
 #[derive(Debug, Default)]
 pub struct Bell(Mutex<Inner>);
 
-/// Why a bell has rung, apart from changes.
+/// Why a bell has rung, apart from which changes.
 #[derive(Debug)]
 pub struct Rang {
+    /// Whether it was for more than a question.
+    pub changed: bool,
     /// Whether the session must keep only hashes of what its client holds; it is told once.
     pub lighten: bool,
     /// Whether the session must end.
@@ -31,6 +33,7 @@ pub struct Rang {
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// Whether it has rung for more than a question.
     rung: bool,
     dismissed: bool,
     /// Whether the session must keep only hashes of what its client holds, and has not been told yet.
@@ -75,14 +78,16 @@ impl Bell {
     pub fn poll_rang(&self, context: &mut Context<'_>, tell: impl FnMut(&TypeUrl, Dirty)) -> Option<Rang> {
         let mut inner = self.0.lock();
         inner.listen(context);
-        if !inner.rung {
+        let (changed, inquiries) = (inner.rung, inner.inquiries.take());
+        if !changed && inquiries.is_none() {
             return None;
         }
         inner.take(tell);
         Some(Rang {
+            changed,
             lighten: std::mem::take(&mut inner.lighten),
             dismissed: inner.dismissed,
-            inquiries: inner.inquiries.take(),
+            inquiries,
         })
     }
 
@@ -149,11 +154,11 @@ impl Bell {
         wake(waker);
     }
 
-    /// Asks the session something. The caller must wake the returned waker.
+    /// Asks the session something: what it has is looked at, not compared again. The caller must wake the returned waker.
     pub(in crate::cache) fn ask(&self, inquiry: Arc<Inquiry>) -> Option<Waker> {
         let mut inner = self.0.lock();
         inner.inquiries.get_or_insert_default().0.push(inquiry);
-        inner.ring()
+        inner.waker.take()
     }
 
     /// The generation of the oldest change that the session has not dealt with.
@@ -194,10 +199,12 @@ impl Bell {
     }
 }
 
-impl Inquiries {
-    /// Returns each of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Inquiry>> {
-        self.0.iter()
+impl IntoIterator for Inquiries {
+    type Item = Arc<Inquiry>;
+    type IntoIter = std::vec::IntoIter<Arc<Inquiry>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
 }
 

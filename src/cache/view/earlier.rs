@@ -60,11 +60,12 @@ impl Earlier {
         }
     }
 
-    /// Returns what was there before the content with this version.
-    pub(super) fn before(&self, type_url: &TypeUrl, name: &Name, version: Version) -> Option<EarlierContent> {
-        let mut replaced = self.0.get(type_url)?.replaced.iter().rev();
-        let found = replaced.find(|one| one.new == version && one.name == *name);
-        found.map(|one| one.old.clone())
+    /// Returns what is kept of a type, oldest first: each by the name and the version of what replaced it.
+    pub(super) fn of(&self, type_url: &TypeUrl) -> Vec<((Name, Version), EarlierContent)> {
+        let replaced = self.0.get(type_url).into_iter().flat_map(|ring| &ring.replaced);
+        replaced
+            .map(|one| ((one.name.clone(), one.new), one.old.clone()))
+            .collect()
     }
 }
 
@@ -129,7 +130,8 @@ mod tests {
             earlier.note(&cds(), &pair[1], &pair[0], 0);
             earlier.note(&cds(), &content("b", b"2", now), &content("b", b"1", now), 0);
         }
-        let before = |name: &str, version| earlier.before(&cds(), &name.into(), version);
+        let all_before: BTreeMap<_, _> = earlier.of(&cds()).into_iter().collect();
+        let before = |name: &str, version| all_before.get(&(Name::from(name), version)).cloned();
         for (new, old) in [(2, 1), (1, 0)] {
             let (version, body) = (all[old].version(), all[old].body());
             assert_eq!(before("a", all[new].version()), Some(EarlierContent { version, body }));

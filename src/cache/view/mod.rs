@@ -3,6 +3,7 @@
 //! Owns the current cut, who is told when it changes, and what is requested upstream. Knows nothing of the protocol on either
 //! side.
 
+mod asked;
 mod earlier;
 mod ended;
 mod pressure;
@@ -22,6 +23,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, mpsc};
 
+pub use asked::Respondents;
 pub use earlier::EarlierContent;
 pub use pressure::Summary;
 use relay_chain::RelayChain;
@@ -33,7 +35,6 @@ pub use words::WordsQuestion;
 use crate::cache::Claims;
 use crate::cache::interest::{Leases, Set, Sets, Woken, Written};
 use crate::cache::routes::WakeOnFailure;
-use crate::inquiry::Inquiry;
 use crate::xds::{Baselines, Changes, Class, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
 
 /// One view.
@@ -257,21 +258,6 @@ impl View {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
-    }
-
-    /// Asks some sessions that read the view, from this number on. Returns the number to go on with, if there are more.
-    #[must_use]
-    pub fn ask(&self, from: u32, most: usize, inquiry: &Arc<Inquiry>) -> Option<u32> {
-        let sets = self.sets.read();
-        let mut left = sets.iter().skip_while(|(number, _)| *number < from);
-        let asked = left.by_ref().filter(|(_, seated)| !seated.watches()).take(most);
-        let wakers = asked.filter_map(|(_, seated)| seated.bell.ask(inquiry.clone()));
-        let woken = Woken::new(wakers.collect());
-        let next = left.next().map(|(number, _)| number);
-        drop(left);
-        drop(sets);
-        drop(woken);
-        next
     }
 
     /// The writer publishes changes. K-20: all of them become visible at once, and only then the sessions are woken: some at a

@@ -88,9 +88,9 @@ impl Replaced {
 }
 
 impl View {
-    /// Returns what was there before the content with this version, if it is kept.
+    /// Returns the content that was replaced, as far as it is kept: each by the name and the version of what replaced it.
     #[must_use]
-    pub fn before(&self, type_url: &TypeUrl, name: &Name, version: Version) -> Option<EarlierContent> {
-        self.writer.lock().earlier.before(type_url, name, version)
+    pub fn replaced(&self, type_url: &TypeUrl) -> Vec<((Name, Version), EarlierContent)> {
+        self.writer.lock().earlier.of(type_url)
     }
 }

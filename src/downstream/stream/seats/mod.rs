@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use crate::cache::{Claims, Inquiries, NoPlace, Routes, Scopes, Seat, View};
+use crate::cache::{Claims, NoPlace, Routes, Scopes, Seat, View};
+use crate::inquiry::Inquiry;
 use crate::protocol::{Fallback, Look, Server, Step};
 use crate::xds::{Authorities, Dirty, Node, ServerState, Sight, Target, TypeUrl, Want};
 
@@ -46,14 +47,14 @@ struct Places<'a> {
 /// What the bells reported, apart from the changes.
 #[derive(Default)]
 pub struct Rung {
-    /// Whether any bell has rung.
+    /// Whether any bell has rung for more than a question.
     pub any: bool,
     /// The view that asks the session to keep only hashes of what its client holds.
     pub lighten: Option<Arc<View>>,
     /// Whether the session must end, because too much outdated content is kept for it.
     pub dismissed: bool,
     /// What the session is asked.
-    pub inquiries: Option<Box<Inquiries>>,
+    pub inquiries: Vec<Arc<Inquiry>>,
 }
 
 impl Seats {
@@ -148,7 +149,7 @@ impl Seats {
                 let Some(rang) = seat.bell().poll_rang(cx, tell) else {
                     continue;
                 };
-                rung.any = true;
+                rung.any |= rang.changed;
                 if !read {
                     // No outdated content is kept for a view that the session does not read.
                     seat.bell().looked(|_| true);
@@ -158,15 +159,18 @@ impl Seats {
                     rung.lighten = Some(seat.view().clone());
                 }
                 rung.dismissed |= rang.dismissed;
-                if rang.inquiries.is_some() && self.answers_at(binding) {
-                    rung.inquiries = rang.inquiries;
+                if let Some(asked) = rang.inquiries {
+                    let whole = self.answers_at(binding);
+                    let asked = asked.into_iter();
+                    rung.inquiries
+                        .extend(asked.filter(|inquiry| whole || inquiry.question().is_about_one()));
                 }
             }
         }
         rung
     }
 
-    /// Whether questions are answered here: a session has one answer, though it may read several views.
+    /// Whether questions about the whole session are answered here: it has one answer, though it may read several views.
     fn answers_at(&self, binding: &Binding) -> bool {
         let first = self.bindings().find(|binding| !binding.seats.is_empty());
         first.is_some_and(|first| std::ptr::eq(first, binding))

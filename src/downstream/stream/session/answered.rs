@@ -21,7 +21,8 @@ impl Session {
         let sight = self.sight();
         let types = self.types(&sight, &question.depth);
         let asked = |type_url: &TypeUrl| types.iter().any(|one| one.type_url == *type_url);
-        if !question.whom.type_url.as_ref().is_none_or(asked) {
+        let concerned = !question.is_about_one() || types.iter().any(|one| !one.resources.is_empty());
+        if !concerned || !question.whom.type_url.as_ref().is_none_or(asked) {
             return;
         }
         inquiry.answer(ClientStream {
