@@ -23,6 +23,7 @@ mod secured;
 mod stats;
 mod status;
 mod views;
+mod written;
 
 pub use clusters::{Clusters, Held, Lacking, Overview, Server, Spoken, State};
 pub use guard::Guard;

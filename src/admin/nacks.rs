@@ -58,7 +58,7 @@ type About = (TypeUrl, Arc<Resource>, Arc<Class>);
 /// What was there before, type by type: a view is asked once for each type, because its changes wait meanwhile.
 struct Past {
     views: Vec<Arc<View>>,
-    known: HashMap<(Arc<Class>, TypeUrl), HashMap<(Name, Version), EarlierContent>>,
+    known: HashMap<(Arc<Class>, TypeUrl), Gone>,
 }
 
 pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
@@ -117,6 +117,9 @@ impl Wanted {
                 .is_none_or(|asked| Some(asked) == version.as_ref())
     }
 }
+
+/// What was there before, by the name and the version of what replaced it.
+type Gone = HashMap<(Name, Version), EarlierContent>;
 
 impl Past {
     fn new(views: Vec<Arc<View>>) -> Self {

@@ -7,6 +7,7 @@ mod library;
 mod memory;
 mod parts;
 mod pressure;
+mod questions;
 mod random;
 mod scopes;
 mod sets;

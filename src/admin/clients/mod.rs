@@ -4,20 +4,17 @@
 
 mod shown;
 
-use std::convert::Infallible;
-
 use axum::Router;
-use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use futures_util::stream;
 use serde::Deserialize;
 
 use super::Shown;
 use super::forms::{self, Format};
+use super::written::{self, Page};
 use crate::census::Round;
 use crate::clock::WallClock;
 use crate::inquiry::{ClientStream, Depth, NodeMatcher, Question, Whom};
@@ -62,94 +59,53 @@ async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRej
         whom,
         depth: Depth::Types,
     });
-    let json = wanted.format == Format::Json;
-    let kind = if json {
-        "application/json"
-    } else {
-        "text/plain; charset=utf-8"
-    };
-    let lines = Lines {
-        round,
-        json,
-        clock: WallClock::read(),
-        passage: Passage::Start,
-        room: wanted.limit.unwrap_or(usize::MAX),
-        cut: false,
-    };
-    let body = Body::from_stream(stream::unfold(lines, |mut lines| async {
-        let line = lines.next().await?;
-        Some((Ok::<_, Infallible>(line), lines))
-    }));
-    ([(header::CONTENT_TYPE, kind)], body).into_response()
+    let room = wanted.limit.unwrap_or(usize::MAX);
+    match wanted.format {
+        Format::Json => written::answer("application/json", |page| write_json(round, room, page)),
+        Format::Text => written::answer("text/plain; charset=utf-8", |page| write_lines(round, room, page)),
+    }
 }
 
-/// The list, line by line: no more is asked than is read.
-struct Lines {
-    round: Round,
-    json: bool,
-    clock: WallClock,
-    passage: Passage,
-    /// How many more streams may be shown.
-    room: usize,
-    /// Whether there were more than that.
-    cut: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Passage {
-    Start,
-    First,
-    Later,
-    Over,
-}
-
-impl Lines {
-    async fn next(&mut self) -> Option<String> {
-        match self.passage {
-            Passage::Start => {
-                self.passage = Passage::First;
-                Some(if self.json {
-                    "{\"clients\":[".to_owned()
-                } else {
-                    shown::head()
-                })
+/// Writes at most so many streams.
+async fn write_json(mut round: Round, room: usize, mut page: Page) -> Page {
+    let clock = WallClock::read();
+    page.write("{\"clients\":[").await;
+    let (mut shown, mut separator) = (0, "\n");
+    let more = loop {
+        match round.next().await {
+            Some(_) if shown == room => break true,
+            Some(client) => {
+                page.write(&format!("{separator}{}", shown::json(&client, clock, None)))
+                    .await
             }
-            Passage::Over => None,
-            Passage::First | Passage::Later => match self.round.next().await {
-                Some(client) if self.room > 0 => {
-                    self.room -= 1;
-                    Some(self.line(&client))
-                }
-                beyond => {
-                    self.cut = beyond.is_some();
-                    self.passage = Passage::Over;
-                    Some(self.end())
-                }
-            },
+            None => break false,
         }
-    }
+        (shown, separator) = (shown + 1, ",\n");
+    };
+    page.write(&format!("\n],\"more\":{more},\"unanswered\":{}}}\n", round.late()))
+        .await;
+    page
+}
 
-    fn line(&mut self, client: &ClientStream) -> String {
-        if !self.json {
-            return shown::line(client, self.clock);
+/// Writes a line for each of at most so many streams.
+async fn write_lines(mut round: Round, room: usize, mut page: Page) -> Page {
+    let clock = WallClock::read();
+    page.write(&shown::head()).await;
+    let mut shown = 0;
+    let more = loop {
+        match round.next().await {
+            Some(_) if shown == room => break "there are more\n",
+            Some(client) => page.write(&shown::line(&client, clock)).await,
+            None => break "",
         }
-        let comma = if self.passage == Passage::First { "\n" } else { ",\n" };
-        self.passage = Passage::Later;
-        format!("{comma}{}", shown::json(client, self.clock, None))
-    }
-
-    fn end(&self) -> String {
-        let (late, more) = (self.round.late(), self.cut);
-        match self.json {
-            true => format!("\n],\"more\":{more},\"unanswered\":{late}}}\n"),
-            false => {
-                let late = (late > 0).then(|| format!("{late} streams did not answer in time\n"));
-                late.into_iter()
-                    .chain(more.then(|| "there are more\n".to_owned()))
-                    .collect()
-            }
-        }
-    }
+        shown += 1;
+    };
+    let late = match round.late() {
+        0 => String::new(),
+        late => format!("{late} streams did not answer in time\n"),
+    };
+    page.write(&(late + more)).await;
+    page
 }
 
 /// Returns all streams of a client: the one with this number, or those of a node.

@@ -4,7 +4,6 @@ import { Rounds, path } from "./asked.js";
 import { h, show } from "./elements.js";
 import {
   asJson,
-  calm,
   empty,
   kind,
   meaning,
@@ -20,50 +19,32 @@ import {
   version,
 } from "./parts.js";
 import { last, readable, said } from "./rejections.js";
+import { LIMIT_MAX, searched } from "./searched.js";
 import { count, many, typeName, typeWord } from "./words.js";
 
 const PAUSE = 3000;
 const STEP = 100;
-const LIMIT_MAX = 1000;
 const NUMBER = /^\d+\.\d+$/;
 
 export function open(place, live, [text = ""]) {
-  let limit = STEP;
   const { field, row } = search("Node", "any part of a node's id, or the number of a stream", text);
-  const content = h("div");
-  const link = asJson("/clients?format=json", "Clients");
-  const asked = () => path("/clients", { format: "json", node: field.value && `*${field.value}*`, limit });
-  place.replaceChildren(title("Clients", link), h("form", { class: "filter", role: "search" }, row), content);
-  const rounds = new Rounds(
-    PAUSE,
-    () => [asked()],
-    (answer) => {
-      link.setAttribute("href", asked());
-      show(content, list(answer, limit, live, field.value));
+  const { close } = searched(place, {
+    name: "Clients",
+    address: "/clients?format=json",
+    field,
+    fields: row,
+    asked: (limit) => path("/clients", { format: "json", node: field.value && `*${field.value}*`, limit }),
+    list: (limit, answer) => list(answer, limit, live, field.value),
+    hash: () => `#clients/${encodeURIComponent(field.value)}`,
+    jump: () => {
+      const isNumber = NUMBER.test(field.value);
+      if (isNumber) {
+        location.hash = `#client/${field.value}`;
+      }
+      return isNumber;
     },
-    (error) => show(content, problem(error)),
-  );
-  const again = () => {
-    limit = STEP;
-    history.replaceState(null, "", `#clients/${encodeURIComponent(field.value)}`);
-    rounds.again();
-  };
-  field.addEventListener("input", calm(again));
-  place.querySelector("form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    if (NUMBER.test(field.value)) {
-      location.hash = `#client/${field.value}`;
-    } else {
-      again();
-    }
   });
-  content.addEventListener("click", (event) => {
-    if (event.target.closest("button.more")) {
-      limit = Math.min(limit + STEP, LIMIT_MAX);
-      rounds.again();
-    }
-  });
-  return () => rounds.stop();
+  return close;
 }
 
 function list({ clients, more, unanswered }, limit, live, wanted) {

@@ -34,7 +34,7 @@ macro_rules! part {
 
 const HTML: Part = part!("text/html; charset=utf-8", "page.html");
 
-const PARTS: [Part; 19] = [
+const PARTS: [Part; 20] = [
     part!(STYLE, "figures.css"),
     part!(STYLE, "narrow.css"),
     part!(STYLE, "page.css"),
@@ -52,6 +52,7 @@ const PARTS: [Part; 19] = [
     part!(SCRIPT, "parts.js"),
     part!(SCRIPT, "rejections.js"),
     part!(SCRIPT, "resources.js"),
+    part!(SCRIPT, "searched.js"),
     part!(SCRIPT, "servers.js"),
     part!(SCRIPT, "words.js"),
 ];

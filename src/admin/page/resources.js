@@ -5,7 +5,6 @@ import { chart, linear } from "./charts.js";
 import { h, show } from "./elements.js";
 import {
   asJson,
-  calm,
   empty,
   kind,
   meaning,
@@ -21,67 +20,35 @@ import {
   version,
 } from "./parts.js";
 import { last } from "./rejections.js";
+import { LIMIT_MAX, searched } from "./searched.js";
 import { bytes, count, many, seconds, span, typeName, typeWord } from "./words.js";
 
-const PAUSE = 3000;
 const ONE_PAUSE = 2000;
-const STEP = 100;
-const LIMIT_MAX = 1000;
 // Where the curve of adoption begins, in seconds.
 const FIRST = 0.001;
 
 /** `wanted` are the type, and the part of a name. */
 export function open(place, live, [type = "", text = ""]) {
-  let limit = STEP;
   const { field, row } = search("Name", "any part of a name", text);
   const types = h("select", { id: "types" }, h("option", { value: "" }, "all types"));
-  const content = h("div");
-  const link = asJson("/resources", "Resources");
-  const asked = () => path("/resources", { type: types.value, name: field.value && `*${field.value}*`, limit });
-  place.replaceChildren(
-    title("Resources", link),
-    h(
-      "form",
-      { class: "filter", role: "search" },
-      row,
-      h("div", { class: "field" }, h("label", { for: "types" }, "Type"), types),
-    ),
-    content,
-  );
   if (type) {
     types.append(h("option", { value: type, selected: true }, type));
   }
-  let found = { resources: {} };
-  const rounds = new Rounds(
-    PAUSE,
-    () => [asked(), "/views"],
-    (answer, { views }) => {
-      found = answer;
+  const { again, close } = searched(place, {
+    name: "Resources",
+    address: "/resources",
+    field,
+    fields: [row, h("div", { class: "field" }, h("label", { for: "types" }, "Type"), types)],
+    asked: (limit) => path("/resources", { type: types.value, name: field.value && `*${field.value}*`, limit }),
+    also: ["/views"],
+    list: (limit, answer, { views }) => {
       offer(types, views);
-      link.setAttribute("href", asked());
-      show(content, list(found, limit, live));
+      return list(answer, limit, live);
     },
-    (error) => show(content, problem(error)),
-  );
-  const again = () => {
-    limit = STEP;
-    history.replaceState(null, "", `#resources/${encodeURIComponent(types.value)}/${encodeURIComponent(field.value)}`);
-    rounds.again();
-  };
-  const soon = calm(again);
-  field.addEventListener("input", soon);
+    hash: () => `#resources/${encodeURIComponent(types.value)}/${encodeURIComponent(field.value)}`,
+  });
   types.addEventListener("change", again);
-  place.querySelector("form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    again();
-  });
-  content.addEventListener("click", (event) => {
-    if (event.target.closest("button.more")) {
-      limit = Math.min(limit + STEP, LIMIT_MAX);
-      rounds.again();
-    }
-  });
-  return () => rounds.stop();
+  return close;
 }
 
 /** Offers the types that the relay has. */

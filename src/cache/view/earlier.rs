@@ -51,13 +51,12 @@ impl Earlier {
             return;
         }
         let room = (bytes / SHARE).clamp(ROOM_MIN, ROOM_MAX);
-        if !self.0.contains_key(type_url) {
-            self.0.insert(type_url.clone(), Ring::default());
-        }
-        if let Some(ring) = self.0.get_mut(type_url) {
-            ring.add(new, old);
-            ring.shrink(room);
-        }
+        let ring = match self.0.get_mut(type_url) {
+            Some(ring) => ring,
+            None => self.0.entry(type_url.clone()).or_default(),
+        };
+        ring.add(new, old);
+        ring.shrink(room);
     }
 
     /// Returns what is kept of a type, oldest first: each by the name and the version of what replaced it.

@@ -1,0 +1,53 @@
+//! An answer that is written while it is read: a slow reader keeps no more than what is written at a time.
+//!
+//! Owns the way from the writer to the reader. Does not know what is written.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::Poll;
+
+use axum::body::Body;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use tokio::sync::mpsc;
+
+/// What an answer is written to.
+pub(super) struct Page {
+    full: mpsc::Sender<String>,
+    text: String,
+}
+
+/// How many bytes are sent at a time.
+const FULL: usize = 16 << 10;
+
+impl Page {
+    /// Writes a text. Once there is enough, waits until the reader has taken what was sent before.
+    pub(super) async fn write(&mut self, text: &str) {
+        self.text.push_str(text);
+        if self.text.len() >= FULL {
+            // Whoever does not read any more lets go of the writer too.
+            drop(self.full.send(std::mem::take(&mut self.text)).await);
+        }
+    }
+}
+
+/// Answers with what `write` writes on the page that it returns. It goes on only while somebody reads.
+pub(super) fn answer<W>(content_type: &'static str, write: impl FnOnce(Page) -> W) -> Response
+where
+    W: Future<Output = Page> + Send + 'static,
+{
+    let (full, mut texts) = mpsc::channel(1);
+    let text = String::new();
+    let mut writing: Option<Pin<Box<W>>> = Some(Box::pin(write(Page { full, text })));
+    let mut rest = None;
+    let body = stream::poll_fn(move |cx| {
+        if let Some(Poll::Ready(page)) = writing.as_mut().map(|writing| writing.as_mut().poll(cx)) {
+            writing = None;
+            rest = Some(page.text);
+        }
+        let text = texts.poll_recv(cx).map(|text| text.or_else(|| rest.take()));
+        text.map(|text| text.map(Ok::<_, Infallible>))
+    });
+    ([(header::CONTENT_TYPE, content_type)], Body::from_stream(body)).into_response()
+}
