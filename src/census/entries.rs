@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::cached::Cached;
 use crate::cache::View;
-use crate::xds::{Known, Name, Resource, ResourceError, Slot, State, Target, Trouble, TypeUrl, Version};
+use crate::xds::{Cut, Known, Name, Resource, ResourceError, Slot, State, Target, Trouble, TypeUrl, Version};
 
 /// One name, or the wildcard, of a view.
 #[derive(Clone, Debug)]
@@ -35,10 +35,10 @@ pub fn visit(view: &View, mut tell: impl FnMut(Entry)) {
         for (state, covered) in parts(slot) {
             let entries = state.entries().iter();
             entries.for_each(|(name, known)| tell(entry(state, name, Some(known), covered)));
-            rest(state, covered, |_| true, &mut tell);
+            rest(state, covered, &mut tell);
         }
     }
-    lacking(view, |_| true).for_each(tell);
+    lacking(&cut, view.lacking()).for_each(tell);
 }
 
 /// Calls `tell` with each entry of this name.
@@ -46,14 +46,21 @@ pub fn visit_name(view: &View, name: &Name, mut tell: impl FnMut(Entry)) {
     let cut = view.cut();
     for (_, slot) in cut.slots() {
         for (state, covered) in parts(slot) {
-            match state.entries().get(name) {
-                Some(known) => tell(entry(state, name, Some(known), covered)),
-                None => rest(state, covered, |one| one == name, &mut tell),
+            let variant = || {
+                state
+                    .variants_of(name)
+                    .next()
+                    .map(|(one, _)| Known::Present(one.clone()))
+            };
+            let known = state.entries().get(name).cloned().or_else(variant);
+            if known.is_some() || state.known(name).is_none() && state.error(name).is_some() {
+                tell(entry(state, name, known.as_ref(), covered));
             }
         }
     }
     let target = Target::Name(name.clone());
-    lacking(view, move |one| *one == target).for_each(tell);
+    let types = view.lacking_of(&target).into_iter();
+    lacking(&cut, types.map(|type_url| (type_url, target.clone()))).for_each(tell);
 }
 
 /// Returns what the wildcard has, and what was asked for by name.
@@ -77,30 +84,28 @@ pub(super) fn entry(state: &State, name: &Name, known: Option<&Known>, covered: 
     }
 }
 
-/// Calls `tell` with each of the chosen names of which a state has only variants, or only an error.
-pub(super) fn rest(state: &State, covered: bool, chosen: impl Fn(&Name) -> bool, mut tell: impl FnMut(Entry)) {
+/// Calls `tell` with each name of which a state has only variants, or only an error.
+pub(super) fn rest(state: &State, covered: bool, mut tell: impl FnMut(Entry)) {
     let has = |name: &Name| state.entries().contains_key(name);
     let mut seen = BTreeSet::new();
     for (variant, _) in state.variants() {
         let name = variant.name();
-        if !has(name) && chosen(name) && seen.insert(name) {
+        if !has(name) && seen.insert(name) {
             tell(entry(state, name, Some(&Known::Present(variant.clone())), covered));
         }
     }
     let unknown = state.errors().keys();
-    let unknown = unknown.filter(|name| state.known(name).is_none() && chosen(name) && !seen.contains(name));
+    let unknown = unknown.filter(|name| state.known(name).is_none() && !seen.contains(name));
     unknown.for_each(|name| tell(entry(state, name, None, covered)));
 }
 
-/// Returns the chosen targets that clients ask for, and of which nothing was said.
-pub(super) fn lacking(view: &View, chosen: impl Fn(&Target) -> bool) -> impl Iterator<Item = Entry> {
-    let cut = view.cut();
-    let told = move |type_url: &TypeUrl, name: &Name| {
+/// Returns those of the targets that clients ask for, and of which nothing was said.
+pub(super) fn lacking(cut: &Cut, targets: impl IntoIterator<Item = (TypeUrl, Target)>) -> impl Iterator<Item = Entry> {
+    let told = |type_url: &TypeUrl, name: &Name| {
         let slot = cut.slot(type_url);
-        slot.is_some_and(|slot| slot.named.error(name).is_some())
+        slot.is_some_and(|slot| slot.known(name).is_some() || slot.named.error(name).is_some())
     };
-    let all = view.lacking().into_iter().filter(move |(_, target)| chosen(target));
-    all.filter_map(move |(type_url, target)| {
+    targets.into_iter().filter_map(move |(type_url, target)| {
         let name = match target {
             Target::Wildcard => None,
             Target::Name(name) => Some(name),

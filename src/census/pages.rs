@@ -2,13 +2,13 @@
 //!
 //! Owns the place between two pages: whoever reads slowly keeps no contents, and sees each as it is when it is read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, Weak};
 
 use super::entries::{Entry, entry, lacking, parts, rest};
 use crate::cache::View;
-use crate::xds::{Class, Cut, Known, Name, State, TypeUrl};
+use crate::xds::{Class, Cut, Known, Name, State, Target, TypeUrl};
 
 /// What the views have of some types.
 pub struct Pages {
@@ -18,6 +18,8 @@ pub struct Pages {
     extent: Extent,
     class: Class,
     place: Option<Reached>,
+    /// What clients lacked when the view was begun, as far as it was not read.
+    lacking: Option<BTreeMap<TypeUrl, VecDeque<Target>>>,
 }
 
 /// How much is read.
@@ -56,6 +58,7 @@ impl Pages {
             extent,
             class: Class::default(),
             place: None,
+            lacking: None,
         }
     }
 
@@ -67,7 +70,7 @@ impl Pages {
                 return page;
             }
             self.views.pop();
-            self.place = None;
+            (self.place, self.lacking) = (None, None);
         }
         Vec::new()
     }
@@ -89,7 +92,7 @@ impl Pages {
             }
             for part in [Part::Wildcard, Part::Named, Part::Rest, Part::Lacking] {
                 let room = most.saturating_sub(page.len());
-                page.extend(self.of_part((view, &cut), &type_url, part, room));
+                page.extend(self.of_part(&cut, &type_url, part, room));
                 if page.len() >= most {
                     return page;
                 }
@@ -98,16 +101,24 @@ impl Pages {
         page
     }
 
-    fn types(&self, view: &View, cut: &Cut) -> BTreeSet<TypeUrl> {
-        let mut types: BTreeSet<TypeUrl> = cut.slots().map(|(type_url, _)| type_url.clone()).collect();
-        if self.extent == Extent::Entries {
-            types.extend(view.lacking().into_iter().map(|(type_url, _)| type_url));
-        }
-        types
+    /// Returns the types of a view. What clients lack is looked up once, because they wait meanwhile.
+    fn types(&mut self, view: &View, cut: &Cut) -> BTreeSet<TypeUrl> {
+        let looked_up = self.extent == Extent::Entries;
+        let lacking = self.lacking.get_or_insert_with(|| {
+            let mut lacking = BTreeMap::<_, VecDeque<_>>::new();
+            let all = looked_up.then(|| view.lacking()).into_iter().flatten();
+            all.for_each(|(type_url, target)| lacking.entry(type_url).or_default().push_back(target));
+            lacking
+        });
+        lacking
+            .keys()
+            .chain(cut.slots().map(|(type_url, _)| type_url))
+            .cloned()
+            .collect()
     }
 
     /// Returns the next entries of a part, and moves the place behind them.
-    fn of_part(&mut self, (view, cut): (&View, &Cut), type_url: &TypeUrl, part: Part, most: usize) -> Vec<Entry> {
+    fn of_part(&mut self, cut: &Cut, type_url: &TypeUrl, part: Part, most: usize) -> Vec<Entry> {
         let place = self.place.as_ref().filter(|place| place.type_url == *type_url);
         let after = match place {
             Some(place) if part < place.part => return Vec::new(),
@@ -115,12 +126,12 @@ impl Pages {
             Some(_) | None => None,
         };
         let found = match (part, cut.slot(type_url)) {
-            (Part::Lacking, _) if self.extent == Extent::Entries => lacking_after(view, type_url, after, most),
-            (Part::Lacking, _) | (_, None) => Vec::new(),
+            (Part::Lacking, _) => self.lacking(cut, type_url, most),
+            (_, None) => Vec::new(),
             (Part::Rest, _) if after.is_some() => Vec::new(),
             (Part::Rest, Some(slot)) => {
                 let mut found = Vec::new();
-                parts(slot).for_each(|(state, covered)| rest(state, covered, |_| true, |one| found.push(one)));
+                parts(slot).for_each(|(state, covered)| rest(state, covered, |one| found.push(one)));
                 found.retain(|entry| self.extent == Extent::Entries || entry.resource.is_some());
                 found
             }
@@ -158,13 +169,17 @@ impl Pages {
         let chosen = chosen.map(|(name, known)| entry(state, name, Some(known), covered));
         chosen.take(most).collect()
     }
-}
 
-/// Returns what is lacking of a type, behind a name. It is in the order of the names.
-fn lacking_after(view: &View, type_url: &TypeUrl, after: Option<Option<Name>>, most: usize) -> Vec<Entry> {
-    let all = lacking(view, |_| true).filter(|entry| entry.type_url == *type_url);
-    let behind = all.filter(|entry| after.as_ref().is_none_or(|after| entry.name > *after));
-    behind.take(most).collect()
+    /// Returns what clients still lack of a type.
+    fn lacking(&mut self, cut: &Cut, type_url: &TypeUrl, most: usize) -> Vec<Entry> {
+        let left = self.lacking.as_mut().and_then(|lacking| lacking.get_mut(type_url));
+        let left = left
+            .into_iter()
+            .flat_map(|left| std::iter::from_fn(|| left.pop_front()));
+        lacking(cut, left.map(|target| (type_url.clone(), target)))
+            .take(most)
+            .collect()
+    }
 }
 
 #[cfg(test)]

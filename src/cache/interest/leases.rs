@@ -179,6 +179,13 @@ impl Leases {
         unanswered
     }
 
+    /// Returns the types of which the target is wanted, and nothing is known of it.
+    pub(in crate::cache) fn unanswered_of(&self, target: &Target, cut: &Cut) -> Vec<TypeUrl> {
+        let mut unanswered = Vec::new();
+        self.shard(target).lock().unanswered_of(target, cut, &mut unanswered);
+        unanswered
+    }
+
     /// Calls `found` with each set that waits for the target.
     pub(in crate::cache) fn waiters(&self, type_url: &TypeUrl, target: &Target, found: impl FnMut(u32)) {
         let shard = self.shard(target).lock();

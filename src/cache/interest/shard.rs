@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::set::Set;
 use super::sets::Reading;
 use crate::cache::claims::Claims;
-use crate::xds::{Cut, Name, Target, TypeUrl, Want};
+use crate::xds::{Cut, Name, Slot, Target, TypeUrl, Want};
 
 /// The leases whose targets fall into this part.
 pub(super) struct Shard {
@@ -287,22 +287,31 @@ impl Shard {
         }
     }
 
+    /// Adds what somebody waits for, and of which nothing is known.
     pub(super) fn unanswered(&self, cut: &Cut, unanswered: &mut Vec<(TypeUrl, Target)>) {
         for (type_url, typed) in &self.types {
             let slot = cut.slot(type_url);
-            let known = |target: &Target| match target {
-                Target::Wildcard => {
-                    slot.is_some_and(|slot| slot.wildcard.as_ref().is_some_and(|state| state.complete()))
-                }
-                Target::Name(name) => slot.is_some_and(|slot| slot.known(name).is_some()),
-            };
-            let wanted = typed
-                .targets
-                .iter()
-                .filter(|(_, number)| !self.waiters(**number).is_empty());
-            let lacking = wanted.filter(|(target, _)| !known(target));
+            let lacking = typed.targets.iter().filter(|lease| self.lacks(*lease, slot));
             unanswered.extend(lacking.map(|(target, _)| (type_url.clone(), target.clone())));
         }
+    }
+
+    /// Adds the types of which somebody waits for the target, and nothing is known of it.
+    pub(super) fn unanswered_of(&self, target: &Target, cut: &Cut, unanswered: &mut Vec<TypeUrl>) {
+        for (type_url, typed) in &self.types {
+            let lease = typed.targets.get_key_value(target);
+            if lease.is_some_and(|lease| self.lacks(lease, cut.slot(type_url))) {
+                unanswered.push(type_url.clone());
+            }
+        }
+    }
+
+    fn lacks(&self, (target, number): (&Target, &u32), slot: Option<&Slot>) -> bool {
+        let known = |slot: &Slot| match target {
+            Target::Wildcard => slot.wildcard.as_ref().is_some_and(|state| state.complete()),
+            Target::Name(name) => slot.known(name).is_some(),
+        };
+        !self.waiters(*number).is_empty() && !slot.is_some_and(known)
     }
 
     fn close(&mut self, number: u32, turn: &mut LeaseChanges) {

@@ -86,6 +86,12 @@ impl View {
         self.leases.unanswered(&self.cut())
     }
 
+    /// Returns the types of which the target is wanted, and nothing is known of it.
+    #[must_use]
+    pub fn lacking_of(&self, target: &Target) -> Vec<TypeUrl> {
+        self.leases.unanswered_of(target, &self.cut())
+    }
+
     /// How many sessions want any of these.
     #[must_use]
     pub fn sessions_of(&self, wanted: &[(TypeUrl, Target)]) -> usize {
