@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::xds::{Dialect, Expression, Name, Node, Objection, Pattern, Resource, Standing, Status, TypeUrl};
 
@@ -165,17 +165,23 @@ pub struct Inquiry {
     answers: Mutex<Vec<ClientStream>>,
     /// Taken when it is dropped.
     back: Option<oneshot::Sender<Vec<ClientStream>>>,
+    /// While it lasts, nobody else asks.
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Inquiry {
     /// Creates one. Also returns what becomes ready when nobody has it any more.
     #[must_use]
-    pub fn new(question: Arc<Question>) -> (Arc<Self>, oneshot::Receiver<Vec<ClientStream>>) {
+    pub fn new(
+        question: Arc<Question>,
+        turn: Option<OwnedSemaphorePermit>,
+    ) -> (Arc<Self>, oneshot::Receiver<Vec<ClientStream>>) {
         let (back, answered) = oneshot::channel();
         let inquiry = Self {
             question,
             answers: Mutex::default(),
             back: Some(back),
+            _turn: turn,
         };
         (Arc::new(inquiry), answered)
     }

@@ -72,13 +72,17 @@ pub(super) fn router() -> Router<Shown> {
     )
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a reader that reads nothing polls nothing, and must end all the same"
+)]
 fn answer(shown: Shown, readers: Readers) -> Response {
     let Ok(place) = readers.room.clone().try_acquire_owned() else {
         let why = format!("{READERS_MAX} others read the events already\n");
         return (StatusCode::TOO_MANY_REQUESTS, why).into_response();
     };
     let (told, tells) = mpsc::channel(1);
-    tell(shown, readers, told, place);
+    drop(tokio::spawn(tell(move || readers.look(&shown), told, place)));
     let body = Body::from_stream(stream::unfold(tells, |mut tells| async {
         let text: String = tells.recv().await?;
         Some((Ok::<_, Infallible>(text), tells))
@@ -90,33 +94,24 @@ fn answer(shown: Shown, readers: Readers) -> Response {
     (headers, body).into_response()
 }
 
-/// Tells a reader what changes, until it is gone or reads nothing.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a reader that reads nothing polls nothing, and must end all the same"
-)]
-fn tell(shown: Shown, readers: Readers, told: mpsc::Sender<String>, place: OwnedSemaphorePermit) {
-    drop(tokio::spawn(async move {
-        let mut before = Arc::new(Look::default());
-        let mut ticks = tokio::time::interval(PACE);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                _ = ticks.tick() => {}
-                () = told.closed() => break,
-            }
-            let now = readers.look(&shown);
-            let text = now.since(&before);
-            before = now;
-            if clock::timeout(PATIENCE, told.send(text))
-                .await
-                .is_none_or(|sent| sent.is_err())
-            {
-                break;
-            }
+/// Tells a reader what changes, until it is gone or reads nothing. Meanwhile it has its place.
+async fn tell(look: impl Fn() -> Arc<Look>, told: mpsc::Sender<String>, _place: OwnedSemaphorePermit) {
+    let mut before = Arc::new(Look::default());
+    let mut ticks = tokio::time::interval(PACE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = told.closed() => break,
         }
-        drop(place);
-    }));
+        let now = look();
+        let text = now.since(&before);
+        before = now;
+        let sent = clock::timeout(PATIENCE, told.send(text)).await;
+        if sent.is_none_or(|sent| sent.is_err()) {
+            break;
+        }
+    }
 }
 
 impl Readers {
@@ -220,5 +215,20 @@ mod tests {
             ..look("x")
         };
         assert!(gone.since(&look("x")).contains("\"state\":\"gone\""));
+    }
+
+    /// Two events wait for a reader: one on its way, and one that is told it next. Then its place is free again.
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_nothing_loses_its_place() {
+        let readers = Readers::default();
+        let place = readers.room.clone().try_acquire_owned().unwrap();
+        let (told, mut tells) = mpsc::channel(1);
+        let telling = tell(Arc::default, told, place);
+        tokio::pin!(telling);
+        let early = tokio::time::timeout(PATIENCE, &mut telling).await;
+        assert!(early.is_err() && readers.room.available_permits() == READERS_MAX - 1);
+        assert!(tokio::time::timeout(PACE * 2, telling).await.is_ok());
+        assert_eq!(readers.room.available_permits(), READERS_MAX);
+        assert!(tells.recv().await.is_some() && tells.recv().await.is_none());
     }
 }

@@ -11,10 +11,10 @@ mod pages;
 mod service;
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::cache::{Respondents, Scopes, View};
 use crate::clock;
@@ -43,15 +43,24 @@ pub struct Round {
     views: Vec<Arc<View>>,
     /// The sessions of the view that is asked.
     respondents: Option<Respondents>,
+    asked: Option<Asked>,
     answers: std::vec::IntoIter<ClientStream>,
     /// Who has answered, if a session may be asked at several views.
     heard: HashSet<StreamNumber>,
     late: usize,
 }
 
+/// Sessions that were asked.
+struct Asked {
+    /// Those who have not answered keep it alive.
+    inquiry: Weak<Inquiry>,
+    answers: oneshot::Receiver<Vec<ClientStream>>,
+}
+
 /// How many sessions are asked at a time.
-const AT_ONCE: usize = 64;
-/// How long they may take. Each answers in its next turn, so this is only needed by a relay that has no time at all.
+const AT_ONCE: usize = 256;
+/// How long they may take, and how long others wait for them. Each answers in its next turn, so this is only needed by a relay that
+/// has no time at all.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Census {
@@ -108,6 +117,7 @@ impl Census {
             turn: self.turn.clone(),
             views,
             respondents: None,
+            asked: None,
             answers: Vec::new().into_iter(),
             heard: HashSet::new(),
             late: 0,
@@ -128,7 +138,13 @@ impl Round {
             if let Some(answer) = self.answers.next() {
                 return Some(answer);
             }
-            self.ask_some().await?;
+            let asked = match self.asked.take() {
+                Some(asked) => asked,
+                None => self.ask_some().await?,
+            };
+            self.answers = self.collect(asked).await.into_iter();
+            // These answer while the answers before are read.
+            self.asked = self.ask_some().await;
         }
     }
 
@@ -138,28 +154,30 @@ impl Round {
         self.late
     }
 
-    /// Asks the next sessions and collects their answers, which ends the turn: a slow reader keeps nobody waiting. Returns nothing
-    /// if all were asked.
-    async fn ask_some(&mut self) -> Option<()> {
-        let turn = self.turn.clone();
-        let _turn = turn.acquire().await;
-        let (inquiry, answered) = Inquiry::new(self.question.clone());
+    /// Asks the next sessions. Returns nothing if all were asked.
+    async fn ask_some(&mut self) -> Option<Asked> {
+        let turn = clock::timeout(PATIENCE, self.turn.clone().acquire_owned()).await;
+        let (inquiry, answers) = Inquiry::new(self.question.clone(), turn.and_then(Result::ok));
         while !(self.respondents.as_mut()).is_some_and(|respondents| respondents.ask_some(AT_ONCE, &inquiry)) {
             self.respondents = Some(self.views.pop()?.respondents(&self.question));
         }
-        let left = Arc::downgrade(&inquiry);
-        drop(inquiry);
-        let mut answers = match clock::timeout(PATIENCE, answered).await {
+        let inquiry = Arc::downgrade(&inquiry);
+        Some(Asked { inquiry, answers })
+    }
+
+    /// Collects the answers of those who were asked.
+    async fn collect(&mut self, asked: Asked) -> Vec<ClientStream> {
+        let mut answers = match clock::timeout(PATIENCE, asked.answers).await {
             Some(answers) => answers.unwrap_or_default(),
             None => {
-                self.late += left.strong_count();
-                left.upgrade().map(|inquiry| inquiry.take()).unwrap_or_default()
+                self.late += asked.inquiry.strong_count();
+                let left = asked.inquiry.upgrade();
+                left.map(|inquiry| inquiry.take()).unwrap_or_default()
             }
         };
         if self.question.is_about_one() {
             answers.retain(|answer| self.heard.insert(answer.number));
         }
-        self.answers = answers.into_iter();
-        Some(())
+        answers
     }
 }

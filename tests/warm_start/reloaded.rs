@@ -180,6 +180,13 @@ async fn authorities_come_and_go() {
         versions.push(got.versions);
         let mut other: Delta = client.open(&asks(&[ONE])).await;
         assert_eq!(Some(&other.next().await.versions), versions.last());
+        // A session that reads two views is one client.
+        eventually("both clients, once each", || {
+            let answer = stage.relay.admin(&format!("/resources/{ONE}"));
+            let both = answer.matches("\"count\": 2").count() == 1 && answer.matches("\"count\"").count() == 1;
+            (both && stage.relay.admin("/clients?format=json").matches("\"stream\"").count() == 2).then_some(())
+        })
+        .await;
     }
     assert!(matches!(&versions[..], [with, without, again] if with != without && with == again));
     assert!(delta.is_silent().await);
