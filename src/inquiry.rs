@@ -4,6 +4,7 @@
 //! its own turn, from what it has anyway. Does not know how streams are reached, and in which form the answers are shown.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,6 +12,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use crate::identity::Identity;
 use crate::xds::{Dialect, Expression, Name, Node, Objection, Pattern, Resource, Standing, Status, TypeUrl};
 
 /// A question to all client streams.
@@ -107,9 +109,9 @@ pub struct ClientStream {
     /// Who the client says it is.
     pub node: Arc<Node>,
     /// What the relay has checked of it.
-    pub identity: String,
-    /// Where it comes from.
-    pub peer: String,
+    pub identity: Identity,
+    /// Where it comes from; `None`: over a Unix socket.
+    pub peer: Option<SocketAddr>,
     /// Its dialect.
     pub dialect: Dialect,
     /// The type of its service; `None`: it is aggregated.

@@ -45,7 +45,9 @@ pub struct Round {
     respondents: Option<Respondents>,
     asked: Option<Asked>,
     answers: std::vec::IntoIter<ClientStream>,
-    /// Who has answered, if a session may be asked at several views.
+    /// Whether a session may be asked at several views.
+    repeats: bool,
+    /// Who has answered, if so.
     heard: HashSet<StreamNumber>,
     late: usize,
 }
@@ -58,7 +60,7 @@ struct Asked {
 }
 
 /// How many sessions are asked at a time.
-const AT_ONCE: usize = 256;
+const AT_ONCE: usize = 64;
 /// How long they may take, and how long others wait for them. Each answers in its next turn, so this is only needed by a relay that
 /// has no time at all.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -113,6 +115,7 @@ impl Census {
         let mut views = self.views();
         views.reverse();
         Round {
+            repeats: question.is_about_one() && views.len() > 1,
             question: Arc::new(question),
             turn: self.turn.clone(),
             views,
@@ -175,7 +178,7 @@ impl Round {
                 left.map(|inquiry| inquiry.take()).unwrap_or_default()
             }
         };
-        if self.question.is_about_one() {
+        if self.repeats {
             answers.retain(|answer| self.heard.insert(answer.number));
         }
         answers

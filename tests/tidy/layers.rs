@@ -11,7 +11,7 @@ const KNOWS: [(&str, &[&str]); 25] = [
     ("xds", &["proto"]),
     ("json", &["xds", "proto"]),
     ("protocol", &["xds", "proto", "identity"]),
-    ("inquiry", &["xds"]),
+    ("inquiry", &["xds", "identity"]),
     ("cache", &["xds", "proto", "inquiry"]),
     ("census", &["xds", "proto", "json", "cache", "inquiry", "clock"]),
     ("snapshot", &["xds", "proto"]),

@@ -30,7 +30,7 @@ pub(super) fn line(client: &ClientStream, clock: WallClock) -> String {
         &client.number.to_string(),
         client.dialect.word(),
         &clock.short(client.since),
-        &client.peer,
+        &address(client),
         &client.node.class.to_string(),
         &if types.is_empty() {
             "-".to_owned()
@@ -39,6 +39,12 @@ pub(super) fn line(client: &ClientStream, clock: WallClock) -> String {
         },
         &client.node.id,
     ])
+}
+
+fn address(client: &ClientStream) -> String {
+    client
+        .peer
+        .map_or_else(|| "unix".to_owned(), |address| address.to_string())
 }
 
 fn line_of(cells: [&str; 7]) -> String {
@@ -67,9 +73,9 @@ pub(super) fn json(client: &ClientStream, clock: WallClock, limit: Option<usize>
             "user_agent_name": &*node.user_agent.name,
             "user_agent_version": &*node.user_agent.version,
         },
-        "identity": client.identity,
+        "identity": client.identity.to_string(),
         "class": node.class.to_string(),
-        "address": client.peer,
+        "address": address(client),
         "dialect": client.dialect.word(),
         "service": client.service.as_ref().map_or("aggregated", |service| service.full_name()),
         "since": clock.time(client.since),

@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::Session;
 use crate::inquiry::{ClientResource, ClientStream, ClientType, Depth, Inquiry};
 use crate::protocol::{Portrait, Stand};
+use crate::wire::Peer;
 use crate::xds::{Sight, TypeUrl};
 
 impl Session {
@@ -28,8 +29,11 @@ impl Session {
         inquiry.answer(ClientStream {
             number: self.accounts.number(),
             node: node.clone(),
-            identity: self.accounts.identity().to_string(),
-            peer: self.accounts.peer().to_string(),
+            identity: self.accounts.identity().clone(),
+            peer: match *self.accounts.peer() {
+                Peer::Tcp(address) => Some(address),
+                Peer::Unix => None,
+            },
             dialect: self.method.dialect,
             service: self.method.service.clone(),
             since: self.accounts.since(),
