@@ -34,6 +34,8 @@ const DIALECTS: [(&str, &str); 6] = [
 pub struct FileMetrics {
     /// Errors that were found in them.
     pub errors: Counter,
+    /// The changes that are traced, of all sources.
+    pub traces: Arc<Traces>,
     loaded: Gauge,
     last_success: Gauge,
 }
@@ -121,7 +123,7 @@ impl Upstreams {
     /// Returns the metrics of files.
     pub(super) fn of_files(&self, uri: &str) -> FileMetrics {
         self.begin_stale(uri);
-        self.families.of_files(uri)
+        self.families.of_files(uri, self)
     }
 
     /// Removes the series of a control plane or of files that are not in use any more.
@@ -196,10 +198,11 @@ impl Families {
         }
     }
 
-    fn of_files(&self, uri: &str) -> FileMetrics {
+    fn of_files(&self, uri: &str, upstreams: &Upstreams) -> FileMetrics {
         let labels = server(uri);
         FileMetrics {
             errors: self.file_errors.get_or_create(&labels).clone(),
+            traces: upstreams.traces.clone(),
             loaded: self.connected.get_or_create(&labels).clone(),
             last_success: self.last_success.get_or_create(&labels).clone(),
         }

@@ -59,9 +59,7 @@ pub trait Talk: Send {
     /// Returns the types for which the server was found to have no answer since the last call.
     fn take_unserved(&mut self) -> Vec<TypeUrl>;
     /// Returns the responses since the last call, if changes are traced.
-    fn take_arrivals(&mut self) -> Vec<Arrival> {
-        Vec::new()
-    }
+    fn take_arrivals(&mut self) -> Vec<Arrival>;
     /// Another server has stood in for this one.
     fn supersede(&mut self);
     /// K-25: the requests come through these relays as well.

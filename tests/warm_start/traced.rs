@@ -1,6 +1,7 @@
 //! Changes that are traced, through two relays into a collector of the suite's own.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +23,7 @@ use tokio::net::TcpListener;
 
 use crate::fresh;
 use crate::plane::{Call, Plane};
-use crate::stage::{CDS, Client, Delta, Relay, clusters, eventually};
+use crate::stage::{CDS, Client, Delta, Relay, clusters, directory, eventually};
 
 /// A collector: the spans that came, each with the name of the service that sent it.
 struct Collector {
@@ -107,9 +108,9 @@ fn of(span: &Span, cluster: &str) -> bool {
     names.values.contains(&AnyValue { value: Some(name) })
 }
 
-fn relay(name: &str, upstream: SocketAddr, collector: &Collector) -> Relay {
+fn relay(name: &str, upstream: impl Display, collector: &Collector) -> Relay {
     let text = format!(
-        "upstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: \
+        "node: {{id: relay}}\nupstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: \
          '127.0.0.1:0'}}\n"
     );
     let command = [
@@ -192,6 +193,35 @@ async fn a_change_is_one_trace_through_two_relays() {
     })
     .await;
     examples(&lower, own);
+}
+
+/// Content of files, and content that is polled, is traced as well, each by the relay that reads it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_and_polls_are_traced() {
+    let collector = Collector::start().await;
+    let dir = directory("traced");
+    let file = dir.join("clusters.yaml");
+    let write = |cluster: &str| {
+        let new = dir.join("new");
+        std::fs::write(&new, format!("- {{'@type': '{CDS}', name: '{cluster}'}}\n")).unwrap();
+        std::fs::rename(&new, &file).unwrap();
+    };
+    write("first");
+    let reads = relay("reads", format!("file://{}", file.display()), &collector);
+    let polls = relay("polls", format!("rest+http://{}", reads.address), &collector);
+    let mut own: Delta = Client::connect(reads.address).await.open(&fresh()).await;
+    let mut client: Delta = Client::connect(polls.address).await.open(&fresh()).await;
+    for stream in [&mut own, &mut client] {
+        while !stream.next().await.versions.contains_key("first") {}
+    }
+    write("second");
+    for (stream, service) in [(&mut own, "reads"), (&mut client, "polls")] {
+        while !stream.next().await.versions.contains_key("second") {}
+        let change = collector.span(service, "change", |span| of(span, "second")).await;
+        let in_trace = |span: &Span| span.trace_id == change.trace_id;
+        let acknowledged = collector.span(service, "acknowledge", in_trace).await;
+        assert_eq!(number(&acknowledged, "distributary.accepted"), 1, "{service}");
+    }
 }
 
 /// The trace is an example of the histogram in OpenMetrics; Prometheus's own form has none.

@@ -11,7 +11,9 @@ use super::{Files, Loaded};
 use crate::cache::View;
 use crate::clock::{self, now};
 use crate::protocol::Departures;
-use crate::xds::Changes;
+use crate::telemetry::{Arrival, Traces};
+use crate::upstream::traced;
+use crate::xds::{Changes, Update};
 
 /// Keeps a view in step with the files of a source.
 pub struct FileWriter {
@@ -20,6 +22,8 @@ pub struct FileWriter {
     asked: Asked,
     /// D-03: removals that wait: an operator may change the file with the cluster before the file with the route.
     departures: Departures,
+    server: Arc<str>,
+    traces: Arc<Traces>,
 }
 
 impl FileWriter {
@@ -31,6 +35,8 @@ impl FileWriter {
             loaded: files.loaded.subscribe(),
             asked: Asked::default(),
             departures,
+            server: Arc::from(&*files.uri),
+            traces: files.metrics.traces.clone(),
         }
     }
 
@@ -45,13 +51,40 @@ impl FileWriter {
                 let cut = self.view.cut();
                 let mut changes = self.asked.handle_content(&loaded.content, &cut);
                 self.departures.hold_again(&mut changes, &cut, now());
+                let traced = traced::begin(&self.traces, &self.arrivals(&changes), &changes, &cut);
                 self.publish(&changes).await;
+                traced.iter().for_each(|change| change.apply(now()));
             }
             let gone = self.departures.release(&self.view.cut(), now());
             self.publish(&gone).await;
             self.view.publish_server_state(loaded.server_state);
             self.next().await;
         }
+    }
+
+    /// Returns the newest content of each type as what arrived together, if changes are traced.
+    fn arrivals(&self, changes: &[Changes]) -> Vec<Arrival> {
+        let of_type = |changes: &Changes| {
+            let put = changes.updates.iter().filter_map(|update| match update {
+                Update::Put(resource, _) => Some(resource),
+                Update::Absent(..) | Update::Forget(_) | Update::Withdraw(_) | Update::Whole(_) | Update::Error(..) => {
+                    None
+                }
+            });
+            let received = put.clone().map(|resource| resource.received()).max()?;
+            let new = put.filter(|resource| resource.received() == received);
+            Some(Arrival {
+                server: self.server.clone(),
+                type_url: changes.type_url.clone(),
+                bytes: new.map(|resource| resource.weight()).sum(),
+                received,
+                decoded: now(),
+                parent: None,
+                stream: None,
+            })
+        };
+        let traced = changes.iter().filter(|_| self.traces.is_on());
+        traced.filter_map(of_type).collect()
     }
 
     async fn publish(&self, changes: &[Changes]) {

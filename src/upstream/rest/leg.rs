@@ -18,6 +18,7 @@ use super::{Polling, RestServer};
 use crate::json::{Bounds, Secrets, Tree, Unknown};
 use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
 use crate::protocol::{Client, Received};
+use crate::telemetry::Arrival;
 use crate::upstream::access::Access;
 use crate::upstream::clock::{dice, now};
 use crate::upstream::failure::Failure;
@@ -39,6 +40,8 @@ pub struct PollLeg {
     board: Board,
     /// Types that cannot be polled and that `take_unserved` has not returned yet.
     unserved: Vec<TypeUrl>,
+    /// Answers that `take_arrivals` has not returned yet, if changes are traced.
+    arrivals: Vec<Arrival>,
 }
 
 impl PollLeg {
@@ -52,6 +55,7 @@ impl PollLeg {
             links: BTreeMap::new(),
             board: Board::new(Dialect::Sotw),
             unserved: Vec::new(),
+            arrivals: Vec::new(),
         }
     }
 
@@ -110,20 +114,45 @@ impl PollLeg {
     fn handle(&mut self, type_url: &TypeUrl, outcome: Outcome, changes: &mut Vec<Changes>) {
         let (result, link) = outcome;
         self.links.extend(link.map(|link| (type_url.clone(), link)));
+        let received = now();
         let response = result.and_then(|reply| match reply {
-            Reply::News(body) => self.read(type_url, &body).map(Some),
+            Reply::News(body) => {
+                let response = self.read(type_url, &body)?;
+                self.arrived(type_url, body.len(), received);
+                Ok(Some(response))
+            }
             Reply::Nothing => Ok(None),
         });
         match response {
-            Ok(response) => self.answered(type_url, response, changes),
+            Ok(response) => self.answered(type_url, (response, received), changes),
             Err(failure) => self.failed(type_url, &failure, changes),
         }
         self.board.note(self.poller.trouble());
     }
 
-    fn answered(&mut self, type_url: &TypeUrl, response: Option<DiscoveryResponse>, changes: &mut Vec<Changes>) {
+    /// Notes an answer with content, if changes are traced.
+    fn arrived(&mut self, type_url: &TypeUrl, bytes: usize, received: Instant) {
+        if self.server.metrics.traces.is_on() {
+            self.arrivals.push(Arrival {
+                server: Arc::from(&*self.server.uri),
+                type_url: type_url.clone(),
+                bytes,
+                received,
+                decoded: now(),
+                parent: None,
+                stream: None,
+            });
+        }
+    }
+
+    fn answered(
+        &mut self,
+        type_url: &TypeUrl,
+        (response, received): (Option<DiscoveryResponse>, Instant),
+        changes: &mut Vec<Changes>,
+    ) {
         let (answered, news) = (self.poller.answers(), response.is_some());
-        changes.extend(self.poller.handle_answer(type_url, response, dice(), now()));
+        changes.extend(self.poller.handle_answer(type_url, response, dice(), received));
         if let Some(away) = self.server.away.over(now()) {
             tracing::info!(server = self.server.uri, ?away, "control plane is back");
         }
@@ -254,6 +283,10 @@ impl Talk for PollLeg {
 
     fn take_unserved(&mut self) -> Vec<TypeUrl> {
         std::mem::take(&mut self.unserved)
+    }
+
+    fn take_arrivals(&mut self) -> Vec<Arrival> {
+        std::mem::take(&mut self.arrivals)
     }
 
     fn supersede(&mut self) {
