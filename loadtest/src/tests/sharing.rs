@@ -127,6 +127,25 @@ fn percentiles_are_those_of_all_times_together() {
     assert!(serde_json::from_str::<Record>(&text).unwrap().share.is_none());
 }
 
+/// As it is used: on files, into files.
+#[test]
+fn shares_are_merged_from_files() {
+    let folder = crate::folder::Folder::new().unwrap();
+    let file = |name: &str| folder.0.join(name);
+    for shard in ["1/2", "2/2"] {
+        let (name, record) = measured(shard, 5000, 0..20);
+        std::fs::write(file(&name), serde_json::to_string(&record).unwrap()).unwrap();
+    }
+    let merged = file("merged.json");
+    let words = ["distributary-load", "--quiet", "--json", merged.to_str().unwrap()];
+    let outputs = <Arguments as clap::Parser>::parse_from(words).outputs;
+    assert!(outputs.merge(&[file("1-2.json"), file("2-2.json")]).unwrap());
+    let record: Record = serde_json::from_str(&std::fs::read_to_string(merged).unwrap()).unwrap();
+    assert_eq!(record.phases[0].propagation.count(), 40);
+    assert!(outputs.merge(&[file("1-2.json"), file("1-2.json")]).is_err());
+    assert!(outputs.merge(&[file("1-2.json"), file("3-2.json")]).is_err());
+}
+
 #[test]
 fn what_does_not_belong_together_is_refused() {
     let part = |shard: &str, began: u64| measured(shard, began, 0..3);
