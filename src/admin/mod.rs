@@ -187,6 +187,9 @@ impl Admin {
 
 /// The most connections that wait to be accepted.
 const BACKLOG: i32 = 128;
+/// How far the thread steps back behind those that serve clients. It still gets a quarter of a busy processor, for probes.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 5;
 
 /// A listener that is not registered with a runtime yet.
 enum Bound {
@@ -243,6 +246,11 @@ fn run(
     stopped: oneshot::Receiver<()>,
     report: &SyncSender<io::Result<()>>,
 ) {
+    // There the call is about this thread, elsewhere about the whole process.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!(%error, "the thread of the admin address keeps its priority");
+    }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return report.send(Err(error)).unwrap_or_default(),
