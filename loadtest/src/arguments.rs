@@ -27,8 +27,9 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     /// The scenario to play: the name of a built-in one, or a file. Flags override what the scenario says.
-    #[arg(long, global = true, value_name = "NAME", default_value = "churn")]
-    pub(crate) scenario: String,
+    /// Default: churn; for a control plane of your own, any-server.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) scenario: Option<String>,
     /// How many clients; default: what the scenario says; in a story 1000, each with a connection of its own.
     #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub(crate) clients: Option<u32>,
@@ -64,6 +65,9 @@ pub(crate) struct Arguments {
     /// they come.
     #[arg(long, global = true, value_name = "PLACE", conflicts_with_all = ["server", "control_plane"])]
     pub(crate) upstream: Option<Place>,
+    /// With --server: the number of its process on this machine, to read its processor time and memory.
+    #[arg(long, global = true, value_name = "PID", requires = "server")]
+    pub(crate) pid: Option<u32>,
     #[command(flatten)]
     pub(crate) trust: Trust,
     #[command(flatten)]
@@ -187,7 +191,10 @@ impl Arguments {
     pub(crate) fn scenario(&self) -> &str {
         match &self.command {
             Some(Command::Run { scenario }) => scenario,
-            Some(_) | None => &self.scenario,
+            Some(_) | None => {
+                let usual = if self.is_foreign() { "any-server" } else { "churn" };
+                self.scenario.as_deref().unwrap_or(usual)
+            }
         }
     }
 

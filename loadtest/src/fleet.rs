@@ -287,7 +287,8 @@ impl Share {
                     obeyed = all.len();
                 }
                 Some(reply) = self.questions.recv() => {
-                    let behind = clients.borrow().iter().filter(|it| it.borrow().check_final().is_err()).count();
+                    let is_behind = |it: &Client| it.lacks_a_change() || it.check_final().is_err();
+                    let behind = clients.borrow().iter().filter(|it| is_behind(&it.borrow())).count();
                     // Without a receiver nobody waits for it any more.
                     let _ = reply.send(behind);
                 }

@@ -13,9 +13,8 @@ use crate::client::profile::Delay;
 use crate::client::{Client, Outcome};
 use crate::connection::{Connection, Fault, Shared, deadline};
 use crate::fleet::{Order, Plan};
-use crate::progress::Progress;
+use crate::progress::{Progress, Refusal};
 use crate::tally::Tally;
-use crate::violation::Violation;
 
 /// One connection with all its reconnects.
 pub(crate) struct Life {
@@ -61,10 +60,20 @@ impl Life {
             let pause = match self.stream(turns).await {
                 End::Left(pause) => pause,
                 End::Fault((at, violation)) => {
-                    let lost = matches!(violation, Violation::Ended(_) | Violation::Connection(_));
                     let client = self.clients.get(at).map(|client| client.borrow());
                     let Some(client) = client else { return };
-                    if !(client.profile.behaviour.returns && lost) {
+                    let returns = client.profile.behaviour.returns && violation.is_end();
+                    let unserved = self.plan.world.is_foreign() && !client.is_answered();
+                    if let Some(why) = violation.refusal().filter(|_| unserved) {
+                        self.progress.refuse(Refusal {
+                            client: client.number,
+                            why,
+                            is_final: !returns,
+                        });
+                        if !returns {
+                            return;
+                        }
+                    } else if !returns {
                         self.progress.note(client.number, &violation, client.transcript(now()));
                         return;
                     }

@@ -19,6 +19,8 @@ pub(crate) struct Progress {
     awaited: AtomicU32,
     violations: Mutex<Vec<Breach>>,
     violated: AtomicU32,
+    /// The last one.
+    refusal: Mutex<Option<Refusal>>,
     /// Rings when as many clients are complete as are awaited, and at every violation.
     pub(crate) changed: Notify,
 }
@@ -29,6 +31,16 @@ pub(crate) struct Breach {
     pub(crate) client: u32,
     pub(crate) what: String,
     pub(crate) transcript: Vec<String>,
+}
+
+/// A server that does not serve a client at all. That is no breach of the protocol.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("client {client} is not served: {why}")]
+pub(crate) struct Refusal {
+    pub(crate) client: u32,
+    pub(crate) why: String,
+    /// Whether the client does not try again.
+    pub(crate) is_final: bool,
 }
 
 /// How many violations are kept in full; all are counted.
@@ -70,6 +82,16 @@ impl Progress {
     /// Returns the first violations, each with its client.
     pub(crate) fn violations(&self) -> Vec<Breach> {
         self.violations.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the last refusal of a client that was never served.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn refuse(&self, refusal: Refusal) {
+        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
+        self.changed.notify_waiters();
     }
 
     /// Rings `changed` as soon as `clients` clients are complete.

@@ -1,5 +1,6 @@
 //! What a server can do wrong towards a client. Any of these fails the run.
 
+use crate::http2::Broken;
 use crate::wire::Malformed;
 
 /// What one client saw: a breach of the protocol, or content that the control plane did not send.
@@ -41,11 +42,41 @@ pub(crate) enum Violation {
     Ended(String),
     #[error("the connection failed: {0}")]
     Connection(String),
+    #[error("the connection failed: {0}")]
+    Http2(#[from] Broken),
 }
 
-impl From<crate::http2::Broken> for Violation {
-    fn from(error: crate::http2::Broken) -> Self {
-        Self::Connection(error.to_string())
+impl Violation {
+    /// Whether it is the end of a stream or of a connection.
+    pub(crate) const fn is_end(&self) -> bool {
+        matches!(self, Self::Ended(_) | Self::Connection(_) | Self::Http2(_))
+    }
+
+    /// Returns what to say of a server that answers the first request of a client in this way; none if it answers like an xDS
+    /// server.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let why = match self {
+            Self::Connection(_) => "is anything listening there, and with TLS as the address says?",
+            Self::Http2(_) | Self::Malformed(_) | Self::Unreadable(_) | Self::Status(_) => "is it an xDS server?",
+            Self::Ended(status) if status.starts_with("12") => {
+                "is it an xDS server, and does it know this form of the protocol? See --dialect"
+            }
+            Self::Ended(_) => "does it accept this client? See --node-id, --header and --token-file",
+            Self::WrongType(_)
+            | Self::Nonce(_)
+            | Self::NoVersion
+            | Self::SameVersion(_)
+            | Self::Version(_)
+            | Self::NoBody(_)
+            | Self::Unrequested(_)
+            | Self::Twice(_)
+            | Self::Foreign(_)
+            | Self::Older(_)
+            | Self::Lost(_)
+            | Self::Order(_)
+            | Self::Behind(_) => return None,
+        };
+        Some(format!("{self}; {why}"))
     }
 }
 

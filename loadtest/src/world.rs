@@ -62,6 +62,11 @@ impl World {
         })
     }
 
+    /// Whether the resources are those of a control plane that is not part of this program.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.ledgers.iter().any(|ledger| ledger.is_learning())
+    }
+
     pub(crate) fn ledger(&self, kind: Kind) -> Option<&Arc<Ledger>> {
         self.ledgers.iter().find(|ledger| ledger.kind() == kind)
     }

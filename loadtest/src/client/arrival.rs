@@ -25,6 +25,10 @@ pub(crate) struct Eye<'a> {
     pub(crate) tally: &'a mut Tally,
     /// Whether changes are awaited at this client.
     pub(crate) awaited: bool,
+    /// Whether it had everything before.
+    pub(crate) complete: bool,
+    /// The newest change of this program at another control plane that counted for this client.
+    pub(crate) tried: &'a mut u64,
 }
 
 impl Arrival<'_> {

@@ -6,6 +6,7 @@
 //! - [`subscription`], [`arrival`]: what it asks for and holds of one type, and one resource that arrives
 //! - [`following`]: what it asks for because of references, and in which order resources may come
 //! - [`polls`]: REST polls, in the place of streams
+//! - [`served`]: whether another control plane serves it as it serves others
 //! - [`saying`], [`requests`], [`transcript`]: what it sends, and the latest part of the conversation
 
 mod arrival;
@@ -15,6 +16,7 @@ mod polls;
 pub(crate) mod profile;
 mod requests;
 pub(crate) mod saying;
+mod served;
 pub(crate) mod subscription;
 mod transcript;
 
@@ -54,6 +56,7 @@ pub(crate) struct Client {
     demand: Option<Demand>,
     pub(crate) complete: bool,
     draws: u64,
+    tried: u64,
     began: bool,
     /// If there was newer content right after its last response: how many responses the fleet had got then.
     behind_since: Option<u64>,
@@ -122,6 +125,7 @@ impl Client {
             demand: None,
             complete: false,
             draws: 0,
+            tried: 0,
             began: false,
             behind_since: None,
             transcript: Transcript::default(),
@@ -254,6 +258,8 @@ impl Client {
             now,
             tally,
             awaited: self.profile.behaviour.is_steady(),
+            complete: self.complete,
+            tried: &mut self.tried,
         };
         let Some((stream, reader)) = self.lanes.get_mut(lane) else {
             return Ok(Outcome::default());

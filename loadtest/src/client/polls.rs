@@ -168,6 +168,8 @@ impl Client {
             now,
             tally,
             awaited: self.profile.behaviour.is_steady(),
+            complete: self.complete,
+            tried: &mut self.tried,
         };
         let subscription = subscription(&mut self.subscriptions, kind)?;
         if !(written.type_url.is_empty() || written.type_url == kind.type_url()) {

@@ -1,4 +1,5 @@
-//! A ledger of resources that this program did not make: it learns names and contents from the first client that gets them.
+//! A ledger of resources that this program did not make: it learns names and contents from the first client that gets them, and
+//! measures how far each client is behind the first.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -7,7 +8,7 @@ use std::time::Instant;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Bell, Content, Ear, Ledger};
+use super::{Bell, Content, Ear, Ledger, Slot};
 use crate::kind::Kind;
 use crate::references;
 use crate::violation::text;
@@ -21,6 +22,35 @@ pub(super) struct Learned {
     ear: Option<Ear>,
 }
 
+/// What came to a client.
+#[derive(Debug)]
+pub(crate) struct Lesson {
+    pub(crate) content: Arc<Content>,
+    /// If it is a change: since when it was on its way to this client, as far as that is known. Nothing is known of the first client
+    /// that sees a change, unless the change has a mark.
+    pub(crate) since: Option<Instant>,
+}
+
+/// The times of a learned content.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// The time that stands in it.
+    marked: Option<Instant>,
+    /// When the first client that held it got another one.
+    left: OnceLock<Instant>,
+}
+
+impl Content {
+    /// Notes that a client left it for a newer one; returns since when others did, none if it is the first.
+    fn left(&self, now: Instant) -> Option<Instant> {
+        let before = self.told.left.get().copied();
+        let _ = self.told.left.set(now);
+        before
+    }
+}
+
+/// How many contents of a learned resource are kept. A client that is further behind is not measured.
+const HISTORY_MAX: usize = 64;
 /// How many resources of a type can be learned.
 const LEARNED_MAX: u32 = 100_000;
 
@@ -50,17 +80,51 @@ impl Ledger {
         self.learned.is_some()
     }
 
-    /// Records a content that came, with its references.
-    pub(crate) fn learn(&self, index: u32, body: Option<&[u8]>, now: Instant) -> Option<Arc<Content>> {
+    /// Records the content that came to a client, with its references. `held` is the serial of what the client held before.
+    pub(crate) fn learn(&self, index: u32, held: Option<u32>, body: Option<&[u8]>, now: Instant) -> Option<Lesson> {
         self.overhear(index, body, now);
         let slot = self.slots.get(usize::try_from(index).ok()?)?;
         let mut slot = slot.write().unwrap_or_else(PoisonError::into_inner);
         let hash = body.map(xxh3_128);
-        if let Some(known) = slot.history.iter().find(|content| content.hash == hash) {
-            return Some(Arc::clone(known));
+        let former = slot.history.iter().find(|it| Some(it.serial) == held).cloned();
+        if let Some(same) = former.as_ref().filter(|former| former.hash == hash) {
+            let content = Arc::clone(same);
+            return Some(Lesson { content, since: None });
         }
+        let equal = |content: &&Arc<Content>| content.hash == hash;
+        let known = match held {
+            None => slot.history.iter().rev().find(equal).cloned(),
+            Some(held) => slot.history.iter().filter(|it| it.serial > held).find(equal).cloned(),
+        };
+        let content = known.map_or_else(|| self.first_seen(&mut slot, body, hash, now), Some)?;
+        // The same content may have come again since, and may then be the newest.
+        let latest = former.as_ref().and_then(|former| {
+            let mut alike = slot.history.iter().rev().filter(|it| it.hash == former.hash);
+            alike.next()
+        });
+        // B-16: only some clients are told that a resource of such a type is gone, so the others lack nothing.
+        let told = body.is_some() || self.kind.full_state();
+        let behind = latest
+            .filter(|_| told)
+            .and_then(|latest| match content.serial > latest.serial {
+                true => latest.left(now),
+                false => former.as_ref()?.told.left.get().copied(),
+            });
+        let since = content.told.marked.filter(|_| former.is_some()).or(behind);
+        Some(Lesson { content, since })
+    }
+
+    /// Adds a content that no client got before.
+    fn first_seen(
+        &self,
+        slot: &mut Slot,
+        body: Option<&[u8]>,
+        hash: Option<u128>,
+        now: Instant,
+    ) -> Option<Arc<Content>> {
         slot.refers = body.map_or_else(Vec::new, |body| references::of(self.kind, body));
-        let serial = u32::try_from(slot.history.len()).ok()?;
+        let serial = slot.history.last().map_or(Some(0), |last| last.serial.checked_add(1))?;
+        let marked = body.and_then(|body| self.bell.trials.mark_in(self.kind, body, now));
         let content = Arc::new(Content {
             serial,
             number: 0,
@@ -70,11 +134,28 @@ impl Ledger {
             published: now,
             measured: false,
             awaited: AtomicU32::new(0),
+            told: Told {
+                marked,
+                left: OnceLock::new(),
+            },
             version: OnceLock::new(),
             json: OnceLock::new(),
         });
+        if slot.history.len() >= HISTORY_MAX {
+            slot.history.remove(0);
+        }
         slot.history.push(Arc::clone(&content));
         Some(content)
+    }
+
+    /// Whether a client that holds the content with this serial lacks a change that another one, which held the same, has seen.
+    pub(crate) fn is_superseded(&self, index: u32, serial: u32) -> bool {
+        let superseded = self.inspect(index, |history| {
+            let held = history.iter().find(|it| it.serial == serial)?;
+            let latest = history.iter().rev().find(|it| it.hash == held.hash)?;
+            Some(latest.told.left.get().is_some())
+        });
+        superseded.flatten().unwrap_or_default()
     }
 
     /// Returns the type that resources of this type refer to, if any.

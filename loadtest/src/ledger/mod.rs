@@ -1,20 +1,22 @@
 //! The ledger: every content that a resource ever had, since when, and how many clients still lack it. The control plane writes
 //! it and serves from it; the clients check against it what they get.
 
+mod bell;
 mod learning;
 mod telling;
+pub(crate) mod trials;
 
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use bytes::Bytes;
-use tokio::sync::{Notify, watch};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::kind::Kind;
 use crate::shape::{Body, canonical};
 use crate::world;
+pub(crate) use bell::Bell;
 use learning::Learned;
 pub(crate) use telling::{Ear, Heard};
 
@@ -37,29 +39,6 @@ pub(crate) struct Ledger {
     /// The number of the newest content of all resources.
     newest: AtomicU64,
     bell: Arc<Bell>,
-}
-
-/// The bell that the ledgers of a world share.
-#[derive(Debug, Default)]
-pub(crate) struct Bell {
-    /// Counts announcements.
-    changes: watch::Sender<u64>,
-    /// Rings when the last client that lacked some content got it.
-    pub(crate) delivered: Notify,
-    /// The number of deliveries still to come: of each content to each client that lacks it.
-    owed: AtomicI64,
-}
-
-impl Bell {
-    /// Returns a receiver that notices new announcements.
-    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
-    }
-
-    /// How many deliveries are to come.
-    pub(crate) fn owed(&self) -> u64 {
-        u64::try_from(self.owed.load(Ordering::Relaxed)).unwrap_or_default()
-    }
 }
 
 /// The parameters of a new ledger.
@@ -101,6 +80,8 @@ pub(crate) struct Content {
     pub(crate) measured: bool,
     /// How many clients still lack it.
     pub(crate) awaited: AtomicU32,
+    /// Of a learned one: when its resource got it, and when the first client got another one in its place.
+    told: learning::Told,
     /// The version of this content, set when the first client got it.
     version: OnceLock<Box<[u8]>>,
     /// The hash of its JSON, once somebody polled for it.
@@ -290,6 +271,7 @@ impl Ledger {
             published: now,
             measured,
             awaited: AtomicU32::new(awaiting),
+            told: learning::Told::default(),
             version: OnceLock::new(),
             json: OnceLock::new(),
         });

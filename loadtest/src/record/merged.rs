@@ -263,7 +263,7 @@ fn both(a: &Second, b: &Second) -> Second {
             .or(a.resident_bytes)
             .or(b.resident_bytes),
         clients: a.clients + b.clients,
-        owed: a.owed + b.owed,
+        owed: super::known_sum(a.owed, b.owed),
     }
 }
 

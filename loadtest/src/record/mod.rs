@@ -134,8 +134,9 @@ pub(crate) struct Second {
     pub(crate) tool_cpu_percent: f64,
     pub(crate) resident_bytes: Option<u64>,
     pub(crate) clients: u64,
-    /// Deliveries still to come at its end: of each change to each client that lacked it.
-    pub(crate) owed: u64,
+    /// Deliveries still to come at its end: of each change to each client that lacked it. Not known of a control plane that is not
+    /// this program's.
+    pub(crate) owed: Option<u64>,
 }
 
 /// Percentiles and the maximum.
@@ -360,4 +361,12 @@ impl Verdict {
 #[expect(clippy::cast_precision_loss, reason = "readable figures need no full precision")]
 pub(crate) const fn float(count: u64) -> f64 {
     count as f64
+}
+
+/// Adds what is known of two counts.
+const fn known_sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one + other),
+        (None, known) | (known, None) => known,
+    }
 }

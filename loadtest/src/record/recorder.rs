@@ -35,8 +35,8 @@ pub(crate) struct Claim<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fleets {
     pub(crate) clients: u64,
-    /// How many deliveries of changes are still to come.
-    pub(crate) owed: u64,
+    /// How many deliveries of changes are still to come, if that is known.
+    pub(crate) owed: Option<u64>,
 }
 
 /// The figures of a second.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Distribution, Fleets, Phase, Record, RelayCost, Second, counter, float};
+use super::{Distribution, Fleets, Phase, Record, RelayCost, Second, counter, float, known_sum};
 use crate::process::Meter;
 use crate::tally::{Feed, Tally};
 
@@ -56,7 +56,7 @@ impl State {
             }
             let counted = count();
             fleets.clients += counted.clients;
-            fleets.owed += counted.owed;
+            fleets.owed = known_sum(fleets.owed, counted.owed);
         }
         let percent = |cpu: Duration| 100.0 * cpu.as_secs_f64() / span.as_secs_f64().max(f64::MIN_POSITIVE);
         let [tool, clients, control_plane] = self.own.spent(["", "clients-", "control-plane"])?;

@@ -75,7 +75,7 @@ pub(super) const TIMES: [Column; 8] = [
 
 /// The costs of a phase.
 pub(super) const COSTS: [Column; 7] = [
-    column("relay_cpu_percent", "relay CPU", Unit::Percent, |phase| {
+    column("relay_cpu_percent", "server CPU", Unit::Percent, |phase| {
         Some(phase.percent(phase.relay?.cpu_ms))
     }),
     column("relay_net_cpu_ms", "less idle", Unit::Millis, Phase::net_cpu_ms),

@@ -11,12 +11,12 @@ pub(crate) fn csv(record: &Record) -> String {
     let mut grid = Grid::new(["row", "phase", "at_ms"].into_iter().chain(keys).chain(["owed"]));
     for phase in &record.phases {
         let figures = columns::all().map(|column| column.number(phase));
-        let owed = phase.series.last().map_or(0, |second| second.owed);
-        let figures = figures.chain([owed.to_string()]);
+        let owed = |second: Option<&Second>| second.and_then(|it| it.owed).map(|owed| owed.to_string());
+        let figures = figures.chain([owed(phase.series.last()).unwrap_or_default()]);
         grid.rows.push(row("phase", phase, phase.start_ms, figures));
         for second in &phase.series {
             let figures = columns::all().map(|column| of_second(second, column.key).map(number).unwrap_or_default());
-            let figures = figures.chain([second.owed.to_string()]);
+            let figures = figures.chain([owed(Some(second)).unwrap_or_default()]);
             grid.rows.push(row("second", phase, second.at_ms, figures));
         }
     }

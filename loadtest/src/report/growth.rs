@@ -37,19 +37,19 @@ const CHARTS: [Chart; 5] = [
     },
     Chart {
         id: "growth-cpu",
-        title: "Processor time of the relay per delivered change, by the size of the fleet",
+        title: "Processor time of the server per delivered change, by the size of the fleet",
         scale: Scale::Linear,
         keys: &["cpu_us_per_delivery"],
     },
     Chart {
         id: "growth-memory",
-        title: "Memory of the relay per client, by the size of the fleet",
+        title: "Memory of the server per client, by the size of the fleet",
         scale: Scale::Linear,
         keys: &["bytes_per_client"],
     },
     Chart {
         id: "growth-resident",
-        title: "Memory of the relay, by the size of the fleet",
+        title: "Memory of the server, by the size of the fleet",
         scale: Scale::Log,
         keys: &["resident_bytes"],
     },

@@ -77,8 +77,8 @@ pub(super) fn sentence(live: &Live) -> String {
         live.phase.clone().unwrap_or_else(|| "between phases".to_owned()),
         text(second.at_ms, Unit::Millis),
         match second.owed {
-            0 => format!("{} clients", second.clients),
-            owed => format!("{} clients, {owed} deliveries to come", second.clients),
+            None | Some(0) => format!("{} clients", second.clients),
+            Some(owed) => format!("{} clients, {owed} deliveries to come", second.clients),
         },
     ];
     if let Some(times) = second.propagation_micros {
@@ -89,7 +89,7 @@ pub(super) fn sentence(live: &Live) -> String {
     words.push(format!("{}/s", text(per_second, Unit::Bytes)));
     if let (Some(cpu), Some(resident)) = (second.relay_cpu_percent, second.resident_bytes) {
         let [cpu, resident] = [text(cpu, Unit::Percent), text(float(resident), Unit::Bytes)];
-        words.push(format!("relay {cpu}, {resident}"));
+        words.push(format!("server {cpu}, {resident}"));
     }
     words.push(format!("tool {}", text(second.tool_cpu_percent, Unit::Percent)));
     words.join(" | ")

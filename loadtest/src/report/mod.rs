@@ -13,7 +13,7 @@ mod picture;
 mod plot;
 mod scale;
 mod summary;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 

@@ -55,7 +55,7 @@ pub(super) const GROUPS: [(&str, &[Column]); 3] = [
         &columns::TIMES,
     ),
     (
-        "costs: per change as processor time beyond that of an idle relay",
+        "costs: per change as processor time beyond that of an idle server",
         &columns::COSTS,
     ),
 ];

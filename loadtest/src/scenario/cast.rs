@@ -20,7 +20,7 @@ use crate::floor::Floor;
 use crate::identity::ClientIdentity;
 use crate::kind::{Dialect, Kind};
 use crate::network::Network;
-use crate::process;
+use crate::process::{self, Process};
 use crate::relay::free_address;
 use crate::shard::Shard;
 use crate::tls::{Papers, Secure};
@@ -75,13 +75,14 @@ impl Cast {
         } else {
             world(&scenario.world)
         };
+        main_world.bell.trials.set_marks(&scenario.changed_at);
         if foreign && arguments.floor {
             bail!("--floor needs the built-in control plane, but this run uses another one: leave out --floor");
         }
         let setup = setup(scenario, &main_world, arguments, &everybody);
         let main = stage.relay(main_world, everybody.clone(), true).await?;
         if foreign {
-            scout(&main.plan, &arguments.name).await?;
+            scout(&main.plan, &arguments.name, arguments.deadline).await?;
         } else if !arguments.name.is_empty() {
             bail!("--name needs --server or --upstream: the built-in control plane chooses its own names");
         }
@@ -128,7 +129,7 @@ impl Stage<'_> {
     async fn relay(&self, world: Arc<World>, mut crew: Crew, main: bool) -> anyhow::Result<Contender> {
         let (scenario, arguments) = (self.scenario, self.arguments);
         let listen = arguments.control_plane.filter(|_| main).unwrap_or_else(local);
-        let foreign = world.ledgers().iter().any(|ledger| ledger.is_learning());
+        let foreign = world.is_foreign();
         let control_plane = match foreign {
             true => None,
             false => Some(ControlPlane::start(
@@ -152,9 +153,10 @@ impl Stage<'_> {
             .as_ref()
             .or(arguments.upstream.as_ref().filter(|_| arguments.direct));
         let (target, server) = if let Some(place) = other.filter(|_| main) {
-            (place.target(&arguments.trust, self.resumes).await?, Server::Other)
+            let server = Server::Other(watched(arguments)?);
+            (place.target(&arguments.trust, self.resumes).await?, server)
         } else if let Some(own) = own.filter(|_| arguments.direct) {
-            (Target::local(own, None), Server::Other)
+            (Target::local(own, None), Server::Other(None))
         } else {
             let mut manner = Manner {
                 address,
@@ -266,7 +268,7 @@ fn setup(scenario: &Scenario, world: &World, arguments: &Arguments, crew: &Crew)
         (None, true) => "at the control plane itself".to_owned(),
         (None, false) => "at a relay".to_owned(),
     };
-    let resources = match world.ledgers().iter().any(|ledger| ledger.is_learning()) {
+    let resources = match world.is_foreign() {
         true => "resources learned as they come".to_owned(),
         false => format!("{resources} resources, {} KiB in all", bytes / 1024),
     };
@@ -277,6 +279,16 @@ fn setup(scenario: &Scenario, world: &World, arguments: &Arguments, crew: &Crew)
         scenario.description,
         as_nodes(crew)
     )
+}
+
+/// Returns the process of a server that runs already, if it is known.
+fn watched(arguments: &Arguments) -> anyhow::Result<Option<Process>> {
+    let process = arguments.pid.map(Process::of);
+    if let (Some(process), Some(pid)) = (&process, arguments.pid) {
+        let spent = process.cpu("").and_then(|_| process.resident_bytes());
+        spent.with_context(|| format!("--pid {pid}: its processor time and memory cannot be read"))?;
+    }
+    Ok(process)
 }
 
 /// Says which nodes of files the clients are.

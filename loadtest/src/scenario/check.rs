@@ -32,6 +32,16 @@ impl Scenario {
         if self.phases.is_empty() || self.world.is_empty() || self.clients.groups.is_empty() {
             bail!("a scenario needs `world`, `clients.groups` and `phases`, or a `story`");
         }
+        let empty = self
+            .changed_at
+            .iter()
+            .find(|(_, path)| path.split('.').any(str::is_empty));
+        if let Some((kind, _)) = empty {
+            bail!(
+                "`changed_at` has an empty field for {}: write a path such as metadata.filter_metadata.load.at",
+                kind.word()
+            );
+        }
         self.check_world()?;
         self.check_clients()?;
         self.check_phases()
@@ -51,6 +61,10 @@ impl Scenario {
         }
         for phase in &self.phases {
             let (expect, name) = (&phase.expect, &phase.name);
+            ensure!(
+                foreign || !matches!(phase.act, Act::Exec(_) | Act::Http(_)),
+                "phase `{name}` changes a control plane that is not this program's: use `change`, or --server or --upstream"
+            );
             ensure!(
                 self.floor || !expect.needs_floor(),
                 "phase `{name}` is compared with the floor, but there is no floor: add `floor: true` or --floor"
@@ -162,6 +176,8 @@ impl Scenario {
                 fault
             }
             Act::Change(change) => self.fault_of_change(change),
+            Act::Exec(exec) => exec.fault(),
+            Act::Http(http) => http.fault(),
             Act::Remove(remove) => {
                 let count = self.world.get(&remove.kind).map_or(0, |resources| resources.count);
                 (remove.count == 0 || remove.count > count)

@@ -46,8 +46,8 @@ pub(super) enum Server {
         manner: Manner,
     },
     Floor(Floor),
-    /// A server that this program did not start.
-    Other,
+    /// A server that this program did not start, with its process if that is known.
+    Other(Option<Process>),
 }
 
 /// How long something took, and the processor time meanwhile.
@@ -128,7 +128,7 @@ impl Contender {
         match &self.server {
             Server::Relay { relay, .. } => relay.as_ref().map(Relay::process),
             Server::Floor(floor) => Some(floor.process()),
-            Server::Other => None,
+            Server::Other(process) => process.clone(),
         }
     }
 
@@ -136,7 +136,7 @@ impl Contender {
     pub(super) fn admin(&self) -> Option<SocketAddr> {
         match &self.server {
             Server::Relay { relay, .. } => relay.as_ref().map(Relay::admin),
-            Server::Floor(_) | Server::Other => None,
+            Server::Floor(_) | Server::Other(_) => None,
         }
     }
 
@@ -173,7 +173,7 @@ impl Contender {
             .collect();
         match &self.server {
             Server::Floor(floor) => floor.push(ledger, indexes)?,
-            Server::Relay { .. } | Server::Other => ledger.announce(indexes),
+            Server::Relay { .. } | Server::Other(_) => ledger.announce(indexes),
         }
         Ok(contents)
     }
@@ -193,6 +193,9 @@ impl Contender {
                 }
                 if progress.violated() > 0 {
                     bail!("{} clients saw violations", progress.violated());
+                }
+                if let Some(refusal) = progress.refusal().filter(|refusal| refusal.is_final) {
+                    return Err(refusal.into());
                 }
                 tokio::select! { () = rings => {}, () = delivered => {}, () = tokio::time::sleep(POLL) => {} }
             }
@@ -226,9 +229,13 @@ impl Contender {
         let all = self.plan.complete_of(admitted);
         progress.expect(all);
         self.fleet.admit(admitted);
-        self.wait(limit, || progress.complete() >= all)
-            .await
-            .with_context(|| format!("{} of {all} clients are complete", progress.complete()))?;
+        self.wait(limit, || progress.complete() >= all).await.with_context(|| {
+            format!(
+                "{} of {all} clients are complete{}",
+                progress.complete(),
+                self.unserved()
+            )
+        })?;
         let taken = watch.begin.elapsed();
         self.spent(watch, taken)
     }
@@ -300,7 +307,7 @@ impl Contender {
     pub(super) fn kill_relay(&mut self) -> anyhow::Result<()> {
         match &mut self.server {
             Server::Relay { relay, .. } => relay.take().map_or(Ok(()), Relay::kill),
-            Server::Floor(_) | Server::Other => bail!("there is no relay to kill"),
+            Server::Floor(_) | Server::Other(_) => bail!("there is no relay to kill"),
         }
     }
 

@@ -36,7 +36,8 @@ fn tool_share(rounds: &Rounds) -> Option<f64> {
     let spent = rounds.main.iter().map(|round| round.spent).chain(rounds.join);
     let sum = |of: fn(Spent) -> Duration| spent.clone().map(of).sum::<Duration>().as_secs_f64();
     let (tool, relay) = (sum(|spent| spent.tool), sum(|spent| spent.cpu));
-    (tool + relay > 0.0).then(|| tool / (tool + relay))
+    // Without a process that is watched, the server's time is not known.
+    (relay > 0.0).then(|| tool / (tool + relay))
 }
 
 fn per_delivery(round: &Round) -> f64 {
@@ -99,6 +100,7 @@ pub(super) fn check(expect: &Expect, past: &Past, play: &Play<'_>) -> anyhow::Re
         let text = "changes reach every client that wants them, once";
         bar.claim(text, delivered, Relation::Exactly, float(past.wanted), false);
     }
+    reach(expect, past, &mut bar);
     costs(expect, past, play, &mut bar)?;
     for compared in &expect.compared {
         let other = play
@@ -167,6 +169,24 @@ fn times(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
     }
 }
 
+/// Checks that no client is left behind.
+fn reach(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
+    let (Some(bound), Some(behind)) = (expect.reaches_all_within, past.rounds.behind) else {
+        return;
+    };
+    let behind = (float(u64::try_from(behind).unwrap_or(u64::MAX)), Unit::Count);
+    let text = "clients that lack a change that another one saw";
+    bar.claim(text, behind, Relation::Exactly, 0.0, false);
+    let times = &past.phase.propagation;
+    if times.count() == 0 {
+        bar.recorder.note("changes", "no client saw one after another client");
+        return;
+    }
+    let slowest = (float(times.max()) / 1e3, Unit::Millis);
+    let bound = bound.0.as_secs_f64() * 1e3;
+    bar.claim("slowest change at a client", slowest, Relation::AtMost, bound, true);
+}
+
 /// Checks costs. Those of the relay's process or of the control plane are left out if this program did not start it.
 fn costs(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> anyhow::Result<()> {
     traffic(expect, past, bar);
@@ -178,7 +198,7 @@ fn costs(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> an
         processor(expect, past, bar);
         memory(expect, past, play, bar)?;
     } else if expect.is_about_process() {
-        left_out("processor time and memory: the server is not this program's relay");
+        left_out("processor time and memory: the process of the server is not known; see --pid");
     }
     let Some(streams) = expect.upstream_streams else {
         return Ok(());
@@ -203,7 +223,7 @@ fn processor(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
         .phase
         .relay
         .map_or(f64::NAN, |relay| past.phase.percent(relay.cpu_ms));
-    let text = "the relay's part of one processor";
+    let text = "the server's part of one processor";
     bar.below(text, (cpu, Unit::Percent), expect.relay_cpu_percent_below, false);
 }
 

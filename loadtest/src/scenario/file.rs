@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
+use super::outside::{Exec, Http};
 use super::phase::{Act, PhaseShape};
 use super::quantities::{Size, Time};
 use crate::arguments::Overrides;
@@ -38,6 +39,9 @@ pub(crate) struct Scenario {
     pub(crate) calm: bool,
     #[serde(default)]
     pub(crate) tls: Option<TlsShape>,
+    /// Where the resources of a control plane that is not this program's say when they changed: a path of fields.
+    #[serde(default)]
+    pub(crate) changed_at: BTreeMap<Kind, String>,
     #[serde(default)]
     pub(crate) phases: Vec<PhaseShape>,
 }
@@ -249,6 +253,7 @@ macro_rules! built_in {
 
 built_in!(
     "churn",
+    "any-server",
     "by-name",
     "steady",
     "one-change",
@@ -341,6 +346,10 @@ impl Scenario {
                 Act::Change(change) => {
                     change.times = flags.changes.unwrap_or(change.times);
                     change.rate = change.rate.map(|rate| flags.rate.unwrap_or(rate));
+                }
+                Act::Exec(Exec { repeat, .. }) | Act::Http(Http { repeat, .. }) => {
+                    repeat.times = flags.changes.unwrap_or(repeat.times);
+                    repeat.rate = repeat.rate.map(|rate| flags.rate.unwrap_or(rate));
                 }
                 Act::Idle(time) | Act::Rest(time) => time.0 = flags.idle.unwrap_or(time.0),
                 Act::Chaos(chaos) => chaos.time = flags.seconds.map_or(chaos.time, Time),

@@ -28,6 +28,8 @@ pub(super) struct Rounds {
     pub(super) away: Option<Usage>,
     /// How long the answers of the relay's admin address took, if it was asked.
     pub(super) answers: Option<Distribution>,
+    /// How many clients lacked a change at the end, if that was asked.
+    pub(super) behind: Option<usize>,
 }
 
 /// What the relay's process takes.

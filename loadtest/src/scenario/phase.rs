@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::outside::{Exec, Http};
 use super::quantities::{Size, Time};
 use crate::kind::Kind;
 
@@ -45,6 +46,10 @@ pub(crate) enum Act {
     /// Watches the idle relay: its processor time is subtracted from later phases.
     Idle(Time),
     Change(Change),
+    /// Runs a command that changes something at a control plane that is not this program's.
+    Exec(Exec),
+    /// Sends a request that does.
+    Http(Http),
     /// Doubles the fleet, and changes something at each size.
     Grow(Grow),
     /// Removes so many resources, waits until no client has them, and brings them back.
@@ -167,6 +172,8 @@ pub(crate) struct Expect {
     /// Every change reached every client that wants it, once; for steady clients only.
     #[serde(default)]
     pub(crate) delivered_once: bool,
+    /// No client lacks a change for longer that another one, which held the same, has seen.
+    pub(crate) reaches_all_within: Option<Time>,
     #[serde(default)]
     pub(crate) compared: Vec<Compared>,
 }
@@ -243,6 +250,7 @@ impl Act {
             | Self::Chaos(_)
             | Self::Restart(Part::ControlPlane) => true,
             Self::Join(_) | Self::Rest(_) | Self::Idle(_) | Self::Restart(Part::Relay) | Self::Reconnect(_) => false,
+            Self::Exec(_) | Self::Http(_) => false,
         }
     }
 }

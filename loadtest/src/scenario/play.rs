@@ -16,6 +16,7 @@ use super::phase::{Act, Change, Part, Pattern, PhaseShape};
 use super::{expect, now, steps};
 use crate::arguments::Arguments;
 use crate::ledger::What;
+use crate::progress::Refusal;
 use crate::record::{Recorder, Schedule, counter, float};
 use crate::scrape::Metrics;
 
@@ -29,9 +30,9 @@ pub(super) struct Play<'a> {
     /// The streams and bytes that the control plane counted before this phase.
     upstream: (u64, u64),
     /// The number of changes so far.
-    turns: u32,
+    pub(super) turns: u32,
     /// The number of deliveries that the changes so far require.
-    wanted: u64,
+    pub(super) wanted: u64,
     based: bool,
     /// The relay's counters when the phase began.
     metrics: Metrics,
@@ -81,6 +82,9 @@ pub(crate) async fn run(
         say(&phase.name);
         recorder.begin(&phase.name, now())?;
         if let Err(error) = play.phase(phase).await {
+            if error.is::<Refusal>() {
+                return Err(error);
+            }
             recorder.fail(&format!("phase `{}`", phase.name), Some(format!("{error:#}")));
             break;
         }
@@ -112,14 +116,7 @@ impl Play<'_> {
         self.upstream = sent.unwrap_or_default();
         let wanted = self.wanted;
         let mut rounds = Rounds::default();
-        let foreign = self
-            .cast
-            .main
-            .world()
-            .ledgers()
-            .iter()
-            .any(|ledger| ledger.is_learning());
-        if foreign && shape.act.needs_control_plane() {
+        if self.cast.main.world().is_foreign() && shape.act.needs_control_plane() {
             self.recorder
                 .note("left out", "the control plane is not this program's");
             return Ok(());
@@ -136,6 +133,8 @@ impl Play<'_> {
                 self.recorder.idle(now())?;
             }
             Act::Change(change) => rounds = self.change(*change, limit).await?,
+            Act::Exec(exec) => self.change_outside(&exec.cause(), exec.repeat, limit).await?,
+            Act::Http(http) => self.change_outside(&http.cause(), http.repeat, limit).await?,
             Act::Grow(_) => bail!("`grow` must be expanded into phases of its own before it is played"),
             Act::Remove(remove) => self.remove(*remove, limit).await?,
             Act::Restart(Part::Relay) => self.restart(limit).await?,
@@ -148,6 +147,9 @@ impl Play<'_> {
             Act::Stop(Part::Relay) | Act::Start(Part::Relay) => bail!("a relay cannot stop or start: use `restart`"),
             Act::Reconnect(reconnect) => rounds.away = self.reconnect(*reconnect, limit).await?,
             Act::Chaos(chaos) => self.chaos(*chaos, limit).await?,
+        }
+        if let Some(time) = shape.expect.reaches_all_within {
+            rounds.behind = Some(self.cast.main.catch_up(time.0).await?);
         }
         rounds.answers = asking.stop(self.recorder).await?;
         if self.cast.main.fleet.progress.violated() > 0 {
@@ -184,9 +186,11 @@ impl Play<'_> {
         let counts = self.cast.main.control_plane.as_ref().map(|it| &it.counts);
         let (streams, bytes) = counts.map_or((0, 0), |it| (it.streams(), it.bytes()));
         let (before, upstream_bytes) = (self.upstream, bytes.saturating_sub(self.upstream.1));
-        self.recorder
-            .count(counter::UPSTREAM_STREAMS, float(streams.saturating_sub(before.0)));
-        self.recorder.count(counter::UPSTREAM_BYTES, float(upstream_bytes));
+        if counts.is_some() {
+            self.recorder
+                .count(counter::UPSTREAM_STREAMS, float(streams.saturating_sub(before.0)));
+            self.recorder.count(counter::UPSTREAM_BYTES, float(upstream_bytes));
+        }
         expect::ratios(self.recorder, &rounds);
         let phase = self.recorder.look(now())?.context("no phase is running")?;
         let past = Past {
@@ -221,6 +225,18 @@ impl Play<'_> {
             self.based = true;
         }
         self.recorder.time("everybody has everything after", main.taken);
+        if self.cast.main.world().is_foreign() {
+            let fleet = &self.cast.main.fleet;
+            let (complete, all) = (
+                fleet.progress.complete(),
+                self.cast.main.plan.complete_of(fleet.admitted()),
+            );
+            self.recorder.expect(
+                "clients with an answer to all that they asked for",
+                complete.into(),
+                all.into(),
+            );
+        }
         if let Some(floor) = &mut self.cast.floor {
             let floor = floor.join(clients, limit).await.context("clients of the floor")?;
             self.recorder.time("at the floor after", floor.taken);

@@ -1,5 +1,5 @@
-//! Finds names for clients that ask by name, if the control plane is not part of this program: takes those that were given, or
-//! has one client ask for everything.
+//! Looks at a control plane that is not part of this program before the clients come: whether it serves one of them at all, and which
+//! names there are for clients that ask by name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,25 +13,34 @@ use crate::fleet::{Fleet, Plan};
 use crate::kind::Kind;
 use crate::shard::Shard;
 
-/// How long the search for names may take, and how long without a new name ends it.
+/// How long the first answer and the search for names may take, and how long without a new name ends the search.
 const SEARCH_MAX: Duration = Duration::from_secs(20);
 const QUIET: Duration = Duration::from_millis(500);
 
-/// Teaches the plan's world the names that its clients may ask for.
-pub(super) async fn scout(plan: &Plan, given: &[String]) -> anyhow::Result<()> {
+/// Fails unless the server answers the first client, and teaches the plan's world the names that its clients may ask for.
+pub(super) async fn scout(plan: &Plan, given: &[String], patience: Duration) -> anyhow::Result<()> {
     let by_name = |interest: &Interest| matches!(interest, Interest::Names(_) | Interest::Demand(..));
     let interests = plan.crew.profiles().flat_map(|profile| &profile.interests);
     let ledgers = interests.filter(|(_, interest)| by_name(interest));
     let ledgers: Vec<_> = ledgers.filter_map(|(kind, _)| plan.world.ledger(*kind)).collect();
-    if ledgers.is_empty() {
-        return Ok(());
-    }
     for ledger in &ledgers {
         given.iter().for_each(|name| _ = ledger.index(name.as_bytes()));
     }
-    if given.is_empty() {
-        search(plan).await?;
-    }
+    let like = plan.profile(0).context("there are no clients")?;
+    let searches = !ledgers.is_empty() && given.is_empty();
+    let everything = vec![
+        (Kind::Cds, Interest::All),
+        (Kind::Eds, Interest::Follow),
+        (Kind::Lds, Interest::All),
+        (Kind::Rds, Interest::Follow),
+    ];
+    let profile = Profile {
+        apart: like.apart.filter(|_| !searches),
+        interests: if searches { everything } else { like.interests.clone() },
+        behaviour: Behaviour::default(),
+        ..Profile::clone(like)
+    };
+    ask(plan, profile, searches, patience.min(SEARCH_MAX)).await?;
     match ledgers.iter().find(|ledger| ledger.len() == 0) {
         Some(ledger) => bail!(
             "no {} came for a client that asks for everything, and others must ask for them by name; is this node known to the \
@@ -42,23 +51,9 @@ pub(super) async fn scout(plan: &Plan, given: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// Runs one client that asks for everything, and for what that refers to.
-async fn search(plan: &Plan) -> anyhow::Result<()> {
-    let like = plan.profile(0).context("there are no clients")?;
-    let profile = Profile {
-        dialect: like.dialect,
-        aggregated: like.aggregated,
-        apart: None,
-        interests: vec![
-            (Kind::Cds, Interest::All),
-            (Kind::Eds, Interest::Follow),
-            (Kind::Lds, Interest::All),
-            (Kind::Rds, Interest::Follow),
-        ],
-        polls: like.polls,
-        behaviour: Behaviour::default(),
-        identity: Arc::clone(&like.identity),
-    };
+/// Runs one client until it got an answer; if it `searches`, until no more comes.
+async fn ask(plan: &Plan, profile: Profile, searches: bool, patience: Duration) -> anyhow::Result<()> {
+    let node = profile.identity.node(0).id;
     let plan = Plan {
         clients: 1,
         per_connection: 1,
@@ -66,26 +61,35 @@ async fn search(plan: &Plan) -> anyhow::Result<()> {
         shard: Shard::WHOLE,
         ..plan.clone()
     };
+    let server = &plan.target.authority;
     let fleet = Fleet::start(&plan, 1)?;
     let progress = Arc::clone(&fleet.progress);
     fleet.admit(1);
-    let quiet = async {
+    let answered = async {
         let mut before = None;
-        while before != Some(progress.messages()) || progress.messages() == 0 {
-            before = Some(progress.messages());
-            sleep(QUIET).await;
-            if let Some(breach) = progress.violations().first() {
-                bail!("the client that looks for names saw a violation: {}", breach.what);
+        loop {
+            let messages = progress.messages();
+            if let Some(refusal) = progress.refusal() {
+                return Err(anyhow::Error::from(refusal));
             }
+            // A breach is for the clients to find.
+            let is_quiet = before == Some(messages) || !searches;
+            if progress.violated() > 0 || messages > 0 && is_quiet {
+                return Ok(());
+            }
+            before = Some(messages);
+            sleep(if searches { QUIET } else { LOOK }).await;
         }
-        Ok(())
     };
-    let found = timeout(SEARCH_MAX, quiet).await;
+    let answered = timeout(patience, answered).await;
     fleet.stop()?;
-    found.with_context(|| {
+    let answered = answered.with_context(|| {
         format!(
-            "the server sent nothing within {SEARCH_MAX:?} to a client that asks for everything; is this node known to it? See \
-             --node-id, or give names with --name"
+            "{server} sent nothing within {patience:?} to a client that calls itself `{node}`; is this node known to it? See --node-id, \
+             or give names with --name"
         )
-    })?
+    })?;
+    answered.with_context(|| server.to_string())
 }
+
+const LOOK: Duration = Duration::from_millis(20);

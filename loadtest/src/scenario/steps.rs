@@ -58,10 +58,11 @@ pub(super) fn begin(recorder: &Recorder, say: &mut impl FnMut(&str), what: &str)
 
 /// Adds a fleet's counters to the record, and the deliveries owed to it; `world` only if no other fleet shares it.
 pub(super) fn attach(recorder: &Recorder, fleet: &Fleet, world: Option<&World>) {
+    let world = world.filter(|world| !world.is_foreign());
     let (progress, bell) = (Arc::clone(&fleet.progress), world.map(|world| Arc::clone(&world.bell)));
     recorder.attach(fleet.feeds.clone(), move || Fleets {
         clients: u64::from(progress.complete()),
-        owed: bell.as_ref().map_or(0, |bell| bell.owed()),
+        owed: bell.as_ref().map(|bell| bell.owed()),
     });
 }
 

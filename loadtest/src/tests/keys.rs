@@ -7,7 +7,7 @@ use crate::keys::{self, Key};
 use crate::scenario::file::Scenario;
 
 /// Where the keys of each place stand: `@` is the place with the keys that it needs, `%` one more key.
-const PLACES: [(&str, &str, &str); 20] = [
+const PLACES: [(&str, &str, &str); 22] = [
     ("", "@", "description: d"),
     ("world", "description: d\nworld: @", ""),
     ("world.cds", "description: d\nworld: { cds: @ }", "count: 1"),
@@ -40,6 +40,16 @@ const PLACES: [(&str, &str, &str); 20] = [
         "phases[].do.change",
         "description: d\nphases: [{ name: a, do: { change: @ } }]",
         "kind: cds, pattern: one, times: 1",
+    ),
+    (
+        "phases[].do.exec",
+        "description: d\nphases: [{ name: a, do: { exec: @ } }]",
+        "command: x",
+    ),
+    (
+        "phases[].do.http",
+        "description: d\nphases: [{ name: a, do: { http: @ } }]",
+        "post: x",
     ),
     (
         "phases[].do.grow",

@@ -1,10 +1,12 @@
 //! Tests that the reader reads the same however the bytes are split, and that the checker finds every fault.
 
 mod faults;
+mod foreign;
 mod habits;
 mod identities;
 mod keys;
 mod order;
+mod outside;
 mod places;
 mod polls;
 mod record;

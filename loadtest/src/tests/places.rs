@@ -107,7 +107,7 @@ fn clients_show_a_certificate_and_learn_what_there_is() {
     let envoys = 2.0 * 20.0;
     assert!(resources > envoys + 2.0 * 3.0 + 2.0 * (4.0 + 2.0), "{resources}");
 
-    let refused = try_record(&scenario, &server).unwrap_err().to_string();
+    let refused = format!("{:#}", try_record(&scenario, &server).unwrap_err());
     assert!(refused.contains("connection failed"), "{refused}");
     let unknown = try_record(&scenario, &format!("{words} --name nobody")).unwrap();
     let failed = unknown.assertions.iter().any(|it| !it.held());

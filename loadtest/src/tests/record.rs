@@ -114,7 +114,10 @@ fn a_run_is_recorded_phase_by_phase() {
     let at = |millis| begin + Duration::from_millis(millis);
     let recorder = Recorder::new("test", begin).unwrap();
     let feed = Feed::new().unwrap();
-    recorder.attach(vec![feed.clone()], || crate::record::Fleets { clients: 3, owed: 2 });
+    recorder.attach(vec![feed.clone()], || crate::record::Fleets {
+        clients: 3,
+        owed: Some(2),
+    });
     recorder.begin("first", at(0)).unwrap();
     feed.tally().deliver(Duration::from_millis(10));
     let live = recorder.tick(at(1000)).unwrap();
@@ -136,7 +139,7 @@ fn a_run_is_recorded_phase_by_phase() {
     );
     assert_eq!((second.series.len(), second.propagation.count()), (1, 0));
     assert!((first.length_ms - 1500.0).abs() < 1e-6 && (second.start_ms - 1500.0).abs() < 1e-6);
-    assert_eq!(second.series[0].owed, 2);
+    assert_eq!(second.series[0].owed, Some(2));
     let phases: Vec<_> = record.assertions.iter().map(|it| it.phase.as_deref()).collect();
     assert_eq!(phases, [Some("second"), Some("second"), None]);
     assert!(!record.held());

@@ -94,7 +94,10 @@ fn measured(shard: &str, began: u64, times: impl Iterator<Item = u64>) -> (Strin
     recorder.describe("10 clients");
     recorder.share(shard.parse().unwrap(), UNIX_EPOCH + Duration::from_millis(began));
     let feed = Feed::new().unwrap();
-    recorder.attach(vec![feed.clone()], || Fleets { clients: 5, owed: 1 });
+    recorder.attach(vec![feed.clone()], || Fleets {
+        clients: 5,
+        owed: Some(1),
+    });
     recorder.begin("changes", at(100)).unwrap();
     for micros in times {
         feed.tally().deliver(Duration::from_micros(micros));
@@ -117,7 +120,7 @@ fn percentiles_are_those_of_all_times_together() {
     assert_eq!(sum.propagation, one.propagation);
     assert_eq!(sum.propagation.percentiles(), one.propagation.percentiles());
     let [second, of_one] = [&sum.series[0], &one.series[0]];
-    assert_eq!((second.deliveries, second.clients, second.owed), (10_000, 10, 2));
+    assert_eq!((second.deliveries, second.clients, second.owed), (10_000, 10, Some(2)));
     assert_eq!(of_one.deliveries, 10_000);
     let [highest, of_one] = [second, of_one].map(|second| second.propagation_micros.unwrap());
     assert_eq!(highest.max, of_one.max);

@@ -305,7 +305,7 @@ fn a_second_is_one_line() {
     let second = small().phases[2].series[0].clone();
     let phase = Some("changes".to_owned());
     let line = live::sentence(&Live { phase, second });
-    let wanted = "changes | 8.00 s | 100 clients, 3 deliveries to come | 400 deliveries, p50 4.00 ms, p99 9.00 ms | 400 KiB/s | relay 10.0 %, 5.00 MiB | tool 15.0 %";
+    let wanted = "changes | 8.00 s | 100 clients, 3 deliveries to come | 400 deliveries, p50 4.00 ms, p99 9.00 ms | 400 KiB/s | server 10.0 %, 5.00 MiB | tool 15.0 %";
     assert_eq!(line, wanted);
     let second = Second::default();
     assert_eq!(

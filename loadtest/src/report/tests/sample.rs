@@ -106,7 +106,7 @@ fn changes() -> Phase {
     first.deliveries = 400;
     first.messages = 400;
     first.bytes = 409_600;
-    first.owed = 3;
+    first.owed = Some(3);
     first.propagation_micros = Some(Percentiles {
         p50: 4000,
         p90: 8000,
@@ -114,7 +114,7 @@ fn changes() -> Phase {
         max: 9000,
     });
     let mut last = second(9000.0, 100, 5 * MIB);
-    last.owed = 0;
+    last.owed = Some(0);
     phase.series = vec![first, last];
     phase.counters = counters(&[("responses", 800.0), ("bytes", 819_200.0), ("deliveries", 800.0)]);
     phase.relay = Some(RelayCost {

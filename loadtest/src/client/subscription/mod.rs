@@ -1,6 +1,8 @@
 //! What one client asks for of one type, and what it holds of it. Checks every resource that arrives against the ledger. Knows
 //! the client side of the protocol. Knows nothing of streams; time is an argument.
 
+mod learned;
+
 use std::sync::Arc;
 
 use super::arrival::{Arrival, Eye};
@@ -127,7 +129,9 @@ impl Subscription {
 
     /// Forgets everything that it holds.
     pub(crate) fn forget(&mut self) {
-        self.held.iter_mut().for_each(|held| *held = held.absent());
+        let learning = self.ledger.is_learning();
+        let forgotten = |held: Held| if learning { Held::default() } else { held.absent() };
+        self.held.iter_mut().for_each(|held| *held = forgotten(*held));
         self.present = 0;
     }
 
@@ -175,6 +179,10 @@ impl Subscription {
             |names| u32::try_from(names.len()).unwrap_or(u32::MAX),
         );
         self.present >= wanted
+    }
+
+    pub(crate) const fn is_answered(&self) -> bool {
+        self.answered
     }
 
     /// Whether there is newer content than it ever got. Of a client that asks by name this is not known.
@@ -235,14 +243,6 @@ impl Subscription {
             }
         }
         Ok(())
-    }
-
-    /// Takes a content that the ledger learns from it.
-    fn learn(&mut self, place: (u32, usize), body: Option<&[u8]>, eye: &mut Eye<'_>) -> Result<(), Violation> {
-        match Arc::clone(&self.ledger).learn(place.0, body, eye.now) {
-            Some(content) => self.move_to(place, &content, &[], eye),
-            None => Ok(()),
-        }
     }
 
     /// Ends the response; returns whether it changed anything, and how many measured changes it brought.

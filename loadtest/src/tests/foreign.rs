@@ -1,0 +1,209 @@
+//! Tests of runs at a server that is not this program's: what the default scenario asserts, what is left out because it is not known,
+//! and the reason if there is no such server.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::Response;
+
+use super::now;
+use super::scenarios::try_record;
+use crate::arguments::Arguments;
+use crate::control_plane::ControlPlane;
+use crate::kind::Kind;
+use crate::ledger::{Ledger, Spec};
+use crate::scenario::file::{BUILT_IN, Scenario};
+use crate::world::World;
+
+/// A control plane that is served as if it were another's, with what changes it.
+pub(super) fn another() -> (ControlPlane, std::sync::Arc<World>) {
+    let spec = |kind| Spec {
+        kind,
+        resources: 3,
+        extras: 0,
+        bytes: 200,
+        authority: None,
+    };
+    let world = World::new(&[Kind::Cds, Kind::Eds, Kind::Lds, Kind::Rds].map(spec), now());
+    let plane = ControlPlane::start("127.0.0.1:0".parse().unwrap(), world.clone(), None).unwrap();
+    (plane, world)
+}
+
+fn any_server() -> Scenario {
+    let text = BUILT_IN.iter().find(|(name, _)| *name == "any-server").unwrap().1;
+    let mut scenario = Scenario::parse("here", &text.replace("30s", "1s")).unwrap();
+    scenario.clients.count = 9;
+    scenario
+}
+
+#[test]
+fn another_server_has_a_scenario_of_its_own() {
+    let scenario = |words: &str| {
+        let words = ["x"].into_iter().chain(words.split_whitespace());
+        <Arguments as clap::Parser>::parse_from(words).scenario().to_owned()
+    };
+    assert_eq!(scenario("--server a:1"), "any-server");
+    assert_eq!(scenario("--upstream a:1"), "any-server");
+    assert_eq!(scenario("--server a:1 --scenario churn"), "churn");
+    assert_eq!(scenario("--server a:1 --control-plane 127.0.0.1:1"), "churn");
+    assert_eq!(scenario(""), "churn");
+}
+
+#[test]
+fn a_live_server_passes_and_what_is_not_known_is_left_out() {
+    let (plane, world) = another();
+    let (stop, stopped) = std::sync::mpsc::sync_channel::<()>(1);
+    let changing = std::thread::spawn(move || {
+        while stopped.recv_timeout(Duration::from_millis(100)).is_err() {
+            world.ledger(Kind::Eds).unwrap().change(1, 0, false, now());
+        }
+    });
+    let server = format!("--server {}", plane.address);
+    let record = try_record(&any_server(), &server).unwrap();
+    let watched = try_record(&any_server(), &format!("{server} --pid {}", std::process::id())).unwrap();
+    stop.send(()).unwrap();
+    changing.join().unwrap();
+    assert!(record.held(), "{:#?}\n{:#?}", record.assertions, record.breaches);
+    let said: Vec<_> = record.assertions.iter().map(|it| &*it.text).collect();
+    let joined = "clients with an answer to all that they asked for";
+    let behind = "clients that lack a change that another one saw";
+    assert_eq!(said, [joined, joined, behind, "slowest change at a client"]);
+    let watch = record.phases.last().unwrap();
+    // The first client that sees a change is not behind.
+    let times = watch.propagation.count();
+    assert!(times > 0 && times.is_multiple_of(8), "{times}");
+    assert!(watch.relay.is_none() && watch.series.iter().all(|second| second.owed.is_none()));
+    assert!(
+        !record.counters.keys().any(|name| name.contains("upstream")),
+        "{:?}",
+        record.counters
+    );
+    let text = crate::report::table::table(&record);
+    assert!(!text.contains("server CPU") && text.contains("tool CPU"), "{text}");
+    assert!(watched.held(), "{:#?}", watched.assertions);
+    assert!(watched.phases.last().unwrap().relay.unwrap().resident_bytes > 0);
+    assert!(crate::report::table::table(&watched).contains("server CPU"));
+}
+
+fn reason(words: &str) -> String {
+    format!("{:#}", try_record(&any_server(), words).unwrap_err())
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told() {
+    let free = crate::relay::free_address().unwrap();
+    let error = reason(&format!("--server {free}"));
+    assert!(
+        error.contains("refused") && error.contains("is anything listening there"),
+        "{error}"
+    );
+    let gone = reason(&format!("--server {free} --pid 4194305"));
+    assert!(gone.contains("--pid 4194305"), "{gone}");
+}
+
+/// Listens, and treats each connection in this way.
+fn serve<F: Future<Output = ()>>(handle: impl Fn(tokio::net::TcpStream) -> F + Send + 'static) -> SocketAddr {
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let address = socket.local_addr().unwrap();
+    // It ends with the program.
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(socket).unwrap();
+            while let Ok((client, _)) = listener.accept().await {
+                handle(client).await;
+            }
+        });
+    });
+    address
+}
+
+/// Answers every request with this status, and with this gRPC status.
+fn answering(status: u16, grpc: Option<&'static str>) -> SocketAddr {
+    serve(move |client| async move {
+        let mut connection = h2::server::handshake(client).await.unwrap();
+        while let Some(Ok((_, mut respond))) = connection.accept().await {
+            let mut head = Response::builder().status(status);
+            if let Some(code) = grpc {
+                head = head.header("grpc-status", code);
+            }
+            let _ = respond.send_response(head.body(()).unwrap(), true);
+        }
+    })
+}
+
+#[test]
+fn a_server_that_refuses_or_is_none_is_told_without_a_breach() {
+    for (address, words) in [
+        (answering(200, Some("16")), "gRPC status 16"),
+        (answering(200, Some("7")), "does it accept this client? See --node-id"),
+        (
+            answering(200, Some("12")),
+            "does it know this form of the protocol? See --dialect",
+        ),
+        (answering(404, None), "is it an xDS server?"),
+    ] {
+        let error = reason(&format!("--server {address}"));
+        assert!(
+            error.contains(words) && error.contains("client 0 is not served"),
+            "{error}"
+        );
+    }
+    let http1 = serve(|mut client| async move {
+        use tokio::io::AsyncWriteExt as _;
+        let _ = client.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        std::future::pending().await
+    });
+    let error = reason(&format!("--server {http1}"));
+    assert!(
+        error.contains("HTTP/2") && error.contains("is it an xDS server?"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_server_that_says_nothing_is_told() {
+    let silent = serve(|client| async move {
+        let _client = client;
+        std::future::pending().await
+    });
+    let error = reason(&format!("--server {silent} --deadline 1 --node-id edge-{{n}}"));
+    assert!(
+        error.contains("sent nothing within 1s")
+            && error.contains("`edge-0`")
+            && error.contains("is this node known to it?"),
+        "{error}"
+    );
+}
+
+#[test]
+fn who_lacks_a_change_that_another_client_saw_is_known() {
+    let bell = std::sync::Arc::default();
+    let ledger = Ledger::learning(Kind::Cds, bell);
+    let index = ledger.index(b"a").unwrap();
+    let learn = |held: Option<u32>, body: &[u8]| ledger.learn(index, held, Some(body), now()).unwrap();
+    let first = learn(None, b"one").content.serial;
+    // Two clients hold the same; one sees the change.
+    let second = learn(Some(first), b"two");
+    assert!(second.since.is_none() && ledger.is_superseded(index, first));
+    assert!(!ledger.is_superseded(index, second.content.serial));
+    let other = learn(Some(first), b"two");
+    assert!(other.since.is_some() && other.content.serial == second.content.serial);
+    // The change is taken back: who never left the first content lacks nothing.
+    let back = learn(Some(second.content.serial), b"one");
+    assert!(back.since.is_none() && back.content.serial > second.content.serial);
+    assert!(!ledger.is_superseded(index, first) && ledger.is_superseded(index, second.content.serial));
+    // A client that comes late through the change does not make the newest content old.
+    assert!(learn(Some(first), b"two").since.is_some() && !ledger.is_superseded(index, back.content.serial));
+    // Many more contents are bounded.
+    let mut held = back.content.serial;
+    for number in 0..200_u32 {
+        held = learn(Some(held), &number.to_be_bytes()).content.serial;
+    }
+    assert_eq!(ledger.inspect(index, <[_]>::len), Some(64));
+    assert!(learn(Some(first), b"new").since.is_none());
+}
