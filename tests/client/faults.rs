@@ -177,6 +177,24 @@ fn refusals_wait_for_themselves_alone() {
     assert_eq!(upstream.sent(), ["eds nack a5"]);
 }
 
+/// E-02, E-22: a server that would not repeat a removal unless it is told that its response was rejected, is told so for each such
+/// response, together and after the pause.
+#[test]
+fn removals_that_did_not_count() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a", "b", "c"]);
+    upstream.hears(delta(EDS, "n1", &["a=1", "b=1", "c=1"], &[]));
+    upstream.hears(delta(EDS, "n2", &["a=2", "a=3"], &[]));
+    assert_eq!(upstream.sent(), ["eds ack n1", "eds nack n2"]);
+    upstream.hears(delta(EDS, "n3", &["a=2", "a=3"], &["b"]));
+    upstream.hears(delta(EDS, "n4", &["a=2", "a=3"], &[]));
+    upstream.hears(delta(EDS, "n5", &["a=2", "a=3"], &["c"]));
+    upstream.hears(delta(EDS, "n6", &["a=2", "a=3"], &[]));
+    assert_eq!(upstream.named(EDS), "a=1 b=1 c=1");
+    assert_eq!(upstream.sent(), [""; 0]);
+    upstream.pass(ms(100));
+    assert_eq!(upstream.sent(), ["eds nack n3", "eds nack n5", "eds nack n6"]);
+}
+
 /// E-22: a server that sends its fault under a new name each time gains only a moment.
 #[test]
 fn ever_new_faults_are_slow() {

@@ -12,6 +12,8 @@ use super::refusals::{Refusal, Refusals};
 pub(super) struct Ack {
     pub(super) nonce: String,
     pub(super) refusal: Option<Refusal>,
+    /// Whether removals in the response do not count, because it was rejected.
+    pub(super) left_out: bool,
 }
 
 /// The answers that are to be sent, the oldest first.
@@ -117,10 +119,10 @@ impl Pending {
 
 impl Ack {
     /// Whether this answer makes the other one superfluous: it refuses for at least the same reasons, or acknowledges the same
-    /// nonce.
+    /// nonce. What did not count of another response, the server learns only by that response's own answer.
     fn repeats(&self, other: &Self) -> bool {
         match (&self.refusal, &other.refusal) {
-            (Some(a), Some(b)) => a.covers(b),
+            (Some(a), Some(b)) => !other.left_out && a.covers(b),
             (None, None) => self.nonce == other.nonce,
             (Some(_), None) | (None, Some(_)) => false,
         }

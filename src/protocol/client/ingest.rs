@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::acks::Ack;
 use super::entry::{Entry, Fault, called, canonical};
 use super::refusals::Refusal;
 use super::ways::Ways;
@@ -236,6 +237,15 @@ impl Message {
         let entries = if self.errors.is_empty() { &[] } else { &*self.entries };
         for entry in entries {
             self.errors.remove(entry.name.as_str());
+        }
+    }
+
+    /// Returns the answer to the response, of which everything that counts has been used.
+    pub(super) fn answer(self) -> Ack {
+        Ack {
+            nonce: self.nonce,
+            refusal: self.faults.refusal(),
+            left_out: !self.removed.is_empty(),
         }
     }
 

@@ -29,7 +29,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use acks::Ack;
 use agenda::Agenda;
 use feed::Feed;
 use ingest::Message;
@@ -356,10 +355,7 @@ impl Client {
             valid,
             invalid: message.faults.count(),
         });
-        let ack = Ack {
-            refusal: message.faults.refusal(),
-            nonce: message.nonce,
-        };
+        let ack = message.answer();
         // K-06: the relay acknowledges on its own and waits for no client.
         match self.dialect {
             Dialect::Sotw => feed.outbound.received(ack, now),
