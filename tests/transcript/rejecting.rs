@@ -681,6 +681,25 @@ fn rejected_of_what_was_given_up_beside_a_wildcard() {
     );
 }
 
+/// B-22, K-16: a client may hold what it has rejected, also after it has given that up under a wildcard of which nothing is known, and
+/// has asked for it again: silence takes nothing away.
+#[test]
+fn rejected_and_given_up_under_a_wildcard() {
+    delta(
+        "
+        origin put sds a@1
+        other talks sotw, late sds
+        client sends sds +a
+        client <- sds [a@1], nack
+        client moves other
+        client sends sds +*
+        client sends sds -a
+        client sends sds +a
+        nothing for 20s
+        ",
+    );
+}
+
 /// B-15, B-22, C-11: a wildcard that begins anew brings everything that it covers, including what it had brought before and the
 /// client rejects only now.
 #[test]

@@ -288,6 +288,25 @@ fn leaving_the_wildcard_is_not_the_end_of_an_alias() {
     );
 }
 
+/// C-20, K-16: a client that holds a resource by an alias, and asks for its own name as well, keeps it for that name when the alias
+/// goes: silence about the name takes nothing away.
+#[test]
+fn an_alias_goes_and_the_name_is_unknown() {
+    delta(
+        "
+        origin talks sotw, put cds a@1:aka=nick
+        client subscribe cds nick
+        client <- cds [a@1:aka=nick], ack
+        client stalls
+        origin drop cds a
+        client subscribe cds a
+        client reads
+        client <- cds -[nick], ack
+        nothing for 20s
+        ",
+    );
+}
+
 /// B-29: a SotW client that has given up everything is sent nothing, not even the state, which would be empty.
 #[test]
 fn nothing_is_said_to_who_wants_nothing() {

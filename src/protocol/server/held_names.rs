@@ -158,32 +158,35 @@ impl HeldNames {
         self.from("")
     }
 
-    /// Returns a function that finds newer content of a resource that is held under one of its aliases (C-20). Newer means
-    /// received later.
+    /// C-20: returns a function that finds content of a resource that is held under an alias and was received later.
     pub(super) fn newer_by_alias<'a>(&'a self) -> impl Fn(&Resource) -> Option<&'a Arc<Resource>> {
-        let held = self.aliased().filter_map(|other| other.held.content());
-        let held: BTreeMap<&Name, &Arc<Resource>> = held.map(|content| (content.name(), content)).collect();
+        let held: BTreeMap<_, _> = self.aliased().map(|(_, content)| (content.name(), content)).collect();
         move |resource| {
             let held = held.get(resource.name()).copied();
             held.filter(|held| held.received() > resource.received())
         }
     }
 
-    /// C-20: returns former aliases of the new resources, and the name of each resource: the client may have lost what it held
-    /// under these aliases.
+    /// C-20: returns the aliases that new resources have lost, with their names: the client may have lost what it held under them.
     pub(super) fn replaced_by(&self, items: &BTreeMap<Name, Item>) -> Vec<(Name, Name)> {
-        let replaced = self.aliased().filter_map(|other| {
-            let own = other.held.own_name(&other.name)?;
-            let lost = !items.get(own)?.resource.aliases().contains(&other.name);
-            lost.then(|| (other.name.clone(), own.clone()))
+        let replaced = self.aliased().filter_map(|(alias, content)| {
+            let lost = !items.get(content.name())?.resource.aliases().contains(alias);
+            lost.then(|| (alias.clone(), content.name().clone()))
         });
         replaced.collect()
     }
 
-    /// Returns `other`, unless no content is held there: a client may wait for very many names of which nothing is known.
-    fn aliased(&self) -> impl Iterator<Item = &Other> {
+    /// Returns what is held of the resource of this name under its aliases (C-20).
+    pub(super) fn by_alias(&self, own: &Name) -> Option<&Arc<Resource>> {
+        let mut held = self.aliased().map(|(_, content)| content);
+        held.find(|content| content.name() == own)
+    }
+
+    /// Returns content with its alias. A client may wait for very many names of which nothing is known: then there is none.
+    fn aliased(&self) -> impl Iterator<Item = (&Name, &Arc<Resource>)> {
         let other = self.other.iter().filter(|_| self.aliased > 0);
-        other.flat_map(|other| other.iter())
+        let other = other.flat_map(|other| other.iter());
+        other.filter_map(|other| Some((&other.name, other.held.content()?)))
     }
 
     /// Returns how many names are wanted only as members of collections.
@@ -391,10 +394,7 @@ mod tests {
             assert!(!names.contains(&some));
             naive.keys().for_each(|name| drop(names.remove(name)));
             assert!(names.is_empty() && names.own.is_empty() && names.other.is_none() && names.members.is_none());
-            assert_eq!(
-                (names.members_len(), names.aliased, names.sum()),
-                (0, 0, Version::EMPTY)
-            );
+            assert!(names.members_len() == 0 && names.aliased == 0 && names.sum() == Version::EMPTY);
         }
     }
 }

@@ -170,11 +170,11 @@ impl Subscription {
         // While the name was requested, the wildcard's content for it was not sent, so the client holds what was sent by name.
         // B-28: a full state without it may be the only message that the wildcard does not cover it. K-16: a name that the
         // wildcard cannot cover may be covered by a collection before the name is answered. B-22: in delta, the client holds what
-        // it was sent until it is sent more.
+        // it was sent, or perhaps was sent, until it is sent more.
         let besides = match self.dialect {
             Dialect::Sotw => self.full_state() && held.content().is_some(),
             Dialect::Delta if name.is_new_style() => held.perhaps(),
-            Dialect::Delta => held.content().is_some_and(|content| content.name() == name),
+            Dialect::Delta => held.content().map_or(held.perhaps(), |content| content.name() == name),
         };
         if !sure && (covered.perhaps() || besides) {
             self.note_covered(vec![(name.clone(), held.clone())]);

@@ -15,7 +15,7 @@ use super::nonce::Nonces;
 use super::slices::{Changing, Listing, SLICE};
 use super::subscription::Subscription;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use crate::xds::{Answers, Extra, Held, Kind, Name, Seen, Target, Version};
+use crate::xds::{Answers, Dialect, Extra, Held, Kind, Name, Seen, Target, Version};
 
 impl Subscription {
     /// Takes everything of a SotW request but its names. Returns the state for reading the names, if they must be read.
@@ -344,12 +344,20 @@ impl Subscription {
         false
     }
 
-    /// Returns what a client holds of a name that it begins to ask for. K-16: what it holds by its wildcard, or as a member, it
-    /// holds by name from now on. B-16: what is on its way may reach it after it asked. `remembers`: it may hold the name from an
-    /// earlier stream.
+    /// Returns what a client holds of a name that it begins to ask for. K-16: what it holds by its wildcard, as a member or by an
+    /// alias, it holds by name from now on. B-16: what is on its way may reach it after it asked. `remembers`: it may hold the
+    /// name from an earlier stream.
     fn held_when_asked(&self, name: &Name, remembers: bool) -> Held {
         let held = self.held(name);
-        if !held.perhaps() && (remembers || self.flights.carries(name)) {
+        if held.perhaps() {
+            return held;
+        }
+        // Partial answers in SotW take nothing away.
+        let counts = self.dialect == Dialect::Delta || self.full_state();
+        if let Some(content) = self.names.by_alias(name).filter(|_| counts) {
+            return Held::Content(content.clone());
+        }
+        if remembers || self.flights.carries(name) {
             return Held::Unknown;
         }
         held
