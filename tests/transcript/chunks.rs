@@ -421,3 +421,54 @@ fn the_wildcard_asked_for_again_ends_between_two_parts() {
         ",
     );
 }
+
+/// K-09, K-19: what an answer of several parts leaves out, a SotW client holds no more once it has the first part, also if it then
+/// asks for that by name.
+#[test]
+fn a_name_that_the_first_part_left_out() {
+    sotw(
+        "
+        relay chunk 1
+        origin put rds a@1 b@1 c@1
+        client subscribe rds *
+        client <- rds [a@1], ack
+        client <- rds [b@1], ack
+        client <- rds [c@1], ack
+        origin put rds a@2 c@2, drop rds b
+        client <- rds [a@2]
+        client subscribe rds b # which acknowledges it, too
+        client <- rds [c@2], ack
+        second subscribe rds a c
+        second <- rds [a@2], ack
+        second <- rds [c@2], ack
+        client shares rds second
+        ",
+    );
+}
+
+/// K-09, K-19: the same if the answer ends there, because the client is moved.
+#[test]
+fn a_name_that_the_only_part_left_out() {
+    sotw(
+        "
+        relay chunk 1
+        origin put rds a@1 b@1 c@1
+        other late rds, put rds a@2 c@1 x@1
+        client subscribe rds *
+        client <- rds [a@1], ack
+        client <- rds [b@1], ack
+        client <- rds [c@1], ack
+        origin put rds a@2 c@2, drop rds b
+        client <- rds [a@2]
+        client moves other
+        client subscribe rds x # which acknowledges it, too
+        client <- rds [x@1], ack
+        second moves other
+        second subscribe rds a c x
+        second <- rds [a@2], ack
+        second <- rds [c@1], ack
+        second <- rds [x@1], ack
+        client shares rds second
+        ",
+    );
+}

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::subscription::Subscription;
-use crate::xds::{Answers, Baselines, Difference, Held, Name, Resource, Seen, State};
+use crate::xds::{Answers, Baselines, Dialect, Difference, Held, Name, Resource, Seen, State};
 
 /// What the client holds of the resources that the wildcard covers.
 #[derive(Debug, Default)]
@@ -67,7 +67,13 @@ impl Covered {
         self.way = Some(Box::new(Way::Again));
     }
 
-    /// Returns the names that the client holds and that the begun answer leaves out. SotW has no other removal for them (K-19).
+    /// Returns whether the begun answer leaves out this name. SotW has no other removal for it (K-19).
+    pub(super) fn leaves_out(&self, name: &Name) -> bool {
+        let removed = self.rest().and_then(|rest| rest.difference.removed());
+        removed.is_some_and(|extra| extra.names().contains_key(name))
+    }
+
+    /// Returns the names that the client holds and that the begun answer leaves out.
     pub(super) fn left_out(&self) -> impl Iterator<Item = &Name> {
         let removed = self.rest().and_then(|rest| rest.difference.removed());
         removed.into_iter().flat_map(|extra| extra.names().keys())
@@ -141,6 +147,11 @@ impl Covered {
 impl Subscription {
     /// Ends the wildcard's begun answer, because the client is about to be sent something newer than the rest of it.
     pub(super) fn cut_off(&mut self) {
+        if self.dialect == Dialect::Sotw {
+            let gone = self.covered.left_out().map(|name| (name.clone(), Held::Nothing));
+            let gone = gone.collect();
+            self.covered.note(gone);
+        }
         let owed = self.covered.cut_off();
         self.owed.extend(owed);
     }

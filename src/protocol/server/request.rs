@@ -9,7 +9,6 @@ use std::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::flight::ReceiptKind;
-use super::held_names::Entry;
 use super::name_faults::{NameBound, NameFaults};
 use super::nonce::Nonces;
 use super::slices::{Changing, Listing, SLICE};
@@ -364,9 +363,11 @@ impl Subscription {
     }
 
     pub(super) fn held(&self, name: &Name) -> Held {
-        self.names
-            .get(name)
-            .map_or_else(|| self.covered.held(name), Entry::held)
+        match self.names.get(name) {
+            Some(entry) => entry.held(),
+            None if self.dialect == Dialect::Sotw && self.covered.leaves_out(name) => Held::Nothing,
+            None => self.covered.held(name),
+        }
     }
 
     /// Returns whether any name must be compared again.
