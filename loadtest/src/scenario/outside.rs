@@ -255,6 +255,8 @@ impl Play<'_> {
         let bell = std::sync::Arc::clone(&world.bell);
         bell.trials.set_active(true);
         let done = self.cause(cause, repeat, limit).await;
+        // What is still to come belongs to the last change.
+        self.settle().await;
         bell.trials.set_active(false);
         bell.trials.clear();
         done

@@ -236,6 +236,10 @@ impl Play<'_> {
                 complete.into(),
                 all.into(),
             );
+            if self.cast.main.world().size().0 == 0 {
+                self.recorder
+                    .note("no resource came", "is this node known to the server? See --node-id");
+            }
         }
         if let Some(floor) = &mut self.cast.floor {
             let floor = floor.join(clients, limit).await.context("clients of the floor")?;

@@ -85,6 +85,15 @@ fn a_live_server_passes_and_what_is_not_known_is_left_out() {
     assert!(crate::report::table::table(&watched).contains("server CPU"));
 }
 
+/// A server may answer a node that it does not know with nothing.
+#[test]
+fn an_empty_answer_is_told() {
+    let plane = ControlPlane::start("127.0.0.1:0".parse().unwrap(), World::new(&[], now()), None).unwrap();
+    let record = try_record(&any_server(), &format!("--server {} --deadline 2", plane.address));
+    let told = record.map_or_else(|error| format!("{error:#}"), |record| format!("{:?}", record.notes));
+    assert!(told.contains("is this node known to"), "{told}");
+}
+
 fn reason(words: &str) -> String {
     format!("{:#}", try_record(&any_server(), words).unwrap_err())
 }
