@@ -125,6 +125,7 @@ impl Cut {
         let state = Arc::new(state);
         if changes.wildcard {
             changed.extend(slot.forget_lost(&state));
+            changed.extend(slot.aliased(&changed));
             slot.wildcard = Some(state);
         } else {
             slot.named = state;
@@ -213,6 +214,16 @@ impl Slot {
         self.named = Arc::new(named);
         self.doubted.extend(lost);
         changed
+    }
+
+    /// C-20: returns by what other names the named half has these. While the wildcard has other content, it is not known what they
+    /// stand for, so each of its changes is one of theirs.
+    fn aliased(&self, names: &[Name]) -> Vec<Name> {
+        if self.named.entries().is_empty() {
+            return Vec::new();
+        }
+        let named = names.iter().filter_map(|name| self.named.resource(name));
+        named.flat_map(|resource| resource.aliases().iter().cloned()).collect()
     }
 
     /// Updates the bundles of these names.

@@ -213,6 +213,27 @@ fn exactly_those_are_told_whom_it_concerns() {
     heard_by([&["eds all"], &["eds all"], &["eds all"], &[]]);
 }
 
+/// C-20: while the wildcard has other content, it is not known what an alias stands for. Once it has lost that, or has the same, those
+/// who wait for the alias are told.
+#[test]
+fn an_alias_waits_for_the_wildcard() {
+    let aliased = |body: &[u8]| Update::Put(resource(&eds(), "a", &["alias"], body), None);
+    for end in [Update::Forget(Name::from("a")), absent("a"), aliased(b"2")] {
+        let view = view();
+        let (by_alias, _all) = (seat(&view, &eds(), &["alias"]), seat(&view, &eds(), &["*"]));
+        view.publish(&[covered(&eds(), vec![put(&eds(), "a", "1")])]);
+        view.publish(&[named(&eds(), vec![aliased(b"2")])]);
+        let known = || {
+            let cut = view.cut();
+            let slot = cut.slot(&eds()).expect("it has content");
+            slot.known(&Name::from("alias")).is_some()
+        };
+        assert!(!known() && heard(&by_alias) == ["eds alias"]);
+        view.publish(&[covered(&eds(), vec![end])]);
+        assert!(known() && heard(&by_alias) == ["eds alias"]);
+    }
+}
+
 /// C-20: a session can wait for a canonical name or an alias, and the resource is kept while any of its names is leased.
 #[test]
 fn aliases_ring_and_keep() {

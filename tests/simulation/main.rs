@@ -141,6 +141,7 @@ const KEPT_NEWER: &[u64] = &[
     167_002_426,
     187_000_200,
     819_104_343,
+    669_106_562,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -102,7 +102,19 @@ impl Reading<'_> {
         let name = Name::from(canonical(name));
         let state = slot.wildcard.as_ref().filter(|_| wildcard);
         let covered = slot.wildcard.as_ref().and_then(|state| state.known(&name));
-        let known = covered.or_else(|| slot.named.known(&name).filter(|_| explicit));
+        // C-20: while the wildcard has other content, it is not known what an alias stands for.
+        let outdated = |known: &Known| {
+            let found = known.resource().filter(|found| *found.name() != name);
+            let wildcard = slot.wildcard.as_ref();
+            let others = found.and_then(|found| {
+                wildcard?
+                    .resource(found.name())
+                    .filter(|other| other.body() != found.body())
+            });
+            others.is_some()
+        };
+        let named = slot.named.known(&name).filter(|known| explicit && !outdated(known));
+        let known = covered.or(named);
         match known {
             Some(Known::Present(resource)) => Seen::Present(self.zones[*server].book.revision(resource)),
             Some(Known::Absent(reason)) => Seen::Absent(*reason),
