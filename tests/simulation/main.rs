@@ -142,6 +142,7 @@ const KEPT_NEWER: &[u64] = &[
     187_000_200,
     819_104_343,
     669_106_562,
+    819_104_295,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -316,7 +316,7 @@ impl Subscription {
     }
 
     fn owe_group(&mut self, group: &Group, slot: TypeSight<'_>) {
-        let mut covered = Vec::new();
+        let (mut covered, mut doubted) = (Vec::new(), Vec::new());
         let (mut owed, mut gone) = (Vec::new(), Vec::new());
         for (own, member) in &group.members {
             let Some(name) = self.wanted(own, &member.aliases) else {
@@ -331,6 +331,7 @@ impl Subscription {
                     let doubtful = !held.perhaps() || member.version.is_some_and(|version| held.is(version));
                     if !member.missing && !self.names.contains(own) && doubtful {
                         covered.push((own.clone(), Held::Unknown));
+                        doubted.extend(held.content().cloned());
                     }
                 }
                 Current::Known(Known::Present(_)) | Current::Unknown | Current::Unwanted => {
@@ -343,6 +344,8 @@ impl Subscription {
         self.owed.extend(owed.into_iter().chain(moot));
         gone.into_iter().for_each(|name| self.look_at(name));
         self.note_covered(covered);
+        // C-23: a variant still goes by its full name.
+        doubted.iter().for_each(|content| self.note_rejected(content));
     }
 }
 

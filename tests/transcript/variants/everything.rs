@@ -337,6 +337,14 @@ fn a_rejected_variant_goes_by_its_full_name() {
     let all = vec![stage.put("a[prod]=1"), stage.put("a=2")];
     stage.publish(all);
     stage.subscribes(Some("prod"));
+    rejects(&mut stage);
+    assert!(stage.hears(Some("prod")).is_empty());
+    stage.becomes(Some("test"));
+    assert_eq!(stage.hears(Some("test")), ["a=2 -a[prod]"]);
+}
+
+/// The next response is rejected.
+fn rejects(stage: &mut Stage) {
     let response = stage.response().expect("a response");
     let no = DeltaDiscoveryRequest {
         response_nonce: response.nonce.to_string(),
@@ -347,9 +355,27 @@ fn a_rejected_variant_goes_by_its_full_name() {
         ..Default::default()
     };
     stage.says(Some("prod"), no);
-    assert!(stage.hears(Some("prod")).is_empty());
-    stage.becomes(Some("test"));
-    assert_eq!(stage.hears(Some("test")), ["a=2 -a[prod]"]);
+}
+
+/// B-22, C-23: the same if it was sent once more, was given up under the wildcard that brought it, and that loses it.
+#[test]
+fn a_rejected_variant_that_the_wildcard_loses() {
+    let mut stage = Stage::new();
+    let all = vec![stage.put("a[prod]=1")];
+    stage.cover(all);
+    stage.subscribes_to(Some("prod"), "*");
+    rejects(&mut stage);
+    stage.subscribes(Some("prod"));
+    let again = stage.response().expect("a response");
+    assert_eq!(again.batch.items().len(), 1);
+    let drops = DeltaDiscoveryRequest {
+        resource_names_unsubscribe: vec!["a".to_owned()],
+        ..Default::default()
+    };
+    stage.says(Some("prod"), drops);
+    let gone = vec![stage.withdraw("a[prod]=1")];
+    stage.cover(gone);
+    assert_eq!(stage.hears(Some("prod")), ["-a[prod]"]);
 }
 
 /// H-06, F-16: a client that polls gets what is for it.
