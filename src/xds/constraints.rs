@@ -98,6 +98,12 @@ impl Audience {
         self.rejected.get(name)
     }
 
+    /// Returns whether the client rejected any variant.
+    #[must_use]
+    pub fn has_rejected(&self) -> bool {
+        !self.rejected.is_empty()
+    }
+
     /// Forgets what the client rejected under these names.
     pub fn settle<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
         if !self.rejected.is_empty() {

@@ -143,6 +143,7 @@ const KEPT_NEWER: &[u64] = &[
     819_104_343,
     669_106_562,
     819_104_295,
+    819_105_667,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::compose::{Allowed, Composed, Step};
 use super::covered::Ahead;
 use super::subscription::Subscription;
-use crate::xds::{Answers, Batch, Dialect, Seen, State};
+use crate::xds::{Answers, Audience, Batch, Dialect, Seen, State};
 
 impl Subscription {
     /// Whether this client is like all others at the same point, so that one encoded answer serves all of them.
@@ -16,7 +16,9 @@ impl Subscription {
         let alike = asked && self.owed.is_empty() && self.cold.refusals().is_empty() && !self.covered.is_owed();
         // C-23: in SotW, the constraints of a variant are in the wrapper around its body.
         let chosen = self.dialect == Dialect::Sotw && self.features.wrapper && state.is_chosen();
-        let private = chosen || self.wrapped() && !state.is_nameless() || self.tells_ttl(state);
+        // C-25: which variant the client may still hold of a name is known of this client alone.
+        let rejected = self.viewer.audience().is_some_and(Audience::has_rejected);
+        let private = chosen || rejected || self.wrapped() && !state.is_nameless() || self.tells_ttl(state);
         self.wildcard && alike && !private && !self.lists_all()
     }
 

@@ -344,7 +344,7 @@ fn a_rejected_variant_goes_by_its_full_name() {
 }
 
 /// The next response is rejected.
-fn rejects(stage: &mut Stage) {
+pub(super) fn rejects(stage: &mut Stage) {
     let response = stage.response().expect("a response");
     let no = DeltaDiscoveryRequest {
         response_nonce: response.nonce.to_string(),

@@ -12,9 +12,10 @@ use distributary::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DynamicParameterConstraints, ResourceLocator,
     dynamic_parameter_constraints::{ConstraintList, Type},
 };
-use distributary::xds::{Constraints, Parameters, Sight, Unshared, Update};
+use distributary::xds::{Constraints, Dialect, Parameters, Sight, Unshared, Update};
 
-use stage::{Stage, is, rule};
+use everything::rejects;
+use stage::{CDS, Stage, is, rule};
 
 fn parameters(all: &[(&str, &str)]) -> Parameters {
     let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
@@ -129,6 +130,33 @@ fn said_with_a_name() {
     );
     stage.subscribes(None);
     assert_eq!(stage.hears(None), ["a=3"]);
+}
+
+/// C-25, C-23: a rejected variant of a wildcard goes by its full name; also if it was sent again, and goes before the client says what
+/// it makes of that.
+#[test]
+fn a_rejected_variant_that_was_sent_again() {
+    let prod = Some("prod");
+    for asks_again in [false, true] {
+        let mut stage = Stage::of(CDS, Dialect::Delta);
+        stage.cover(vec![stage.put("a[prod]=1")]);
+        stage.subscribes_to(prod, "*");
+        rejects(&mut stage);
+        let again = asks_again.then(|| {
+            stage.subscribes_to(prod, "*");
+            stage.response().expect("what it asks for again")
+        });
+        stage.cover(vec![stage.withdraw("a[prod]")]);
+        if let Some(again) = again {
+            assert!(stage.response().is_none(), "B-24");
+            let yes = DeltaDiscoveryRequest {
+                response_nonce: again.nonce.to_string(),
+                ..Default::default()
+            };
+            stage.says(prod, yes);
+        }
+        assert_eq!(stage.hears(prod), ["-a[prod]"], "{asks_again}");
+    }
 }
 
 /// F-16: of several variants that match, the client always gets the same one, in whatever order they came, and that is counted;
