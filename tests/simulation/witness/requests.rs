@@ -104,8 +104,10 @@ impl Watch {
             let sent = self.sent.get(&name).map(|sent| sent.revision);
             let covered = self.wildcard && !name.starts_with("xdstp:");
             if sent.is_none() && revision.is_some() && (self.asks(&name) || covered) {
-                // It was given up and asked for again: it is unknown whether it was bad, so the others may be sent again.
-                refused.released = true;
+                // It was given up and asked for again. If something else of it was refused as well, the others may be sent again, and
+                // so may it itself by a wildcard.
+                let otherwise = self.refused.iter().any(|other| other.members.contains_key(&name));
+                refused.released |= otherwise || !self.asks(&name);
                 refused.members.insert(name, revision);
             } else if sent != revision && !again {
                 refused.lose(&name);
