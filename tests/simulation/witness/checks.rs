@@ -346,7 +346,6 @@ impl Watch {
             let own = canonical(name);
             self.licence.contains(name)
                 || self.licence.contains(&own)
-                || self.all_again.contains(name)
                 || self
                     .collections
                     .iter()

@@ -74,10 +74,7 @@ pub(crate) struct Watch {
     licence: BTreeSet<String>,
     /// Whether a request for the wildcard is not answered yet, the first one or a repeated one.
     again: bool,
-    /// Whether the wildcard was repeated since the last response.
-    repeated: bool,
-    /// What the client held when it repeated the wildcard, and then all that the wildcard had when the answer began: it must be sent,
-    /// even if that answer is cut off.
+    /// What the client held when it repeated the wildcard: it must be sent again.
     all_again: BTreeSet<String>,
     /// Endpoints that must follow their cluster (K-13).
     forced: BTreeSet<String>,

@@ -49,7 +49,8 @@ impl Witness {
         let Some(watch) = self.watches.get_mut(&kind) else {
             return;
         };
-        let chain = std::mem::replace(&mut watch.chain, answer.nonce.ends_with('+'));
+        let chain = watch.chain;
+        watch.chain = answer.nonce.ends_with('+');
         watch.first = false;
         let lens = scene.lens(kind);
         // A response beside an unsettled one does not answer a wildcard that has just begun.
@@ -57,7 +58,6 @@ impl Witness {
         if !chain {
             watch.begin(kind, scene);
         }
-        watch.begin_again(lens);
         let mut members: BTreeMap<String, Option<u64>> = BTreeMap::new();
         if full {
             watch.sent.clear();
@@ -155,16 +155,6 @@ impl Watch {
             if before.is_some_and(|before| before < *losses) || before.is_none() && !self.own.contains(name) {
                 self.perhaps.insert(name.clone());
             }
-        }
-    }
-
-    /// The first answer after a repeated wildcard is the answer to that.
-    fn begin_again(&mut self, lens: Lens<'_>) {
-        if self.repeated && lens.state().is_some() {
-            self.repeated = false;
-            let all = lens.all().into_iter();
-            self.all_again
-                .extend(all.map(|resource| resource.name().as_str().to_owned()));
         }
     }
 

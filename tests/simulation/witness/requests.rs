@@ -219,7 +219,6 @@ impl Watch {
             if name == "*" {
                 if self.wildcard {
                     self.again = true;
-                    self.repeated = true;
                     self.all_again = self.sent.keys().cloned().collect();
                     self.licence.extend(self.all_again.iter().cloned());
                 }
@@ -257,7 +256,6 @@ impl Watch {
                 };
                 self.asked.retain(|name, _| asks(name));
                 self.again = false;
-                self.repeated = false;
                 self.all_again.clear();
                 self.remembered.retain(|name, _| asks(name));
                 self.let_go();
