@@ -172,16 +172,17 @@ pub struct Inquiry {
 }
 
 impl Inquiry {
-    /// Creates one. Also returns what becomes ready when nobody has it any more.
+    /// Creates one, with room for so many answers. Also returns what becomes ready when nobody has it any more.
     #[must_use]
     pub fn new(
         question: Arc<Question>,
+        room: usize,
         turn: Option<OwnedSemaphorePermit>,
     ) -> (Arc<Self>, oneshot::Receiver<Vec<ClientStream>>) {
         let (back, answered) = oneshot::channel();
         let inquiry = Self {
             question,
-            answers: Mutex::default(),
+            answers: Mutex::new(Vec::with_capacity(room)),
             back: Some(back),
             _turn: turn,
         };

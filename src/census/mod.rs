@@ -60,7 +60,7 @@ struct Asked {
 }
 
 /// How many sessions are asked at a time.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 128;
 /// How long they may take, and how long others wait for them. Each answers in its next turn, so this is only needed by a relay that
 /// has no time at all.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -160,7 +160,7 @@ impl Round {
     /// Asks the next sessions. Returns nothing if all were asked.
     async fn ask_some(&mut self) -> Option<Asked> {
         let turn = clock::timeout(PATIENCE, self.turn.clone().acquire_owned()).await;
-        let (inquiry, answers) = Inquiry::new(self.question.clone(), turn.and_then(Result::ok));
+        let (inquiry, answers) = Inquiry::new(self.question.clone(), AT_ONCE, turn.and_then(Result::ok));
         while !(self.respondents.as_mut()).is_some_and(|respondents| respondents.ask_some(AT_ONCE, &inquiry)) {
             self.respondents = Some(self.views.pop()?.respondents(&self.question));
         }

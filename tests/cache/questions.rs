@@ -17,10 +17,10 @@ fn question(depth: Depth) -> Question {
 }
 
 /// Asks some at a time, and returns for each seat whether it was asked.
-fn reached(view: &View, question: Question, seats: &[&Seat]) -> Vec<bool> {
+fn reached(view: &Arc<View>, question: Question, seats: &[&Seat]) -> Vec<bool> {
     let question = Arc::new(question);
     let mut respondents = view.respondents(&question);
-    let (inquiry, _answers) = Inquiry::new(question, None);
+    let (inquiry, _answers) = Inquiry::new(question, 1, None);
     while respondents.ask_some(2, &inquiry) {}
     let rang = seats.iter().map(|seat| {
         let rang = seat
@@ -60,7 +60,7 @@ fn who_leaves_keeps_nobody_waiting() {
     let [early, late, stays] = ["a"; 3].map(|name| seat(&view, &eds(), &[name]));
     let question = Arc::new(about("a"));
     let mut respondents = view.respondents(&question);
-    let (inquiry, mut answers) = Inquiry::new(question, None);
+    let (inquiry, mut answers) = Inquiry::new(question, 1, None);
     drop(early);
     assert!(respondents.ask_some(usize::MAX, &inquiry) && !respondents.ask_some(usize::MAX, &inquiry));
     drop(inquiry);

@@ -45,9 +45,12 @@ struct Inner {
     inquiries: Option<Box<Inquiries>>,
 }
 
-/// Questions that were asked at the same time.
-#[derive(Debug, Default)]
-pub struct Inquiries(Vec<Arc<Inquiry>>);
+/// Questions that were asked at the same time: mostly one.
+#[derive(Debug)]
+pub struct Inquiries {
+    first: Arc<Inquiry>,
+    others: Vec<Arc<Inquiry>>,
+}
 
 /// A type with changes that the session has not compared with what its client holds.
 #[derive(Debug)]
@@ -157,7 +160,15 @@ impl Bell {
     /// Asks the session something: what it has is looked at, not compared again. The caller must wake the returned waker.
     pub(in crate::cache) fn ask(&self, inquiry: Arc<Inquiry>) -> Option<Waker> {
         let mut inner = self.0.lock();
-        inner.inquiries.get_or_insert_default().0.push(inquiry);
+        match &mut inner.inquiries {
+            Some(inquiries) => inquiries.others.push(inquiry),
+            None => {
+                inner.inquiries = Some(Box::new(Inquiries {
+                    first: inquiry,
+                    others: Vec::new(),
+                }));
+            }
+        }
         inner.waker.take()
     }
 
@@ -201,10 +212,10 @@ impl Bell {
 
 impl IntoIterator for Inquiries {
     type Item = Arc<Inquiry>;
-    type IntoIter = std::vec::IntoIter<Arc<Inquiry>>;
+    type IntoIter = std::iter::Chain<std::iter::Once<Arc<Inquiry>>, std::vec::IntoIter<Arc<Inquiry>>>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        std::iter::once(self.first).chain(self.others)
     }
 }
 

@@ -345,13 +345,13 @@ impl Reading<'_> {
 
     /// The sessions that have this set.
     pub(in crate::cache) fn members(&self, set: u32) -> impl Iterator<Item = &Arc<Seated>> {
-        let members = self
-            .0
-            .groups
-            .get(set)
-            .into_iter()
-            .flat_map(|group| group.members.iter());
-        members.filter_map(|seat| self.seated(seat))
+        self.seats(set).filter_map(|seat| self.seated(seat))
+    }
+
+    /// The numbers of the sessions that have this set.
+    pub(in crate::cache) fn seats(&self, set: u32) -> impl Iterator<Item = u32> {
+        let group = self.0.groups.get(set).into_iter();
+        group.flat_map(|group| group.members.iter())
     }
 
     /// All sessions with their numbers, in order.

@@ -9,30 +9,31 @@ use crate::cache::interest::{Seated, Woken};
 use crate::inquiry::{Depth, Inquiry, Question};
 use crate::xds::{Name, Target, TypeUrl};
 
-/// Sessions that a question is for, and that were not asked yet.
-pub struct Respondents(std::vec::IntoIter<Arc<Seated>>);
+/// Sessions of a view that a question is for, and that were not asked yet.
+pub struct Respondents {
+    view: Arc<View>,
+    question: Arc<Question>,
+    seats: std::vec::IntoIter<u32>,
+}
 
 impl View {
     /// Returns the sessions that a question is for, as far as the view knows. Others may be among them.
     #[must_use]
-    pub fn respondents(&self, question: &Question) -> Respondents {
-        let connection = question.whom.stream.map(|stream| stream.connection);
-        let concerned = |seated: &&Arc<Seated>| {
-            !seated.watches() && connection.is_none_or(|connection| connection == seated.claims().number())
-        };
-        let seats = self.sets.read();
-        let concerned: Vec<Arc<Seated>> = match &question.depth {
+    pub fn respondents(self: &Arc<Self>, question: &Arc<Question>) -> Respondents {
+        let sets = self.sets.read();
+        let seats: Vec<u32> = match &question.depth {
             Depth::Resource(type_url, name) => {
-                let sets = self.waiters(type_url, name);
-                let members = sets.into_iter().flat_map(|set| seats.members(set));
-                members.filter(concerned).cloned().collect()
+                let waiters = self.waiters(type_url, name).into_iter();
+                waiters.flat_map(|set| sets.seats(set)).collect()
             }
-            Depth::Types | Depth::Resources | Depth::Rejections => {
-                let all = seats.iter().map(|(_, seated)| seated);
-                all.filter(concerned).cloned().collect()
-            }
+            Depth::Types | Depth::Resources | Depth::Rejections => sets.iter().map(|(seat, _)| seat).collect(),
         };
-        Respondents(concerned.into_iter())
+        drop(sets);
+        Respondents {
+            view: self.clone(),
+            question: question.clone(),
+            seats: seats.into_iter(),
+        }
     }
 
     /// Returns the sets that wait for a name: by itself, by its collection (C-22), or by the wildcard.
@@ -51,14 +52,18 @@ impl Respondents {
     /// Asks some of them. Returns whether there were any.
     #[must_use]
     pub fn ask_some(&mut self, most: usize, inquiry: &Arc<Inquiry>) -> bool {
-        let before = self.0.len();
-        // A session that has left must not keep the inquiry: nobody holds it any more once it is asked.
-        let wakers = self
-            .0
-            .by_ref()
-            .take(most)
-            .filter_map(|seated| seated.bell.ask(inquiry.clone()));
-        drop(Woken::new(wakers.collect()));
+        let before = self.seats.len();
+        let stream = self.question.whom.stream.map(|stream| stream.connection);
+        let concerned = |seated: &&Arc<Seated>| {
+            !seated.watches() && stream.is_none_or(|connection| connection == seated.claims().number())
+        };
+        let sets = self.view.sets.read();
+        // Those that have left are not asked: nobody would answer.
+        let seated = self.seats.by_ref().filter_map(|seat| sets.seated(seat));
+        let asked = seated.filter(concerned).take(most);
+        let wakers = asked.filter_map(|seated| seated.bell.ask(inquiry.clone())).collect();
+        drop(sets);
+        drop(Woken::new(wakers));
         before > 0
     }
 }
