@@ -13,8 +13,8 @@ use super::upstream::{ORDER_GATE, REMOVAL_QUIET};
 /// What one server said of clusters and routes.
 #[derive(Default)]
 pub(crate) struct Farewells {
-    /// When the removal of each cluster arrived. Past ones stay until the cluster comes back.
-    gone: BTreeMap<String, Instant>,
+    /// When the removal of each cluster arrived; `None` if it does not wait any more. Those stay until the cluster comes back.
+    gone: BTreeMap<String, Option<Instant>>,
     /// When the last listener or route arrived.
     stirred: Option<Instant>,
 }
@@ -22,6 +22,11 @@ pub(crate) struct Farewells {
 impl Farewells {
     /// Notes what the server has said now, before the relay holds anything back.
     pub(crate) fn note(&mut self, changes: &[Changes], cut: &Cut, now: Instant) {
+        // A removal that has waited long enough does not wait again for what comes now.
+        let stirred = self.stirred;
+        for gone in self.gone.values_mut() {
+            gone.take_if(|gone| now >= due(*gone, stirred));
+        }
         for change in changes {
             let slot = cut.slot(&change.type_url);
             let said = change.updates.iter();
@@ -39,7 +44,7 @@ impl Farewells {
                         let ends = halves.any(|half| half.expiry(name).is_some_and(|it| it.at <= now + ORDER_GATE));
                         match update {
                             Update::Absent(_, Reason::Said) if !ends && matches!(known, Some(Known::Present(_))) => {
-                                self.gone.entry(name.as_str().to_owned()).or_insert(now);
+                                self.gone.entry(name.as_str().to_owned()).or_insert(Some(now));
                             }
                             Update::Put(..)
                             | Update::Absent(..)
@@ -57,9 +62,13 @@ impl Farewells {
 
     /// Whether the removal of a cluster has arrived and must still wait.
     pub(crate) fn waits(&self, cluster: &str, now: Instant) -> bool {
-        self.gone.get(cluster).is_some_and(|gone| {
-            let since = self.stirred.map_or(*gone, |stirred| stirred.max(*gone));
-            now < (since + REMOVAL_QUIET).min(*gone + ORDER_GATE)
-        })
+        let gone = self.gone.get(cluster).copied().flatten();
+        gone.is_some_and(|gone| now < due(gone, self.stirred))
     }
+}
+
+/// When a removal has waited long enough that arrived at this moment.
+fn due(gone: Instant, stirred: Option<Instant>) -> Instant {
+    let since = stirred.map_or(gone, |stirred| stirred.max(gone));
+    (since + REMOVAL_QUIET).min(gone + ORDER_GATE)
 }

@@ -145,6 +145,7 @@ const KEPT_NEWER: &[u64] = &[
     819_100_282,
     819_104_295,
     819_105_667,
+    669_300_708,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[
