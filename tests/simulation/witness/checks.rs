@@ -346,6 +346,7 @@ impl Watch {
             let own = canonical(name);
             self.licence.contains(name)
                 || self.licence.contains(&own)
+                || self.rest_again.contains(name)
                 || self
                     .collections
                     .iter()

@@ -74,8 +74,13 @@ pub(crate) struct Watch {
     licence: BTreeSet<String>,
     /// Whether a request for the wildcard is not answered yet, the first one or a repeated one.
     again: bool,
+    /// Whether the wildcard was repeated since the last response.
+    repeated: bool,
     /// What the client held when it repeated the wildcard: it must be sent again.
     all_again: BTreeSet<String>,
+    /// What the wildcard had when the answer to that began, and was not sent since. If that answer is cut off, this may come at any
+    /// time.
+    rest_again: BTreeSet<String>,
     /// Endpoints that must follow their cluster (K-13).
     forced: BTreeSet<String>,
     first: bool,

@@ -49,8 +49,7 @@ impl Witness {
         let Some(watch) = self.watches.get_mut(&kind) else {
             return;
         };
-        let chain = watch.chain;
-        watch.chain = answer.nonce.ends_with('+');
+        let chain = std::mem::replace(&mut watch.chain, answer.nonce.ends_with('+'));
         watch.first = false;
         let lens = scene.lens(kind);
         // A response beside an unsettled one does not answer a wildcard that has just begun.
@@ -58,6 +57,7 @@ impl Witness {
         if !chain {
             watch.begin(kind, scene);
         }
+        watch.begin_again(lens);
         let mut members: BTreeMap<String, Option<u64>> = BTreeMap::new();
         if full {
             watch.sent.clear();
@@ -155,6 +155,15 @@ impl Watch {
             if before.is_some_and(|before| before < *losses) || before.is_none() && !self.own.contains(name) {
                 self.perhaps.insert(name.clone());
             }
+        }
+    }
+
+    /// The first answer after a repeated wildcard is the answer to that.
+    fn begin_again(&mut self, lens: Lens<'_>) {
+        if self.repeated && lens.state().is_some() {
+            self.repeated = false;
+            let all = lens.all().into_iter();
+            self.rest_again = all.map(|resource| resource.name().as_str().to_owned()).collect();
         }
     }
 
@@ -272,6 +281,7 @@ impl Watch {
             if self.all_again.remove(name) {
                 tally.hit(Rule::C11);
             }
+            self.rest_again.remove(name);
             if self.forced.remove(&canonical(name)) {
                 tally.hit(Rule::K13);
             }

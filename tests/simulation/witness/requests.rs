@@ -219,6 +219,7 @@ impl Watch {
             if name == "*" {
                 if self.wildcard {
                     self.again = true;
+                    self.repeated = true;
                     self.all_again = self.sent.keys().cloned().collect();
                     self.licence.extend(self.all_again.iter().cloned());
                 }
@@ -256,7 +257,9 @@ impl Watch {
                 };
                 self.asked.retain(|name, _| asks(name));
                 self.again = false;
+                self.repeated = false;
                 self.all_again.clear();
+                self.rest_again.clear();
                 self.remembered.retain(|name, _| asks(name));
                 self.let_go();
             } else if self.collections.contains(name) {
