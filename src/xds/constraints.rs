@@ -40,8 +40,9 @@ pub struct Audience {
     always: Option<Choice>,
     /// The choice for single names, where it differs from `always`.
     with: BTreeMap<Name, Choice>,
-    /// The constraints of the variants that the client has rejected, but may have applied all the same (C-25).
-    rejected: BTreeMap<Name, Constraints>,
+    /// The constraints of the variants that the client may have applied, though nobody knows: it rejected them (C-25), or they were on
+    /// their way when it asked for something else.
+    doubted: BTreeMap<Name, Constraints>,
 }
 
 impl Audience {
@@ -87,28 +88,33 @@ impl Audience {
         changed
     }
 
-    /// Notes that the client rejected the variant of this name with these constraints.
-    pub fn reject(&mut self, name: &Name, demands: &Constraints) {
-        self.rejected.insert(name.clone(), demands.clone());
+    /// Notes that the client may have applied the variant of this name with these constraints.
+    pub fn doubt(&mut self, name: &Name, demands: &Constraints) {
+        self.doubted.insert(name.clone(), demands.clone());
     }
 
-    /// Returns the constraints of the variant of a name that the client rejected last.
+    /// Returns the constraints of the last variant of a name that the client may have applied.
     #[must_use]
-    pub fn rejected(&self, name: &Name) -> Option<&Constraints> {
-        self.rejected.get(name)
+    pub fn doubted(&self, name: &Name) -> Option<&Constraints> {
+        self.doubted.get(name)
     }
 
-    /// Returns whether the client rejected any variant.
+    /// Returns whether there is any variant of which nobody knows whether the client applied it.
     #[must_use]
-    pub fn has_rejected(&self) -> bool {
-        !self.rejected.is_empty()
+    pub fn doubts(&self) -> bool {
+        !self.doubted.is_empty()
     }
 
-    /// Forgets what the client rejected under these names.
+    /// Forgets which variants of these names the client may have applied.
     pub fn settle<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
-        if !self.rejected.is_empty() {
-            names.for_each(|name| drop(self.rejected.remove(name)));
+        if !self.doubted.is_empty() {
+            names.for_each(|name| drop(self.doubted.remove(name)));
         }
+    }
+
+    /// The same for all names for which `keep` is false.
+    pub fn settle_others(&mut self, mut keep: impl FnMut(&Name) -> bool) {
+        self.doubted.retain(|name, _| keep(name));
     }
 }
 

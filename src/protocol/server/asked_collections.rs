@@ -166,6 +166,7 @@ impl Subscription {
         let names = items.map(|item| item.resource.name());
         let flying = names.filter(|name| collection.covers(name) && !self.names.contains(name));
         let flying: Vec<Name> = flying.cloned().collect();
+        self.note_doubts(|name| collection.covers(name));
         for name in flying {
             self.names.set(name.clone(), Held::Unknown);
             self.names.mark(&name, true);
@@ -210,6 +211,7 @@ impl Subscription {
         self.owed.wake(name);
         self.names.remove(name);
         self.dirty.remove(name);
+        self.settle_doubts(std::iter::once(name));
     }
 
     /// Notes what the client holds under a name, if it asked for the name. A member that it no longer holds leaves the table.

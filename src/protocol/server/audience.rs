@@ -94,12 +94,29 @@ impl Subscription {
 
     /// The parameters of a name are forgotten with the name.
     pub(super) fn forget_parameters(&mut self, name: &Name) {
-        let Some(audience) = self.viewer.audience_mut() else {
-            return;
-        };
-        audience.settle(std::iter::once(name));
-        if self.viewer.says_with(name, None) {
+        if self.viewer.audience().is_some() && self.viewer.says_with(name, None) {
             self.stir(name);
+        }
+    }
+
+    /// The client does not ask for a name any more. C-08: under a wildcard, it may still hold a variant of it.
+    pub(super) fn forget_doubt(&mut self, name: &Name) {
+        if self.viewer.audience().is_some_and(Audience::doubts) && !self.held(name).perhaps() {
+            self.settle_doubts(std::iter::once(name));
+        }
+    }
+
+    /// It is known now which variants of these names the client holds.
+    pub(super) fn settle_doubts<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
+        if let Some(audience) = self.viewer.audience_mut() {
+            audience.settle(names);
+        }
+    }
+
+    /// The wildcard has ended: the client holds nothing any more by that alone.
+    pub(super) fn forget_covered_doubts(&mut self) {
+        if let Some(audience) = self.viewer.audience_mut() {
+            audience.settle_others(|name| self.names.contains(name));
         }
     }
 
@@ -109,8 +126,8 @@ impl Subscription {
         self.look_at(name.clone());
     }
 
-    /// F-16: counts for how many of the sent names the client matches several variants. Earlier rejections of these names, and of
-    /// removed ones, do not count any more.
+    /// F-16: counts for how many of the sent names the client matches several variants. What the client may have held of these
+    /// names, and of removed ones, is settled.
     pub(super) fn note_choices<'a>(
         &mut self,
         items: impl Iterator<Item = &'a Item> + Clone,
@@ -163,13 +180,13 @@ impl Subscription {
         held.collect()
     }
 
-    /// Returns the constraints of the variant that the client holds of a name, or may have applied before it rejected it (C-25).
+    /// Returns the constraints of the variant that the client holds of a name, or may have applied (C-25).
     fn demanded(&self, name: &Name, slot: TypeSight<'_>) -> Option<Constraints> {
         match self.held(name) {
             Held::Nothing => None,
             Held::Content(held) => held.constraints().cloned(),
             Held::Version(version) => slot.demands(name, version).cloned(),
-            Held::Unknown => self.viewer.audience()?.rejected(name).cloned(),
+            Held::Unknown => self.viewer.audience()?.doubted(name).cloned(),
         }
     }
 
@@ -183,10 +200,24 @@ impl Subscription {
         Resource::bundle(parts.collect()).map_or_else(|| resource.clone(), Arc::new)
     }
 
-    /// The client has rejected this resource.
-    pub(super) fn note_rejected(&mut self, resource: &Resource) {
+    /// C-23: nobody knows whether the client applies this resource. If it is a variant, it goes by its full name all the same.
+    pub(super) fn note_doubt(&mut self, resource: &Resource) {
         if let (Some(audience), Some(demands)) = (self.viewer.audience_mut(), resource.constraints()) {
-            audience.reject(resource.name(), demands);
+            audience.doubt(resource.name(), demands);
+        }
+    }
+
+    /// The same for what is on its way of names that the client has just begun to ask for.
+    pub(super) fn note_doubts(&mut self, begins: impl Fn(&Name) -> bool) {
+        let delta = self.dialect == Dialect::Delta;
+        let Some(audience) = self.viewer.audience_mut().filter(|_| delta) else {
+            return;
+        };
+        let flying = self.flights.items().map(|item| &item.resource);
+        for resource in flying.filter(|resource| begins(resource.name())) {
+            if let Some(demands) = resource.constraints() {
+                audience.doubt(resource.name(), demands);
+            }
         }
     }
 

@@ -28,9 +28,11 @@ impl Subscription {
             let items = self.flights.items().filter(|_| self.dialect == Dialect::Delta);
             let names = items.map(|item| (item.resource.name().clone(), Held::Unknown));
             self.note_covered(names.collect());
+            self.note_doubts(|_| true);
         } else {
             self.keep_by_alias();
             self.covered = Covered::default();
+            self.forget_covered_doubts();
         }
         self.first = wanted;
         if !wanted {
@@ -124,6 +126,7 @@ impl Subscription {
         } else {
             self.drop_name(name);
         }
+        self.forget_doubt(name);
         // F-09: an answer that is still owed spells the name as the client did.
         let answers = self.dialect == Dialect::Delta && self.owed.contains(name) && !self.names.contains(name);
         if !answers {

@@ -178,11 +178,12 @@ impl Subscription {
                 // K-17: an Envoy rejects the heartbeat of what has just expired there. It gets the resource itself.
                 Some(name) if item.form == Form::Heartbeat && self.held(&name).is(resource.version()) => {
                     self.names.note(&name, Held::Unknown);
+                    self.note_doubt(resource);
                     self.owed.insert(name);
                 }
                 Some(name) if self.held(&name).is(resource.version()) => {
                     self.names.note(&name, Held::Unknown);
-                    self.note_rejected(resource);
+                    self.note_doubt(resource);
                     group.add(resource);
                 }
                 // It was also rejected in another response.
@@ -345,7 +346,7 @@ impl Subscription {
         gone.into_iter().for_each(|name| self.look_at(name));
         self.note_covered(covered);
         // C-23: a variant still goes by its full name.
-        doubted.iter().for_each(|content| self.note_rejected(content));
+        doubted.iter().for_each(|content| self.note_doubt(content));
     }
 }
 

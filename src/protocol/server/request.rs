@@ -346,7 +346,7 @@ impl Subscription {
     /// Returns what a client holds of a name that it begins to ask for. K-16: what it holds by its wildcard, as a member or by an
     /// alias, it holds by name from now on. B-16: what is on its way may reach it after it asked. `remembers`: it may hold the
     /// name from an earlier stream.
-    fn held_when_asked(&self, name: &Name, remembers: bool) -> Held {
+    fn held_when_asked(&mut self, name: &Name, remembers: bool) -> Held {
         let held = self.held(name);
         if held.perhaps() {
             return held;
@@ -356,10 +356,11 @@ impl Subscription {
         if let Some(content) = self.names.by_alias(name).filter(|_| counts) {
             return Held::Content(content.clone());
         }
-        if remembers || self.flights.carries(name) {
+        if self.flights.carries(name) {
+            self.note_doubts(|flying| flying == name);
             return Held::Unknown;
         }
-        held
+        if remembers { Held::Unknown } else { held }
     }
 
     pub(super) fn held(&self, name: &Name) -> Held {

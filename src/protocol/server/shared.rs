@@ -17,8 +17,8 @@ impl Subscription {
         // C-23: in SotW, the constraints of a variant are in the wrapper around its body.
         let chosen = self.dialect == Dialect::Sotw && self.features.wrapper && state.is_chosen();
         // C-25: which variant the client may still hold of a name is known of this client alone.
-        let rejected = self.viewer.audience().is_some_and(Audience::has_rejected);
-        let private = chosen || rejected || self.wrapped() && !state.is_nameless() || self.tells_ttl(state);
+        let doubts = self.viewer.audience().is_some_and(Audience::doubts);
+        let private = chosen || doubts || self.wrapped() && !state.is_nameless() || self.tells_ttl(state);
         self.wildcard && alike && !private && !self.lists_all()
     }
 

@@ -329,6 +329,10 @@ impl Watch {
                 self.licence.insert(member);
             }
         }
+        // B-15: what is on its way may reach the client after it asked.
+        let coming = self.open.iter().flat_map(|open| open.members.keys());
+        let coming = coming.filter(|name| covers(&collection, &canonical(name)));
+        self.memory.extend(coming.cloned());
         let remembered = self
             .remembered
             .keys()

@@ -8,7 +8,7 @@ use distributary::xds::{Dialect, Reason, Update};
 use super::stage::{CDS, EDS, SDS, Stage, is};
 
 const WRAPPER: &str = "xds.config.resource-in-sotw";
-const TTL: &str = "xds.config.supports-resource-ttl";
+pub(super) const TTL: &str = "xds.config.supports-resource-ttl";
 
 /// A view of clusters, all of them known: `a` for everybody and for two, `b` for everybody, `c` for one alone.
 fn clusters(dialect: Dialect) -> Stage {

@@ -4,6 +4,7 @@ mod everything;
 mod passing_on;
 mod random;
 mod stage;
+mod unsure;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,0 +1,117 @@
+//! Variants that a client may hold, although nobody knows: it rejected them, or asked for something else while they were on their way.
+//!
+//! Owns that each of them goes by its full name all the same (C-23, C-25).
+
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use distributary::protocol::Response;
+use distributary::xds::Dialect;
+
+use super::everything::{TTL, rejects};
+use super::stage::{CDS, Stage};
+
+const PROD: Option<&str> = Some("prod");
+const TEST: Option<&str> = Some("test");
+
+/// A view with a variant of `a` for clients in production, which was asked for by name.
+fn stage() -> Stage {
+    let mut stage = Stage::of(CDS, Dialect::Delta).reading(TTL);
+    let own = stage.put("a[prod]=1");
+    stage.publish(vec![own]);
+    stage
+}
+
+fn gives_up(stage: &mut Stage, name: &str) {
+    let request = DeltaDiscoveryRequest {
+        resource_names_unsubscribe: vec![name.to_owned()],
+        ..Default::default()
+    };
+    stage.says(PROD, request);
+}
+
+fn accepts(stage: &mut Stage, env: Option<&str>, response: &Response) {
+    let yes = DeltaDiscoveryRequest {
+        response_nonce: response.nonce.to_string(),
+        ..Default::default()
+    };
+    stage.says(env, yes);
+}
+
+/// K-17: what it held before it rejected a heartbeat.
+#[test]
+fn what_it_rejects_the_heartbeat_of() {
+    let mut stage = stage();
+    let mortal = stage.put_for("a[prod]=1", 60, 1);
+    stage.publish(vec![mortal]);
+    stage.subscribes(PROD);
+    assert_eq!(stage.hears(PROD), ["a[prod]=1/60s"]);
+    let (beat, other) = (stage.put_for("a[prod]=1", 60, 2), stage.put("a=2"));
+    stage.publish(vec![beat]);
+    rejects(&mut stage);
+    stage.publish(vec![other]);
+    stage.becomes(TEST);
+    assert_eq!(stage.hears(TEST), ["a=2 -a[prod]"]);
+}
+
+/// C-08: what it rejected, and then gave up under a wildcard without it.
+#[test]
+fn what_it_rejected_and_gives_up() {
+    let mut stage = stage();
+    let covered = stage.put("b=2");
+    stage.cover(vec![covered]);
+    stage.subscribes_to(PROD, "*");
+    assert_eq!(stage.hears(PROD), ["b=2"]);
+    stage.subscribes(PROD);
+    rejects(&mut stage);
+    gives_up(&mut stage, "a");
+    assert_eq!(stage.hears(PROD), ["-a[prod]"]);
+}
+
+/// C-13: what was on its way when a wildcard began that does not have it.
+#[test]
+fn what_is_on_its_way_when_a_wildcard_begins() {
+    let mut stage = stage();
+    let covered = stage.put("b=2");
+    stage.cover(vec![covered]);
+    stage.subscribes(PROD);
+    let late = stage.response().expect("a response");
+    gives_up(&mut stage, "a");
+    stage.subscribes_to(PROD, "*");
+    accepts(&mut stage, PROD, &late);
+    assert_eq!(stage.hears(PROD), ["b=2 -a[prod]"]);
+}
+
+/// B-16: what was on its way when it was given up and asked for again, with other parameters.
+#[test]
+fn what_is_on_its_way_when_it_is_asked_for_again() {
+    let mut stage = stage();
+    let other = stage.put("a=2");
+    stage.publish(vec![other]);
+    stage.subscribes(PROD);
+    assert_eq!(stage.response().expect("a response").batch.items().len(), 1);
+    gives_up(&mut stage, "a");
+    stage.subscribes(TEST);
+    assert_eq!(stage.hears(TEST), ["a=2 -a[prod]"]);
+}
+
+/// B-15: what was on its way when it was given up and its collection was asked for, with other parameters.
+#[test]
+fn what_is_on_its_way_when_its_collection_is_asked_for() {
+    let (member, collection) = [
+        "xdstp://x/envoy.config.cluster.v3.Cluster/d/a",
+        "xdstp://x/envoy.config.cluster.v3.Cluster/d/*",
+    ]
+    .into();
+    let mut stage = Stage::of(CDS, Dialect::Delta);
+    stage.served("x");
+    let all = vec![
+        stage.put(&format!("{member}[prod]=1")),
+        stage.put(&format!("{member}=2")),
+    ];
+    stage.publish(all);
+    stage.subscribes_to(PROD, member);
+    let late = stage.response().expect("a response");
+    gives_up(&mut stage, member);
+    stage.subscribes_to(TEST, collection);
+    accepts(&mut stage, TEST, &late);
+    assert_eq!(stage.hears(TEST), [format!("{member}=2 -{member}[prod]")]);
+}
