@@ -114,7 +114,9 @@ fn act(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<bool> {
             print(&String::from_utf8(script)?)
         }
         Some(Command::Manual(manual)) => manual.run(Arguments::command()).map(|()| true),
-        Some(Command::Run { .. }) | None if !arguments.outputs.compare.is_empty() => arguments.outputs.compare(),
+        Some(Command::Run { .. }) | None if !arguments.outputs.compare.is_empty() => arguments
+            .outputs
+            .compare(&mut std::io::stdout(), &mut std::io::stderr()),
         Some(Command::Run { .. }) | None => measure(arguments, overrides).map(|record| record.held()),
     }
 }

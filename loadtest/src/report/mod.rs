@@ -17,7 +17,7 @@ pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 
-use std::io::Write as _;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -162,8 +162,9 @@ impl Outputs {
         Ok(record.held())
     }
 
-    /// Writes the comparison of two runs. Returns whether the figure that must not grow did not.
-    pub(crate) fn compare(&self) -> anyhow::Result<bool> {
+    /// Writes the comparison of two runs: its tables to `out`, warnings to `err`. Returns whether the figure that must not grow did
+    /// not.
+    pub(crate) fn compare(&self, out: &mut impl Write, err: &mut impl Write) -> anyhow::Result<bool> {
         let records = self
             .compare
             .iter()
@@ -185,13 +186,15 @@ impl Outputs {
         if let Some(judged) = &judged {
             text.push_str(&format!("\ngate\n{}", table::indented(&judged.grid.to_string())));
         }
-        self.voice().say(&text).context("cannot write the table")?;
+        if !self.quiet {
+            write!(out, "{text}").context("cannot write the table")?;
+        }
         let held = judged.as_ref().is_none_or(|judged| judged.held);
-        if self.quiet && !held {
-            Voice::Error.say(&judged.map(|it| it.grid.to_string()).unwrap_or_default())?;
+        if let Some(judged) = judged.filter(|_| self.quiet && !held) {
+            write!(err, "{}", judged.grid)?;
         }
         for difference in gate::unlike(&comparison) {
-            Voice::Error.say(&format!("warning: {difference}\n"))?;
+            writeln!(err, "warning: {difference}")?;
         }
         Ok(held)
     }

@@ -109,16 +109,31 @@ fn the_gate_reads_files() {
     };
     let (a, mut b) = (good(), good());
     b.phases[2].propagation = b.phases[0].join.clone();
-    let outputs = |above| Outputs {
-        compare: vec![file("a.json", &a), file("b.json", &b)],
-        fail_above: above,
-        metric: "p99".to_owned(),
-        quiet: true,
-        ..Outputs::default()
+    let files = vec![file("a.json", &a), file("b.json", &b)];
+    let compared = |above, quiet| {
+        let outputs = Outputs {
+            compare: files.clone(),
+            fail_above: above,
+            metric: "p99".to_owned(),
+            quiet,
+            ..Outputs::default()
+        };
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let held = outputs.compare(&mut out, &mut err).unwrap();
+        let [out, err] = [out, err].map(|text| String::from_utf8(text).unwrap());
+        (held, out, err)
     };
-    assert!(outputs(None).compare().unwrap(), "without a gate");
-    assert!(!outputs(Some(1.2)).compare().unwrap());
-    assert!(outputs(Some(20.0)).compare().unwrap());
+    let (held, out, err) = compared(None, false);
+    assert!(held && out.contains("p99") && !out.contains("gate"), "{out}");
+    assert_eq!(err, "", "the runs are alike");
+    let (held, out, _) = compared(Some(1.2), false);
+    assert!(!held && out.contains("\ngate\n") && out.contains("FAILED"), "{out}");
+    let (held, out, err) = compared(Some(1.2), true);
+    assert!(!held && out.is_empty() && err.contains("FAILED"), "{out} {err}");
+    assert_eq!(compared(Some(20.0), true), (true, String::new(), String::new()));
+    b.setup = "200 clients".to_owned();
+    file("b.json", &b);
+    assert!(compared(None, true).2.starts_with("warning: the setup differs"));
 }
 
 #[test]
