@@ -108,6 +108,17 @@ impl Plan {
         numbers.filter(move |number| shard.has(number / shared))
     }
 
+    /// Returns how many of the first `clients` clients leave if the multiples of `every` do: all of a connection leave together.
+    pub(crate) fn leaving(&self, clients: u32, every: u32) -> u64 {
+        let (every, shared) = (every.max(1), self.per_connection.max(1));
+        let goes = |number: &u32| {
+            let first = number / shared * shared;
+            let end = first.saturating_add(shared).min(self.clients);
+            first.checked_next_multiple_of(every).is_some_and(|next| next < end)
+        };
+        self.members(clients, 1).filter(goes).map(|_| 1).sum()
+    }
+
     /// Returns the connections that are here.
     fn connections(&self) -> impl Iterator<Item = u32> {
         let shard = self.shard;

@@ -2,7 +2,7 @@
 //! measures how far each client is behind the first.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Instant;
 
@@ -122,24 +122,18 @@ impl Ledger {
         hash: Option<u128>,
         now: Instant,
     ) -> Option<Arc<Content>> {
-        slot.refers = body.map_or_else(Vec::new, |body| references::of(self.kind, body));
+        // What is gone is asked for no more, nor what it referred to.
+        if let Some(body) = body {
+            slot.refers = references::of(self.kind, body);
+        }
         let serial = slot.history.last().map_or(Some(0), |last| last.serial.checked_add(1))?;
         let marked = body.and_then(|body| self.bell.trials.mark_in(self.kind, body, now));
         let content = Arc::new(Content {
-            serial,
-            number: 0,
-            seed: serial,
-            bytes: 0,
-            hash,
-            published: now,
-            measured: false,
-            awaited: AtomicU32::new(0),
             told: Told {
                 marked,
                 left: OnceLock::new(),
             },
-            version: OnceLock::new(),
-            json: OnceLock::new(),
+            ..Content::new(serial, hash, now)
         });
         if slot.history.len() >= HISTORY_MAX {
             slot.history.remove(0);

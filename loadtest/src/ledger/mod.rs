@@ -98,6 +98,23 @@ pub(crate) enum Mark {
 }
 
 impl Content {
+    /// A content that nobody awaits.
+    fn new(serial: u32, hash: Option<u128>, now: Instant) -> Self {
+        Self {
+            serial,
+            number: 0,
+            seed: serial,
+            bytes: 0,
+            hash,
+            published: now,
+            measured: false,
+            awaited: AtomicU32::new(0),
+            told: learning::Told::default(),
+            version: OnceLock::new(),
+            json: OnceLock::new(),
+        }
+    }
+
     /// Whether `version` is the one with which all others got this content (K-09, C-18).
     pub(crate) fn agrees(&self, version: &[u8]) -> bool {
         **self.version.get_or_init(|| version.into()) == *version
@@ -262,18 +279,14 @@ impl Ledger {
             What::New | What::Former | What::Nothing => self.bytes,
         };
         slot.current = seed.map(|seed| self.body(index, seed, bytes));
+        let hash = slot.current.as_ref().map(|body| xxh3_128(body));
         let content = Arc::new(Content {
-            serial,
             number: self.newest.fetch_add(1, Ordering::AcqRel) + 1,
             seed: seed.unwrap_or(serial),
             bytes,
-            hash: slot.current.as_ref().map(|body| xxh3_128(body)),
-            published: now,
             measured,
             awaited: AtomicU32::new(awaiting),
-            told: learning::Told::default(),
-            version: OnceLock::new(),
-            json: OnceLock::new(),
+            ..Content::new(serial, hash, now)
         });
         slot.history.push(Arc::clone(&content));
         self.bell.owed.fetch_add(i64::from(awaiting), Ordering::Relaxed);

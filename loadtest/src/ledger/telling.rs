@@ -6,9 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::learning::Learned;
-use super::{Bell, Ledger, What};
+use super::{Bell, Content, Ledger};
 use crate::kind::Kind;
 
 /// What a client was told about one resource.
@@ -58,10 +59,12 @@ impl Ledger {
     /// Gives a resource this content without announcing it; none removes it. Returns its index.
     pub(crate) fn tell(&self, name: &[u8], body: Option<Bytes>, now: Instant) -> Option<u32> {
         let index = self.index(name)?;
-        let what = if body.is_some() { What::New } else { What::Nothing };
-        self.write(index, what, 0, false, now)?;
         let slot = self.slots.get(usize::try_from(index).ok()?)?;
-        slot.write().unwrap_or_else(PoisonError::into_inner).current = body;
+        let mut slot = slot.write().unwrap_or_else(PoisonError::into_inner);
+        let (serial, hash) = (slot.history.len(), body.as_ref().map(|body| xxh3_128(body)));
+        let content = Content::new(u32::try_from(serial).ok()?, hash, now);
+        slot.history.push(Arc::new(content));
+        slot.current = body;
         Some(index)
     }
 }

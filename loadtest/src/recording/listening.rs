@@ -50,6 +50,8 @@ struct Tape {
     sink: Sink,
     schemas: Schemas,
     begun: Instant,
+    /// When the last event was, which no later one is before: clients are heard in another order than they were told.
+    at_ms: u64,
     last: Last,
     redacted: u64,
     unknown: u64,
@@ -80,6 +82,7 @@ impl Listen {
             sink: Sink::create(&self.output, &head)?,
             schemas: Schemas::standard(),
             begun: now(),
+            at_ms: 0,
             last: Last::new(),
             redacted: 0,
             unknown: 0,
@@ -108,8 +111,8 @@ impl Listen {
         }
         let whole = tokio::select! {
             whole = tape.run(&heard, arguments.deadline) => whole,
-            () = stopped => Ok(()),
-            () = sleep(self.time.unwrap_or(Duration::MAX)) => Ok(()),
+            () = stopped => tape.finish(&heard),
+            () = sleep(self.time.unwrap_or(Duration::MAX)) => tape.finish(&heard),
         };
         // Clients that wait for room go on.
         drop(heard);
@@ -159,6 +162,16 @@ impl Tape {
         }
     }
 
+    /// Writes what was heard already: what a client has acknowledged is not lost.
+    fn finish(&mut self, heard: &Receiver<Heard>) -> anyhow::Result<()> {
+        for heard in heard.try_iter().take(HEARD_MAX) {
+            if !self.write(heard)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes what is new. Returns whether there is room for more.
     fn write(&mut self, heard: Heard) -> anyhow::Result<bool> {
         let body = match heard.body {
@@ -182,8 +195,9 @@ impl Tape {
         }
         self.last.insert(place, body.clone());
         let at_ms = u64::try_from(heard.at.saturating_duration_since(self.begun).as_millis())?;
+        self.at_ms = self.at_ms.max(at_ms);
         self.sink.write(&Event {
-            at_ms,
+            at_ms: self.at_ms,
             client: heard.client,
             kind: heard.kind,
             name: heard.name,

@@ -54,8 +54,8 @@ impl Play<'_> {
         let main = &self.cast.main;
         let progress = Arc::clone(&main.fleet.progress);
         let (every, there) = (reconnect.one_in.max(1), main.fleet.admitted().min(main.plan.clients));
-        let (step, all) = (usize::try_from(every)?, main.plan.complete_of(there));
-        let back = u64::try_from(main.plan.members(there, step).count())?;
+        let all = main.plan.complete_of(there);
+        let back = main.plan.leaving(there, every);
         let returned = progress.returned() + back;
         main.fleet.order(Order::Leave {
             every,

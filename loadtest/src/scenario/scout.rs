@@ -13,9 +13,11 @@ use crate::fleet::{Fleet, Plan};
 use crate::kind::Kind;
 use crate::shard::Shard;
 
-/// How long the first answer and the search for names may take, and how long without a new name ends the search.
+/// How long the first answer and the search for names may take.
 const SEARCH_MAX: Duration = Duration::from_secs(20);
+/// How long without a new name ends the search, and how often as long if not all that was asked for was answered.
 const QUIET: Duration = Duration::from_millis(500);
+const QUIETS: u32 = 4;
 
 /// Fails unless the server answers the first client, and teaches the plan's world the names that its clients may ask for.
 pub(super) async fn scout(plan: &Plan, given: &[String], patience: Duration) -> anyhow::Result<()> {
@@ -66,15 +68,16 @@ async fn ask(plan: &Plan, profile: Profile, searches: bool, patience: Duration) 
     let progress = Arc::clone(&fleet.progress);
     fleet.admit(1);
     let answered = async {
-        let mut before = None;
+        let (mut before, mut quiets) = (None, 0);
         loop {
             let messages = progress.messages();
             if let Some(refusal) = progress.refusal() {
                 return Err(anyhow::Error::from(refusal));
             }
+            quiets = if before == Some(messages) { quiets + 1 } else { 0 };
+            let least = if progress.complete() > 0 { 1 } else { QUIETS };
             // A breach is for the clients to find.
-            let is_quiet = before == Some(messages) || !searches;
-            if progress.violated() > 0 || messages > 0 && is_quiet {
+            if progress.violated() > 0 || messages > 0 && (quiets >= least || !searches) {
                 return Ok(());
             }
             before = Some(messages);
@@ -83,13 +86,15 @@ async fn ask(plan: &Plan, profile: Profile, searches: bool, patience: Duration) 
     };
     let answered = timeout(patience, answered).await;
     fleet.stop()?;
-    let answered = answered.with_context(|| {
-        format!(
+    match answered {
+        Ok(answered) => answered.with_context(|| server.to_string()),
+        // What came until then must do.
+        Err(_) if progress.messages() > 0 => Ok(()),
+        Err(_) => bail!(
             "{server} sent nothing within {patience:?} to a client that calls itself `{node}`; is this node known to it? See --node-id, \
              or give names with --name"
-        )
-    })?;
-    answered.with_context(|| server.to_string())
+        ),
+    }
 }
 
 const LOOK: Duration = Duration::from_millis(20);

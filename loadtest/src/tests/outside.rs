@@ -26,8 +26,8 @@ fn scenario(act: &str) -> anyhow::Result<Scenario> {
 world: {{ cds: {{ count: 3, bytes: 200 }} }}
 clients: {{ count: 4, groups: [{{ kind: envoy }}, {{ kind: clusters, dialect: sotw }}] }}
 phases:
-  - {{ name: join, do: {{ join: {{}} }}, limit: 20s }}
-  - {{ name: changes, do: {act}, limit: 20s, expect: {{ delivered_once: true, reaches_all_within: 10s }} }}
+  - {{ name: join, do: {{ join: {{}} }} }}
+  - {{ name: changes, do: {act}, expect: {{ delivered_once: true, reaches_all_within: 10s }} }}
 "
         ),
     )
@@ -71,6 +71,11 @@ fn a_command_is_timed_until_all_clients_have_other_content() {
         });
         assert!(record.held(), "{how}: {:#?}", record.assertions);
         assert_eq!(record.phases[1].propagation.count(), 12, "{how}");
+        let slowest = record
+            .assertions
+            .iter()
+            .filter(|it| it.text == "slowest change at a client");
+        assert_eq!(slowest.count(), 1, "{how}");
     }
     let short = run(|file| format!("{{ exec: 'echo once > {}' }}", file.display()));
     assert!(short.held(), "{:#?}", short.assertions);
@@ -139,11 +144,15 @@ fn a_command_has_bounds() {
     let run = |text: &str, millis| {
         blocking(command::run(text, Duration::from_millis(millis))).map_err(|it| format!("{it:#}"))
     };
-    let hangs = run("echo waiting; sleep 1000", 300).unwrap_err();
-    assert!(
-        hangs.contains("did not end within 300ms and was killed; it said: waiting"),
-        "{hangs}"
-    );
+    // On a busy machine it may be killed before it has said anything.
+    let spoke = [300, 3000, 30_000].into_iter().find(|millis| {
+        let hangs = run("echo waiting; sleep 1000", *millis).unwrap_err();
+        let within = Duration::from_millis(*millis);
+        let killed = format!("did not end within {within:?} and was killed; it said");
+        assert!(hangs.contains(&killed), "{hangs}");
+        hangs.ends_with(": waiting")
+    });
+    assert!(spoke.is_some());
     let floods = run("yes", 300).unwrap_err();
     assert!(floods.contains("did not end") && floods.len() < 10_000);
     run("head -c 100000000 /dev/zero", 60_000).unwrap();

@@ -141,9 +141,9 @@ world: { cds: { count: 5, bytes: 200 } }
 clients: { count: 9, per_connection: 2, groups: [{ kind: clusters }] }
 phases:
   - { name: some, do: { join: { clients: 3 } } }
-  - { name: for some, do: { change: { kind: cds, pattern: one, times: 2 } }, limit: 10s, expect: { messages_at_most: 8 } }
+  - { name: for some, do: { change: { kind: cds, pattern: one, times: 2 } }, expect: { messages_at_most: 8 } }
   - { name: all, do: { join: {} } }
-  - { name: for all, do: { change: { kind: cds, pattern: one, times: 2 } }, limit: 10s, expect: { messages_at_most: 18 } }
+  - { name: for all, do: { change: { kind: cds, pattern: one, times: 2 } }, expect: { messages_at_most: 18 } }
 ",
         9,
     );
@@ -163,9 +163,9 @@ clients:
     - { kind: hosts, names: { count: 3 }, every: 10ms }
     - { kind: hosts, names: { count: 3 }, every: 10ms, streams: per-type }
 phases:
-  - { name: join, do: { join: {} }, limit: 20s }
-  - { name: clusters, do: { change: { kind: cds, pattern: full, times: 2 } }, limit: 20s, expect: { delivered_once: true } }
-  - { name: hosts, do: { change: { kind: vhds, pattern: full, times: 2 } }, limit: 20s, expect: { delivered_once: true } }
+  - { name: join, do: { join: {} } }
+  - { name: clusters, do: { change: { kind: cds, pattern: full, times: 2 } }, expect: { delivered_once: true } }
+  - { name: hosts, do: { change: { kind: vhds, pattern: full, times: 2 } }, expect: { delivered_once: true } }
 ";
     let record = play_with(text, &Overrides::default(), "");
     assert_eq!(record.phases.first().map(|phase| phase.join.count()), Some(8));
@@ -186,10 +186,10 @@ clients:
   per_connection: 2
   groups: [{ kind: poller, every: 10ms, weight: 2 }, { kind: envoy }]
 phases:
-  - { name: join, do: { join: {} }, limit: 20s }
-  - { name: clusters, do: { change: { kind: cds, pattern: { burst: 2 }, times: 3 } }, limit: 20s, expect: { delivered_once: true } }
-  - { name: endpoints, do: { change: { kind: eds, pattern: one, times: 3 } }, limit: 20s, expect: { delivered_once: true } }
-  - { name: routes, do: { change: { kind: rds, pattern: full, times: 2 } }, limit: 20s, expect: { delivered_once: true } }
+  - { name: join, do: { join: {} } }
+  - { name: clusters, do: { change: { kind: cds, pattern: { burst: 2 }, times: 3 } }, expect: { delivered_once: true } }
+  - { name: endpoints, do: { change: { kind: eds, pattern: one, times: 3 } }, expect: { delivered_once: true } }
+  - { name: routes, do: { change: { kind: rds, pattern: full, times: 2 } }, expect: { delivered_once: true } }
 ",
         6,
     );
@@ -206,8 +206,8 @@ clients:
   per_connection: 2
   groups: [{ kind: envoy, flaps: 60ms, remembers: false }, { kind: envoy, acks: { reject-one-in: 3 } }]
 phases:
-  - { name: join, do: { join: {} }, limit: 10s }
-  - { name: changes, do: { change: { kind: eds, pattern: { burst: 3 }, times: 10, rate: 10 } }, limit: 10s }
+  - { name: join, do: { join: {} } }
+  - { name: changes, do: { change: { kind: eds, pattern: { burst: 3 }, times: 10, rate: 10 } } }
 ",
         8,
     );
@@ -221,8 +221,8 @@ fn a_slow_reader_keeps_nobody_waiting() {
 world: { cds: { count: 20, bytes: 100KiB } }
 clients: { count: 4, groups: [{ kind: clusters, weight: 3 }, { kind: clusters, reads: 64KiB }] }
 phases:
-  - { name: join, do: { join: {} }, limit: 20s }
-  - { name: changes, do: { change: { kind: cds, pattern: full, times: 3 } }, limit: 20s, expect: { delivered_once: true } }
+  - { name: join, do: { join: {} } }
+  - { name: changes, do: { change: { kind: cds, pattern: full, times: 3 } }, expect: { delivered_once: true } }
 ",
         4,
     );
@@ -240,7 +240,7 @@ fn a_control_plane_may_know_one_dialect() {
     let text = "description: One dialect.
 world: { cds: { count: 5, bytes: 200 } }
 clients: { count: 4, groups: [{ kind: clusters }] }
-phases: [{ name: join, do: { join: {} }, limit: 10s }]
+phases: [{ name: join, do: { join: {} } }]
 ";
     let _ = play_with(text, &flags, "");
     let mut scenario = Scenario::parse("here", text).unwrap();
@@ -284,8 +284,8 @@ fn what_stalled_clients_cost_is_measured() {
 world: { cds: { count: 5, bytes: 200 } }
 clients: { count: 4, groups: [{ kind: clusters, weight: 3 }, { kind: clusters, stalls: true }] }
 phases:
-  - { name: join, do: { join: {} }, limit: 20s }
-  - { name: large, do: { change: { kind: cds, pattern: one, times: 3, bytes: 1MiB } }, limit: 20s }
+  - { name: join, do: { join: {} } }
+  - { name: large, do: { change: { kind: cds, pattern: one, times: 3, bytes: 1MiB } } }
   - { name: after, do: { rest: 100ms }, expect: { each_stalled: { since: join, process: 1MiB, kernel: 64MiB } } }
 ";
     let record = play_with(text, &Overrides::default(), "");
