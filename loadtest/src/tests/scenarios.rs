@@ -105,11 +105,11 @@ fn the_usual_run_holds_in_both_dialects_and_by_name() {
 
 #[test]
 fn a_mixed_fleet_holds() {
-    let steady = built_in("steady");
-    play(
-        &steady.replace("3s }", "100ms }").replace("times: 100", "times: 10"),
-        28,
-    );
+    let steady = built_in("steady").replace("3s }", "100ms }");
+    let short = steady
+        .replace("times: 100", "times: 10")
+        .replace("count: 200", "count: 20");
+    play(&short.replace("count: 50,", "count: 10,"), 28);
 }
 
 #[test]
