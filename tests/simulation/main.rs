@@ -147,6 +147,7 @@ const KEPT_NEWER: &[u64] = &[
     819_105_667,
     669_300_708,
     819_101_096,
+    819_403_066,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -104,10 +104,10 @@ impl Watch {
             let sent = self.sent.get(&name).map(|sent| sent.revision);
             let covered = self.wildcard && !name.starts_with("xdstp:");
             if sent.is_none() && revision.is_some() && (self.asks(&name) || covered) {
-                // It was given up and asked for again. If something else of it was refused as well, the others may be sent again, and
-                // so may it itself by a wildcard.
-                let otherwise = self.refused.iter().any(|other| other.members.contains_key(&name));
-                refused.released |= otherwise || !self.asks(&name);
+                // It was given up and asked for again. If something else of it was refused as well, the others may be sent again. It
+                // itself may come by a wildcard, and stays a member until it is accepted.
+                refused.released |= self.refused.iter().any(|other| other.members.contains_key(&name));
+                self.licence.extend((!self.asks(&name)).then(|| name.clone()));
                 refused.members.insert(name, revision);
             } else if sent != revision && !again {
                 refused.lose(&name);
