@@ -148,6 +148,8 @@ const KEPT_NEWER: &[u64] = &[
     669_300_708,
     819_101_096,
     819_403_066,
+    819_405_464,
+    819_407_039,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -8,7 +8,7 @@ use distributary::xds::{Dialect, Reason};
 
 use super::{Seen, Watch, Witness};
 use crate::body::Type;
-use crate::names::{canonical, is_alias};
+use crate::names::{canonical, covers, is_alias};
 use crate::reading::{Lens, Reading};
 use crate::tally::{Broken, Rule, Tally};
 
@@ -76,7 +76,7 @@ impl Witness {
                 // sent without it.
                 Seen::Absent(Reason::TimedOut) if is_alias(name) && (asked.renamed || watch.holds_any()) => false,
                 Seen::Absent(Reason::TimedOut) if watch.collections.contains(name) => {
-                    delta && !asked.lost && !watch.holds_of(name)
+                    delta && !asked.lost && !watch.holds_of(name) && !watch.brings_of(name)
                 }
                 Seen::Absent(Reason::TimedOut) => delta && !holds,
                 Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => delta && !asked.lost,
@@ -183,6 +183,12 @@ impl Watch {
     /// Whether the client may hold anything.
     fn holds_any(&self) -> bool {
         !(self.sent.is_empty() && self.memory.is_empty() && self.refused.is_empty())
+    }
+
+    /// Whether the client brought along a member of a collection for which it then asked as well, and which was not answered.
+    fn brings_of(&self, collection: &str) -> bool {
+        let mut waits = self.asked.keys().filter(|name| covers(collection, &canonical(name)));
+        waits.any(|name| self.memory.contains(name))
     }
 
     /// All names that the client rejected and that were not sent again.
