@@ -12,7 +12,7 @@ use prost::Message as _;
 use super::held::next_id;
 use super::pieces::Pieces;
 use super::resource::{full_name, put_field};
-use super::{Name, Resource, ResourceError, Version};
+use super::{Name, Resource, ResourceError, Version, Withdrawn};
 use crate::proto::envoy::service::discovery::v3 as discovery;
 use crate::proto::google::rpc::Status;
 
@@ -99,7 +99,7 @@ pub struct Batch {
     hosts: bool,
     texts: Texts,
     errors: Errors,
-    withdrawn: BTreeMap<Name, Bytes>,
+    withdrawn: Withdrawn,
     /// Whether one session alone gets it.
     alone: bool,
     sotw: OnceLock<Arc<[Bytes]>>,
@@ -134,7 +134,7 @@ impl Batch {
             hosts: false,
             texts: Texts::new(),
             errors: Errors::new(),
-            withdrawn: BTreeMap::new(),
+            withdrawn: Withdrawn::new(),
             alone: false,
             sotw: OnceLock::new(),
             delta: OnceLock::new(),
@@ -186,8 +186,14 @@ impl Batch {
     /// C-23: the client holds variants with these constraints under these names. They are removed by their full name. C-26: the
     /// same response brings their replacements.
     #[must_use]
-    pub fn with_withdrawn(self, withdrawn: BTreeMap<Name, Bytes>) -> Self {
+    pub fn with_withdrawn(self, withdrawn: Withdrawn) -> Self {
         Self { withdrawn, ..self }
+    }
+
+    /// Returns the variants that it removes.
+    #[must_use]
+    pub const fn withdrawn(&self) -> &Withdrawn {
+        &self.withdrawn
     }
 
     /// B-31: adds these errors. Their names are not among its resources.
@@ -323,8 +329,13 @@ impl Batch {
     }
 
     fn remove(&self, name: &Name, text: &Name, tail: &mut BytesMut) {
-        if let Some(constraints) = self.withdrawn.get(name) {
-            put_field(tail, REMOVED_NAMES, &full_name(text, constraints));
+        if let Some(variants) = self.withdrawn.get(name) {
+            for demands in variants {
+                match demands {
+                    Some(demands) => put_field(tail, REMOVED_NAMES, &full_name(text, demands)),
+                    None => put_field(tail, REMOVED_RESOURCES, text.as_str().as_bytes()),
+                }
+            }
         } else if self.hosts && self.missing.contains(name) && !self.errors.contains_key(name) {
             tail.put_slice(&Resource::missing_host(text));
         } else {

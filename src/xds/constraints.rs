@@ -26,6 +26,9 @@ pub enum Choice {
     All,
 }
 
+/// Of single names, the variants that a client may hold, by their encoded constraints; `None`: the resource without constraints.
+pub type Withdrawn = BTreeMap<Name, Vec<Option<Bytes>>>;
+
 /// The constraints of a variant: what it demands of a client's parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraints {
@@ -40,9 +43,9 @@ pub struct Audience {
     always: Option<Choice>,
     /// The choice for single names, where it differs from `always`.
     with: BTreeMap<Name, Choice>,
-    /// The constraints of the variants that the client may have applied, though nobody knows: it rejected them (C-25), or they were on
-    /// their way when it asked for something else.
-    doubted: BTreeMap<Name, Constraints>,
+    /// The variants that the client may hold, though nobody knows: it rejected them or what replaces them (C-25), or they were on their
+    /// way when it asked for something else.
+    doubted: Withdrawn,
 }
 
 impl Audience {
@@ -88,24 +91,34 @@ impl Audience {
         changed
     }
 
-    /// Notes that the client may have applied the variant of this name with these constraints.
-    pub fn doubt(&mut self, name: &Name, demands: &Constraints) {
-        self.doubted.insert(name.clone(), demands.clone());
+    /// Notes that the client may hold the variant of this name with these constraints. A name without variants goes by itself.
+    pub fn doubt(&mut self, name: &Name, demands: Option<&Constraints>) {
+        if demands.is_some() || self.doubted.contains_key(name) {
+            let demands = demands.map(Constraints::encoded).cloned();
+            self.doubt_all(name, &[demands]);
+        }
     }
 
-    /// Returns the constraints of the last variant of a name that the client may have applied.
-    #[must_use]
-    pub fn doubted(&self, name: &Name) -> Option<&Constraints> {
-        self.doubted.get(name)
+    /// The same for all of these, by their encoded constraints.
+    pub fn doubt_all(&mut self, name: &Name, variants: &[Option<Bytes>]) {
+        let known = self.doubted.entry(name.clone()).or_default();
+        let new = variants.iter().filter(|variant| !known.contains(variant));
+        let new: Vec<Option<Bytes>> = new.cloned().collect();
+        known.extend(new);
     }
 
-    /// Returns whether there is any variant of which nobody knows whether the client applied it.
+    /// Returns the variants of a name that the client may hold.
+    pub fn doubted(&self, name: &Name) -> impl Iterator<Item = &Option<Bytes>> {
+        self.doubted.get(name).into_iter().flatten()
+    }
+
+    /// Returns whether there is any variant of which nobody knows whether the client holds it.
     #[must_use]
     pub fn doubts(&self) -> bool {
         !self.doubted.is_empty()
     }
 
-    /// Forgets which variants of these names the client may have applied.
+    /// Forgets which variants of these names the client may hold.
     pub fn settle<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
         if !self.doubted.is_empty() {
             names.for_each(|name| drop(self.doubted.remove(name)));

@@ -229,7 +229,7 @@ impl Difference {
         let said = now.iter().map(|resource| resource.name()).chain(&gone);
         let withdrawn = said.filter_map(|name| self.withdrawn.get_key_value(name));
         let withdrawn = withdrawn
-            .map(|(name, demands)| (name.clone(), demands.clone()))
+            .map(|(name, demands)| (name.clone(), vec![Some(demands.clone())]))
             .collect();
         let items = now.iter().map(|resource| Item::plain(resource.clone())).collect();
         Part {

@@ -51,7 +51,9 @@ pub use batch::{Batch, Dialect, Errors, Form, Item, Texts};
 pub use changes::{Changes, Update};
 pub use class::Class;
 pub use classes::{Classes, Piece, Rule};
-pub use constraints::{Audience, Choice, Constraints, Parameters, split_variant_key, variant_key, variant_prefix};
+pub use constraints::{
+    Audience, Choice, Constraints, Parameters, Withdrawn, split_variant_key, variant_key, variant_prefix,
+};
 pub use credentials::{CredentialFiles, Credentials, Unfit};
 pub use cut::{Cut, ServerState, Slot};
 pub use difference::{Difference, Left, Part, Room};

@@ -166,7 +166,7 @@ impl World {
 
 impl Watch {
     /// F-16: a client gets only what is for it. C-23, C-26: a variant is removed by its full name, together with what replaces
-    /// it.
+    /// it. C-25: so is one that the client rejected.
     pub(crate) fn check_variants(
         &self,
         answer: &Answer,
@@ -193,7 +193,7 @@ impl Watch {
         let goes = |name: &str, whom| answer.withdrawn.iter().any(|(of, other)| of == name && *other == whom);
         let come = answer.entries.iter().map(|entry| &entry.name);
         for name in come.chain(&answer.removed) {
-            let Some(whom) = self.surely_for(name) else { continue };
+            let Some(whom) = self.was_for(name) else { continue };
             tally.hit(Rule::C23);
             if !stays(name, whom) && !goes(name, whom) {
                 let what = format!("{kind:?} {name}: what is for {whom} does not go by its full name");

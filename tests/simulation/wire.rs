@@ -125,7 +125,11 @@ pub(crate) fn decode(bytes: Bytes, dialect: Dialect) -> Result<Answer, String> {
             let withdrawn = response.removed_resource_names.iter().map(variants::of_full_name);
             let withdrawn: Vec<(String, &str)> = withdrawn.collect::<Result<_, _>>()?;
             let alone = |(name, _): &&(String, &str)| !entries.iter().any(|entry| entry.name == *name);
-            let alone = withdrawn.iter().filter(alone).map(|(name, _)| name.clone());
+            let mut alone: Vec<String> = withdrawn.iter().filter(alone).map(|(name, _)| name.clone()).collect();
+            // A name may go together with its variants, of which the client may hold any.
+            alone.sort();
+            alone.dedup();
+            alone.retain(|name| !response.removed_resources.contains(name));
             let removed = response.removed_resources.into_iter().chain(alone).collect();
             Ok(Answer {
                 kind,
@@ -182,6 +186,15 @@ impl Answer {
     pub(crate) fn beats(&self) -> Vec<String> {
         let beats = self.entries.iter().filter(|entry| entry.facts.is_none());
         beats.map(|entry| entry.name.clone()).collect()
+    }
+
+    /// The variants that it brings or removes, by name and constraint.
+    pub(crate) fn variants(&self) -> Vec<(String, &'static str)> {
+        let brought = self
+            .entries
+            .iter()
+            .filter_map(|entry| Some((entry.name.clone(), entry.whom?)));
+        brought.chain(self.withdrawn.iter().cloned()).collect()
     }
 
     pub(crate) fn revision(&self, name: &str) -> Option<u64> {

@@ -14,7 +14,7 @@ use super::subscription::Subscription;
 use crate::proto::envoy::service::discovery::v3::ResourceLocator;
 use crate::xds::{
     Answers, Audience, Choice, Constraints, Dialect, Dirty, Held, Item, Name, Parameters, Resource, Sight, TypeSight,
-    TypeUrl,
+    TypeUrl, Withdrawn,
 };
 
 impl Server {
@@ -158,36 +158,41 @@ impl Subscription {
         }
     }
 
-    /// C-23: returns the variants that the client holds and that this response removes: their names and constraints.
+    /// C-23: returns the variants that the client may hold and that this response removes.
     pub(super) fn withdrawn(
         &self,
         items: &BTreeMap<Name, Item>,
         removed: impl Iterator<Item = Name>,
         slot: TypeSight<'_>,
-    ) -> BTreeMap<Name, Bytes> {
+    ) -> Withdrawn {
         // A client that is a relay takes what a response has of a name for everything that exists of it.
-        if self.viewer.audience().is_none_or(Audience::passes_on) {
-            return BTreeMap::new();
-        }
-        let come = items
-            .iter()
-            .map(|(name, item)| (name.clone(), item.resource.constraints()));
+        let Some(audience) = self.viewer.audience().filter(|audience| !audience.passes_on()) else {
+            return Withdrawn::new();
+        };
+        let come = items.iter().map(|(name, item)| (name.clone(), Some(item)));
         let all = come.chain(removed.map(|name| (name, None)));
         let held = all.filter_map(|(name, new)| {
-            let old = self.demanded(&name, slot).filter(|old| Some(old) != new)?;
-            Some((name, old.encoded().clone()))
+            let comes = new.map(|item| item.resource.constraints().map(Constraints::encoded));
+            let goes = |old: &Option<Bytes>| comes.is_none_or(|new| old.is_some() && old.as_ref() != new);
+            let old = audience.doubted(&name).cloned().chain(self.demanded(&name, slot));
+            let mut old: Vec<Option<Bytes>> = old.filter(goes).collect();
+            old.sort_unstable();
+            old.dedup();
+            old.iter().any(Option::is_some).then_some((name, old))
         });
         held.collect()
     }
 
-    /// Returns the constraints of the variant that the client holds of a name, or may have applied (C-25).
-    fn demanded(&self, name: &Name, slot: TypeSight<'_>) -> Option<Constraints> {
-        match self.held(name) {
-            Held::Nothing => None,
-            Held::Content(held) => held.constraints().cloned(),
-            Held::Version(version) => slot.demands(name, version).cloned(),
-            Held::Unknown => self.viewer.audience()?.doubted(name).cloned(),
-        }
+    /// Returns the constraints of what the client certainly holds of a name, if it holds anything.
+    fn demanded(&self, name: &Name, slot: TypeSight<'_>) -> impl Iterator<Item = Option<Bytes>> + use<> {
+        let held = self.held(name);
+        let constraints = match &held {
+            Held::Nothing | Held::Unknown => None,
+            Held::Content(held) => Some(held.constraints()),
+            Held::Version(version) => Some(slot.demands(name, *version)),
+        };
+        let encoded = constraints.map(|constraints| constraints.map(Constraints::encoded).cloned());
+        encoded.into_iter()
     }
 
     /// Returns a copy of a bundle in which each part has its remaining time to live.
@@ -202,8 +207,23 @@ impl Subscription {
 
     /// C-23: nobody knows whether the client applies this resource. If it is a variant, it goes by its full name all the same.
     pub(super) fn note_doubt(&mut self, resource: &Resource) {
-        if let (Some(audience), Some(demands)) = (self.viewer.audience_mut(), resource.constraints()) {
-            audience.doubt(resource.name(), demands);
+        let delta = self.dialect == Dialect::Delta;
+        if let Some(audience) = self.viewer.audience_mut().filter(|_| delta) {
+            audience.doubt(resource.name(), resource.constraints());
+        }
+    }
+
+    /// C-25: the client rejected a response, and may hold what that withdrew.
+    pub(super) fn note_withdrawn(&mut self, withdrawn: &Withdrawn) {
+        if self.dialect == Dialect::Sotw {
+            return;
+        }
+        for (name, variants) in withdrawn {
+            if self.wanted(name, &[]).is_some()
+                && let Some(audience) = self.viewer.audience_mut()
+            {
+                audience.doubt_all(name, variants);
+            }
         }
     }
 
@@ -215,9 +235,7 @@ impl Subscription {
         };
         let flying = self.flights.items().map(|item| &item.resource);
         for resource in flying.filter(|resource| begins(resource.name())) {
-            if let Some(demands) = resource.constraints() {
-                audience.doubt(resource.name(), demands);
-            }
+            audience.doubt(resource.name(), resource.constraints());
         }
     }
 

@@ -167,6 +167,7 @@ impl Subscription {
     /// unchanged.
     pub(super) fn refuse(&mut self, flight: &Flight, objection: Arc<Objection>) {
         let mut group = Group::new(objection);
+        self.note_withdrawn(flight.batch.withdrawn());
         for item in flight.batch.items() {
             // What was only listed beside the news, the client accepted before.
             if self.lists_all() && item.form == Form::Repeated {

@@ -365,19 +365,14 @@ impl Watch {
         self.sent.get(name)?.whom
     }
 
-    /// The same, if the client certainly holds it.
-    pub(crate) fn surely_for(&self, name: &str) -> Option<&'static str> {
-        self.was_for(name)
-            .filter(|_| self.sent.get(name).is_some_and(|sent| sent.sure))
-    }
-
     /// Whether the client may hold the variant of a name with this constraint. F-09: a removal uses all spellings by which the
     /// client asks.
     pub(crate) fn may_be_for(&self, name: &str, whom: &'static str) -> bool {
         let sent = self.sent.get(name);
         let own = canonical(name);
         let remembers = || self.memory.iter().any(|text| canonical(text) == own);
-        sent.is_some_and(|sent| sent.whom == Some(whom) || !sent.sure) || remembers()
+        let doubted = self.doubted.iter().any(|(of, other)| of == name && *other == whom);
+        sent.is_some_and(|sent| sent.whom == Some(whom) || !sent.sure) || remembers() || doubted
     }
 
     /// Whether the client may hold a member of a collection.

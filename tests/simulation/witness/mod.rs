@@ -85,6 +85,8 @@ pub(crate) struct Watch {
     forced: BTreeSet<String>,
     first: bool,
     refused: Vec<Refused>,
+    /// Variants that the client rejected, or whose removal it rejected, by name and constraint.
+    doubted: BTreeSet<(String, &'static str)>,
     /// SotW full state: the last set, if it was refused.
     refused_set: Option<BTreeMap<String, u64>>,
     /// SotW: names that the client asks for and that it was sent since then.
@@ -125,6 +127,8 @@ struct Open {
     members: BTreeMap<String, Option<u64>>,
     /// Those of them that are heartbeats.
     beats: Vec<String>,
+    /// The variants that it brought or removed, by name and constraint.
+    variants: Vec<(String, &'static str)>,
     /// Those of them that the client held before, and perhaps need not be sent again if it rejects this.
     held: BTreeSet<String>,
 }

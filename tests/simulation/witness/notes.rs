@@ -50,14 +50,8 @@ impl Witness {
             return;
         };
         let chain = std::mem::replace(&mut watch.chain, answer.nonce.ends_with('+'));
-        watch.first = false;
+        watch.answer(chain, kind, scene);
         let lens = scene.lens(kind);
-        // A response beside an unsettled one does not answer a wildcard that has just begun.
-        watch.again &= chain || !lens.is_complete() || !watch.open.is_empty();
-        if !chain {
-            watch.begin(kind, scene);
-        }
-        watch.begin_again(lens);
         let mut members: BTreeMap<String, Option<u64>> = BTreeMap::new();
         if full {
             watch.sent.clear();
@@ -102,6 +96,7 @@ impl Witness {
             watch.licence.clear();
         }
         watch.send_again(&members);
+        watch.doubted.retain(|(name, _)| !members.contains_key(name));
         if !watch.chain {
             watch.end();
             let (collections, asked) = (&watch.collections, &watch.asked);
@@ -113,6 +108,7 @@ impl Witness {
             nonce: answer.nonce.clone(),
             members,
             beats: answer.beats(),
+            variants: answer.variants(),
             held: listed.perhaps,
         });
     }
@@ -156,6 +152,18 @@ impl Watch {
                 self.perhaps.insert(name.clone());
             }
         }
+    }
+
+    /// Begins a response, which goes on with an answer that has begun if `chain` is true.
+    fn answer(&mut self, chain: bool, kind: Type, scene: &Scene<'_>) {
+        self.first = false;
+        let lens = scene.lens(kind);
+        // A response beside an unsettled one does not answer a wildcard that has just begun.
+        self.again &= chain || !lens.is_complete() || !self.open.is_empty();
+        if !chain {
+            self.begin(kind, scene);
+        }
+        self.begin_again(lens);
     }
 
     /// The first answer after a repeated wildcard is the answer to that.

@@ -63,6 +63,7 @@ impl Watch {
             self.absolve(&open.members);
             return;
         }
+        self.doubted.append(&mut open.variants.drain(..).collect());
         for name in open.members.keys() {
             if let Some(sent) = self.sent.get_mut(name) {
                 sent.sure = false;

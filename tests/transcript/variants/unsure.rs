@@ -4,7 +4,7 @@
 
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::protocol::Response;
-use distributary::xds::Dialect;
+use distributary::xds::{Dialect, Reason, Update};
 
 use super::everything::{TTL, rejects};
 use super::stage::{CDS, Stage};
@@ -114,4 +114,35 @@ fn what_is_on_its_way_when_its_collection_is_asked_for() {
     stage.subscribes_to(TEST, collection);
     accepts(&mut stage, TEST, &late);
     assert_eq!(stage.hears(TEST), [format!("{member}=2 -{member}[prod]")]);
+}
+
+/// C-25: what it held when it rejected another variant in its place.
+#[test]
+fn what_it_rejects_the_replacement_of() {
+    let mut stage = stage();
+    let others = vec![stage.put("a[test]=2"), stage.put("a=3")];
+    stage.publish(others);
+    stage.subscribes(PROD);
+    assert_eq!(stage.hears(PROD), ["a[prod]=1"]);
+    stage.becomes(TEST);
+    rejects(&mut stage);
+    stage.becomes(None);
+    assert_eq!(stage.hears(None), ["a=3 -a[prod] -a[test]"]);
+}
+
+/// C-25: what it held when it rejected that it goes, or the resource for everybody in its place.
+#[test]
+fn what_it_rejects_the_end_of() {
+    for replaced in [false, true] {
+        let mut stage = stage();
+        stage.subscribes(PROD);
+        assert_eq!(stage.hears(PROD), ["a[prod]=1"]);
+        let (other, own) = (stage.put("a=2"), stage.withdraw("a[prod]"));
+        let gone = Update::Absent("a".into(), Reason::Said);
+        stage.publish(vec![own, if replaced { other.clone() } else { gone.clone() }]);
+        rejects(&mut stage);
+        stage.publish(vec![if replaced { gone } else { other }]);
+        let expected = if replaced { "-a -a[prod]" } else { "a=2 -a[prod]" };
+        assert_eq!(stage.hears(PROD), [expected]);
+    }
 }
