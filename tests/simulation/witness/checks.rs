@@ -368,11 +368,12 @@ impl Watch {
     /// Whether the client may hold the variant of a name with this constraint. F-09: a removal uses all spellings by which the
     /// client asks.
     pub(crate) fn may_be_for(&self, name: &str, whom: &'static str) -> bool {
-        let sent = self.sent.get(name);
         let own = canonical(name);
-        let remembers = || self.memory.iter().any(|text| canonical(text) == own);
-        let doubted = self.doubted.iter().any(|(of, other)| of == name && *other == whom);
-        sent.is_some_and(|sent| sent.whom == Some(whom) || !sent.sure) || remembers() || doubted
+        let same = |text: &String| canonical(text) == own;
+        let may = |sent: &Sent| sent.whom == Some(whom) || !sent.sure;
+        self.sent.iter().any(|(text, sent)| same(text) && may(sent))
+            || self.memory.iter().any(same)
+            || self.doubted.iter().any(|(text, of)| same(text) && *of == whom)
     }
 
     /// Whether the client may hold a member of a collection.
