@@ -302,11 +302,9 @@ impl Subscription {
                 continue;
             }
             let name = self.name(text, answers);
+            let told = Version::parse(version).map_or(Held::Unknown, Held::Version);
             // C-14: endpoints are sent in any case, because a cluster may wait for them to finish warming.
-            let held = match Version::parse(version) {
-                Some(version) if !endpoints => Held::Version(version),
-                Some(_) | None => Held::Unknown,
-            };
+            let held = if endpoints { Held::Unknown } else { told.clone() };
             if self.collections.covers(&name) && !self.names.contains(&name) {
                 self.names.set(name.clone(), held);
                 self.names.mark(&name, true);
@@ -321,13 +319,14 @@ impl Subscription {
                 continue;
             }
             // F-09: the client must hold the name in every spelling in which it asks for it.
-            let told = |text: &Name| versions.contains_key(text.as_str());
-            let own = told(&name) || !self.collections.covers(&name);
-            if !endpoints && own && self.spellings.all(&name, told) {
+            let holds = |text: &Name| versions.contains_key(text.as_str());
+            let own = holds(&name) || !self.collections.covers(&name);
+            if !endpoints && own && self.spellings.all(&name, holds) {
                 self.owed.remove(&name);
                 self.look_at(name.clone());
             }
-            self.names.set(name, held);
+            // C-23: a variant goes by its full name. Endpoints are owed all the same.
+            self.names.set(name, told);
         }
         let last = versions.last_key_value().map(|(text, _)| text);
         if last != changing.remembered.as_ref() {

@@ -146,3 +146,21 @@ fn what_it_rejects_the_end_of() {
         assert_eq!(stage.hears(PROD), [expected]);
     }
 }
+
+/// C-14: endpoints that it brought along. They are sent in any case.
+#[test]
+fn what_it_brings_along() {
+    for (env, expected) in [(PROD, "a[prod]=1"), (TEST, "a=2 -a[prod]")] {
+        let mut stage = Stage::new();
+        let all = ["a[prod]=1", "a=2"].map(|text| stage.put(text));
+        stage.publish(all.to_vec());
+        let held = stage.read("a[prod]=1").version().to_string();
+        let back = DeltaDiscoveryRequest {
+            resource_names_subscribe: vec!["a".to_owned()],
+            initial_resource_versions: [("a".to_owned(), held)].into(),
+            ..Default::default()
+        };
+        stage.says(env, back);
+        assert_eq!(stage.hears(env), [expected]);
+    }
+}
