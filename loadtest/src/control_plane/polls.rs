@@ -14,10 +14,9 @@ use serde_json::json;
 use tokio::time::timeout;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Counts;
+use super::Listening;
 use crate::kind::Kind;
 use crate::ledger::Ledger;
-use crate::world::World;
 
 /// The fields of a poll.
 #[derive(Deserialize)]
@@ -26,6 +25,14 @@ struct Asked {
     version_info: String,
     #[serde(default)]
     resource_names: Vec<String>,
+    #[serde(default)]
+    node: Asker,
+}
+
+#[derive(Default, Deserialize)]
+struct Asker {
+    #[serde(default)]
+    id: String,
 }
 
 /// H-04: how long an answer is held; less than any client waits.
@@ -38,8 +45,7 @@ pub(super) fn polled(path: &str) -> Option<Kind> {
 
 /// Answers one poll.
 pub(super) async fn answer(
-    world: &World,
-    counts: &Counts,
+    listening: &Listening,
     kind: Kind,
     mut body: RecvStream,
     mut respond: SendResponse<Bytes>,
@@ -51,6 +57,7 @@ pub(super) async fn answer(
         text.extend_from_slice(&data);
     }
     let asked: Asked = serde_json::from_slice(&text)?;
+    let world = &listening.view(&asked.node.id)?.world;
     let ledger = world.ledger(kind).context("the world has no such resources")?;
     let mut changes = world.bell.watch();
     let news = async {
@@ -69,7 +76,7 @@ pub(super) async fn answer(
         return Ok(());
     };
     let json = Bytes::from(resources(ledger, &asked.resource_names, &version).to_string());
-    counts.answered(json.len());
+    listening.counts.answered(json.len());
     let head = Response::builder()
         .header("content-type", "application/json")
         .body(())?;

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use h2::{RecvStream, SendStream};
+use h2::SendStream;
 use prost::Message;
 
 use super::Counts;
 use super::answers::{Answers, Step};
+use super::requests::{PREFIX_BYTES, Requests};
 use crate::kind::{Dialect, Kind};
 use crate::ledger::Ledger;
 use crate::wire;
@@ -41,7 +42,6 @@ struct Topic {
 
 /// Smaller messages are copied into one frame.
 const COPIED_BYTES_MAX: usize = 16 * 1024;
-const PREFIX_BYTES: usize = 5;
 
 impl<'a> Session<'a> {
     /// Creates a session for all types, or for one.
@@ -65,20 +65,11 @@ impl<'a> Session<'a> {
     }
 
     /// Serves the stream until it ends.
-    pub(crate) async fn run(&mut self, mut body: RecvStream) -> anyhow::Result<()> {
+    pub(crate) async fn run(&mut self, mut requests: Requests) -> anyhow::Result<()> {
         let mut changes = self.answers.world.bell.watch();
-        let mut received = BytesMut::new();
         loop {
-            tokio::select! {
-                data = body.data() => {
-                    let data = data.context("the peer ended the stream")??;
-                    body.flow_control().release_capacity(data.len())?;
-                    received.extend_from_slice(&data);
-                    while let Some(request) = message(&mut received) {
-                        self.handle(request)?;
-                    }
-                }
-                changed = changes.changed() => changed?,
+            while let Some(request) = requests.take() {
+                self.handle(request)?;
             }
             changes.borrow_and_update();
             for at in 0..self.topics.len() {
@@ -87,6 +78,10 @@ impl<'a> Session<'a> {
                 for message in due.into_iter().flatten() {
                     self.write(message).await?;
                 }
+            }
+            tokio::select! {
+                read = requests.read() => read?,
+                changed = changes.changed() => changed?,
             }
         }
     }
@@ -251,15 +246,4 @@ impl Topic {
             }
         }
     }
-}
-
-/// Takes the next complete gRPC message from `received`.
-fn message(received: &mut BytesMut) -> Option<Bytes> {
-    let [_, length @ ..] = *received.first_chunk::<PREFIX_BYTES>()?;
-    let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
-    if received.len() < PREFIX_BYTES + length {
-        return None;
-    }
-    received.advance(PREFIX_BYTES);
-    Some(received.split_to(length).freeze())
 }

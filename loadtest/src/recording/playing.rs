@@ -1,6 +1,7 @@
-//! Plays a recording: a control plane that says again what one of the recorded clients was told, at the same times or faster. Owns
-//! when what is said. The protocol is that of the built-in control plane.
+//! Plays a recording: a control plane that says again what the recorded clients were told, to each node what the client with its id
+//! was told, at the same times or faster. Owns when what is said. The protocol is that of the built-in control plane.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,9 +11,10 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::time::{sleep, sleep_until};
 
-use super::Recording;
+use super::{Event, Recording};
 use crate::control_plane::ControlPlane;
-use crate::kind::Dialect;
+use crate::kind::{Dialect, Kind};
+use crate::ledger::Ledger;
 use crate::place::Place;
 use crate::world::World;
 
@@ -25,7 +27,8 @@ pub(crate) struct Playback {
     /// With a recording: how many times as fast it is played, such as 10 or 0.5.
     #[arg(long, global = true, value_name = "TIMES", default_value = "1", value_parser = pace, allow_negative_numbers = true)]
     pace: f64,
-    /// With a recording: the node id of the recorded client whose resources are played; default: the first one.
+    /// With a recording: the node id of the recorded client whose resources are played to everybody; default: each client gets
+    /// those of the recorded client with its node id, and others get those of the first one.
     #[arg(long = "as", global = true, value_name = "NODE")]
     client: Option<String>,
 }
@@ -33,9 +36,9 @@ pub(crate) struct Playback {
 /// A recording that is being played.
 pub(crate) struct Player {
     control_plane: ControlPlane,
-    world: Arc<World>,
+    /// What there is for the recorded clients that are played, by number.
+    worlds: BTreeMap<usize, Arc<World>>,
     recording: Recording,
-    client: usize,
     pace: f64,
 }
 
@@ -51,21 +54,25 @@ impl Playback {
         only: Option<Dialect>,
     ) -> anyhow::Result<Player> {
         let clients = &recording.head.clients;
-        let client = match &self.client {
-            None => 0,
-            Some(node) => clients.iter().position(|client| client == node).with_context(|| {
-                format!(
-                    "--as {node}: the recording has no such client; it has {}",
-                    clients.join(", ")
-                )
-            })?,
+        let played = match &self.client {
+            None => 0..clients.len(),
+            Some(node) => {
+                let client = clients.iter().position(|client| client == node);
+                let client = client.with_context(|| {
+                    let all = clients.join(", ");
+                    format!("--as {node}: the recording has no such client; it has {all}")
+                })?;
+                client..client + 1
+            }
         };
-        let world = World::learning();
+        let worlds: BTreeMap<_, _> = played.map(|client| (client, World::learning())).collect();
+        let by_node = worlds
+            .iter()
+            .filter_map(|(client, world)| Some((clients.get(*client)?.clone(), Arc::clone(world))));
         Ok(Player {
-            control_plane: ControlPlane::start(address, Arc::clone(&world), only)?,
-            world,
+            control_plane: ControlPlane::start_by_node(address, by_node.collect(), only)?,
+            worlds,
             recording,
-            client,
             pace: self.pace,
         })
     }
@@ -79,15 +86,24 @@ impl Player {
             events,
             length_ms,
         } = &self.recording;
-        let count = events.iter().filter(|event| event.client == self.client).count();
-        let client = head.clients.get(self.client).map_or("", String::as_str);
+        let count = events
+            .iter()
+            .filter(|event| self.worlds.contains_key(&event.client))
+            .count();
+        let nodes = self.worlds.keys().filter_map(|client| head.clients.get(*client));
+        let nodes: Vec<_> = nodes.map(String::as_str).collect();
         let length = Duration::from_millis(*length_ms).as_secs_f64();
-        format!(
-            "{} is played at {}: {count} events of {client} in {length:.1} s, {} times as fast, from the first stream",
+        let mut text = format!(
+            "{} is played at {}: {count} events of {} in {length:.1} s, {} times as fast, from the first stream",
             head.server,
             self.address(),
+            nodes.join(", "),
             self.pace
-        )
+        );
+        if let [first, _, ..] = nodes.as_slice() {
+            text.push_str(&format!("; to each node its own, to others those of {first}"));
+        }
+        text
     }
 
     /// Returns where it is played, as a user would write it.
@@ -105,30 +121,24 @@ impl Player {
             sleep(LOOK).await;
         }
         let begin = now();
-        let mut events = self
-            .recording
-            .events
-            .iter()
-            .filter(|event| event.client == self.client)
-            .peekable();
+        let of_played = |event: &&Event| self.worlds.contains_key(&event.client);
+        let mut events = self.recording.events.iter().filter(of_played).peekable();
         let mut played = 0;
         while let Some(at_ms) = events.peek().map(|event| event.at_ms) {
             let after = Duration::from_millis(at_ms).div_f64(self.pace);
             sleep_until((begin + after).into()).await;
             // What was told at one time is told together.
-            let mut told = Vec::new();
+            let mut told = BTreeMap::<_, Vec<u32>>::new();
             while let Some(event) = events.next_if(|event| event.at_ms == at_ms) {
-                let Some(ledger) = self.world.ledger(event.kind) else {
-                    continue;
-                };
                 played += 1;
-                let index = ledger.tell(event.name.as_bytes(), event.body.clone(), now());
-                told.extend(index.map(|index| (event.kind, index)));
+                let index = self.ledger(event.client, event.kind).and_then(|ledger| {
+                    let body = event.body.clone();
+                    ledger.tell(event.name.as_bytes(), body, now())
+                });
+                told.entry((event.client, event.kind)).or_default().extend(index);
             }
-            for ledger in self.world.ledgers() {
-                let of_kind = told.iter().filter(|(kind, _)| *kind == ledger.kind());
-                let indexes: Vec<u32> = of_kind.map(|(_, index)| *index).collect();
-                if !indexes.is_empty() {
+            for ((client, kind), indexes) in told {
+                if let Some(ledger) = self.ledger(client, kind) {
                     ledger.announce(&indexes);
                 }
             }
@@ -136,6 +146,10 @@ impl Player {
         let length = Duration::from_millis(self.recording.length_ms).div_f64(self.pace);
         sleep_until((begin + length).into()).await;
         played
+    }
+
+    fn ledger(&self, client: usize, kind: Kind) -> Option<&Arc<Ledger>> {
+        self.worlds.get(&client)?.ledger(kind)
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use clap::Parser as _;
 use distributary::json::{Schemas, Secrets};
 
@@ -18,7 +19,7 @@ use crate::fleet::{Fleet, Plan};
 use crate::folder::Folder;
 use crate::kind::{Dialect, Kind};
 use crate::ledger::{Spec, What};
-use crate::recording::Recording;
+use crate::recording::{Event, Head, Recording, Sink};
 use crate::shard::Shard;
 use crate::world::World;
 
@@ -156,6 +157,95 @@ async fn a_recording_played_to_many_clients_ends_as_the_control_plane_did() {
         }
         assert_eq!(fleet.progress.violated(), 0, "{:?}", fleet.progress.violations());
         fleet.stop().unwrap();
+    }
+}
+
+/// A recording of two nodes, which were told different clusters.
+fn of_two_nodes(folder: &Folder) -> PathBuf {
+    let file = folder.0.join("nodes.jsonl");
+    let nodes = vec!["edge-0".to_owned(), "edge-1".to_owned()];
+    let mut sink = Sink::create(&file, &Head::new("http://origin:1".to_owned(), 7, nodes)).unwrap();
+    for (at_ms, client, name) in [(0, 0, "a"), (0, 1, "b"), (5, 1, "c")] {
+        let event = Event {
+            at_ms,
+            client,
+            kind: Kind::Cds,
+            name: name.to_owned(),
+            body: Some(Bytes::from(format!("\n\u{1}{name}"))),
+        };
+        assert!(sink.write(&event).unwrap());
+    }
+    sink.close(10).unwrap();
+    file
+}
+
+/// One client with this node id, that asks for all clusters.
+fn client(address: SocketAddr, node: &str, dialect: Dialect) -> (Fleet, Arc<World>) {
+    let mut profile = Profile::plain(dialect, Kind::Cds, 1);
+    profile.identity = Arc::new(arguments(&format!("--node-id {node}")).identity.resolve().unwrap());
+    let world = World::learning();
+    let plan = Plan {
+        target: Target::local(address, None),
+        clients: 1,
+        per_connection: 1,
+        world: Arc::clone(&world),
+        crew: Crew::of(profile),
+        shard: Shard::WHOLE,
+    };
+    let fleet = Fleet::start(&plan, 1).unwrap();
+    fleet.admit(1);
+    (fleet, world)
+}
+
+/// What a node gets that polls for all clusters.
+async fn polled(address: SocketAddr, node: &str) -> String {
+    let socket = tokio::net::TcpStream::connect(address).await.unwrap();
+    let (mut client, connection) = h2::client::handshake(socket).await.unwrap();
+    let exchange = async {
+        let path = format!("http://{address}{}", Kind::Cds.poll_path().unwrap());
+        let request = http::Request::post(path).body(()).unwrap();
+        let (answer, mut body) = client.send_request(request, false).unwrap();
+        let asked = format!(r#"{{"node":{{"id":"{node}"}}}}"#);
+        body.send_data(asked.into(), true).unwrap();
+        let data = answer.await.unwrap().into_body().data().await;
+        String::from_utf8(data.unwrap().unwrap().to_vec()).unwrap()
+    };
+    tokio::select! { text = exchange => text, ended = connection => panic!("{ended:?}") }
+}
+
+/// An incident of several nodes: each gets its own again.
+#[tokio::test]
+async fn each_node_gets_what_it_was_told() {
+    let folder = Folder::new().unwrap();
+    let file = of_two_nodes(&folder);
+    for (flags, expected) in [("", ["a", "b c", "a"]), ("--as edge-1", ["b c"; 3])] {
+        let playing = arguments(&format!("--play {} {flags}", file.display()));
+        let player = playing.player(&file, &mut |text| panic!("{text}")).unwrap();
+        let said = player.describe();
+        let each = said.contains("to each node its own, to others those of edge-0");
+        assert_eq!(each, flags.is_empty(), "{said}");
+        let clients = [
+            ("edge-0", Dialect::Delta),
+            ("edge-1", Dialect::Sotw),
+            ("other", Dialect::Delta),
+        ];
+        let clients = clients.map(|(node, dialect)| client(player.address(), node, dialect));
+        player.run().await;
+        let polled = polled(player.address(), "edge-1").await;
+        assert!(
+            polled.contains("\"name\":\"c\"") && !polled.contains("\"a\""),
+            "{polled}"
+        );
+        for ((fleet, world), names) in clients.into_iter().zip(expected) {
+            let ledger = world.ledger(Kind::Cds).unwrap();
+            let known = || {
+                let names = (0..ledger.len()).map(|index| ledger.name(index));
+                names.collect::<Vec<_>>().join(" ")
+            };
+            until(names, || known() == names).await;
+            assert_eq!(fleet.progress.violated(), 0, "{:?}", fleet.progress.violations());
+            fleet.stop().unwrap();
+        }
     }
 }
 
