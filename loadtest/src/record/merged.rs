@@ -3,7 +3,7 @@
 
 use anyhow::{bail, ensure};
 
-use super::{Assertion, Base, Distribution, Machine, Note, Percentiles, Phase, Record, RelayCost, Second, ToolCost};
+use super::{Assertion, Base, Distribution, Machine, Note, Percentiles, Phase, Record, Second, ServerCost, ToolCost};
 use crate::shard::Share;
 
 /// How much later than the first a share may begin, in milliseconds.
@@ -174,7 +174,7 @@ fn phases(parts: &[Part], base: Option<Base>) -> anyhow::Result<Vec<Phase>> {
             sum.join.add(&phase.join)?;
             sum.waits.add(&phase.waits)?;
             add(&mut sum.counters, &phase.counters);
-            sum.relay = relay(sum.relay, phase.relay);
+            sum.server = server(sum.server, phase.server);
             sum.tool = tool(sum.tool, phase.tool);
             add_seconds(&mut sum.series, &phase.series, start - phase.start_ms);
         }
@@ -192,12 +192,12 @@ fn add(sum: &mut Counters, more: &Counters) {
     }
 }
 
-/// Returns what the relays of all shares cost; most runs have one, on one machine.
-fn relay(sum: Option<RelayCost>, more: Option<RelayCost>) -> Option<RelayCost> {
+/// Returns what the servers of all shares cost; most runs have one, on one machine.
+fn server(sum: Option<ServerCost>, more: Option<ServerCost>) -> Option<ServerCost> {
     let (Some(a), Some(b)) = (sum, more) else {
         return sum.or(more);
     };
-    Some(RelayCost {
+    Some(ServerCost {
         cpu_ms: a.cpu_ms + b.cpu_ms,
         idle_ms: a.idle_ms + b.idle_ms,
         resident_bytes: a.resident_bytes + b.resident_bytes,
@@ -254,7 +254,7 @@ fn both(a: &Second, b: &Second) -> Second {
         propagation_micros: times.0.zip(times.1).map(|(a, b)| highest(a, b)).or(times.0).or(times.1),
         bytes: a.bytes + b.bytes,
         messages: a.messages + b.messages,
-        relay_cpu_percent: optional(a.relay_cpu_percent, b.relay_cpu_percent),
+        server_cpu_percent: optional(a.server_cpu_percent, b.server_cpu_percent),
         tool_cpu_percent: a.tool_cpu_percent + b.tool_cpu_percent,
         resident_bytes: a
             .resident_bytes
@@ -283,7 +283,7 @@ fn machine(parts: &[Part]) -> Machine {
     }
 }
 
-/// Returns the memory of the relays with their first few clients, of the shares that have one.
+/// Returns the memory of the servers with their first few clients, of the shares that have one.
 fn base(parts: &[Part]) -> Option<Base> {
     let bases: Vec<Base> = parts.iter().filter_map(|part| part.record.base).collect();
     (!bases.is_empty()).then(|| Base {

@@ -36,7 +36,7 @@ pub(crate) struct Record {
     /// Seconds since 1970.
     pub(crate) start_unix: u64,
     pub(crate) length_ms: f64,
-    /// The relay before the fleet came.
+    /// The server before the fleet came.
     pub(crate) base: Option<Base>,
     pub(crate) phases: Vec<Phase>,
     /// Counters of the whole run, by name.
@@ -52,10 +52,11 @@ pub(crate) struct Record {
     pub(crate) share: Option<Share>,
 }
 
-/// The version of the file format that this program writes and reads.
-pub(crate) const FORM: u32 = 3;
+/// The version of the file format that this program writes. It also reads the one before, in which the figures of the server were
+/// called those of a relay.
+pub(crate) const FORM: u32 = 4;
 
-/// The relay's memory with the first few clients. It is subtracted from the memory with more clients.
+/// The server's memory with the first few clients. It is subtracted from the memory with more clients.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Base {
     pub(crate) clients: u64,
@@ -81,7 +82,8 @@ pub(crate) struct Phase {
     pub(crate) waits: Distribution,
     pub(crate) series: Vec<Second>,
     pub(crate) counters: BTreeMap<String, f64>,
-    pub(crate) relay: Option<RelayCost>,
+    #[serde(alias = "relay")]
+    pub(crate) server: Option<ServerCost>,
     pub(crate) tool: ToolCost,
     pub(crate) figures: Figures,
     pub(crate) ratios: Vec<Ratio>,
@@ -90,17 +92,17 @@ pub(crate) struct Phase {
 /// Figures that are computed from others of a phase, if these are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figures {
-    /// How much each client beyond the first few adds to the relay's memory, at the end of the phase.
+    /// How much each client beyond the first few adds to the server's memory, at the end of the phase.
     pub(crate) bytes_per_client: Option<f64>,
-    /// The relay's processor time beyond that of an idle one, for each response that brought changes.
+    /// The server's processor time beyond that of an idle one, for each response that brought changes.
     pub(crate) cpu_micros_per_delivery: Option<f64>,
     /// The tool's part of all processor time, from 0 to 1.
     pub(crate) tool_share: Option<f64>,
 }
 
-/// What the relay spent in a phase.
+/// What the server spent in a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct RelayCost {
+pub(crate) struct ServerCost {
     pub(crate) cpu_ms: f64,
     /// The time that it would have spent idle in the same period, if it was watched idle before.
     pub(crate) idle_ms: f64,
@@ -130,7 +132,8 @@ pub(crate) struct Second {
     pub(crate) bytes: u64,
     pub(crate) messages: u64,
     /// In percent of one processor.
-    pub(crate) relay_cpu_percent: Option<f64>,
+    #[serde(alias = "relay_cpu_percent")]
+    pub(crate) server_cpu_percent: Option<f64>,
     pub(crate) tool_cpu_percent: f64,
     pub(crate) resident_bytes: Option<u64>,
     pub(crate) clients: u64,
@@ -263,7 +266,7 @@ impl Phase {
             waits: empty.clone(),
             series: Vec::new(),
             counters: BTreeMap::new(),
-            relay: None,
+            server: None,
             tool: ToolCost::default(),
             figures: Figures::default(),
             ratios: Vec::new(),
@@ -274,18 +277,18 @@ impl Phase {
         self.counters.get(name).copied().unwrap_or_default()
     }
 
-    /// Returns the relay's processor time beyond that of an idle one.
+    /// Returns the server's processor time beyond that of an idle one.
     pub(crate) fn net_cpu_ms(&self) -> Option<f64> {
-        self.relay.map(|relay| (relay.cpu_ms - relay.idle_ms).max(0.0))
+        self.server.map(|server| (server.cpu_ms - server.idle_ms).max(0.0))
     }
 
-    /// Returns the figures that are computed from others; `base` is the relay's memory with the first few clients.
+    /// Returns the figures that are computed from others; `base` is the server's memory with the first few clients.
     pub(crate) fn figures(&self, base: Option<Base>) -> Figures {
         let responses = self.counter(counter::DELIVERIES) - self.counter(counter::COALESCED);
-        let all_cpu_ms = self.relay.map(|relay| relay.cpu_ms + self.tool.cpu_ms);
-        let grown = base.zip(self.relay).and_then(|(base, relay)| {
+        let all_cpu_ms = self.server.map(|server| server.cpu_ms + self.tool.cpu_ms);
+        let grown = base.zip(self.server).and_then(|(base, server)| {
             let clients = self.clients.checked_sub(base.clients).filter(|clients| *clients > 0)?;
-            Some((float(relay.resident_bytes) - float(base.resident_bytes)) / float(clients))
+            Some((float(server.resident_bytes) - float(base.resident_bytes)) / float(clients))
         });
         Figures {
             bytes_per_client: grown,

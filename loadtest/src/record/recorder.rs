@@ -74,7 +74,7 @@ impl Recorder {
             began: now,
             open: None,
             feeds: Vec::new(),
-            relay: None,
+            server: None,
             own: Meter::start(Process::own())?,
             ticked: now,
             fresh: Tally::new()?,
@@ -108,17 +108,17 @@ impl Recorder {
         Ok(())
     }
 
-    /// Sets the relay whose costs count from now on.
-    pub(crate) fn watch(&self, relay: &Process) -> anyhow::Result<()> {
-        self.state().relay = Some(Meter::start(relay.clone())?);
+    /// Sets the server whose costs count from now on.
+    pub(crate) fn watch(&self, server: &Process) -> anyhow::Result<()> {
+        self.state().server = Some(Meter::start(server.clone())?);
         Ok(())
     }
 
-    /// Takes the relay's current memory as that of these few clients; any growth counts for further clients.
+    /// Takes the server's current memory as that of these few clients; any growth counts for further clients.
     pub(crate) fn base(&self, clients: u64) -> anyhow::Result<()> {
         let mut state = self.state();
-        if let Some(relay) = &state.relay {
-            let resident_bytes = relay.process().resident_bytes()?;
+        if let Some(server) = &state.server {
+            let resident_bytes = server.process().resident_bytes()?;
             state.record.base = Some(Base {
                 clients,
                 resident_bytes,
@@ -136,7 +136,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes the relay's processor time in the current phase as its idle rate, which is subtracted in later phases.
+    /// Takes the server's processor time in the current phase as its idle rate, which is subtracted in later phases.
     pub(crate) fn idle(&self, now: Instant) -> anyhow::Result<()> {
         let mut state = self.state();
         state.tick(now)?;
@@ -144,7 +144,7 @@ impl Recorder {
             let length = now.saturating_duration_since(*began);
             // A very short phase gives no usable rate.
             if length >= SECOND_LEAST {
-                let cpu_ms = phase.relay.map_or(0.0, |relay| relay.cpu_ms);
+                let cpu_ms = phase.server.map_or(0.0, |server| server.cpu_ms);
                 state.idle = cpu_ms / millis(length);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Distribution, Fleets, Phase, Record, RelayCost, Second, counter, float, known_sum};
+use super::{Distribution, Fleets, Phase, Record, Second, ServerCost, counter, float, known_sum};
 use crate::process::Meter;
 use crate::tally::{Feed, Tally};
 
@@ -15,12 +15,12 @@ pub(super) struct State {
     pub(super) began: Instant,
     pub(super) open: Option<Open>,
     pub(super) feeds: Vec<(Vec<Feed>, Count)>,
-    pub(super) relay: Option<Meter>,
+    pub(super) server: Option<Meter>,
     pub(super) own: Meter,
     pub(super) ticked: Instant,
     /// What came since the last tick.
     pub(super) fresh: Tally,
-    /// The part of one processor that the idle relay uses.
+    /// The part of one processor that the idle server uses.
     pub(super) idle: f64,
     pub(super) empty: Distribution,
 }
@@ -60,7 +60,7 @@ impl State {
         }
         let percent = |cpu: Duration| 100.0 * cpu.as_secs_f64() / span.as_secs_f64().max(f64::MIN_POSITIVE);
         let [tool, clients, control_plane] = self.own.spent(["", "clients-", "control-plane"])?;
-        let relay = self.relay.as_mut().and_then(|relay| spent(relay).ok());
+        let server = self.server.as_mut().and_then(|server| spent(server).ok());
         let second = Second {
             at_ms: millis(now.saturating_duration_since(self.began)),
             span_ms: millis(span),
@@ -68,9 +68,9 @@ impl State {
             propagation_micros: self.fresh.propagation.percentiles(),
             bytes: self.fresh.bytes,
             messages: self.fresh.responses,
-            relay_cpu_percent: relay.map(|(cpu, _)| percent(cpu)),
+            server_cpu_percent: server.map(|(cpu, _)| percent(cpu)),
             tool_cpu_percent: percent(tool),
-            resident_bytes: relay.map(|(_, cost)| cost.resident_bytes),
+            resident_bytes: server.map(|(_, cost)| cost.resident_bytes),
             clients: fleets.clients,
             owed: fleets.owed,
         };
@@ -87,10 +87,10 @@ impl State {
         phase.tool.cpu_ms += millis(tool);
         phase.tool.clients_ms += millis(clients);
         phase.tool.control_plane_ms += millis(control_plane);
-        if let Some((cpu, cost)) = relay {
-            let before = phase.relay.map_or(0.0, |relay| relay.cpu_ms);
+        if let Some((cpu, cost)) = server {
+            let before = phase.server.map_or(0.0, |server| server.cpu_ms);
             let cpu_ms = before + millis(cpu);
-            phase.relay = Some(RelayCost { cpu_ms, ..cost });
+            phase.server = Some(ServerCost { cpu_ms, ..cost });
         }
         if span >= SECOND_LEAST || second.deliveries > 0 {
             phase.series.push(second.clone());
@@ -109,8 +109,8 @@ impl State {
         let open = self.open.as_ref()?;
         let mut phase = open.phase.clone();
         phase.length_ms = millis(now.saturating_duration_since(open.began));
-        if let Some(relay) = &mut phase.relay {
-            relay.idle_ms = self.idle * phase.length_ms;
+        if let Some(server) = &mut phase.server {
+            server.idle_ms = self.idle * phase.length_ms;
         }
         phase.figures = phase.figures(self.record.base);
         Some(phase)
@@ -124,13 +124,13 @@ impl State {
     }
 }
 
-/// Returns what a running relay spent since the last reading, and its memory.
-fn spent(relay: &mut Meter) -> anyhow::Result<(Duration, RelayCost)> {
-    let [cpu] = relay.spent([""])?;
-    let cost = RelayCost {
-        resident_bytes: relay.process().resident_bytes()?,
-        peak_bytes: relay.process().peak_bytes()?,
-        ..RelayCost::default()
+/// Returns what a running server spent since the last reading, and its memory.
+fn spent(server: &mut Meter) -> anyhow::Result<(Duration, ServerCost)> {
+    let [cpu] = server.spent([""])?;
+    let cost = ServerCost {
+        resident_bytes: server.process().resident_bytes()?,
+        peak_bytes: server.process().peak_bytes()?,
+        ..ServerCost::default()
     };
     Ok((cpu, cost))
 }

@@ -62,7 +62,7 @@ const OVER_TIME: [Chart; 8] = [
         label: "% of one processor",
         scale: Scale::Linear,
         series: &[
-            series("server", |_, second| whole(second, second.relay_cpu_percent?)),
+            series("server", |_, second| whole(second, second.server_cpu_percent?)),
             series("this tool", |_, second| whole(second, second.tool_cpu_percent)),
         ],
     },

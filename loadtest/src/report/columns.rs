@@ -75,15 +75,15 @@ pub(super) const TIMES: [Column; 8] = [
 
 /// The costs of a phase.
 pub(super) const COSTS: [Column; 7] = [
-    column("relay_cpu_percent", "server CPU", Unit::Percent, |phase| {
-        Some(phase.percent(phase.relay?.cpu_ms))
+    column("server_cpu_percent", "server CPU", Unit::Percent, |phase| {
+        Some(phase.percent(phase.server?.cpu_ms))
     }),
-    column("relay_net_cpu_ms", "less idle", Unit::Millis, Phase::net_cpu_ms),
+    column("server_net_cpu_ms", "less idle", Unit::Millis, Phase::net_cpu_ms),
     column("cpu_us_per_delivery", "per change", Unit::Micros, |phase| {
         phase.figures.cpu_micros_per_delivery
     }),
     column("resident_bytes", "resident", Unit::Bytes, |phase| {
-        Some(float(phase.relay?.resident_bytes))
+        Some(float(phase.server?.resident_bytes))
     }),
     column("bytes_per_client", "per client", Unit::Bytes, |phase| {
         phase.figures.bytes_per_client

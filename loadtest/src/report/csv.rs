@@ -43,7 +43,7 @@ fn of_second(second: &Second, key: &str) -> Option<f64> {
         "propagation_p90_us" => percentile(|it| it.p90),
         "propagation_p99_us" => percentile(|it| it.p99),
         "propagation_max_us" => percentile(|it| it.max),
-        "relay_cpu_percent" => second.relay_cpu_percent,
+        "server_cpu_percent" => second.server_cpu_percent,
         "resident_bytes" => second.resident_bytes.map(float),
         "tool_cpu_percent" => Some(second.tool_cpu_percent),
         _ => None,

@@ -87,7 +87,7 @@ pub(super) fn sentence(live: &Live) -> String {
     }
     let per_second = float(second.bytes) * 1e3 / second.span_ms.max(f64::MIN_POSITIVE);
     words.push(format!("{}/s", text(per_second, Unit::Bytes)));
-    if let (Some(cpu), Some(resident)) = (second.relay_cpu_percent, second.resident_bytes) {
+    if let (Some(cpu), Some(resident)) = (second.server_cpu_percent, second.resident_bytes) {
         let [cpu, resident] = [text(cpu, Unit::Percent), text(float(resident), Unit::Bytes)];
         words.push(format!("server {cpu}, {resident}"));
     }

@@ -210,17 +210,19 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
 /// Reads a record that `--json` wrote.
 fn read(file: &Path) -> anyhow::Result<Record> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let record: Record = serde_json::from_str(&text).with_context(|| {
+    let mut record: Record = serde_json::from_str(&text).with_context(|| {
         format!(
             "{} is not the record of a run; such a file is written with --json",
             file.display()
         )
     })?;
     anyhow::ensure!(
-        record.form == FORM,
-        "{} has format {}, but this program reads format {FORM}: record both runs with the same version of this program",
+        (FORM - 1..=FORM).contains(&record.form),
+        "{} has format {}, but this program reads formats {} and {FORM}: record both runs with the same version of this program",
         file.display(),
-        record.form
+        record.form,
+        FORM - 1
     );
+    record.form = FORM;
     Ok(record)
 }

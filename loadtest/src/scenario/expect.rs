@@ -8,7 +8,7 @@ use super::contender::{Round, Spent};
 use super::past::{Past, Rounds, Usage};
 use super::phase::{Expect, Figure, Stalled};
 use super::play::Play;
-use crate::record::{Claim, Distribution, Quantity, Recorder, Relation, RelayCost, Unit, Verdict, counter, float};
+use crate::record::{Claim, Distribution, Quantity, Recorder, Relation, ServerCost, Unit, Verdict, counter, float};
 use crate::sockets;
 
 /// Records the costs of rounds as multiples of the floor's and of the calm relay's.
@@ -221,15 +221,15 @@ fn costs(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> an
 fn processor(expect: &Expect, past: &Past, bar: &mut Bar<'_>) {
     let cpu = past
         .phase
-        .relay
-        .map_or(f64::NAN, |relay| past.phase.percent(relay.cpu_ms));
+        .server
+        .map_or(f64::NAN, |server| past.phase.percent(server.cpu_ms));
     let text = "the server's part of one processor";
     bar.below(text, (cpu, Unit::Percent), expect.relay_cpu_percent_below, false);
 }
 
 fn memory(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> anyhow::Result<()> {
     let size = |size: Option<super::quantities::Size>| size.map(|size| float(size.0));
-    let bytes = |of: fn(RelayCost) -> u64| (past.phase.relay.map_or(f64::NAN, |it| float(of(it))), Unit::Bytes);
+    let bytes = |of: fn(ServerCost) -> u64| (past.phase.server.map_or(f64::NAN, |it| float(of(it))), Unit::Bytes);
     let resident = bytes(|relay| relay.resident_bytes);
     bar.below("resident memory", resident, size(expect.memory_below), false);
     let peak = bytes(|relay| relay.peak_bytes);
@@ -243,7 +243,7 @@ fn memory(expect: &Expect, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) -> a
             .iter()
             .find(|past| past.phase.name == grown.since)
             .context("no such phase")?;
-        let before = float(before.phase.relay.unwrap_or_default().resident_bytes);
+        let before = float(before.phase.server.unwrap_or_default().resident_bytes);
         let added = (resident.0 - before) / float(past.phase.clients.max(1));
         let text = format!("memory per client beyond that of phase `{}`", grown.since);
         bar.claim(
@@ -283,7 +283,7 @@ fn stalled(expected: &Stalled, past: &Past, play: &Play<'_>, bar: &mut Bar<'_>) 
     let clients = f64::from(plan.unsteady().max(1));
     let before = play.past.iter().find(|it| it.phase.name == expected.since);
     let before = before.context("no such phase")?;
-    let resident = |past: &Past| float(past.phase.relay.unwrap_or_default().resident_bytes);
+    let resident = |past: &Past| float(past.phase.server.unwrap_or_default().resident_bytes);
     let calm = past.calm_bytes.zip(before.calm_bytes);
     let calm = calm.map_or(0.0, |(now, then)| float(now) - float(then));
     let added = (resident(past) - resident(before) - calm.max(0.0)) / clients;

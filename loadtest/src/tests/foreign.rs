@@ -120,7 +120,7 @@ fn a_live_server_passes_and_what_is_not_known_is_left_out() {
     let note = record.notes.iter().find(|note| note.what == "changes").unwrap();
     assert_eq!(note.value, "no client saw one after another client");
     let watch = record.phases.last().unwrap();
-    assert!(watch.relay.is_none() && watch.series.iter().all(|second| second.owed.is_none()));
+    assert!(watch.server.is_none() && watch.series.iter().all(|second| second.owed.is_none()));
     assert!(
         !record.counters.keys().any(|name| name.contains("upstream")),
         "{:?}",
@@ -129,7 +129,7 @@ fn a_live_server_passes_and_what_is_not_known_is_left_out() {
     let text = crate::report::table::table(&record);
     assert!(!text.contains("server CPU") && text.contains("tool CPU"), "{text}");
     assert!(watched.held(), "{:#?}", watched.assertions);
-    assert!(watched.phases.last().unwrap().relay.unwrap().resident_bytes > 0);
+    assert!(watched.phases.last().unwrap().server.unwrap().resident_bytes > 0);
     assert!(crate::report::table::table(&watched).contains("server CPU"));
 }
 

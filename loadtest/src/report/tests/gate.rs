@@ -6,7 +6,7 @@ use super::super::compare::Comparison;
 use super::super::gate::{Gate, unlike};
 use super::super::{Outputs, Voice};
 use super::sample::small;
-use crate::record::{Record, Verdict};
+use crate::record::{FORM, Record, Verdict};
 
 /// A record in which everything held.
 fn good() -> Record {
@@ -134,6 +134,34 @@ fn the_gate_reads_files() {
     b.setup = "200 clients".to_owned();
     file("b.json", &b);
     assert!(compared(None, true).2.starts_with("warning: the setup differs"));
+}
+
+/// A record of the version before names the server's figures as a relay's; it says the same.
+#[test]
+fn the_record_before_is_read() {
+    let folder = crate::folder::Folder::new().unwrap();
+    let file = folder.0.join("old.json");
+    let record = good();
+    let text = serde_json::to_string(&record).unwrap();
+    let old = text
+        .replace("\"server\":", "\"relay\":")
+        .replace("\"server_cpu_percent\":", "\"relay_cpu_percent\":");
+    for name in ["\"relay\":", "\"relay_cpu_percent\":"] {
+        assert!(old.contains(name) && !text.contains(name), "{name}");
+    }
+    let read = |form: u32| {
+        let old = old.replacen(&format!("\"form\":{FORM}"), &format!("\"form\":{form}"), 1);
+        std::fs::write(&file, old).unwrap();
+        super::super::read(&file).map_err(|error| error.to_string())
+    };
+    assert_eq!(read(FORM - 1), Ok(record));
+    for other in [FORM - 2, FORM + 1] {
+        let error = read(other).unwrap_err();
+        assert!(
+            error.contains(&format!("has format {other}, but this program reads formats 3 and 4: ")),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::record::{
     Assertion, Base, Breach, Distribution, FORM, Machine, Note, Percentiles, Phase, Quantity, Ratio, Record, Relation,
-    RelayCost, Second, ToolCost, Unit, Verdict, float,
+    Second, ServerCost, ToolCost, Unit, Verdict, float,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -29,7 +29,7 @@ fn second(at_ms: f64, clients: u64, resident_bytes: u64) -> Second {
     Second {
         at_ms,
         span_ms: 1000.0,
-        relay_cpu_percent: Some(10.0),
+        server_cpu_percent: Some(10.0),
         tool_cpu_percent: 15.0,
         resident_bytes: Some(resident_bytes),
         clients,
@@ -50,7 +50,7 @@ pub(super) fn small() -> Record {
     let mut rest = phase("rest", 2000.0, 5000.0, 100);
     rest.series = (3..=7).map(|at| second(f64::from(at) * 1e3, 100, 5 * MIB)).collect();
     for phase in [&mut join, &mut rest] {
-        phase.relay = Some(RelayCost {
+        phase.server = Some(ServerCost {
             cpu_ms: 200.0,
             idle_ms: 0.0,
             resident_bytes: 5 * MIB,
@@ -117,7 +117,7 @@ fn changes() -> Phase {
     last.owed = Some(0);
     phase.series = vec![first, last];
     phase.counters = counters(&[("responses", 800.0), ("bytes", 819_200.0), ("deliveries", 800.0)]);
-    phase.relay = Some(RelayCost {
+    phase.server = Some(ServerCost {
         cpu_ms: 200.0,
         idle_ms: 20.0,
         resident_bytes: 5 * MIB,
@@ -198,10 +198,10 @@ pub(super) fn growing() -> Record {
                 second.propagation_micros = phase.propagation.percentiles();
                 phase.series.push(second);
             }
-            phase.relay = Some(RelayCost {
+            phase.server = Some(ServerCost {
                 cpu_ms: float(clients) * 0.04,
                 resident_bytes,
-                ..RelayCost::default()
+                ..ServerCost::default()
             });
             phase.figures = phase.figures(record.base);
         }
