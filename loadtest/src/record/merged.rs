@@ -3,7 +3,10 @@
 
 use anyhow::{bail, ensure};
 
-use super::{Assertion, Base, Distribution, Machine, Note, Percentiles, Phase, Record, Second, ServerCost, ToolCost};
+use super::{
+    Assertion, Base, Distribution, Machine, Note, Percentiles, Phase, Quantity, Record, Second, ServerCost, ToolCost,
+    Unit, float,
+};
 use crate::shard::Share;
 
 /// How much later than the first a share may begin, in milliseconds.
@@ -49,6 +52,8 @@ impl Record {
             "percentiles of a second",
             "those of the share in which they were highest",
         );
+        let apart = whole.phases.iter().filter_map(|phase| apart(&parts, &phase.name));
+        whole.notes.extend(apart.collect::<Vec<_>>());
         whole.assertions = parts.iter().flat_map(Part::assertions).collect();
         for part in parts.iter().skip(1) {
             add(&mut whole.counters, &part.record.counters);
@@ -65,6 +70,20 @@ impl Record {
             value: value.to_owned(),
         });
     }
+}
+
+/// Says by how much the shares did not begin a phase together: none waits for the others.
+fn apart(parts: &[Part], phase: &str) -> Option<Note> {
+    let begun = parts.iter().filter_map(|part| part.began_ms(phase));
+    let begun = begun.fold((f64::INFINITY, 0.0_f64), |(first, last), at| {
+        (first.min(at), last.max(at))
+    });
+    let apart_ms = begun.1 - begun.0;
+    (apart_ms > float(LATE_MS_MAX)).then(|| Note {
+        phase: Some(phase.to_owned()),
+        what: "from the first share to begin this phase to the last".to_owned(),
+        value: Quantity::new(apart_ms, Unit::Millis).to_string(),
+    })
 }
 
 /// Fails unless these are all shares of one run.
@@ -122,6 +141,12 @@ impl Part {
     /// Returns when a phase began, counted from the first phase.
     fn start_ms(&self, phase: &Phase) -> f64 {
         phase.start_ms - self.record.phases.first().map_or(0.0, |first| first.start_ms)
+    }
+
+    /// Returns when the phase of this name began, in milliseconds since 1970.
+    fn began_ms(&self, name: &str) -> Option<f64> {
+        let phase = self.record.phases.iter().find(|phase| phase.name == name)?;
+        Some(float(self.share.began_unix_ms) + self.start_ms(phase))
     }
 
     fn assertions(&self) -> impl Iterator<Item = Assertion> {

@@ -150,6 +150,29 @@ fn shares_are_merged_from_files() {
     assert!(outputs.merge(&[file("1-2.json"), file("3-2.json")]).is_err());
 }
 
+/// Only the first phase begins at one time; how far the others are apart is told.
+#[test]
+fn a_phase_that_does_not_begin_together_is_told() {
+    let part = |shard: &str, began: u64, next_ms: f64| {
+        let (name, mut record) = measured(shard, began, 0..3);
+        let mut next = record.phases[0].clone();
+        next.name = "next".to_owned();
+        next.start_ms += next_ms;
+        record.phases.push(next);
+        (name, record)
+    };
+    let told = |next_ms: f64| {
+        let merged = Record::merged(vec![part("1/2", 5000, 4000.0), part("2/2", 5500, next_ms)]).unwrap();
+        let notes = merged
+            .notes
+            .into_iter()
+            .filter(|note| note.what.starts_with("from the first share"));
+        notes.map(|note| (note.phase, note.value)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(7000.0), [(Some("next".to_owned()), "3.50 s".to_owned())]);
+    assert_eq!(told(4000.0), []);
+}
+
 #[test]
 fn what_does_not_belong_together_is_refused() {
     let part = |shard: &str, began: u64| measured(shard, began, 0..3);
