@@ -151,6 +151,7 @@ const KEPT_NEWER: &[u64] = &[
     819_405_464,
     819_407_039,
     339_405_204,
+    189_404_156,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -739,3 +739,25 @@ fn a_rejected_full_state_is_given_up() {
         ",
     );
 }
+
+/// B-22, B-24, C-20: a resource that its alias lost is removed once, also if the client rejects two responses that had brought it.
+#[test]
+fn rejected_twice_and_gone_by_its_alias() {
+    delta(
+        "
+        origin put sds s@1:aka=t
+        client subscribe sds s x
+        client <- sds [s@1:aka=t] -[x]
+        client sends sds +t -s
+        client <- sds [s@1:aka=t]
+        origin drop sds s
+        client sends sds n1 !
+        client <- sds -[s x]
+        client sends sds n2 !
+        nothing
+        client sends sds n3
+        client <- sds -[t], ack
+        nothing for 2s
+        ",
+    );
+}

@@ -190,7 +190,7 @@ impl Subscription {
                 // It was also rejected in another response.
                 Some(_) if self.refuses(resource) => group.add(resource),
                 // It was given up since, and is wanted for another reason: nothing else was sent of it.
-                Some(name) if self.is_unsent(&name, resource) => group.add(resource),
+                Some(name) if self.is_unsent(&name, resource, flight) => group.add(resource),
                 // It was sent in another form since.
                 Some(_) => group.freed = true,
                 None => {
@@ -223,10 +223,14 @@ impl Subscription {
         }
     }
 
-    /// Whether it is not known what the client holds of a resource, and nothing else of it was rejected.
-    fn is_unsent(&self, wanted: &Name, resource: &Resource) -> bool {
+    /// Whether it is not known what the client holds of a resource, nothing else of it was rejected, and its removal is not on its way
+    /// since.
+    fn is_unsent(&self, wanted: &Name, resource: &Resource, flight: &Flight) -> bool {
         let unknown = matches!(self.held(wanted), Held::Unknown);
-        unknown && self.cold.refusals().called(resource.name()).next().is_none()
+        let mut later = self.flights.iter().filter(|later| later.nonce > flight.nonce);
+        unknown
+            && self.cold.refusals().called(resource.name()).next().is_none()
+            && !later.any(|later| later.batch.removed().binary_search(resource.name()).is_ok())
     }
 
     /// What the client accepts now was not the bad part of what it rejected before. After the rejection it was unknown whether
