@@ -152,6 +152,7 @@ const KEPT_NEWER: &[u64] = &[
     819_407_039,
     339_405_204,
     189_404_156,
+    189_407_253,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

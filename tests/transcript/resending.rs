@@ -271,6 +271,22 @@ fn an_alias_that_is_not_known_yet() {
     );
 }
 
+/// C-13: what a client brought along, does not ask for and cannot have by its wildcard goes at once; the rest waits for the wildcard.
+#[test]
+fn what_no_wildcard_covers_does_not_wait_for_it() {
+    delta(
+        "
+        origin silent cds, put cds a@1
+        client sends cds +* =a@old =gone@old =xdstp://a/CDS/x@old
+        client <- cds -[xdstp://a/CDS/x], ack
+        nothing for 5s
+        origin speaks
+        client <- cds [a@1] -[gone], ack
+        nothing
+        ",
+    );
+}
+
 /// C-20: a resource that an alias found, before the wildcard brought other content of it, is no longer sent under that alias.
 #[test]
 fn an_alias_of_what_is_older_than_the_wildcard() {

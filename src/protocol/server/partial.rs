@@ -2,13 +2,14 @@
 //!
 //! Owns the order in which things are sent, and what is left for later. Knows nothing of full states.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::compose::{Allowed, Composed};
 use super::covered::Ahead;
 use super::plan::{Plan, Reach};
 use super::subscription::Subscription;
-use crate::xds::{Answers, Dialect, Name, Resource, Seen, TypeSight};
+use crate::xds::{Answers, Dialect, Extra, Held, Name, Resource, Seen, TypeSight};
 
 impl Subscription {
     pub(super) fn compose_partial(
@@ -81,12 +82,19 @@ impl Subscription {
         self.plan_gone(slot, plan);
     }
 
-    /// C-13: resources that the client declared and does not ask for are reported as removed.
+    /// C-13: resources that the client declared and does not ask for are reported as removed. What a wildcard covers is unknown until
+    /// the wildcard is known; no wildcard covers names of new style.
     fn plan_unasked(&self, slot: TypeSight<'_>, plan: &mut Plan) {
         let extra = self.covered.seen().extra.as_ref();
-        let Some(extra) = extra.filter(|_| self.dialect == Dialect::Delta && !self.wildcard) else {
+        let Some(extra) = extra.filter(|_| self.dialect == Dialect::Delta) else {
             return;
         };
+        if self.wildcard {
+            if slot.wildcard().is_none() {
+                self.plan_uncoverable(extra, slot, plan);
+            }
+            return;
+        }
         let (goes, rest, waits) = self.unasked(extra, slot, plan.allowed);
         plan.removals_wait |= waits;
         let left = plan.remove_of(goes, Some(extra));
@@ -95,6 +103,23 @@ impl Subscription {
             extra: left.or(rest),
         };
         plan.reach = Some(Reach::Whole(seen, None));
+    }
+
+    /// The same for the names of new style among what a client holds whose wildcard is unknown.
+    fn plan_uncoverable(&self, extra: &Arc<Extra>, slot: TypeSight<'_>, plan: &mut Plan) {
+        let names = extra.names().iter().filter(|(name, _)| name.is_new_style());
+        let names: BTreeMap<Name, Held> = names.map(|(name, held)| (name.clone(), held.clone())).collect();
+        if names.is_empty() {
+            return;
+        }
+        let (goes, _, waits) = self.unasked(&Arc::new(Extra::new(names)), slot, plan.allowed);
+        plan.removals_wait |= waits;
+        for name in goes {
+            if plan.room.takes_name(&name) {
+                plan.removed.insert(name.clone());
+                plan.holds.push((name, Held::Nothing));
+            }
+        }
     }
 
     fn plan_wildcard(&self, slot: TypeSight<'_>, answers: &impl Answers, plan: &mut Plan) {
