@@ -29,6 +29,10 @@ pub enum Choice {
 /// Of single names, the variants that a client may hold, by their encoded constraints; `None`: the resource without constraints.
 pub type Withdrawn = BTreeMap<Name, Vec<Option<Bytes>>>;
 
+/// The most variants of one name that are kept because the client may hold them. A client that rejects one after the other may hold
+/// each of them.
+const DOUBTED_MAX: usize = 64;
+
 /// The constraints of a variant: what it demands of a client's parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraints {
@@ -99,12 +103,15 @@ impl Audience {
         }
     }
 
-    /// The same for all of these, by their encoded constraints.
+    /// The same for all of these, by their encoded constraints. Of too many, the oldest are forgotten.
     pub fn doubt_all(&mut self, name: &Name, variants: &[Option<Bytes>]) {
         let known = self.doubted.entry(name.clone()).or_default();
-        let new = variants.iter().filter(|variant| !known.contains(variant));
-        let new: Vec<Option<Bytes>> = new.cloned().collect();
-        known.extend(new);
+        for variant in variants {
+            if !known.contains(variant) {
+                known.push(variant.clone());
+            }
+        }
+        known.drain(..known.len().saturating_sub(DOUBTED_MAX));
     }
 
     /// Returns the variants of a name that the client may hold.
@@ -239,5 +246,25 @@ fn allows(rule: &DynamicParameterConstraints, parameters: &Parameters) -> bool {
         Some(Type::OrConstraints(list)) => list.constraints.iter().any(|rule| allows(rule, parameters)),
         Some(Type::AndConstraints(list)) => list.constraints.iter().all(|rule| allows(rule, parameters)),
         Some(Type::NotConstraints(rule)) => !allows(rule, parameters),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_doubted_variants_the_oldest_are_forgotten() {
+        let (name, mut audience) = (Name::from("a"), Audience::default());
+        let variant = |number: usize| Some(Bytes::from(number.to_string()));
+        for number in 0..=DOUBTED_MAX {
+            audience.doubt_all(&name, &[variant(number), variant(number)]);
+        }
+        let doubted: Vec<_> = audience.doubted(&name).cloned().collect();
+        assert_eq!(doubted.len(), DOUBTED_MAX);
+        assert_eq!(
+            (&doubted[0], doubted.last()),
+            (&variant(1), Some(&variant(DOUBTED_MAX)))
+        );
     }
 }
