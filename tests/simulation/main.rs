@@ -153,6 +153,7 @@ const KEPT_NEWER: &[u64] = &[
     339_405_204,
     189_404_156,
     189_407_253,
+    189_433_283,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

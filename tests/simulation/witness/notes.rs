@@ -2,7 +2,7 @@
 //!
 //! Owns the effects of a response. Does not judge it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use distributary::xds::Dialect;
 
@@ -85,7 +85,7 @@ impl Witness {
         for name in &answer.removed {
             members.insert(name.clone(), None);
             watch.resolve(name, &[], chain, tally);
-            let held = watch.sent.remove(name).is_some();
+            let held = watch.remove(name);
             if watch.remembered.remove(name).is_some() || held {
                 watch.empty_collections(name);
             }
@@ -110,6 +110,7 @@ impl Witness {
             beats: answer.beats(),
             variants: answer.variants(),
             held: listed.perhaps,
+            gone: BTreeSet::new(),
         });
     }
 }
@@ -279,6 +280,14 @@ impl Watch {
         }
         self.sent.insert(name.to_owned(), sent);
         self.remembered.remove(name);
+    }
+
+    /// Notes that a response removes a name. Returns whether the client held it.
+    fn remove(&mut self, name: &str) -> bool {
+        for open in self.open.iter_mut().filter(|open| open.members.contains_key(name)) {
+            open.gone.insert(name.to_owned());
+        }
+        self.sent.remove(name).is_some()
     }
 
     fn resolve(&mut self, name: &str, aliases: &[String], chain: bool, tally: &mut Tally) {

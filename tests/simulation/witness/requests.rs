@@ -104,7 +104,8 @@ impl Watch {
                 .any(|other| other.members.get(&name) == Some(&revision));
             let sent = self.sent.get(&name).map(|sent| sent.revision);
             let covered = self.wildcard && !name.starts_with("xdstp:");
-            if sent.is_none() && revision.is_some() && (self.asks(&name) || covered) {
+            let unsent = sent.is_none() && !open.gone.contains(&name);
+            if unsent && revision.is_some() && (self.asks(&name) || covered) {
                 // It was given up and asked for again. If something else of it was refused as well, the others may be sent again. It
                 // itself may come by a wildcard, and stays a member until it is accepted.
                 refused.released |= self.refused.iter().any(|other| other.members.contains_key(&name));
