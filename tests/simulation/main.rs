@@ -154,6 +154,7 @@ const KEPT_NEWER: &[u64] = &[
     189_404_156,
     189_407_253,
     189_433_283,
+    339_432_520,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -222,6 +222,10 @@ impl Watch {
         self.bring(name);
         if self.wildcard && !self.brought.contains_key(name) && !self.asks(name) {
             self.brought.insert(name.to_owned(), lens.losses(name));
+            // The relay need not count it any more when the wildcard has it again.
+            if !lens.covers(name) {
+                self.perhaps.insert(name.to_owned());
+            }
         }
     }
 
