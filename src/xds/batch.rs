@@ -183,8 +183,8 @@ impl Batch {
         Self { alone: true, ..self }
     }
 
-    /// C-23: the client holds variants with these constraints under these names. They are removed by their full name. C-26: the
-    /// same response brings their replacements.
+    /// C-23: the client may hold these variants, which are removed by their full names. C-26: the same response brings what replaces
+    /// them.
     #[must_use]
     pub fn with_withdrawn(self, withdrawn: Withdrawn) -> Self {
         Self { withdrawn, ..self }

@@ -100,6 +100,21 @@ fn read(file: &std::path::Path) -> Recording {
     Recording::read(file, &mut |text| panic!("{text}")).unwrap()
 }
 
+/// Clients of this profile, each on a connection of its own.
+fn fleet(address: SocketAddr, profile: Profile, clients: u32, world: &Arc<World>) -> Fleet {
+    let plan = Plan {
+        target: Target::local(address, None),
+        clients,
+        per_connection: 1,
+        world: Arc::clone(world),
+        crew: Crew::of(profile),
+        shard: Shard::WHOLE,
+    };
+    let fleet = Fleet::start(&plan, 1).unwrap();
+    fleet.admit(clients);
+    fleet
+}
+
 #[tokio::test]
 async fn a_recording_played_to_many_clients_ends_as_the_control_plane_did() {
     let folder = Folder::new().unwrap();
@@ -126,16 +141,7 @@ async fn a_recording_played_to_many_clients_ends_as_the_control_plane_did() {
             (Kind::Cds, crate::client::profile::Interest::All),
             (Kind::Eds, crate::client::profile::Interest::Follow),
         ];
-        let plan = Plan {
-            target: Target::local(player.address(), None),
-            clients: 60,
-            per_connection: 1,
-            world: Arc::clone(&world),
-            crew: Crew::of(profile),
-            shard: Shard::WHOLE,
-        };
-        let fleet = Fleet::start(&plan, 1).unwrap();
-        fleet.admit(60);
+        let fleet = fleet(player.address(), profile, 60, &world);
         assert_eq!(player.run().await, 13);
         for index in 0..5 {
             for kind in [Kind::Cds, Kind::Eds] {
@@ -184,17 +190,7 @@ fn client(address: SocketAddr, node: &str, dialect: Dialect) -> (Fleet, Arc<Worl
     let mut profile = Profile::plain(dialect, Kind::Cds, 1);
     profile.identity = Arc::new(arguments(&format!("--node-id {node}")).identity.resolve().unwrap());
     let world = World::learning();
-    let plan = Plan {
-        target: Target::local(address, None),
-        clients: 1,
-        per_connection: 1,
-        world: Arc::clone(&world),
-        crew: Crew::of(profile),
-        shard: Shard::WHOLE,
-    };
-    let fleet = Fleet::start(&plan, 1).unwrap();
-    fleet.admit(1);
-    (fleet, world)
+    (fleet(address, profile, 1, &world), world)
 }
 
 /// What a node gets that polls for all clusters.

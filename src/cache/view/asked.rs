@@ -12,14 +12,13 @@ use crate::xds::{Name, Target, TypeUrl};
 /// Sessions of a view that a question is for, and that were not asked yet.
 pub struct Respondents {
     view: Arc<View>,
-    question: Arc<Question>,
     seats: std::vec::IntoIter<u32>,
 }
 
 impl View {
     /// Returns the sessions that a question is for, as far as the view knows. Others may be among them.
     #[must_use]
-    pub fn respondents(self: &Arc<Self>, question: &Arc<Question>) -> Respondents {
+    pub fn respondents(self: &Arc<Self>, question: &Question) -> Respondents {
         let sets = self.sets.read();
         let seats: Vec<u32> = match &question.depth {
             Depth::Resource(type_url, name) => {
@@ -31,7 +30,6 @@ impl View {
         drop(sets);
         Respondents {
             view: self.clone(),
-            question: question.clone(),
             seats: seats.into_iter(),
         }
     }
@@ -49,13 +47,14 @@ impl View {
 }
 
 impl Respondents {
-    /// Asks some of them. Returns whether there were any.
+    /// Asks some of them the question. Returns whether there were any.
     #[must_use]
     pub fn ask_some(&mut self, most: usize, inquiry: &Arc<Inquiry>) -> bool {
         let before = self.seats.len();
-        let stream = self.question.whom.stream.map(|stream| stream.connection);
+        let stream = inquiry.question().whom.stream;
+        let connection = stream.map(|stream| stream.connection);
         let concerned = |seated: &&Arc<Seated>| {
-            !seated.watches() && stream.is_none_or(|connection| connection == seated.claims().number())
+            !seated.watches() && connection.is_none_or(|connection| connection == seated.claims().number())
         };
         let sets = self.view.sets.read();
         // Those that have left are not asked: nobody would answer.

@@ -213,6 +213,18 @@ impl Subscription {
         }
     }
 
+    /// The same for what is on its way of names that the client has just begun to ask for.
+    pub(super) fn note_doubts(&mut self, begins: impl Fn(&Name) -> bool) {
+        let delta = self.dialect == Dialect::Delta;
+        let Some(audience) = self.viewer.audience_mut().filter(|_| delta) else {
+            return;
+        };
+        let flying = self.flights.items().map(|item| &item.resource);
+        for resource in flying.filter(|resource| begins(resource.name())) {
+            audience.doubt(resource.name(), resource.constraints());
+        }
+    }
+
     /// C-25: the client rejected a response, and may hold what that withdrew.
     pub(super) fn note_withdrawn(&mut self, withdrawn: &Withdrawn) {
         if self.dialect == Dialect::Sotw {
@@ -224,18 +236,6 @@ impl Subscription {
             {
                 audience.doubt_all(name, variants);
             }
-        }
-    }
-
-    /// The same for what is on its way of names that the client has just begun to ask for.
-    pub(super) fn note_doubts(&mut self, begins: impl Fn(&Name) -> bool) {
-        let delta = self.dialect == Dialect::Delta;
-        let Some(audience) = self.viewer.audience_mut().filter(|_| delta) else {
-            return;
-        };
-        let flying = self.flights.items().map(|item| &item.resource);
-        for resource in flying.filter(|resource| begins(resource.name())) {
-            audience.doubt(resource.name(), resource.constraints());
         }
     }
 

@@ -105,7 +105,7 @@ impl Subscription {
         plan.reach = Some(Reach::Whole(seen, None));
     }
 
-    /// The same for the names of new style among what a client holds whose wildcard is unknown.
+    /// The same while the client's wildcard is unknown: only names of new style are reported.
     fn plan_uncoverable(&self, extra: &Arc<Extra>, slot: TypeSight<'_>, plan: &mut Plan) {
         let names = extra.names().iter().filter(|(name, _)| name.is_new_style());
         let names: BTreeMap<Name, Held> = names.map(|(name, held)| (name.clone(), held.clone())).collect();

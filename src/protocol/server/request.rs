@@ -343,8 +343,8 @@ impl Subscription {
     }
 
     /// Returns what a client holds of a name that it begins to ask for. K-16: what it holds by its wildcard, as a member or by an
-    /// alias, it holds by name from now on. B-16: what is on its way may reach it after it asked. `remembers`: it may hold the
-    /// name from an earlier stream.
+    /// alias, it holds by name from now on. B-16: what is on its way may reach it after it asked; its variants are noted.
+    /// `remembers`: it may hold the name from an earlier stream.
     fn held_when_asked(&mut self, name: &Name, remembers: bool) -> Held {
         let held = self.held(name);
         if held.perhaps() {

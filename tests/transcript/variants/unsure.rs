@@ -52,12 +52,18 @@ fn what_it_rejects_the_heartbeat_of() {
     assert_eq!(stage.hears(TEST), ["a=2 -a[prod]"]);
 }
 
-/// C-08: what it rejected, and then gave up under a wildcard without it.
-#[test]
-fn what_it_rejected_and_gives_up() {
+/// A stage whose wildcard has something else.
+fn covering_stage() -> Stage {
     let mut stage = stage();
     let covered = stage.put("b=2");
     stage.cover(vec![covered]);
+    stage
+}
+
+/// C-08: what it rejected, and then gave up under a wildcard without it.
+#[test]
+fn what_it_rejected_and_gives_up() {
+    let mut stage = covering_stage();
     stage.subscribes_to(PROD, "*");
     assert_eq!(stage.hears(PROD), ["b=2"]);
     stage.subscribes(PROD);
@@ -69,9 +75,7 @@ fn what_it_rejected_and_gives_up() {
 /// C-13: what was on its way when a wildcard began that does not have it.
 #[test]
 fn what_is_on_its_way_when_a_wildcard_begins() {
-    let mut stage = stage();
-    let covered = stage.put("b=2");
-    stage.cover(vec![covered]);
+    let mut stage = covering_stage();
     stage.subscribes(PROD);
     let late = stage.response().expect("a response");
     gives_up(&mut stage, "a");
