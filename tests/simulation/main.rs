@@ -155,6 +155,7 @@ const KEPT_NEWER: &[u64] = &[
     189_407_253,
     189_433_283,
     339_432_520,
+    489_445_326,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

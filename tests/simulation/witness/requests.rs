@@ -385,8 +385,11 @@ impl Watch {
         };
         let asks = |name: &String| names.contains(name) || by_collection(name);
         let covered = |name: &String| *wildcard && (*listed || !name.starts_with("xdstp:") || asked.contains_key(name));
+        // C-20: what it held by an alias that it gave up under a wildcard, it holds until that is answered.
+        let answers = |alias: &String| *wildcard && asked.contains_key(alias);
         let keeps = |name: &String, aliases: &[String]| {
-            covered(name) || asks(name) || aliases.iter().any(|alias| names.contains(alias))
+            let by_alias = |alias: &String| names.contains(alias) || answers(alias);
+            covered(name) || asks(name) || aliases.iter().any(by_alias)
         };
         self.sent.retain(|name, sent| keeps(name, &sent.aliases));
         for refused in &mut self.refused {
