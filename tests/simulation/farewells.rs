@@ -13,8 +13,9 @@ use super::upstream::{ORDER_GATE, REMOVAL_QUIET};
 /// What one server said of clusters and routes.
 #[derive(Default)]
 pub(crate) struct Farewells {
-    /// When the removal of each cluster arrived; `None` if it does not wait any more. Those stay until the cluster comes back.
-    gone: BTreeMap<String, Option<Instant>>,
+    /// When the removal of each cluster arrived, from the wildcard (`true`) or from what was asked for by name; `None` if it does
+    /// not wait any more. Those stay until the cluster comes back.
+    gone: BTreeMap<(bool, String), Option<Instant>>,
     /// When the last listener or route arrived.
     stirred: Option<Instant>,
 }
@@ -38,20 +39,25 @@ impl Farewells {
                 Some(Type::Cds) => {
                     for update in said {
                         let name = update.name();
-                        let known = slot.and_then(|slot| slot.known(name));
+                        let key = (change.wildcard, name.as_str().to_owned());
+                        let half = slot.and_then(|slot| match change.wildcard {
+                            true => slot.wildcard.as_deref(),
+                            false => Some(&slot.named),
+                        });
+                        let known = half.and_then(|half| half.known(name));
                         // What would end soon by itself does not wait.
                         let mut halves = slot.into_iter().flat_map(Slot::halves);
                         let ends = halves.any(|half| half.expiry(name).is_some_and(|it| it.at <= now + ORDER_GATE));
                         match update {
                             Update::Absent(_, Reason::Said) if !ends && matches!(known, Some(Known::Present(_))) => {
-                                self.gone.entry(name.as_str().to_owned()).or_insert(Some(now));
+                                self.gone.entry(key).or_insert(Some(now));
                             }
                             Update::Put(..)
                             | Update::Absent(..)
                             | Update::Forget(_)
                             | Update::Withdraw(_)
                             | Update::Whole(_)
-                            | Update::Error(..) => drop(self.gone.remove(name.as_str())),
+                            | Update::Error(..) => drop(self.gone.remove(&key)),
                         }
                     }
                 }
@@ -60,10 +66,12 @@ impl Farewells {
         }
     }
 
-    /// Whether the removal of a cluster has arrived and must still wait.
-    pub(crate) fn waits(&self, cluster: &str, now: Instant) -> bool {
-        let gone = self.gone.get(cluster).copied().flatten();
-        gone.is_some_and(|gone| now < due(gone, self.stirred))
+    /// Whether the removal of a cluster has arrived and must still wait: from the wildcard, or, if `named`, from what was asked for
+    /// by name.
+    pub(crate) fn waits(&self, cluster: &str, named: bool, now: Instant) -> bool {
+        let halves = [true].into_iter().chain(named.then_some(false));
+        let mut gone = halves.filter_map(|half| *self.gone.get(&(half, cluster.to_owned()))?);
+        gone.any(|gone| now < due(gone, self.stirred))
     }
 }
 

@@ -156,6 +156,7 @@ const KEPT_NEWER: &[u64] = &[
     189_433_283,
     339_432_520,
     489_445_326,
+    189_442_466,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -65,10 +65,11 @@ impl<'a> Reading<'a> {
         Some(&self.zones[*server].book)
     }
 
-    /// D-03: whether the server that is read has said that a cluster is gone, and clients must not hear that yet.
-    pub(crate) fn departs(&self, cluster: &str, now: Instant) -> bool {
+    /// D-03: whether the server that is read has said that a cluster is gone, and clients must not hear that yet. `named`: whether
+    /// the client asks for it by name, too.
+    pub(crate) fn departs(&self, cluster: &str, named: bool, now: Instant) -> bool {
         let server = self.reads.get(&authority(cluster));
-        server.is_some_and(|(server, _)| self.zones[*server].farewells.waits(cluster, now))
+        server.is_some_and(|(server, _)| self.zones[*server].farewells.waits(cluster, named, now))
     }
 
     /// The version of a revision, from whichever server.

@@ -89,9 +89,10 @@ impl Witness {
             }
             tally.hit(Rule::D03);
             let leads = |refers: &Arc<[String]>| refers.iter().any(|name| name == cluster);
+            let named = clusters.explicit(cluster, clusters.sent.get(cluster).map_or(&[], |sent| &sent.aliases));
             let mut leading = routes.sent.iter().filter(|(_, sent)| leads(&sent.refers));
             if let Some((name, sent)) = leading.clone().next()
-                && scene.reading.departs(cluster, scene.now)
+                && scene.reading.departs(cluster, named, scene.now)
             {
                 let what = format!(
                     "cluster {cluster} goes at once, while route {name}@{} leads to it",
