@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) scenario: Option<String>,
     /// How many clients; default: what the scenario says; in a story 1000, each with a connection of its own.
-    #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=250_000))]
     pub(crate) clients: Option<u32>,
     /// How many resources the control plane has.
     #[arg(long, global = true, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
