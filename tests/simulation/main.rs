@@ -157,6 +157,7 @@ const KEPT_NEWER: &[u64] = &[
     339_432_520,
     489_445_326,
     189_442_466,
+    329_440_189,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

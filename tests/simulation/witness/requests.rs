@@ -77,10 +77,11 @@ impl Watch {
             self.refused_set = Some(set.collect());
             return;
         }
-        // K-17: whoever rejects a heartbeat gets the resource itself.
+        // K-17: whoever rejects a heartbeat gets the resource itself. C-20: also by an alias.
         for name in std::mem::take(&mut open.beats) {
-            let held = self.sent.get(&name).map(|sent| sent.revision);
-            if held.is_some() && open.members.get(&name) == Some(&held) && (self.asks(&name) || self.wildcard) {
+            let Some(sent) = self.sent.get(&name) else { continue };
+            let wanted = self.wildcard || self.explicit(&name, &sent.aliases);
+            if wanted && open.members.get(&name) == Some(&Some(sent.revision)) {
                 open.members.remove(&name);
                 self.licence.insert(name);
             }
