@@ -157,6 +157,8 @@ const KEPT_NEWER: &[u64] = &[
     339_432_520,
     489_445_326,
     189_442_466,
+    819_432_525,
+    339_440_005,
     329_440_189,
 ];
 /// The same of worlds with rules, counted from [`RULED`].

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use distributary::xds::Dialect;
 
-use super::{Open, Scene, Sent, Watch, Witness};
+use super::{Open, Refused, Scene, Sent, Watch, Witness};
 use crate::access::Permitted;
 use crate::body::Type;
 use crate::names::{canonical, covers};
@@ -95,7 +95,7 @@ impl Witness {
             watch.asked.clear();
             watch.licence.clear();
         }
-        watch.send_again(&members);
+        watch.send_again(&members, lens);
         watch.doubted.retain(|(name, _)| !members.contains_key(name));
         if !watch.chain {
             watch.end();
@@ -116,10 +116,22 @@ impl Witness {
 }
 
 impl Watch {
-    /// Rejected content that is sent again unchanged, without a release, stays rejected until it is accepted.
-    fn send_again(&mut self, members: &BTreeMap<String, Option<u64>>) {
-        for refused in self.refused.iter_mut().filter(|refused| refused.may_come()) {
-            refused.members.retain(|name, _| !members.contains_key(name));
+    /// Rejected content that is sent again unchanged, without a release, stays rejected until it is accepted. If the group was
+    /// perhaps released earlier, because something in it was different for a while, it perhaps stays rejected.
+    fn send_again(&mut self, members: &BTreeMap<String, Option<u64>>, lens: Lens<'_>) {
+        let free = |refused: &Refused| refused.freed || self.differs(refused, |_| true, lens);
+        let free: Vec<bool> = self.refused.iter().map(free).collect();
+        let groups = self.refused.iter_mut().zip(free);
+        for (refused, free) in groups.filter(|(refused, _)| refused.may_come()) {
+            let Refused {
+                members: rejected,
+                held,
+                ..
+            } = refused;
+            let same = |name: &String, revision: &Option<u64>| members.get(name) == Some(revision);
+            rejected.retain(|name, revision| !members.contains_key(name) || !free && same(name, revision));
+            let again = rejected.keys().filter(|name| members.contains_key(*name));
+            held.extend(again.cloned());
         }
         self.refused.retain(|refused| !refused.members.is_empty());
     }

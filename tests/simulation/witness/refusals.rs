@@ -61,7 +61,7 @@ impl Watch {
     }
 
     /// Whether a member for which `counts` is true is now different from what was rejected.
-    fn differs(&self, refused: &Refused, counts: impl Fn(&String) -> bool, lens: Lens<'_>) -> bool {
+    pub(super) fn differs(&self, refused: &Refused, counts: impl Fn(&String) -> bool, lens: Lens<'_>) -> bool {
         let mut members = refused.members.iter().filter(|(name, _)| counts(name));
         members.any(|(name, revision)| {
             let aliases: Vec<&String> = self.sent.get(name).into_iter().flat_map(|sent| &sent.aliases).collect();
