@@ -761,3 +761,29 @@ fn rejected_twice_and_gone_by_its_alias() {
         ",
     );
 }
+
+/// B-22: a member that a later response removed has changed, even if the client accepted that removal, gave the name up and asked
+/// for it again before it rejects the older response: the other members are sent again.
+#[test]
+fn rejected_after_a_member_was_removed_and_asked_for_again() {
+    delta(
+        "
+        origin put eds a@1 b@1
+        other put eds a@1 b@1, silent eds
+        client subscribe eds a b
+        client <- eds [a@1 b@1]
+        origin drop eds a
+        client sends eds +a
+        client <- eds -[a]
+        client sends eds n2 => ack
+        client sends eds -a
+        client moves other
+        client sends eds +a
+        client sends eds n1 ! => nack
+        nothing
+        other speaks
+        client <- eds [a@1 b@1], ack
+        nothing for 2s
+        ",
+    );
+}

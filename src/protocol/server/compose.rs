@@ -127,6 +127,7 @@ impl Subscription {
             set: set.map(Box::new),
             since,
             sent: now,
+            gone: None,
         });
         Response {
             type_url: self.type_url.clone(),

@@ -2,6 +2,7 @@
 //!
 //! Owns what must be remembered of a response until the client has acknowledged or rejected it. Does not build responses.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -71,6 +72,9 @@ pub(super) struct Flight {
     pub(super) set: Option<Box<Version>>,
     pub(super) since: Option<Instant>,
     pub(super) sent: Instant,
+    /// The names of resources in it that a later response has removed. Nearly always there are none, and then nothing is allocated.
+    #[expect(clippy::box_collection, reason = "a flight must stay small, and very few have any")]
+    pub(super) gone: Option<Box<BTreeSet<Name>>>,
 }
 
 /// How many names of a rejected response are shown, and how much of each.
@@ -81,6 +85,18 @@ impl Flight {
     /// Returns how many entries the response has.
     pub(super) fn len(&self) -> usize {
         self.batch.items().len() + self.batch.removed().len()
+    }
+
+    /// A later response has removed these names.
+    pub(super) fn note_removed(&mut self, names: &[Name]) {
+        for name in names.iter().filter(|name| self.batch.item(name).is_some()) {
+            self.gone.get_or_insert_default().insert(name.clone());
+        }
+    }
+
+    /// Returns whether a later response has removed a resource in it.
+    pub(super) fn is_gone(&self, name: &Name) -> bool {
+        self.gone.as_ref().is_some_and(|gone| gone.contains(name))
     }
 
     /// Returns its first names with their versions, removed names with a minus, and how many more there are.

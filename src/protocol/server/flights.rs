@@ -58,6 +58,9 @@ impl Flights {
     pub(super) fn send(&mut self, flight: Flight) {
         self.last = flight.nonce;
         self.sent = Some(flight.sent);
+        for older in &mut self.open {
+            older.note_removed(flight.batch.removed());
+        }
         // There is nearly always only one.
         self.open.reserve_exact(1);
         self.open.push(flight);
@@ -116,6 +119,7 @@ mod tests {
                 set: None,
                 since: None,
                 sent,
+                gone: None,
             });
         }
         assert!(flights.is_crowded(OPEN_MAX) && flights.is_last(OPEN_MAX as u64));

@@ -223,14 +223,11 @@ impl Subscription {
         }
     }
 
-    /// Whether it is not known what the client holds of a resource, nothing else of it was rejected, and its removal is not on its way
-    /// since.
+    /// Whether it is not known what the client holds of a resource, nothing else of it was rejected, and no later response has removed
+    /// it.
     fn is_unsent(&self, wanted: &Name, resource: &Resource, flight: &Flight) -> bool {
         let unknown = matches!(self.held(wanted), Held::Unknown);
-        let mut later = self.flights.iter().filter(|later| later.nonce > flight.nonce);
-        unknown
-            && self.cold.refusals().called(resource.name()).next().is_none()
-            && !later.any(|later| later.batch.removed().binary_search(resource.name()).is_ok())
+        unknown && self.cold.refusals().called(resource.name()).next().is_none() && !flight.is_gone(resource.name())
     }
 
     /// What the client accepts now was not the bad part of what it rejected before. After the rejection it was unknown whether
