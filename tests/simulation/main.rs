@@ -160,6 +160,7 @@ const KEPT_NEWER: &[u64] = &[
     819_432_525,
     339_440_005,
     329_440_189,
+    189_462_904,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

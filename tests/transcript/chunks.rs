@@ -422,6 +422,34 @@ fn the_wildcard_asked_for_again_ends_between_two_parts() {
     );
 }
 
+/// C-11: what a repeated wildcard asks for again, and what goes before it is sent, is sent when it is back.
+#[test]
+fn asked_for_again_and_gone_for_a_while() {
+    delta(
+        "
+        relay chunk 1
+        origin put cds a@1 b@1 c@1
+        client subscribe cds * b
+        client <- cds [b@1]
+        client <- cds [a@1]
+        client <- cds [c@1]
+        client ack
+        client stalls
+        client sends cds +*
+        client reads 1
+        client <- cds [a@1]
+        origin drop cds b
+        client reads 1
+        client <- cds [c@1]
+        origin put cds b@1
+        client reads
+        client <- cds [b@1]
+        client ack
+        nothing
+        ",
+    );
+}
+
 /// K-09, K-19: what an answer of several parts leaves out, a SotW client holds no more once it has the first part, also if it then
 /// asks for that by name.
 #[test]

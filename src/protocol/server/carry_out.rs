@@ -63,6 +63,7 @@ impl Subscription {
             missing,
             mut holds,
             answered,
+            again,
             waiting,
             later,
             reach,
@@ -78,6 +79,7 @@ impl Subscription {
         let waits = removals_wait || !later.is_empty();
         let (errors, wait) = self.tell_errors(errors, &items, slot);
         let withdrawn = self.withdrawn(&items, removed.iter().cloned(), slot);
+        self.owed.extend(again);
         self.settle_owed(&answered, &holds, &items);
         self.owed.put_off(waiting);
         for name in later.into_iter().chain(wait.into_keys()) {

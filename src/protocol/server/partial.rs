@@ -160,6 +160,7 @@ impl Subscription {
             if plan.room.is_full() {
                 break;
             }
+            plan.again.extend((*again && asked).then(|| resource.name().clone()));
             said += 1;
         }
         for resource in difference.beats() {

@@ -27,6 +27,8 @@ pub(super) struct Plan {
     pub(super) holds: Vec<(Name, Held)>,
     /// Owed names that this response answers, or that need no answer.
     pub(super) answered: Vec<Name>,
+    /// Names that a repeated wildcard asks for again (C-11): those that this response does not answer are owed.
+    pub(super) again: Vec<Name>,
     /// Owed names that cannot be answered before something changes.
     pub(super) waiting: Vec<Name>,
     /// Names that are removed once other types allow it.
@@ -76,6 +78,7 @@ impl Plan {
             missing: BTreeSet::new(),
             holds: Vec::new(),
             answered: Vec::new(),
+            again: Vec::new(),
             waiting: Vec::new(),
             later: BTreeSet::new(),
             gone: Vec::new(),
