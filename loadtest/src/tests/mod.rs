@@ -261,6 +261,16 @@ fn a_version_means_one_content() {
     assert_eq!(bench.feed(&response), Err(Violation::NoVersion));
 }
 
+/// Another server than this program's may give resources no version, as istiod does.
+#[test]
+fn a_foreign_server_may_leave_out_versions() {
+    let ledger = Ledger::learning(Kind::Cds, Arc::default());
+    let mut bench = Bench::with(ledger, Profile::plain(Dialect::Delta, Kind::Cds, 4));
+    let mut response = clusters().delta("n1", &[1]);
+    response.resources[0].version.clear();
+    assert_eq!(bench.feed(&response).unwrap().messages, 1);
+}
+
 /// G-20, K-16: nothing is removed out of ignorance.
 #[test]
 fn a_removal_must_be_true() {
