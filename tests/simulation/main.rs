@@ -161,6 +161,10 @@ const KEPT_NEWER: &[u64] = &[
     339_440_005,
     329_440_189,
     189_462_904,
+    489_464_553,
+    499_460_064,
+    499_460_687,
+    499_467_662,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -167,7 +167,11 @@ impl Subscription {
             if plan.room.is_full() {
                 break;
             }
-            self.plan_beat(resource, slot, plan);
+            // K-17: the wildcard does not know that a name which the client requested as well has gone or changed since.
+            let requested = self.names.get(resource.name());
+            if requested.is_none_or(|held| held.is(resource.version())) {
+                self.plan_beat(resource, slot, plan);
+            }
         }
         plan.ahead = Some((ahead, said));
     }
