@@ -165,6 +165,7 @@ const KEPT_NEWER: &[u64] = &[
     499_460_064,
     499_460_687,
     499_467_662,
+    669_463_596,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

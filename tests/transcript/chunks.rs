@@ -342,6 +342,27 @@ fn a_collection_is_emptied_while_its_member_is_on_its_way() {
     );
 }
 
+/// C-15, C-22: a collection that is asked for again is answered, even if its members of now go before they are sent, and one of
+/// before is removed.
+#[test]
+fn a_collection_is_emptied_after_it_was_asked_for_again() {
+    delta(
+        "
+        origin put cds xdstp://a/CDS/b@1
+        client subscribe cds xdstp://a/CDS/*
+        client <- cds [xdstp://a/CDS/b@1]
+        client sends cds -xdstp://a/CDS/*
+        client sends cds +xdstp://a/CDS/*
+        origin put cds xdstp://a/CDS/a@1, drop cds xdstp://a/CDS/b
+        origin drop cds xdstp://a/CDS/a
+        client ack
+        client <- cds -[xdstp://a/CDS/*], ack
+        client <- cds -[xdstp://a/CDS/b], ack
+        nothing
+        ",
+    );
+}
+
 /// B-22, C-22: the removal of a member does not answer its collection, and makes no answer owed.
 #[test]
 fn an_empty_collection_between_two_parts() {

@@ -247,12 +247,13 @@ impl Subscription {
         }
         // B-14: for a client that asks for the collection, a full state also lists the members that the client holds already.
         let full = self.full_state();
+        let current = |name: &Name, held: &Held| slot.resource(name).is_some_and(|now| held.is(now.version()));
         let answered = |collection: &Name| match extent(collection, slot) {
             Extent::Unknown => false,
             Extent::Empty | Extent::Some if full => false,
             Extent::Empty => self.dialect == Dialect::Sotw,
-            // Its members may go before any of them was sent.
-            Extent::Some => self.may_hold_of(collection),
+            // Its members may go before any of them was sent. What is gone, or will be sent again, answers nothing.
+            Extent::Some => self.has_of(collection, current),
         };
         let owed = self
             .collections
@@ -296,16 +297,17 @@ impl Subscription {
         // K-16: a server that did not answer in time is no reason to take away members that the client may hold.
         let silent = move |collection: &Name| {
             let known = slot.known(collection);
-            matches!(known, Some(Known::Absent(Reason::TimedOut))) && self.may_hold_of(collection)
+            matches!(known, Some(Known::Absent(Reason::TimedOut))) && self.has_of(collection, |_, held| held.perhaps())
         };
         empty.filter(move |collection| !silent(collection))
     }
 
-    /// Whether the client may hold members of a collection: because they were sent, or because its first request declared them.
-    fn may_hold_of(&self, collection: &Name) -> bool {
+    /// Whether a member of a collection counts that the client may hold: it was sent, or the first request declared it.
+    fn has_of(&self, collection: &Name, counts: impl Fn(&Name, &Held) -> bool) -> bool {
         let mut sent = self.names.within(collection);
         let mut told = self.covered.seen().extra.iter().flat_map(|extra| extra.names());
-        sent.any(|name| self.held(name).perhaps()) || told.any(|(name, held)| held.perhaps() && collection.covers(name))
+        let told = told.any(|(name, held)| collection.covers(name) && counts(name, held));
+        told || sent.any(|name| counts(name, &self.held(name)))
     }
 }
 
