@@ -165,6 +165,7 @@ const KEPT_NEWER: &[u64] = &[
     499_460_064,
     499_460_687,
     499_467_662,
+    39_460_912,
     669_463_596,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
