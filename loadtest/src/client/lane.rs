@@ -112,7 +112,7 @@ impl Lane {
         let response = &mut self.response;
         match unit {
             Unit::Body(piece) => {
-                let whole = subscriptions.iter().any(|it| it.ledger.is_learning());
+                let whole = learns(subscriptions);
                 response.body.take(piece, self.dialect, whole);
             }
             Unit::Field(Level::Any, 1, bytes) => {
@@ -146,8 +146,7 @@ impl Lane {
         let kind = kind.ok_or_else(|| Violation::NoBody(text(name)))?;
         // istiod gives resources no version, and Envoy does not miss it: what differs is then known by its content.
         let version = version.filter(|version| !version.is_empty());
-        let needed = self.dialect == Dialect::Delta && subscriptions.iter().all(|it| !it.ledger.is_learning());
-        if needed && version.is_none() {
+        if version.is_none() && self.dialect == Dialect::Delta && !learns(subscriptions) {
             return Err(Violation::NoVersion);
         }
         let kept = &body.head;
@@ -270,4 +269,9 @@ pub(super) fn subscription(subscriptions: &mut [Subscription], kind: Kind) -> Re
         .iter_mut()
         .find(|subscription| subscription.kind() == kind)
         .ok_or_else(|| Violation::WrongType(kind.type_url().to_owned()))
+}
+
+/// Whether resources are learned as they come, because the server is not this program's.
+fn learns(subscriptions: &[Subscription]) -> bool {
+    subscriptions.iter().any(|it| it.ledger.is_learning())
 }

@@ -252,7 +252,7 @@ impl Subscription {
             Extent::Unknown => false,
             Extent::Empty | Extent::Some if full => false,
             Extent::Empty => self.dialect == Dialect::Sotw,
-            // Its members may go before any of them was sent. What is gone, or will be sent again, answers nothing.
+            // Only a member that the client holds as it is now answers: all others may go before they are sent.
             Extent::Some => self.has_of(collection, current),
         };
         let owed = self
@@ -302,7 +302,7 @@ impl Subscription {
         empty.filter(move |collection| !silent(collection))
     }
 
-    /// Whether a member of a collection counts that the client may hold: it was sent, or the first request declared it.
+    /// Returns whether `counts` is true for a member of a collection that was sent, or that the first request declared.
     fn has_of(&self, collection: &Name, counts: impl Fn(&Name, &Held) -> bool) -> bool {
         let mut sent = self.names.within(collection);
         let mut told = self.covered.seen().extra.iter().flat_map(|extra| extra.names());
