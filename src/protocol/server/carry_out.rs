@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::compose::{Composed, Step};
 use super::covered::Ahead;
-use super::plan::{Plan, Reach};
+use super::plan::{Debt, Plan, Reach};
 use super::subscription::Subscription;
 use crate::xds::{Answers, Dialect, Held, Item, Kind, Name, TypeSight};
 
@@ -62,9 +62,7 @@ impl Subscription {
             mut removed,
             missing,
             mut holds,
-            answered,
-            again,
-            waiting,
+            owed,
             later,
             reach,
             errors,
@@ -79,9 +77,7 @@ impl Subscription {
         let waits = removals_wait || !later.is_empty();
         let (errors, wait) = self.tell_errors(errors, &items, slot);
         let withdrawn = self.withdrawn(&items, removed.iter().cloned(), slot);
-        self.owed.extend(again);
-        self.settle_owed(&answered, &holds, &items);
-        self.owed.put_off(waiting);
+        self.settle_owed(owed, &holds, &items);
         for name in later.into_iter().chain(wait.into_keys()) {
             self.look_at(name);
         }
@@ -126,13 +122,20 @@ impl Subscription {
         }
     }
 
-    /// Names that this response answers, or that are sent for another reason, are not owed any more.
-    fn settle_owed(&mut self, answered: &[Name], holds: &[(Name, Held)], items: &BTreeMap<Name, Item>) {
+    /// Notes what becomes of owed names. Those that are sent for any reason are not owed any more.
+    fn settle_owed(&mut self, owed: Vec<(Name, Debt)>, holds: &[(Name, Held)], items: &BTreeMap<Name, Item>) {
+        for (name, debt) in owed {
+            match debt {
+                Debt::Made => self.owed.insert(name),
+                Debt::Waits => self.owed.put_off(&name),
+                Debt::Paid => drop(self.owed.remove(&name)),
+            }
+        }
         let sent = holds.iter().filter(|(_, held)| held.perhaps());
         let whole = items.iter().filter(|(_, item)| item.is_whole());
         let names = sent.map(|(name, _)| name).chain(whole.map(|(name, _)| name));
         // Only the sent names are looked up: far more may be owed than one response has.
-        for name in answered.iter().chain(names) {
+        for name in names {
             self.owed.remove(name);
         }
     }

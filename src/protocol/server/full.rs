@@ -329,7 +329,9 @@ impl Subscription {
             self.note_held(&name, held);
         }
         let waiting = self.owed.due().filter(|name| self.names.contains(name));
-        self.owed.put_off(waiting.cloned().collect());
+        for name in waiting.cloned().collect::<Vec<_>>() {
+            self.owed.put_off(&name);
+        }
         self.covered.arrive(Seen {
             state: state.cloned(),
             extra: kept,

@@ -68,10 +68,10 @@ impl Owed {
         self.0.as_ref().is_none_or(|lists| lists.due.is_empty())
     }
 
-    /// These names cannot be answered. Each must be woken when something changes.
-    pub(super) fn put_off(&mut self, names: Vec<Name>) {
+    /// This name cannot be answered. It must be woken when something changes.
+    pub(super) fn put_off(&mut self, name: &Name) {
         let Some(lists) = &mut self.0 else { return };
-        let due = names.iter().filter_map(|name| lists.due.remove(name));
+        let due = lists.due.remove(name);
         lists.waiting.extend(due);
     }
 
@@ -115,7 +115,9 @@ mod tests {
         let due = |owed: &Owed| owed.due().map(ToString::to_string).collect::<String>();
         let mut owed = Owed::default();
         owed.extend([a.clone(), b.clone(), c.clone()]);
-        owed.put_off(vec![a.clone(), c.clone(), Name::from("never owed")]);
+        for name in [&a, &c, &Name::from("never owed")] {
+            owed.put_off(name);
+        }
         assert_eq!((due(&owed).as_str(), owed.len(), owed.rests()), ("b", 3, false));
         assert!(owed.contains(&a) && !owed.contains(&Name::from("never owed")));
         owed.wake(&c);
@@ -123,12 +125,16 @@ mod tests {
         assert_eq!(due(&owed), "bc");
         owed.insert(a.clone());
         assert_eq!((due(&owed).as_str(), owed.len()), ("abc", 3));
-        owed.put_off(vec![a.clone(), b, c]);
+        for name in [&a, &b, &c] {
+            owed.put_off(name);
+        }
         assert!(owed.rests() && !owed.is_empty() && owed.iter().count() == 3);
         assert!(owed.remove(&a) && !owed.remove(&a));
         owed.wake_all();
         assert_eq!(due(&owed), "bc");
-        owed.put_off(owed.due().cloned().collect());
+        for name in [&b, &c] {
+            owed.put_off(name);
+        }
         owed.retain(|_| false);
         assert!(owed.is_empty());
     }

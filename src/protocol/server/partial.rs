@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::compose::{Allowed, Composed};
 use super::covered::Ahead;
-use super::plan::{Plan, Reach};
+use super::plan::{Debt, Plan, Reach};
 use super::subscription::Subscription;
 use crate::xds::{Answers, Dialect, Extra, Held, Name, Resource, Seen, TypeSight};
 
@@ -153,6 +153,7 @@ impl Subscription {
             // C-11: everything that is covered is sent again. A resource that was requested by name is sent as it is now and,
             // F-16, with the parameters of that name.
             if *again && asked {
+                plan.owed.push((resource.name().clone(), Debt::Made));
                 self.plan_owed(resource.name(), slot, plan);
             } else if plan.takes(resource) {
                 self.plan_change(resource, *again, slot, plan);
@@ -160,7 +161,6 @@ impl Subscription {
             if plan.room.is_full() {
                 break;
             }
-            plan.again.extend((*again && asked).then(|| resource.name().clone()));
             said += 1;
         }
         for resource in difference.beats() {
@@ -205,7 +205,7 @@ impl Subscription {
             }
             if self.plan_removal(&name, slot, plan) {
                 plan.adds |= plan.removed.contains(&name);
-                plan.answered.push(name);
+                plan.owed.push((name, Debt::Paid));
             } else if !self.owed.contains(&name) {
                 plan.later.insert(name);
             }

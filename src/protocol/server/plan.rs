@@ -25,12 +25,8 @@ pub(super) struct Plan {
     pub(super) missing: BTreeSet<Name>,
     /// What the client holds afterwards under names that it asked for.
     pub(super) holds: Vec<(Name, Held)>,
-    /// Owed names that this response answers, or that need no answer.
-    pub(super) answered: Vec<Name>,
-    /// Names that a repeated wildcard asks for again (C-11): those that this response does not answer are owed.
-    pub(super) again: Vec<Name>,
-    /// Owed names that cannot be answered before something changes.
-    pub(super) waiting: Vec<Name>,
+    /// What becomes of owed names, in the order in which it was planned.
+    pub(super) owed: Vec<(Name, Debt)>,
     /// Names that are removed once other types allow it.
     pub(super) later: BTreeSet<Name>,
     /// Names that may be removed once everything else is planned.
@@ -59,6 +55,16 @@ pub(super) struct Plan {
 /// two responses.
 const GONE_AT_ONCE: usize = 2048;
 
+/// What becomes of a name that is owed.
+pub(super) enum Debt {
+    /// A repeated wildcard asks for it again (C-11), so that it is owed from now on.
+    Made,
+    /// It cannot be paid before something changes.
+    Waits,
+    /// This response answers the name, or it needs no answer.
+    Paid,
+}
+
 /// How far a response brings a client in the wildcard's difference.
 pub(super) enum Reach {
     /// This many changes of the difference are planned.
@@ -77,9 +83,7 @@ impl Plan {
             removed: BTreeSet::new(),
             missing: BTreeSet::new(),
             holds: Vec::new(),
-            answered: Vec::new(),
-            again: Vec::new(),
-            waiting: Vec::new(),
+            owed: Vec::new(),
             later: BTreeSet::new(),
             gone: Vec::new(),
             gone_at_once: GONE_AT_ONCE,
@@ -167,12 +171,12 @@ impl Subscription {
             }
             Say::Put(_) => return,
             // What a wildcard covers may be answered without a change of the name itself.
-            Say::Wait if self.names.contains(name) => return plan.waiting.push(name.clone()),
+            Say::Wait if self.names.contains(name) => return plan.owed.push((name.clone(), Debt::Waits)),
             Say::Wait => return,
             Say::Gone => return plan.note_gone(name),
             Say::Past | Say::Beat(_) | Say::Nothing => {}
         }
-        plan.answered.push(name.clone());
+        plan.owed.push((name.clone(), Debt::Paid));
     }
 
     pub(super) fn plan_glanced(&self, name: &Name, slot: TypeSight<'_>, plan: &mut Plan) {
