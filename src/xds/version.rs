@@ -47,10 +47,11 @@ impl Version {
     #[must_use]
     pub fn text(self) -> [u8; 32] {
         let mut text = [0; 32];
-        #[expect(clippy::cast_possible_truncation, reason = "the four quarters of the number")]
-        let quarters = [self.high >> 32, self.high, self.low >> 32, self.low].map(|part| part as u32);
-        for (digits, quarter) in text.chunks_exact_mut(8).zip(quarters) {
-            digits.copy_from_slice(&hex(quarter));
+        let quarters = [self.high >> 32, self.high, self.low >> 32, self.low];
+        for (digits, quarter) in text.as_chunks_mut().0.iter_mut().zip(quarters) {
+            #[expect(clippy::cast_possible_truncation, reason = "the lower half is the quarter")]
+            let quarter = quarter as u32;
+            *digits = hex(quarter);
         }
         text
     }

@@ -124,7 +124,9 @@ impl Server {
             self.sent += 1;
             if response.type_url.kind() == Kind::Cds {
                 let names = subscription.take_clusters(response);
-                self.force_endpoints(&response.type_url, &names);
+                if !names.is_empty() {
+                    self.force_endpoints(&response.type_url, &names);
+                }
             }
         }
         step
