@@ -167,6 +167,7 @@ const KEPT_NEWER: &[u64] = &[
     499_467_662,
     39_460_912,
     669_463_596,
+    649_543_610,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -76,7 +76,8 @@ impl Witness {
                 // sent without it.
                 Seen::Absent(Reason::TimedOut) if is_alias(name) && (asked.renamed || watch.holds_any()) => false,
                 Seen::Absent(Reason::TimedOut) if watch.collections.contains(name) => {
-                    delta && !asked.lost && !watch.holds_of(name) && !watch.brings_of(name)
+                    let members = watch.holds_of(name) || watch.brings_of(name) || watch.refuses_of(name);
+                    delta && !asked.lost && !members
                 }
                 Seen::Absent(Reason::TimedOut) => delta && !holds,
                 Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => delta && !asked.lost,
@@ -189,6 +190,13 @@ impl Watch {
     fn brings_of(&self, collection: &str) -> bool {
         let mut waits = self.asked.keys().filter(|name| covers(collection, &canonical(name)));
         waits.any(|name| self.memory.contains(name))
+    }
+
+    /// Whether the client rejected what became of a member of this collection: it may hold what it held before.
+    fn refuses_of(&self, collection: &str) -> bool {
+        self.refused_names()
+            .iter()
+            .any(|name| covers(collection, &canonical(name)))
     }
 
     /// All names that the client rejected and that were not sent again.
