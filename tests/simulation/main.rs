@@ -168,6 +168,7 @@ const KEPT_NEWER: &[u64] = &[
     39_460_912,
     669_463_596,
     649_543_610,
+    169_465_988,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -356,6 +356,23 @@ fn answers_that_are_owed_are_bounded() {
     delta(&story);
 }
 
+/// K-21: names that a request leaves out make room for as many new ones, also if the request is taken in slices.
+#[test]
+fn all_names_are_replaced_at_the_limit() {
+    let names = |first: &str| (0..1500).map(|at| format!("{first}{at}")).collect::<Vec<_>>().join(" ");
+    let (old, new) = (names("a"), names("b"));
+    sotw(&format!(
+        "
+        relay limit names_per_stream 1500
+        origin put rds r@1 b7@1
+        client sends rds [{old}]
+        client sends rds [{new}]
+        client <- rds [b7@1], ack
+        nothing
+        "
+    ));
+}
+
 /// C-11, K-21: a client that asks again and again and acknowledges nothing has to wait once much more is on its way than it can
 /// hold.
 #[test]

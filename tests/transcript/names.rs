@@ -372,6 +372,24 @@ fn collections_and_silence() {
     );
 }
 
+/// B-15, K-16: a request that names a collection instead of its member gives up nothing, and silence takes nothing away.
+#[test]
+fn a_member_that_was_asked_for_by_name() {
+    sotw(
+        "
+        origin put lds xdstp://a/LDS/d/x@1
+        client subscribe lds xdstp://a/LDS/d/x
+        client <- lds [xdstp://a/LDS/d/x@1], ack
+        other talks sotw, open lds
+        client moves other
+        nothing for 20s
+        client sends lds [xdstp://a/LDS/d/*] v1 n1
+        wait 20s
+        client <- lds [xdstp://a/LDS/d/x@1], ack
+        ",
+    );
+}
+
 /// C-22, L-28: a move to another view removes what is not in the collection there, once the collection is known as a whole.
 #[test]
 fn collections_and_views() {

@@ -117,19 +117,14 @@ impl Subscription {
             return true;
         }
         let mut left = SLICE - (listing.read - read);
-        let dropped = match &mut listing.dropped {
-            Some(dropped) => dropped,
-            none => none.insert(self.left_out(&listing.listed).into_iter()),
-        };
-        for name in dropped.by_ref().take(left) {
-            left -= 1;
-            self.drop_asked(&name);
+        // C-07: what the client held by a name that it gives up, it may hold by another one, or as a member, from now on.
+        if listing.dropped.is_none() {
+            listing.dropped = Some(self.left_out(&listing.listed).into_iter());
         }
-        let dropping = dropped.len() > 0;
-        for _ in 0..left {
-            let Some((name, texts)) = listing.listed.pop_first() else {
-                break;
-            };
+        while left > 0
+            && let Some((name, texts)) = listing.listed.pop_first()
+        {
+            left -= 1;
             if !self.is_served(&name) && !self.asks(&name) {
                 let text = texts.first().and_then(|at| listing.text(request, *at));
                 faults.note_unserved(&name, text.unwrap_or_default());
@@ -138,7 +133,9 @@ impl Subscription {
             let texts: Vec<&str> = texts.into_iter().collect();
             self.list(name, &texts, listing.remembers, now);
         }
-        let more = dropping || !listing.listed.is_empty();
+        let dropped = listing.dropped.get_or_insert_default();
+        dropped.by_ref().take(left).for_each(|name| self.drop_asked(&name));
+        let more = !listing.listed.is_empty() || dropped.len() > 0;
         if !more {
             self.set_wildcard(listing.all);
         }

@@ -23,7 +23,7 @@ pub struct Progress<W> {
     way: Option<W>,
 }
 
-/// The progress of a SotW request: first its names are read, then names that it leaves out are dropped, then new ones are added.
+/// The progress of a SotW request: first its names are read, then new ones are added, then those that it leaves out are dropped.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// Whether the client's first request had a version.
@@ -173,7 +173,10 @@ impl Server {
         let go_on = |one: &mut Subscription, way: &mut Listing, faults: &mut NameFaults| {
             one.go_on_sotw(request, way, faults, answers, now)
         };
-        self.go_on(progress, go_on, 0)
+        // Names that are not dropped yet make room for new ones.
+        self.go_on(progress, go_on, |way| {
+            way.dropped.as_ref().map_or(0, ExactSizeIterator::len)
+        })
     }
 
     /// Takes the next slice of a delta request. Returns whether there is more.
@@ -192,14 +195,14 @@ impl Server {
         };
         // Unsubscriptions that are not taken yet make room for subscriptions that are.
         let ends = request.resource_names_unsubscribe.len() + request.resource_locators_unsubscribe.len();
-        self.go_on(progress, go_on, ends)
+        self.go_on(progress, go_on, |_| ends)
     }
 
     fn go_on<W>(
         &mut self,
         progress: &mut Progress<W>,
         go_on: impl FnOnce(&mut Subscription, &mut W, &mut NameFaults) -> bool,
-        spare: usize,
+        spare: impl FnOnce(&W) -> usize,
     ) -> Result<bool, End> {
         let found = self.position(&progress.type_url);
         let Some(subscription) = found.ok().and_then(|at| self.types.get_mut(at)) else {
@@ -207,11 +210,12 @@ impl Server {
         };
         let Progress { way, faults, .. } = progress;
         let more = way.as_mut().is_some_and(|way| go_on(subscription, way, faults));
+        let spare = way.as_ref().filter(|_| more).map_or(0, spare);
         if !more {
             progress.way = None;
         }
         // Checked before the names over the limit are requested from any server.
-        self.check_count(if more { spare } else { 0 })?;
+        self.check_count(spare)?;
         self.gather();
         Ok(more)
     }
