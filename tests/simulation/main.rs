@@ -169,6 +169,7 @@ const KEPT_NEWER: &[u64] = &[
     669_463_596,
     649_543_610,
     169_465_988,
+    189_541_002,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

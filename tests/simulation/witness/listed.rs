@@ -40,7 +40,8 @@ impl Witness {
         let named = |name: &String| watch.names.contains(name) && !watch.perhaps.contains(name);
         for (name, sent) in watch.sent.iter().filter(|(name, _)| named(name)) {
             let stays = match watch.seen(name, lens) {
-                Seen::Unknown | Seen::Absent(_) => sent.sure && !sent.mortal,
+                // Nor does the relay count what the wildcard brought and has lost since.
+                Seen::Unknown | Seen::Absent(_) => sent.sure && !sent.mortal && sent.place.is_some(),
                 Seen::Unwanted | Seen::Uncovered | Seen::Present(_) => false,
             };
             if stays && answer.revision(name) != Some(sent.revision) {
