@@ -170,6 +170,7 @@ const KEPT_NEWER: &[u64] = &[
     649_543_610,
     169_465_988,
     189_541_002,
+    169_563_944,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -80,6 +80,8 @@ impl Witness {
                     delta && !asked.lost && !members
                 }
                 Seen::Absent(Reason::TimedOut) => delta && !holds,
+                // K-16: a member that the client holds answered it, and has only timed out since.
+                Seen::Absent(_) if watch.collections.contains(name) && watch.keeps_of(name, lens) => false,
                 Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => delta && !asked.lost,
                 Seen::Unwanted | Seen::Unknown => false,
             };
@@ -190,6 +192,12 @@ impl Watch {
     fn brings_of(&self, collection: &str) -> bool {
         let mut waits = self.asked.keys().filter(|name| covers(collection, &canonical(name)));
         waits.any(|name| self.memory.contains(name))
+    }
+
+    /// Whether the client holds a member of this collection that its server did not answer in time.
+    fn keeps_of(&self, collection: &str, lens: Lens<'_>) -> bool {
+        let mut held = self.sent.keys().filter(|name| covers(collection, &canonical(name)));
+        held.any(|name| matches!(self.seen(name, lens), Seen::Absent(Reason::TimedOut)))
     }
 
     /// Whether the client rejected what became of a member of this collection: it may hold what it held before.
