@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from dataclasses import dataclass
-from functools import partial
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from peers.prepared import paths, unwind_at_the_end
@@ -17,8 +17,10 @@ from scenario import RUNS
 from world import World
 
 HERE = Path(__file__).parent
-# Longer than any scenario takes: who plays one that takes longer has been killed.
+# Longer than any scenario takes, in seconds: a run that takes longer fails.
 GIVEN_UP = 300.0
+# How long a run may take to end its children, in seconds. Then it is killed.
+ENDING = 30.0
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,60 @@ def left_out(run, options):
 
 def played(chosen, options):
     """Plays the runs, several at a time: each run as it ends, with the error or None, and seconds. Most of a run is waiting."""
-    fork = multiprocessing.get_context("fork")
-    with fork.Pool(options.jobs, own_ports, (fork.Value("i"), options.jobs)) as pool:
-        runs = pool.imap_unordered(partial(play, options), chosen)
-        for _ in chosen:
-            yield runs.next(GIVEN_UP)
+    waiting, playing = list(enumerate(chosen)), []
+    try:
+        while waiting or playing:
+            while waiting and len(playing) < options.jobs:
+                number, run = waiting.pop(0)
+                playing.append(Playing(run, options, number, len(chosen)))
+            wait([each.result for each in playing], 1.0)
+            for each in [each for each in playing if each.ended()]:
+                yield each.run, each.problem(), time.monotonic() - each.began
+                playing.remove(each)
+    finally:
+        for each in playing:
+            each.end()
+
+
+class Playing:
+    """A run that is played in a process of its own, which ends with it: no run waits for what another left behind."""
+
+    def __init__(self, run, options, number, runs):
+        fork = multiprocessing.get_context("fork")
+        self.run, self.began = run, time.monotonic()
+        self.result, result = fork.Pipe(duplex=False)
+        self.process = fork.Process(target=play_apart, args=(run, options, number, runs, result), name=run.name)
+        self.process.start()
+        result.close()
+
+    def ended(self):
+        return self.result.poll() or time.monotonic() > self.began + GIVEN_UP
+
+    def problem(self):
+        """What went wrong, or None. The process has ended afterwards."""
+        problem = f"it takes longer than {GIVEN_UP:g} s"
+        if self.result.poll():
+            try:
+                problem = self.result.recv()
+            except EOFError:
+                problem = "its process ended without a result"
+            self.process.join(ENDING)
+        self.end()
+        return problem
+
+    def end(self):
+        """Ends a process that has not ended by itself: it is asked to end its children, then killed."""
+        for end in (self.process.terminate, self.process.kill):
+            if self.process.is_alive():
+                end()
+                self.process.join(ENDING)
+        self.result.close()
+
+
+def play_apart(run, options, number, runs, result):
+    """What the process of a run does: it plays the run with ports of its own."""
+    own_ports(number, runs)
+    result.send(play(run, options))
 
 
 def arguments():
@@ -86,12 +137,11 @@ def logs_of(run, options):
     return options.logs / run.name.replace("/", ".")
 
 
-def play(options, run):
-    """Plays one run: (the run, the error or None, seconds)."""
+def play(run, options):
+    """Plays a run: what went wrong, or None."""
     logs = logs_of(run, options)
     logs.mkdir(parents=True)
     programs = Programs(options.go, options.relay, options.envoy, options.chromium, options.axe)
-    began = time.monotonic()
     world, problem = World(programs, logs, run.cache, options.direct, run.upstream), None
     try:
         world.begin()
@@ -104,7 +154,7 @@ def play(options, run):
     finally:
         keep(world, logs)
         world.close()
-    return run, problem, time.monotonic() - began
+    return problem
 
 
 def keep(world, logs):
