@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -54,13 +55,32 @@ pub enum Phase {
     Waiting,
 }
 
+/// How many streams of a view its server has answered. All streams of the view share the number.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answers(Arc<AtomicU64>);
+
+impl Answers {
+    fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// The shared place for a stream's status.
 #[derive(Clone, Debug)]
-pub struct Board(Arc<Mutex<Status>>);
+pub struct Board {
+    status: Arc<Mutex<Status>>,
+    answers: Answers,
+    /// How many answers there had been when an attempt failed last.
+    failed_after: Arc<AtomicU64>,
+}
 
 impl Board {
-    pub(super) fn new(dialect: Dialect) -> Self {
-        Self(Arc::new(Mutex::new(Status {
+    pub(super) fn new(dialect: Dialect, answers: Answers) -> Self {
+        let status = Arc::new(Mutex::new(Status {
             phase: Phase::Idle,
             since: now(),
             dialect,
@@ -72,20 +92,27 @@ impl Board {
             unserved: BTreeMap::new(),
             next_attempt: None,
             last_success: None,
-        })))
+        }));
+        Self {
+            status,
+            answers,
+            failed_after: Arc::default(),
+        }
     }
 
     pub(super) fn read(&self) -> Status {
-        self.0.lock().clone()
+        let mut status = self.status.lock().clone();
+        status.failing_since = status.failing_since.filter(|_| !self.is_over());
+        status
     }
 
     /// Returns the last error, until a response shows that it is over.
     pub(super) fn error(&self) -> Option<String> {
-        self.0.lock().error.clone()
+        self.status.lock().error.clone()
     }
 
     pub(super) fn enter(&self, phase: Phase, dialect: Dialect) {
-        let mut status = self.0.lock();
+        let mut status = self.status.lock();
         status.phase = phase;
         status.since = now();
         status.dialect = dialect;
@@ -94,45 +121,55 @@ impl Board {
             status.error = None;
             status.failing_since = None;
             status.refused = false;
+            self.answers.add();
         }
     }
 
     /// The type has a stream of its own now, because the shared stream ended with these words.
     pub(super) fn suspect(&self, type_url: &TypeUrl, words: &str) {
-        self.0.lock().suspected.insert(type_url.clone(), words.into());
+        self.status.lock().suspected.insert(type_url.clone(), words.into());
     }
 
     /// The type is on the shared stream again.
     pub(super) fn acquit(&self, type_url: &TypeUrl) {
-        self.0.lock().suspected.remove(type_url);
+        self.status.lock().suspected.remove(type_url);
     }
 
     /// Replaces the types that the server is not asked for.
     pub(super) fn leave_out(&self, unserved: BTreeMap<TypeUrl, Arc<str>>) {
-        self.0.lock().unserved = unserved;
+        self.status.lock().unserved = unserved;
     }
 
     /// Records why the stream uses its dialect.
     pub(super) fn explain(&self, why: Why) {
-        self.0.lock().why = Some(why);
+        self.status.lock().why = Some(why);
     }
 
     /// An attempt failed; if `refused`, because the server refused this stream. Returns whether it is the first failure in a row.
     pub(super) fn fail(&self, refused: bool) -> bool {
-        let mut status = self.0.lock();
+        let mut status = self.status.lock();
         status.refused = refused;
+        if self.is_over() {
+            status.failing_since = None;
+        }
+        self.failed_after.store(self.answers.count(), Ordering::Relaxed);
         let first = status.failing_since.is_none();
         status.failing_since.get_or_insert_with(now);
         first
     }
 
-    /// Whether an attempt failed and the server has not answered since.
+    /// Whether an attempt failed and the server has not answered since, neither this stream nor another one of the view (G-08).
     pub(super) fn failing(&self) -> bool {
-        self.0.lock().failing_since.is_some()
+        self.status.lock().failing_since.is_some() && !self.is_over()
+    }
+
+    /// Whether the server has answered a stream of the view since an attempt failed here.
+    fn is_over(&self) -> bool {
+        self.failed_after.load(Ordering::Relaxed) < self.answers.count()
     }
 
     pub(super) fn wait(&self, until: Instant, error: Option<String>) {
-        let mut status = self.0.lock();
+        let mut status = self.status.lock();
         status.phase = Phase::Waiting;
         status.since = now();
         status.next_attempt = Some(until);
@@ -143,12 +180,12 @@ impl Board {
 
     /// The server answered.
     pub(super) fn heard(&self) {
-        self.0.lock().last_success = Some(now());
+        self.status.lock().last_success = Some(now());
     }
 
     /// Enters or leaves the idle phase as clients want something or nothing; other phases stay.
     pub(super) fn wanted(&self, wanted: bool, dialect: Dialect) {
-        let idle = self.0.lock().phase == Phase::Idle;
+        let idle = self.status.lock().phase == Phase::Idle;
         match (idle, wanted) {
             (true, true) => self.enter(Phase::Connecting, dialect),
             (false, false) => self.enter(Phase::Idle, dialect),
@@ -158,7 +195,27 @@ impl Board {
 
     /// Records an error while the server answers, and when the next try is due; `None` clears both.
     pub(super) fn note(&self, wrong: Option<(String, Instant)>) {
-        let mut status = self.0.lock();
+        let mut status = self.status.lock();
         (status.error, status.next_attempt) = wrong.unzip();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// G-08: an answer to one stream ends the failures of the view's other streams, until they fail again.
+    #[test]
+    fn an_answer_ends_the_failures_of_all_streams() {
+        let (answers, dialect) = (Answers::default(), Dialect::Delta);
+        let (one, other) = (Board::new(dialect, answers.clone()), Board::new(dialect, answers));
+        let elsewhere = Board::new(dialect, Answers::default());
+        assert!(one.fail(false) && !one.fail(false) && elsewhere.fail(false));
+        assert!(one.failing() && !other.failing());
+        other.enter(Phase::Answering, dialect);
+        assert!(!one.failing() && one.read().failing_since.is_none());
+        assert!(elsewhere.failing(), "the server answered another view");
+        assert!(one.fail(false), "it fails anew");
+        assert!(one.failing() && one.read().failing_since.is_some());
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::access::Access;
 use super::clock::now;
 use super::leg::Leg;
-use super::status::Board;
+use super::status::{Answers, Board};
 use super::target::{Target, UpstreamSettings};
 use super::writer::Talk;
 use crate::proto::envoy::config::core::v3::Node;
@@ -32,6 +32,7 @@ pub struct Way {
     target: Arc<Target>,
     access: Arc<Access>,
     settings: Arc<UpstreamSettings>,
+    answers: Answers,
 }
 
 /// A separate stream for suspected types.
@@ -50,16 +51,25 @@ impl Way {
         target: Arc<Target>,
         access: Arc<Access>,
         settings: Arc<UpstreamSettings>,
+        answers: Answers,
     ) -> Self {
         let client = Client::new(settings.client.clone(), target.dialect().0, node);
         Self {
-            shared: Leg::new(which, client, target.clone(), access.clone(), settings.clone()),
+            shared: Leg::new(
+                which,
+                client,
+                target.clone(),
+                access.clone(),
+                settings.clone(),
+                answers.clone(),
+            ),
             apart: Vec::new(),
             unanswered: Vec::new(),
             which,
             target,
             access,
             settings,
+            answers,
         }
     }
 
@@ -118,6 +128,7 @@ impl Way {
                     self.target.clone(),
                     self.access.clone(),
                     self.settings.clone(),
+                    self.answers.clone(),
                 )
                 .apart(),
             });

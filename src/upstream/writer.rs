@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::access::ClassFiles;
 use super::clock::now;
-use super::status::{Board, Status};
+use super::status::{Answers, Board, Status};
 use super::target::{Target, UpstreamSettings};
 use super::traced;
 use super::way::Way;
@@ -96,7 +96,11 @@ impl Writer<Way> {
     ) -> Self {
         let access = target.access.for_class(files);
         let traces = target.metrics.traces.clone();
-        let way = |which| Way::new(which, node.clone(), target.clone(), access.clone(), settings.clone());
+        let answers = Answers::default();
+        let way = |which| {
+            let (node, target, access) = (node.clone(), target.clone(), access.clone());
+            Way::new(which, node, target, access, settings.clone(), answers.clone())
+        };
         let departures = Departures::new(settings.removal_quiet, settings.order_gate);
         Self::of(
             view,

@@ -222,7 +222,6 @@ impl World {
         }
         if let Some(link) = leg.link.as_mut().filter(|link| !link.answered) {
             link.answered = true;
-            leg.failing = false;
             if !leg.alone {
                 leg.backoff.handle_response();
             }

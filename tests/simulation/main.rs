@@ -171,6 +171,7 @@ const KEPT_NEWER: &[u64] = &[
     169_465_988,
     189_541_002,
     169_563_944,
+    19_543_266,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

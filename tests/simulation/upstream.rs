@@ -61,7 +61,7 @@ pub(crate) struct Leg {
     /// Whether a check for an idle stream is scheduled.
     pub(crate) idle: bool,
     pub(crate) link: Option<Link>,
-    /// Whether the last attempt failed, and no stream was answered since.
+    /// Whether the last attempt failed, and no stream of the view was answered since.
     pub(crate) failing: bool,
     /// Whether another server has stood in since the last stream began, as far as the writer knows.
     pub(crate) superseded: bool,
@@ -190,8 +190,9 @@ impl Wire {
         self.legs.get(leg).map_or(Dialect::Delta, |leg| leg.client.dialect())
     }
 
-    /// Notes that the control plane has answered a stream.
+    /// Notes that the control plane has answered a stream. G-08: what failed on its other streams is over until it fails again.
     pub(crate) fn answered(&mut self, leg: usize) {
+        self.legs.iter_mut().for_each(|leg| leg.failing = false);
         let leg = &mut self.legs[leg];
         leg.trial.handle_answer(leg.client.dialect(), &mut self.dialects);
     }

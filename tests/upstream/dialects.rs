@@ -6,6 +6,7 @@ use distributary::config::Transport;
 use distributary::protocol::{Why, read_node};
 use distributary::upstream::Phase;
 use distributary::xds::Dialect;
+use distributary::xds::ServerState;
 use tonic::Code;
 
 use crate::plane::Plane;
@@ -162,6 +163,37 @@ async fn the_aside() {
     aside.gone().await;
     main.send(&delta(CDS, "n3", &["a=2"], &[]));
     relay.knows(CDS, "a=2 besides=2 complete").await;
+}
+
+/// G-08: the second stream failed, and was not wanted any more; then the server answered the first one. When the second is wanted
+/// again, its old failure does not count: a server that has nothing to say about a name would never end it.
+#[tokio::test]
+async fn an_answer_ends_what_failed_on_the_other_stream() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(CDS, "*"), (CDS, "besides")]);
+    let mut main = plane.call().await;
+    main.delta().await;
+    main.send(&delta(CDS, "n1", &["a=1"], &[]));
+    relay.knows(CDS, "a=1 complete").await;
+    let fails = async {
+        loop {
+            plane.call().await.finish(Code::Unavailable, "no capacity");
+        }
+    };
+    tokio::select! {
+        () = relay.stands(ServerState::Failing) => {}
+        never = fails => never,
+    }
+    relay.want(CDS, "besides", false);
+    relay.stands(ServerState::Up).await;
+    main.finish(Code::Unavailable, "a restart");
+    let mut main = plane.call().await;
+    main.delta().await;
+    main.send(&delta(CDS, "n1", &["a=2"], &[]));
+    relay.knows(CDS, "a=2 complete").await;
+    relay.want(CDS, "besides", true);
+    let _silent = plane.call().await;
+    relay.stands(ServerState::Open).await;
 }
 
 /// E-21: the relay reads from a server that does not read itself; once it reads again it gets the latest requests.

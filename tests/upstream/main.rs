@@ -47,7 +47,9 @@ use distributary::proto::google::protobuf::Any;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
 use distributary::upstream::{ClassFiles, Status, Target, UpstreamSettings, Writer};
-use distributary::xds::{Class, Cut, Known, Name, ServerFeatures, State, Target as Wanted, TypeUrl, Types, Want};
+use distributary::xds::{
+    Class, Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, TypeUrl, Types, Want,
+};
 use tokio::task::JoinHandle;
 
 use plane::{Call, Plane, soon};
@@ -250,6 +252,16 @@ impl Relay {
 
     pub(crate) fn known(&self, type_url: &str) -> String {
         known(&self.view.cut(), &TypeUrl::new(type_url))
+    }
+
+    /// Waits until this is the server's state.
+    pub(crate) async fn stands(&self, server_state: ServerState) {
+        soon("the server's state", async {
+            while self.view.cut().server_state() != server_state {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        })
+        .await;
     }
 
     /// Waits until the main stream's status satisfies the condition, and returns it.

@@ -20,7 +20,7 @@ use super::channel::Channel;
 use super::clock::now;
 use super::doors::Admission;
 use super::failure::Failure;
-use super::status::{Board, Phase};
+use super::status::{Answers, Board, Phase};
 use super::target::{Target, UpstreamSettings};
 use super::writer::Talk;
 use crate::proto::google::rpc;
@@ -90,9 +90,10 @@ impl Leg {
         target: Arc<Target>,
         access: Arc<Access>,
         settings: Arc<UpstreamSettings>,
+        answers: Answers,
     ) -> Self {
         Self {
-            board: Board::new(client.dialect()),
+            board: Board::new(client.dialect(), answers),
             client,
             which,
             target,

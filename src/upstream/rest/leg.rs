@@ -22,7 +22,7 @@ use crate::telemetry::Arrival;
 use crate::upstream::access::Access;
 use crate::upstream::clock::{dice, now};
 use crate::upstream::failure::Failure;
-use crate::upstream::status::{Board, Phase};
+use crate::upstream::status::{Answers, Board, Phase};
 use crate::upstream::writer::Talk;
 use crate::xds::{Changes, Dialect, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
 
@@ -53,7 +53,7 @@ impl PollLeg {
             polling,
             polls: BTreeMap::new(),
             links: BTreeMap::new(),
-            board: Board::new(Dialect::Sotw),
+            board: Board::new(Dialect::Sotw, Answers::default()),
             unserved: Vec::new(),
             arrivals: Vec::new(),
         }
