@@ -70,6 +70,8 @@ fn what_the_check_says() {
             listeners[0].tls.certificates[0]: missing field `private_key`"),
         ("admin: {address: 'unix:/x', tls: {certificate: c, private_key: k}}\n", "1:34: admin.tls: a Unix socket has no TLS; \
             its file permissions decide who may connect; remove `tls`"),
+        ("listeners: [{address: '127.0.0.1:9901'}]\n", "1:23: admin.address: 127.0.0.1:9901 is also a listener; give the admin \
+            its own address"),
         ("admin: {address: '127.0.0.1:15010'}\n", "1:18: admin.address: 127.0.0.1:15010 is also a listener; give the admin \
             its own address"),
         ("classes: [{match: {zone: x}}]\n", "1:26: classes[0].match: `zone` is not a field of a node; write id, cluster, \

@@ -11,9 +11,15 @@ use crate::config::reading::{Scalar, Spanned};
 use crate::config::{
     Address, Identity, Listener, ListenerTls, SocketFile, Supply, TlsVersion, defaults, is_abstract, shape, unix,
 };
+use crate::json::Place;
 
 impl Check {
-    pub(super) fn listeners(&mut self, file: Option<Spanned<Vec<shape::Listener>>>, flags: &[String]) -> Vec<Listener> {
+    /// Returns the listeners, each with the place of its address; what is not from the file has no place.
+    pub(super) fn listeners(
+        &mut self,
+        file: Option<Spanned<Vec<shape::Listener>>>,
+        flags: &[String],
+    ) -> Vec<(Listener, Option<Place>)> {
         if !flags.is_empty() {
             return self.flagged(&file.unwrap_or_default().value, flags);
         }
@@ -22,7 +28,7 @@ impl Check {
             place,
         }) = file
         else {
-            return vec![Listener::plain(defaults::LISTENER)];
+            return vec![(Listener::plain(defaults::LISTENER), None)];
         };
         if listeners.is_empty() {
             self.at(
@@ -31,7 +37,7 @@ impl Check {
                 "the list is empty; add `- address: 0.0.0.0:15010` or leave the key out".into(),
             );
         }
-        let mut found: Vec<Listener> = Vec::new();
+        let mut found: Vec<(Listener, Option<Place>)> = Vec::new();
         for (index, listener) in listeners.iter().enumerate() {
             let key = format!("listeners[{index}]");
             let of_address = format!("{key}.address");
@@ -39,29 +45,27 @@ impl Check {
             let Some(address) = self.read(&of_address, written, Address::parse) else {
                 continue;
             };
-            if is_fixed(&address) && found.iter().any(|known| known.address == address) {
-                self.at(
-                    written.map(|written| written.place),
-                    of_address,
-                    format!("{address} is there twice; remove one"),
-                );
+            let at = written.map(|written| written.place);
+            if is_fixed(&address) && found.iter().any(|(known, _)| known.address == address) {
+                self.at(at, of_address, format!("{address} is there twice; remove one"));
             }
             let tls = listener.tls.as_ref();
             let tls = tls.and_then(|tls| self.listener_tls(&format!("{key}.tls"), &address, tls));
             let file = self.socket_file(&key, &address, listener);
             let proxies = self.proxies(&format!("{key}.proxy_protocol"), &address, listener);
-            found.push(Listener {
+            let listener = Listener {
                 address,
                 tls,
                 file,
                 proxies,
-            });
+            };
+            found.push((listener, at));
         }
         found
     }
 
     /// Flags cannot configure TLS, so warn if they replace a listener that has it.
-    fn flagged(&mut self, file: &[shape::Listener], flags: &[String]) -> Vec<Listener> {
+    fn flagged(&mut self, file: &[shape::Listener], flags: &[String]) -> Vec<(Listener, Option<Place>)> {
         if let Some(tls) = file.iter().find_map(|listener| listener.tls.as_ref()) {
             let message = "not in use: --listen replaces the listeners of the file, and is without TLS";
             self.warn(Some(tls.place), "listeners", message);
@@ -69,7 +73,7 @@ impl Check {
         let addresses = flags
             .iter()
             .filter_map(|text| self.flag("--listen", text, Address::parse));
-        addresses.map(Listener::plain).collect()
+        addresses.map(|address| (Listener::plain(address), None)).collect()
     }
 
     fn listener_tls(&mut self, key: &str, address: &Address, tls: &Spanned<shape::ListenerTls>) -> Option<ListenerTls> {
@@ -182,6 +186,7 @@ impl Check {
         file: &shape::Admin,
         flag: Option<&str>,
         listeners: &[Address],
+        places: &[Option<Place>],
     ) -> (Address, Option<ListenerTls>) {
         let written = file.address.as_ref();
         let (place, key) = match flag {
@@ -193,9 +198,11 @@ impl Check {
             None => self.read(key, written, Address::parse),
         };
         let admin = admin.unwrap_or(defaults::ADMIN);
-        if listeners.contains(&admin) && is_fixed(&admin) {
+        let taken = listeners.iter().zip(places).find(|(listener, _)| **listener == admin);
+        if let Some((_, of_listener)) = taken.filter(|_| is_fixed(&admin)) {
+            // An address that the file does not give has no place; the listener that has it too may have one.
             let message = format!("{admin} is also a listener; give the admin its own address");
-            self.at(place, key, message);
+            self.at(place.or(*of_listener), key, message);
         }
         let tls = file.tls.as_ref();
         let tls = tls.and_then(|tls| self.listener_tls("admin.tls", &admin, tls));

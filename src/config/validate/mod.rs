@@ -54,8 +54,9 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         return Err(ConfigError::Invalid(in_order(check.problems)));
     };
     let listeners = check.listeners(file.listeners, &flags.listen);
+    let (listeners, places): (Vec<_>, Vec<_>) = listeners.into_iter().unzip();
     let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address.clone()).collect();
-    let (admin, admin_tls) = check.admin(&file.admin, flags.admin.as_deref(), &addresses);
+    let (admin, admin_tls) = check.admin(&file.admin, flags.admin.as_deref(), &addresses, &places);
     let probes = check.probes(file.probes.as_ref(), &addresses, &admin);
     let admin_rules = check.admin_rules(file.admin.rules);
     let (upstream, bootstrap_node) = check.upstream(file.upstream, flags, &addresses);
