@@ -172,6 +172,7 @@ const KEPT_NEWER: &[u64] = &[
     189_541_002,
     169_563_944,
     19_543_266,
+    499_571_557,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -259,6 +259,10 @@ impl Watch {
             sent.place = None;
         }
         self.perhaps.extend(self.brought.keys().cloned());
+        // How often the wildcard has lost a name is counted for one server and one parameter.
+        for (name, losses) in self.brought.iter_mut().chain(&mut self.coming) {
+            *losses = lens.losses(name);
+        }
     }
 
     /// Ends an answer: all its parts are sent, so the client has what the wildcard has.
