@@ -787,3 +787,30 @@ fn rejected_after_a_member_was_removed_and_asked_for_again() {
         ",
     );
 }
+
+/// B-22: the same for a removal: a member that a later response brought has changed, even if the client gave it up and was told once
+/// more that it is gone before it rejects the older response.
+#[test]
+fn rejected_after_a_member_came_back_and_was_gone_again() {
+    delta(
+        "
+        origin put eds a@1 b@1
+        client subscribe eds a b
+        client <- eds [a@1 b@1], ack
+        origin drop eds a b
+        client <- eds -[a b]
+        origin put eds a@2
+        client sends eds +a
+        client <- eds [a@2]
+        client sends eds n3 => ack
+        client sends eds -a
+        origin drop eds a
+        client sends eds +a
+        client <- eds -[a]
+        client sends eds n4 => ack
+        client sends eds n2 ! => nack
+        client <- eds -[b], ack
+        nothing for 2s
+        ",
+    );
+}

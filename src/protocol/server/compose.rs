@@ -127,7 +127,7 @@ impl Subscription {
             set: set.map(Box::new),
             since,
             sent: now,
-            gone: None,
+            undone: None,
         });
         Response {
             type_url: self.type_url.clone(),

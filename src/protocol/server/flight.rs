@@ -72,9 +72,10 @@ pub(super) struct Flight {
     pub(super) set: Option<Box<Version>>,
     pub(super) since: Option<Instant>,
     pub(super) sent: Instant,
-    /// The names of resources in it that a later response has removed. Nearly always there are none, and then nothing is allocated.
+    /// The names of resources in it that a later response has removed, and the removed names of which a later response has brought
+    /// something. Nearly always there are none, and then nothing is allocated.
     #[expect(clippy::box_collection, reason = "a flight must stay small, and very few have any")]
-    pub(super) gone: Option<Box<BTreeSet<Name>>>,
+    pub(super) undone: Option<Box<BTreeSet<Name>>>,
 }
 
 /// How many names of a rejected response are shown, and how much of each.
@@ -87,16 +88,18 @@ impl Flight {
         self.batch.items().len() + self.batch.removed().len()
     }
 
-    /// A later response has removed these names.
-    pub(super) fn note_removed(&mut self, names: &[Name]) {
-        for name in names.iter().filter(|name| self.batch.item(name).is_some()) {
-            self.gone.get_or_insert_default().insert(name.clone());
+    /// A later response removes what this one brings, or brings what this one removes.
+    pub(super) fn note_later(&mut self, later: &Batch) {
+        let gone = later.removed().iter().filter(|name| self.batch.item(name).is_some());
+        let back = self.batch.removed().iter().filter(|name| later.brings(name));
+        for name in gone.chain(back) {
+            self.undone.get_or_insert_default().insert(name.clone());
         }
     }
 
-    /// Returns whether a later response has removed a resource in it.
-    pub(super) fn is_gone(&self, name: &Name) -> bool {
-        self.gone.as_ref().is_some_and(|gone| gone.contains(name))
+    /// Returns whether a later response has removed this resource in it, or has brought this removed name.
+    pub(super) fn is_undone(&self, name: &Name) -> bool {
+        self.undone.as_ref().is_some_and(|undone| undone.contains(name))
     }
 
     /// Returns its first names with their versions, removed names with a minus, and how many more there are.

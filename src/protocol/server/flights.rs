@@ -59,7 +59,7 @@ impl Flights {
         self.last = flight.nonce;
         self.sent = Some(flight.sent);
         for older in &mut self.open {
-            older.note_removed(flight.batch.removed());
+            older.note_later(&flight.batch);
         }
         // There is nearly always only one.
         self.open.reserve_exact(1);
@@ -119,7 +119,7 @@ mod tests {
                 set: None,
                 since: None,
                 sent,
-                gone: None,
+                undone: None,
             });
         }
         assert!(flights.is_crowded(OPEN_MAX) && flights.is_last(OPEN_MAX as u64));

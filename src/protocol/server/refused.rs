@@ -207,7 +207,8 @@ impl Subscription {
             if self.wanted(name, &[]).is_none() {
                 continue;
             }
-            if self.held(name).perhaps() && !self.cold.refusals().has(name, None) {
+            let changed = self.held(name).perhaps() || flight.is_undone(name);
+            if changed && !self.cold.refusals().has(name, None) {
                 group.freed = true;
                 continue;
             }
@@ -227,7 +228,7 @@ impl Subscription {
     /// it.
     fn is_unsent(&self, wanted: &Name, resource: &Resource, flight: &Flight) -> bool {
         let unknown = matches!(self.held(wanted), Held::Unknown);
-        unknown && self.cold.refusals().called(resource.name()).next().is_none() && !flight.is_gone(resource.name())
+        unknown && self.cold.refusals().called(resource.name()).next().is_none() && !flight.is_undone(resource.name())
     }
 
     /// What the client accepts now was not the bad part of what it rejected before. After the rejection it was unknown whether
