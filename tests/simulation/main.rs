@@ -173,6 +173,7 @@ const KEPT_NEWER: &[u64] = &[
     169_563_944,
     19_543_266,
     499_571_557,
+    819_570_295,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

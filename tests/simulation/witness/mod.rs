@@ -131,8 +131,8 @@ struct Open {
     variants: Vec<(String, &'static str)>,
     /// Those of them that the client held before, and perhaps need not be sent again if it rejects this.
     held: BTreeSet<String>,
-    /// Those of them that a later response removed.
-    gone: BTreeSet<String>,
+    /// Those of them that a later response removed, or brought although this one removed them.
+    undone: BTreeSet<String>,
 }
 
 struct Asked {

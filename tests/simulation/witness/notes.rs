@@ -110,7 +110,7 @@ impl Witness {
             beats: answer.beats(),
             variants: answer.variants(),
             held: listed.perhaps,
-            gone: BTreeSet::new(),
+            undone: BTreeSet::new(),
         });
     }
 }
@@ -298,14 +298,26 @@ impl Watch {
                 asked.renamed = true;
             }
         }
+        self.bring_back(name, &sent.aliases);
         self.sent.insert(name.to_owned(), sent);
         self.remembered.remove(name);
+    }
+
+    /// Notes that a response brings what others on their way remove.
+    fn bring_back(&mut self, name: &str, aliases: &[String]) {
+        let own = canonical(name);
+        for open in &mut self.open {
+            let removed = open.members.iter().filter(|(_, revision)| revision.is_none());
+            let removed = removed.map(|(text, _)| text);
+            let back = removed.filter(|text| canonical(text) == own || aliases.contains(text));
+            open.undone.extend(back.cloned());
+        }
     }
 
     /// Notes that a response removes a name. Returns whether the client held it.
     fn remove(&mut self, name: &str) -> bool {
         for open in self.open.iter_mut().filter(|open| open.members.contains_key(name)) {
-            open.gone.insert(name.to_owned());
+            open.undone.insert(name.to_owned());
         }
         self.sent.remove(name).is_some()
     }

@@ -104,9 +104,9 @@ impl Watch {
                 .iter()
                 .any(|other| other.members.get(&name) == Some(&revision));
             let sent = self.sent.get(&name).map(|sent| sent.revision);
-            let covered = self.wildcard && !name.starts_with("xdstp:");
-            let unsent = sent.is_none() && !open.gone.contains(&name);
-            if unsent && revision.is_some() && (self.asks(&name) || covered) {
+            let wanted = self.asks(&name) || self.wildcard && !name.starts_with("xdstp:");
+            let undone = open.undone.contains(&name);
+            if sent.is_none() && !undone && revision.is_some() && wanted {
                 // It was given up and asked for again. If something else of it was refused as well, the others may be sent again. It
                 // itself may come by a wildcard, and stays a member until it is accepted.
                 refused.released |= self.refused.iter().any(|other| other.members.contains_key(&name));
@@ -114,7 +114,10 @@ impl Watch {
                 refused.members.insert(name, revision);
             } else if sent != revision && !again {
                 refused.lose(&name);
-            } else if revision.is_some() || self.asks(&name) || covered {
+            } else if undone && revision.is_none() && wanted && !again {
+                // It was there again, was given up and is gone once more: the others may be sent again.
+                refused.released = true;
+            } else if revision.is_some() || wanted {
                 refused.members.insert(name, revision);
             }
         }
