@@ -316,7 +316,8 @@ impl Watch {
 
     /// Notes that a response removes a name. Returns whether the client held it.
     fn remove(&mut self, name: &str) -> bool {
-        for open in self.open.iter_mut().filter(|open| open.members.contains_key(name)) {
+        let brings = |open: &&mut Open| open.members.get(name).is_some_and(Option::is_some);
+        for open in self.open.iter_mut().filter(brings) {
             open.undone.insert(name.to_owned());
         }
         self.sent.remove(name).is_some()

@@ -112,11 +112,8 @@ impl Watch {
                 refused.released |= self.refused.iter().any(|other| other.members.contains_key(&name));
                 self.licence.extend((!self.asks(&name)).then(|| name.clone()));
                 refused.members.insert(name, revision);
-            } else if sent != revision && !again {
+            } else if (sent != revision || undone && revision.is_none() && wanted) && !again {
                 refused.lose(&name);
-            } else if undone && revision.is_none() && wanted && !again {
-                // It was there again, was given up and is gone once more: the others may be sent again.
-                refused.released = true;
             } else if revision.is_some() || wanted {
                 refused.members.insert(name, revision);
             }
