@@ -15,6 +15,7 @@ use super::new_types::NewTypes;
 use super::set::Set;
 use super::sets::Sets;
 use super::shard::{LeaseChanges, SHARDS, Shard};
+use super::waiters::Waiters;
 use crate::cache::Full;
 use crate::cache::claims::{Claims, is_fair};
 use crate::xds::{Cut, Name, Target, TypeUrl};
@@ -72,7 +73,7 @@ impl Leases {
     ) -> Result<bool, Full> {
         let mut shard = self.shard(target).lock();
         let found = shard.find(type_url, target);
-        if found.is_none_or(|number| shard.waiters(number).is_empty()) {
+        if !found.is_some_and(|number| shard.is_wanted(number)) {
             self.admit(found.is_none(), claims)?;
         }
         let number = match found {
@@ -190,7 +191,8 @@ impl Leases {
     pub(in crate::cache) fn waiters(&self, type_url: &TypeUrl, target: &Target, found: impl FnMut(u32)) {
         let shard = self.shard(target).lock();
         if let Some(number) = shard.find(type_url, target) {
-            shard.waiters(number).iter().copied().for_each(found);
+            let waiters = shard.waiters(number).into_iter();
+            waiters.flat_map(Waiters::iter).for_each(found);
         }
     }
 

@@ -7,11 +7,11 @@ mod bell;
 mod leases;
 mod members;
 mod new_types;
-mod positions;
 mod set;
 mod sets;
 mod shard;
 mod slab;
+mod waiters;
 mod woken;
 mod written;
 

@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use roaring::RoaringBitmap;
 
-use super::positions::Positions;
 use crate::cache::claims::Claims;
 
 /// What one or several sessions lease.
@@ -15,7 +15,7 @@ use crate::cache::claims::Claims;
 #[derive(Debug)]
 pub(in crate::cache) struct Set {
     pub(in crate::cache) number: u32,
-    pub(super) positions: Mutex<Positions>,
+    leases: Mutex<RoaringBitmap>,
     /// For how many leases it is the first set. Changes only with a lock on the shard of the lease, and either a lock on all sets or
     /// that on the session whose set it is.
     claimed: AtomicUsize,
@@ -25,17 +25,17 @@ impl Set {
     pub(super) fn new(number: u32) -> Self {
         Self {
             number,
-            positions: Mutex::new(Positions::default()),
+            leases: Mutex::new(RoaringBitmap::new()),
             claimed: AtomicUsize::new(0),
         }
     }
 
     pub(in crate::cache) fn has(&self, lease: u32) -> bool {
-        self.positions.lock().get(lease).is_some()
+        self.leases.lock().contains(lease)
     }
 
     pub(in crate::cache) fn len(&self) -> usize {
-        self.positions.lock().len()
+        self.leases.lock().len() as usize
     }
 
     /// It is the first set now that waits for a lease; its session is one with these claims, if it has one yet.
@@ -62,21 +62,60 @@ impl Set {
 
     /// At most this many of its leases.
     pub(super) fn some(&self, most: usize) -> Vec<u32> {
-        self.positions.lock().leases().take(most).collect()
+        self.leases.lock().iter().take(most).collect()
     }
 
+    /// Adds a lease. Returns false if it was there already.
+    pub(super) fn insert(&self, lease: u32) -> bool {
+        self.leases.lock().insert(lease)
+    }
+
+    /// Removes a lease. Returns false if it was not there.
+    pub(super) fn remove(&self, lease: u32) -> bool {
+        self.leases.lock().remove(lease)
+    }
+
+    /// Makes it as small as it can be. Returns a hash of the leases: equal sets have the same, others almost never.
     pub(super) fn rest(&self) -> u64 {
-        let mut positions = self.positions.lock();
-        positions.rest();
-        positions.hash()
+        let mut leases = self.leases.lock();
+        // A copy has no spare capacity.
+        *leases = leases.clone();
+        leases
+            .iter()
+            .fold(leases.len(), |hash, lease| mixed(hash ^ u64::from(lease)))
     }
 
-    /// Whether two sets at rest have the same leases.
+    /// Whether another set has the same leases.
     pub(super) fn equals(&self, other: &Self) -> bool {
         if self.number == other.number {
             return false;
         }
-        let (one, other) = (self.positions.lock(), other.positions.lock());
-        one.leases().eq(other.leases())
+        let (one, other) = (self.leases.lock(), other.leases.lock());
+        *one == *other
+    }
+}
+
+/// Mixes bits, so that equal results mean equal leases.
+const fn mixed(bits: u64) -> u64 {
+    let mut bits = bits.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_sets_have_one_hash() {
+        let (one, other) = (Set::new(1), Set::new(2));
+        for lease in 0..100 {
+            assert!(one.insert(lease) && other.insert(99 - lease) && !one.insert(lease));
+        }
+        assert_eq!((one.rest(), one.equals(&other)), (other.rest(), true));
+        assert!(one.remove(50) && !one.remove(50) && !one.has(50) && one.len() == 99);
+        assert_ne!(one.rest(), other.rest());
+        assert!(!one.equals(&other) && !one.equals(&one) && one.some(2) == [0, 1]);
     }
 }

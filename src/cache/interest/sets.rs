@@ -19,7 +19,7 @@ use crate::xds::TypeUrl;
 ///
 /// A session has one set for each type of which it leases anything. A set that only one session has is changed in place; one
 /// that several have is copied first. A session whose leases have not changed for a while gets the set that equals its own, if
-/// there is one. Lock order: this, then shards, then the positions of a set.
+/// there is one. Lock order: this, then shards, then the leases of a set.
 #[derive(Default)]
 pub(in crate::cache) struct Sets(RwLock<Tables>);
 

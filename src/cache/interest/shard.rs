@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::set::Set;
 use super::sets::Reading;
+use super::waiters::Waiters;
 use crate::cache::claims::Claims;
 use crate::xds::{Cut, Name, Slot, Target, TypeUrl, Want};
 
@@ -34,8 +35,7 @@ struct Typed {
 struct Lease {
     type_url: Arc<TypeUrl>,
     target: Target,
-    /// Numbers of sets. Each set notes its position here, so that leaving costs the same however many wait.
-    waiters: Vec<u32>,
+    waiters: Waiters,
     /// Whether upstream knows.
     told: bool,
     /// Whether it is in the list of pending leases.
@@ -126,7 +126,7 @@ impl Shard {
         let lease = Some(Lease {
             type_url: typed.type_url.clone(),
             target: target.clone(),
-            waiters: Vec::new(),
+            waiters: Waiters::default(),
             told: false,
             pending: false,
             until: None,
@@ -149,14 +149,18 @@ impl Shard {
     /// A set that waits for anything of the type.
     pub(super) fn waiter(&self, type_url: &TypeUrl) -> Option<u32> {
         let mut numbers = self.types.get(type_url)?.targets.values();
-        numbers.find_map(|number| self.waiters(*number).first().copied())
+        numbers.find_map(|number| self.waiters(*number)?.first())
     }
 
-    pub(super) fn waiters(&self, number: u32) -> &[u32] {
-        match self.leases.get(number as usize) {
-            Some(Some(lease)) => &lease.waiters,
-            Some(None) | None => &[],
-        }
+    /// Returns the sets that wait for a lease.
+    pub(super) fn waiters(&self, number: u32) -> Option<&Waiters> {
+        let lease = self.leases.get(number as usize)?.as_ref();
+        lease.map(|lease| &lease.waiters)
+    }
+
+    /// Whether any set waits for a lease.
+    pub(super) fn is_wanted(&self, number: u32) -> bool {
+        self.waiters(number).is_some_and(|waiters| !waiters.is_empty())
     }
 
     /// Adds a set whose sessions wait, with the claims of its only session, if it has one yet. Returns whether the writer must be
@@ -166,17 +170,13 @@ impl Shard {
         let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
             return false;
         };
-        if !set.positions.lock().insert(everywhere, lease.waiters.len()) {
+        if !set.insert(everywhere) {
             return false;
-        }
-        if lease.waiters.len() == lease.waiters.capacity() {
-            // Doubling would leave a third of the memory for waiters unused.
-            lease.waiters.reserve_exact((lease.waiters.len() / 4).max(1));
         }
         if lease.waiters.is_empty() {
             set.claim(claims);
         }
-        lease.waiters.push(set.number);
+        lease.waiters.insert(set.number);
         if let Some(until) = lease.until.take() {
             self.lingering.remove(&(until, number));
         }
@@ -189,23 +189,15 @@ impl Shard {
         let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
             return false;
         };
-        let Some(position) = set.positions.lock().remove(everywhere) else {
+        if !set.remove(everywhere) {
             return false;
-        };
-        debug_assert!(position < lease.waiters.len(), "a set knows where it waits");
-        if position < lease.waiters.len() {
-            lease.waiters.swap_remove(position);
         }
-        let other = lease.waiters.get(position).and_then(|moved| sets.set(*moved));
-        if let Some(other) = other {
-            other.positions.lock().moved(everywhere, position);
-        }
-        if position == 0 {
+        let was_first = lease.waiters.first() == Some(set.number);
+        lease.waiters.remove(set.number);
+        if was_first {
             sets.unclaim(set);
-            other.into_iter().for_each(|other| sets.claim(other));
-        }
-        if lease.waiters.len() * 4 < lease.waiters.capacity() {
-            lease.waiters.shrink_to_fit();
+            let next = lease.waiters.first().and_then(|next| sets.set(next));
+            next.into_iter().for_each(|next| sets.claim(next));
         }
         if lease.waiters.is_empty() {
             note(&mut self.pending, lease, number);
@@ -244,7 +236,7 @@ impl Shard {
                     lease.told = true;
                     turn.wants.push(lease.want(true));
                 } else if !lease.told {
-                    turn.new.push((lease.type_url.clone(), *waiter));
+                    turn.new.push((lease.type_url.clone(), waiter));
                 }
             } else if !lease.told {
                 // K-23: upstream never heard of it, so there is nothing to linger for.
@@ -283,7 +275,8 @@ impl Shard {
             .into_iter()
             .flat_map(|typed| typed.targets.values())
         {
-            self.waiters(*number).iter().copied().for_each(&mut found);
+            let waiters = self.waiters(*number).into_iter();
+            waiters.flat_map(Waiters::iter).for_each(&mut found);
         }
     }
 
@@ -311,7 +304,7 @@ impl Shard {
             Target::Wildcard => slot.wildcard.as_ref().is_some_and(|state| state.complete()),
             Target::Name(name) => slot.known(name).is_some(),
         };
-        !self.waiters(*number).is_empty() && !slot.is_some_and(known)
+        self.is_wanted(*number) && !slot.is_some_and(known)
     }
 
     fn close(&mut self, number: u32, turn: &mut LeaseChanges) {
