@@ -218,7 +218,7 @@ mod tests {
     /// allocator, for every client. The same holds for a flight.
     #[test]
     fn what_every_type_of_every_client_takes() {
-        assert!(size_of::<Subscription>() <= 320, "{}", size_of::<Subscription>());
+        assert!(size_of::<Subscription>() <= 256, "{}", size_of::<Subscription>());
         assert!(size_of::<Flight>() <= 64, "{}", size_of::<Flight>());
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::subscription::Subscription;
-use crate::xds::{Name, Rights, Target, Want};
+use crate::xds::{Name, Rights, Target};
 
 impl Subscription {
     /// From now on the client may have this; `None`: everything. What it may not have any more goes like what is gone at the server,
@@ -20,13 +20,9 @@ impl Subscription {
         self.viewer = self.viewer.with(rights);
         let after = self.requested_targets();
         // `want` would ask the new rights, which know nothing of these.
-        let ended = before.difference(&after).map(|target| Want {
-            type_url: self.type_url.clone(),
-            target: target.clone(),
-            wanted: false,
-            written: None,
-        });
-        self.wants.extend(ended);
+        for target in before.difference(&after) {
+            self.end_want(target.clone());
+        }
         for target in after.difference(&before) {
             self.want(target.clone(), true);
             self.asked.more(now);

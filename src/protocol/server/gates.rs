@@ -6,54 +6,60 @@ use std::time::{Duration, Instant};
 
 /// A gate that opens by itself: every wait has a bound.
 #[derive(Debug, Default)]
-pub(super) struct Gate {
-    since: Option<Instant>,
-    /// Whether its time has come and nothing has passed yet; then it needs no timer any more.
-    ripe: bool,
-    expired: u32,
+pub(super) enum Gate {
+    /// Nothing waits.
+    #[default]
+    Free,
+    /// Something has waited since then.
+    Waits(Instant),
+    /// The same; its time has come and nothing has passed yet, so it needs no timer any more.
+    Ripe(Instant),
 }
 
 impl Gate {
     /// Something waits behind the closed gate. Returns whether it has waited long enough to pass anyway.
     pub(super) fn wait(&mut self, bound: Duration, now: Instant) -> bool {
-        let since = *self.since.get_or_insert(now);
-        now.saturating_duration_since(since) >= bound
-    }
-
-    /// Something passed the closed gate. Whatever else waits there may pass too.
-    pub(super) const fn pass(&mut self) {
-        self.expired += 1;
+        if self.since().is_none() {
+            *self = Self::Waits(now);
+        }
+        self.is_ripe(bound, now)
     }
 
     /// Nothing waits.
     pub(super) const fn clear(&mut self) {
-        self.since = None;
-        self.ripe = false;
+        *self = Self::Free;
     }
 
     /// Returns whether something waits.
     pub(super) const fn waits(&self) -> bool {
-        self.since.is_some()
+        self.since().is_some()
     }
 
     /// Returns whether something has waited long enough.
     pub(super) fn is_ripe(&self, bound: Duration, now: Instant) -> bool {
-        self.since.is_some_and(|since| now >= since + bound)
+        self.since().is_some_and(|since| now >= since + bound)
     }
 
     /// A timer fired.
     pub(super) fn handle_timeout(&mut self, bound: Duration, now: Instant) {
-        self.ripe |= self.is_ripe(bound, now);
+        if let Some(since) = self.since().filter(|_| self.is_ripe(bound, now)) {
+            *self = Self::Ripe(since);
+        }
     }
 
     /// Returns when the gate opens by itself, if something waits.
     pub(super) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
-        self.since.filter(|_| !self.ripe).map(|since| since + bound)
+        match self {
+            Self::Waits(since) => Some(*since + bound),
+            Self::Free | Self::Ripe(_) => None,
+        }
     }
 
-    /// Returns how often the gate opened by itself.
-    pub(super) const fn expired(&self) -> u32 {
-        self.expired
+    const fn since(&self) -> Option<Instant> {
+        match self {
+            Self::Free => None,
+            Self::Waits(since) | Self::Ripe(since) => Some(*since),
+        }
     }
 }
 
@@ -72,8 +78,7 @@ mod tests {
         assert!(ends == now + bound && !gate.wait(bound, now + bound / 2) && gate.wait(bound, ends));
         gate.handle_timeout(bound, ends);
         assert!(gate.is_ripe(bound, ends) && gate.poll_timeout(bound).is_none());
-        gate.pass();
         gate.clear();
-        assert!(!gate.waits() && gate.expired() == 1);
+        assert!(!gate.waits());
     }
 }

@@ -12,17 +12,17 @@ use crate::xds::Name;
 ///
 /// Names that change while an answer of several responses is under way come after it. Otherwise names that change all the time
 /// would hold up those behind them.
+///
+/// Most of the time there are none, and then nothing is allocated.
 #[derive(Debug, Default)]
-pub(super) struct Glances {
-    later: BTreeSet<Name>,
-    /// Most have none, and then nothing is allocated.
-    fence: Option<Box<Fence>>,
-}
+pub(super) struct Glances(Option<Box<Parts>>);
 
 #[derive(Debug, Default)]
-struct Fence {
+struct Parts {
     /// The names that the begun answer must still compare.
     now: Option<Glance>,
+    /// The names that must be compared after that.
+    later: BTreeSet<Name>,
     /// Whether all names must be compared after that.
     all: bool,
 }
@@ -41,40 +41,41 @@ const GLANCE_MAX: usize = 4096;
 
 impl Glances {
     pub(super) fn add(&mut self, name: Name) {
-        if self.all() {
-            return;
+        let parts = self.0.get_or_insert_default();
+        if !parts.all {
+            parts.later.insert(name);
         }
-        self.later.insert(name);
-        if self.later.len() > GLANCE_MAX {
+        if parts.later.len() > GLANCE_MAX {
             self.add_all();
         }
     }
 
     pub(super) fn add_all(&mut self) {
-        self.later.clear();
-        self.fence.get_or_insert_default().all = true;
+        let parts = self.0.get_or_insert_default();
+        parts.later.clear();
+        parts.all = true;
     }
 
     pub(super) fn remove(&mut self, name: &Name) {
-        self.later.remove(name);
-        if let Some(Glance::These(names)) = self.fence.as_mut().and_then(|fence| fence.now.as_mut()) {
+        let Some(parts) = &mut self.0 else { return };
+        parts.later.remove(name);
+        if let Some(Glance::These(names)) = &mut parts.now {
             names.remove(name);
         }
+        self.0.take_if(|parts| parts.is_empty());
     }
 
     pub(super) fn clear(&mut self) {
-        if self.fence.is_some() || !self.later.is_empty() {
-            *self = Self::default();
-        }
+        self.0 = None;
     }
 
     /// Returns whether an answer has begun.
     pub(super) fn is_under_way(&self) -> bool {
-        self.fence.as_ref().is_some_and(|fence| fence.now.is_some())
+        self.0.as_ref().is_some_and(|parts| parts.now.is_some())
     }
 
     pub(super) fn is_empty(&self, names: &HeldNames) -> bool {
-        self.later.is_empty() && (self.fence.is_none() || self.iter(names).next().is_none())
+        self.0.is_none() || self.iter(names).next().is_none()
     }
 
     pub(super) fn iter<'a>(&'a self, names: &'a HeldNames) -> impl Iterator<Item = &'a Name> {
@@ -83,40 +84,50 @@ impl Glances {
 
     /// Returns the names that the begun answer must still compare.
     pub(super) fn now<'a>(&'a self, names: &'a HeldNames) -> impl Iterator<Item = &'a Name> {
-        let now = self.fence.as_ref().and_then(|fence| fence.now.as_ref());
+        let now = self.0.as_ref().and_then(|parts| parts.now.as_ref());
         now.into_iter().flat_map(|now| now.iter(names))
     }
 
     /// Returns the names that the next answer must compare.
     pub(super) fn later<'a>(&'a self, names: &'a HeldNames) -> impl Iterator<Item = &'a Name> {
-        let all = self.all().then(|| names.iter().map(|(name, _)| name));
-        all.into_iter().flatten().chain(&self.later)
+        let parts = self.0.as_ref();
+        let all = parts
+            .filter(|parts| parts.all)
+            .map(|_| names.iter().map(|(name, _)| name));
+        all.into_iter()
+            .flatten()
+            .chain(parts.into_iter().flat_map(|parts| &parts.later))
     }
 
     /// Names were compared: the rest of the begun answer, and if another answer `begins`, its names too. If the response is full,
     /// the next response continues with the name at which this one `stopped`.
     pub(super) fn look(&mut self, begins: bool, stopped: Option<&Name>, full: bool) {
-        let now = self.fence.as_mut().and_then(|fence| fence.now.take());
-        let looked = if begins { Some(self.take_later()) } else { now };
+        if self.0.is_none() && !full {
+            return;
+        }
+        let parts = self.0.get_or_insert_default();
+        let now = parts.now.take();
+        let looked = if begins { Some(parts.take_later()) } else { now };
         if full {
             let rest = looked.zip(stopped).map(|(looked, stopped)| looked.rest(stopped));
-            self.fence.get_or_insert_default().now = Some(rest.unwrap_or_default());
+            parts.now = Some(rest.unwrap_or_default());
         }
-        self.fence.take_if(|fence| fence.now.is_none() && !fence.all);
+        self.0.take_if(|parts| parts.is_empty());
     }
+}
 
+impl Parts {
     fn take_later(&mut self) -> Glance {
-        match &mut self.fence {
-            Some(fence) if fence.all => {
-                fence.all = false;
-                Glance::All
-            }
-            Some(_) | None => Glance::These(std::mem::take(&mut self.later)),
+        if std::mem::take(&mut self.all) {
+            Glance::All
+        } else {
+            Glance::These(std::mem::take(&mut self.later))
         }
     }
 
-    fn all(&self) -> bool {
-        self.fence.as_ref().is_some_and(|fence| fence.all)
+    /// Whether nothing must be compared, and no answer has begun.
+    fn is_empty(&self) -> bool {
+        self.now.is_none() && self.later.is_empty() && !self.all
     }
 }
 
@@ -178,7 +189,7 @@ mod tests {
             assert!(!glances.is_under_way());
             assert_eq!(texts(&mut glances.iter(&table)), "a");
             glances.look(true, None, false);
-            assert!(glances.fence.is_none());
+            assert!(glances.0.is_none());
         }
     }
 }

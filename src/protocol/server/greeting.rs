@@ -81,7 +81,6 @@ impl Server {
                 subscription.handle_rights(rights, now);
             }
         }
-        self.gather();
         Ok(())
     }
 

@@ -13,16 +13,22 @@ use crate::xds::{Baselines, Held, Item, Name, Resource, Version};
 pub(super) struct HeldNames {
     /// Contents that are held under their own names, so one pointer of eight bytes is enough for both. Nearly all are such.
     own: Sorted<Arc<Resource>>,
-    /// The same, for names that are wanted only as members of collections. Most clients have none, and then nothing is allocated.
-    members: Option<Box<Sorted<Member>>>,
-    /// All others: names without content (usually for a short time), and contents under an alias. No name is in two of the three.
-    other: Option<Box<Sorted<Other>>>,
-    len: u32,
-    /// How many names are wanted only as members of collections.
+    /// All other names. Most clients have none, and then nothing is allocated.
+    rest: Option<Box<Rest>>,
+    sum: Version,
+}
+
+/// The names of a client that are not simply held. No name is in both tables, nor among those.
+#[derive(Debug, Default)]
+struct Rest {
+    /// Contents under their own names, which are wanted only as members of collections.
+    members: Sorted<Member>,
+    /// All others: names without content (usually for a short time), and contents under an alias.
+    other: Sorted<Other>,
+    /// How many names of both tables are wanted only as members of collections.
     members_len: u32,
     /// Under how many names of `other` content is held.
     aliased: u32,
-    sum: Version,
 }
 
 #[derive(Debug)]
@@ -127,11 +133,13 @@ fn version(held: &Held) -> Version {
 
 impl HeldNames {
     pub(super) const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.own.is_empty() && self.rest.is_none()
     }
 
-    pub(super) const fn len(&self) -> usize {
-        self.len as usize
+    /// Returns the number of names; takes longer the more there are.
+    pub(super) fn len(&self) -> usize {
+        let rest = self.rest.as_ref();
+        self.own.len() + rest.map_or(0, |rest| rest.members.len() + rest.other.len())
     }
 
     pub(super) fn contains(&self, name: &Name) -> bool {
@@ -184,19 +192,19 @@ impl HeldNames {
 
     /// Returns content with its alias. A client may wait for very many names of which nothing is known: then there is none.
     fn aliased(&self) -> impl Iterator<Item = (&Name, &Arc<Resource>)> {
-        let other = self.other.iter().filter(|_| self.aliased > 0);
-        let other = other.flat_map(|other| other.iter());
+        let rest = self.rest.iter().filter(|rest| rest.aliased > 0);
+        let other = rest.flat_map(|rest| rest.other.iter());
         other.filter_map(|other| Some((&other.name, other.held.content()?)))
     }
 
     /// Returns how many names are wanted only as members of collections.
-    pub(super) const fn members_len(&self) -> usize {
-        self.members_len as usize
+    pub(super) fn members_len(&self) -> usize {
+        self.rest.as_ref().map_or(0, |rest| rest.members_len as usize)
     }
 
     /// Returns whether a name is wanted only as a member of a collection.
     pub(super) fn has_member(&self, name: &Name) -> bool {
-        self.members_len > 0 && self.get(name).is_some_and(Entry::is_member)
+        self.members_len() > 0 && self.get(name).is_some_and(Entry::is_member)
     }
 
     /// Sets whether a name in the table is wanted only as a member of a collection.
@@ -225,30 +233,18 @@ impl HeldNames {
         self.sum = self.sum.plus(resource.version());
         if let Some(before) = self.own.insert(resource) {
             self.sum = self.sum.minus(before.version());
-        } else if let Some((before, _)) = self.remove_other(name) {
+        } else if let Some(before) = self.remove_rest(name) {
             self.sum = self.sum.minus(version(&before));
-        } else {
-            self.len += 1;
         }
     }
 
     /// Adds a name that is not there.
     fn add(&mut self, name: Name, held: Held, member: bool) {
         self.sum = self.sum.plus(version(&held));
-        self.len += 1;
-        self.members_len += u32::from(member);
         match held {
-            Held::Content(resource) if *resource.name() == name => {
-                if member {
-                    self.members.get_or_insert_default().insert(Member(resource));
-                } else {
-                    self.own.insert(resource);
-                }
-            }
+            Held::Content(resource) if !member && *resource.name() == name => drop(self.own.insert(resource)),
             Held::Nothing | Held::Unknown | Held::Version(_) | Held::Content(_) => {
-                self.aliased += u32::from(held.content().is_some());
-                let other = Other { name, held, member };
-                self.other.get_or_insert_default().insert(other);
+                self.rest.get_or_insert_default().add(name, held, member);
             }
         }
     }
@@ -269,27 +265,17 @@ impl HeldNames {
     }
 
     pub(super) fn remove(&mut self, name: &Name) -> Option<Held> {
-        let own = self.own.remove(name).map(|resource| (Held::Content(resource), false));
-        let own = own.or_else(|| self.remove_member(name));
-        let (held, member) = own.or_else(|| self.remove_other(name))?;
-        self.len -= 1;
-        self.members_len -= u32::from(member);
+        let own = self.own.remove(name).map(Held::Content);
+        let held = own.or_else(|| self.remove_rest(name))?;
         self.sum = self.sum.minus(version(&held));
         Some(held)
     }
 
-    fn remove_member(&mut self, name: &Name) -> Option<(Held, bool)> {
-        let member = self.members.as_mut()?.remove(name);
-        self.members.take_if(|members| members.is_empty());
-        member.map(|Member(resource)| (Held::Content(resource), true))
-    }
-
-    fn remove_other(&mut self, name: &Name) -> Option<(Held, bool)> {
-        let other = self.other.as_mut()?.remove(name);
-        self.other.take_if(|other| other.is_empty());
-        let other = other?;
-        self.aliased -= u32::from(other.held.content().is_some());
-        Some((other.held, other.member))
+    fn remove_rest(&mut self, name: &Name) -> Option<Held> {
+        let held = self.rest.as_mut()?.remove(name);
+        self.rest
+            .take_if(|rest| rest.members.is_empty() && rest.other.is_empty());
+        held
     }
 
     /// Returns the version of what the client holds by name.
@@ -299,17 +285,15 @@ impl HeldNames {
 
     fn by_text(&self, text: &str) -> Option<Entry<'_>> {
         let own = self.own.get(text).map(Entry::Own);
-        let member = || Some(Entry::Member(&self.members.as_ref()?.get(text)?.0));
-        let other = || Some(Entry::Other(self.other.as_ref()?.get(text)?));
-        own.or_else(member).or_else(other)
+        own.or_else(|| self.rest.as_ref()?.by_text(text))
     }
 
     /// Returns all entries in order, from the first name that is not less than this text.
     pub(super) fn from(&self, text: &str) -> impl Iterator<Item = (&Name, Entry<'_>)> {
-        let members = self.members.iter().flat_map(|members| members.from(text));
+        let members = self.rest.iter().flat_map(|rest| rest.members.from(text));
         let mut own = self.own.from(text).map(Entry::Own).peekable();
         let mut members = members.map(|Member(resource)| Entry::Member(resource)).peekable();
-        let other = self.other.iter().flat_map(|other| other.from(text));
+        let other = self.rest.iter().flat_map(|rest| rest.other.from(text));
         let mut other = other.map(Entry::Other).peekable();
         std::iter::from_fn(move || {
             let firsts = [own.peek(), members.peek(), other.peek()];
@@ -327,6 +311,37 @@ impl HeldNames {
             }?;
             Some((entry.name(), entry))
         })
+    }
+}
+
+impl Rest {
+    fn add(&mut self, name: Name, held: Held, member: bool) {
+        self.members_len += u32::from(member);
+        match held {
+            Held::Content(resource) if member && *resource.name() == name => {
+                drop(self.members.insert(Member(resource)));
+            }
+            Held::Nothing | Held::Unknown | Held::Version(_) | Held::Content(_) => {
+                self.aliased += u32::from(held.content().is_some());
+                self.other.insert(Other { name, held, member });
+            }
+        }
+    }
+
+    fn remove(&mut self, name: &Name) -> Option<Held> {
+        if let Some(Member(resource)) = self.members.remove(name) {
+            self.members_len -= 1;
+            return Some(Held::Content(resource));
+        }
+        let other = self.other.remove(name)?;
+        self.members_len -= u32::from(other.member);
+        self.aliased -= u32::from(other.held.content().is_some());
+        Some(other.held)
+    }
+
+    fn by_text(&self, text: &str) -> Option<Entry<'_>> {
+        let member = self.members.get(text).map(|Member(resource)| Entry::Member(resource));
+        member.or_else(|| self.other.get(text).map(Entry::Other))
     }
 }
 
@@ -378,7 +393,7 @@ mod tests {
                 }
             }
             assert_eq!(names.len(), naive.len());
-            assert!(!names.own.is_empty() && names.other.is_some());
+            assert!(!names.own.is_empty() && names.rest.as_ref().is_some_and(|rest| !rest.other.is_empty()));
             let members = naive.keys().filter(|name| names.has_member(name)).count();
             assert!(members > 0 && members == names.members_len());
             assert!(names.iter().map(|(name, _)| name).eq(naive.keys()));
@@ -393,8 +408,8 @@ mod tests {
             assert_eq!(names.name("xdstp://a/t/"), None);
             assert!(!names.contains(&some));
             naive.keys().for_each(|name| drop(names.remove(name)));
-            assert!(names.is_empty() && names.own.is_empty() && names.other.is_none() && names.members.is_none());
-            assert!(names.members_len() == 0 && names.aliased == 0 && names.sum() == Version::EMPTY);
+            assert!(names.is_empty() && names.own.is_empty() && names.rest.is_none());
+            assert!(names.members_len() == 0 && names.sum() == Version::EMPTY);
         }
     }
 }

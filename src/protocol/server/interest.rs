@@ -198,14 +198,19 @@ impl Subscription {
             return;
         }
         if wanted {
-            let wants = self.wants_of(target);
-            return self.wants.extend(wants);
+            self.add_wants(self.wants_of(target));
+        } else {
+            self.end_want(target);
         }
-        self.wants.push(Want {
+    }
+
+    /// The views need not know the target any more for this client.
+    pub(super) fn end_want(&mut self, target: Target) {
+        self.add_wants([Want {
             type_url: self.type_url.clone(),
             target,
-            wanted,
+            wanted: false,
             written: None,
-        });
+        }]);
     }
 }

@@ -44,7 +44,7 @@ impl Server {
         }
         let response = self.poll_removals(sight, answers, now);
         if !calm && response.is_some() {
-            self.removals.pass();
+            self.expired_gates += 1;
         }
         // D-01: the next removal waits until this one is sent.
         self.removals.clear();
@@ -76,7 +76,7 @@ impl Server {
             let removals = self.others_quiet(at, sight);
             match self.step(at, sight, answers, removals, now) {
                 Step::Send(response) if waiting && kind.gated() => {
-                    self.additions.pass();
+                    self.expired_gates += 1;
                     return Some(response);
                 }
                 Step::Send(response) => return Some(response),

@@ -216,7 +216,6 @@ impl Server {
         }
         // Checked before the names over the limit are requested from any server.
         self.check_count(spare)?;
-        self.gather();
         Ok(more)
     }
 

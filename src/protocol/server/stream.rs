@@ -2,7 +2,6 @@
 //!
 //! Owns the stream's node, nonces, subscriptions and gates. Knows nothing of transports, tasks and other clients.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -41,11 +40,12 @@ pub struct Server {
     pub(super) rights: Option<Arc<Rights>>,
     /// The types, in the order in which they are sent (D-02).
     pub(super) types: Vec<Subscription>,
-    wants: VecDeque<Want>,
     /// Closed while a route could overtake its cluster.
     pub(super) additions: Gate,
     /// Closed while a cluster could go before its routes.
     pub(super) removals: Gate,
+    /// How often one of them opened by itself.
+    pub(super) expired_gates: u32,
     pub(super) sent: u64,
     /// Whether nothing is left to send until there is input other than an acknowledgement.
     pub(super) done: bool,
@@ -83,9 +83,9 @@ impl Server {
             polls: opening.polls,
             rights: None,
             types: Vec::new(),
-            wants: VecDeque::new(),
             additions: Gate::default(),
             removals: Gate::default(),
+            expired_gates: 0,
             sent: 0,
             done: false,
             fate: None,
@@ -108,7 +108,7 @@ impl Server {
     /// Returns how often a gate opened by itself.
     #[must_use]
     pub fn expired_gates(&self) -> u64 {
-        u64::from(self.additions.expired()) + u64::from(self.removals.expired())
+        self.expired_gates.into()
     }
 
     /// F-16: returns how often a client was sent one of several variants of a name that it matches.
@@ -213,12 +213,7 @@ impl Server {
 
     /// Returns the next interest that begins or ends.
     pub fn poll_want(&mut self) -> Option<Want> {
-        let want = self.wants.pop_front();
-        if want.is_none() && self.wants.capacity() > 0 {
-            // Clients change their interest rarely, so the memory is freed.
-            self.wants = VecDeque::new();
-        }
-        want
+        self.types.iter_mut().find_map(Subscription::poll_want)
     }
 
     /// returns the type of a request.
@@ -309,12 +304,6 @@ impl Server {
     pub(super) fn position(&self, type_url: &TypeUrl) -> Result<usize, usize> {
         self.types
             .binary_search_by(|subscription| subscription.type_url.cmp(type_url))
-    }
-
-    /// Collects the interest that began or ended in the types.
-    pub(super) fn gather(&mut self) {
-        self.wants
-            .extend(self.types.iter_mut().flat_map(Subscription::take_wants));
     }
 
     /// Checks that the client has no more names than its limit and `spare` allow.

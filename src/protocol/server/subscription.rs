@@ -2,6 +2,7 @@
 //!
 //! Owns what the client wants, what it holds, and the responses on their way. Knows nothing of other types and other clients.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,7 +28,7 @@ use crate::xds::{
 /// (not compared yet).
 ///
 /// - A, inputs: `begin_sotw`, `begin_delta`, `go_on_sotw`, `go_on_delta`, `handle_dirty`, `force`.
-/// - B, outputs: `poll`, `take_wants`. `poll` returns at most one change of the state at a time (B-24); in delta, also names that
+/// - B, outputs: `poll`, `poll_want`. `poll` returns at most one change of the state at a time (B-24); in delta, also names that
 ///   the client itself asked for, even while a response is on its way.
 #[derive(Debug)]
 pub(super) struct Subscription {
@@ -60,7 +61,9 @@ pub(super) struct Subscription {
     pub(super) flights: Flights,
     pub(super) asked: Asked,
     pub(super) cold: Cold,
-    pub(super) wants: Vec<Want>,
+    /// What the views must be told. Nearly always there is nothing, and then nothing is allocated.
+    #[expect(clippy::box_collection, reason = "a subscription must stay small")]
+    wants: Option<Box<VecDeque<Want>>>,
 }
 
 impl Subscription {
@@ -92,12 +95,20 @@ impl Subscription {
             flights: Flights::default(),
             asked: Asked::new(now),
             cold: Cold::default(),
-            wants: Vec::new(),
+            wants: None,
         }
     }
 
-    pub(super) fn take_wants(&mut self) -> Vec<Want> {
-        std::mem::take(&mut self.wants)
+    /// Returns the next thing that the views must be told.
+    pub(super) fn poll_want(&mut self) -> Option<Want> {
+        let want = self.wants.as_mut()?.pop_front();
+        self.wants.take_if(|wants| wants.is_empty());
+        want
+    }
+
+    /// Notes what the views must be told.
+    pub(super) fn add_wants(&mut self, wants: impl IntoIterator<Item = Want>) {
+        self.wants.get_or_insert_default().extend(wants);
     }
 
     pub(super) fn handle_dirty(&mut self, dirty: Dirty) {
