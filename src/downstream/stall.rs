@@ -5,16 +5,21 @@ use std::time::{Duration, Instant};
 /// Remembers since when the progress of a peer has not changed.
 #[derive(Debug, Default)]
 pub(super) struct Stall {
-    /// The number, and when it was first seen.
-    seen: Option<(u64, Instant)>,
+    /// The number, and when it was first seen. Most of the time nothing waits, and then nothing is allocated.
+    seen: Option<Box<(u64, Instant)>>,
 }
 
 impl Stall {
     /// Records the progress of the peer; `None` while nothing waits for it. Returns when it will have been stuck for `bound`.
     pub(super) fn note(&mut self, progress: Option<u64>, bound: Option<Duration>, now: Instant) -> Option<Instant> {
-        let same = self.seen.filter(|(seen, _)| Some(*seen) == progress);
-        self.seen = same.or_else(|| progress.map(|progress| (progress, now)));
-        let (_, since) = self.seen?;
+        let Some(progress) = progress else {
+            self.seen = None;
+            return None;
+        };
+        let (seen, since) = &mut **self.seen.get_or_insert_with(|| Box::new((progress, now)));
+        if *seen != progress {
+            (*seen, *since) = (progress, now);
+        }
         bound.and_then(|bound| since.checked_add(bound))
     }
 }

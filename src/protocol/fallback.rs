@@ -23,9 +23,16 @@ pub struct Fallback {
     patience: Duration,
     bound: usize,
     watched: usize,
-    /// Since when a higher server answers again without holding everything that the session wants.
+    /// Most sessions have only one server, and then nothing is allocated.
+    waits: Option<Box<Waits>>,
+}
+
+/// How long servers have answered without holding everything that the session wants.
+#[derive(Clone, Debug, Default)]
+struct Waits {
+    /// Since when a higher server does.
     better_since: Option<Instant>,
-    /// Since when a lower server answers without holding everything that the session wants.
+    /// Since when a lower server does.
     other_since: Option<Instant>,
 }
 
@@ -70,8 +77,7 @@ impl Fallback {
             patience,
             bound: 0,
             watched: 1,
-            better_since: None,
-            other_since: None,
+            waits: None,
         }
     }
 
@@ -137,7 +143,9 @@ impl Fallback {
         // G-03, G-04: after a failure, a session that lacks nothing stays, unless only reachability counts. What it received
         // stays valid (G-09).
         if here.server_state != ServerState::Failing || !(self.reachability_only || here.lacks) {
-            self.other_since = None;
+            if let Some(waits) = &mut self.waits {
+                waits.other_since = None;
+            }
             return self.watch(self.bound + 1);
         }
         if let Some(other) = self.other(looks, delivered, now) {
@@ -152,7 +160,8 @@ impl Fallback {
     /// Returns when `handle_looks` is due again even if nothing happens.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let since = self.better_since.into_iter().chain(self.other_since);
+        let waits = self.waits.as_ref()?;
+        let since = waits.better_since.into_iter().chain(waits.other_since);
         since.min().and_then(|since| since.checked_add(self.patience))
     }
 
@@ -161,21 +170,22 @@ impl Fallback {
     fn better(&mut self, looks: &[Look], delivered: bool, now: Instant) -> Option<usize> {
         let above = looks.get(..self.bound)?;
         let ready = |look: &Look| look.server_state == ServerState::Up && look.fresh && !look.lacks;
-        choose(above, ready, &mut self.better_since, self.patience, delivered, now)
+        let since = &mut self.waits.get_or_insert_default().better_since;
+        choose(above, ready, since, self.patience, delivered, now)
     }
 
     /// Returns a lower server that holds everything that the session wants, or whose patience is over.
     fn other(&mut self, looks: &[Look], delivered: bool, now: Instant) -> Option<usize> {
         let below = looks.get(self.bound + 1..)?;
         let ready = |look: &Look| look.server_state == ServerState::Up && !look.lacks;
-        let chosen = choose(below, ready, &mut self.other_since, self.patience, delivered, now)?;
+        let since = &mut self.waits.get_or_insert_default().other_since;
+        let chosen = choose(below, ready, since, self.patience, delivered, now)?;
         Some(self.bound + 1 + chosen)
     }
 
     fn bind(&mut self, server: usize) -> Step {
         self.bound = server;
-        self.better_since = None;
-        self.other_since = None;
+        self.waits = None;
         Step::Bind(server)
     }
 

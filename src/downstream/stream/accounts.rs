@@ -31,10 +31,7 @@ pub(in crate::downstream) struct Accounts {
     log: Arc<Log>,
     /// In a box, because every stream has a driver, whose size is that of a class of the allocator.
     presence: Box<Presence>,
-    dialect: Dialect,
     types: Vec<Account>,
-    expired_gates: u64,
-    ambiguous: u64,
 }
 
 /// One type of a stream.
@@ -53,6 +50,7 @@ struct Presence {
     claims: Arc<Claims>,
     /// Its number on the connection.
     stream: u32,
+    dialect: Dialect,
     since: Instant,
     /// Those with which the stream began.
     settings: Arc<ConnectionSettings>,
@@ -60,6 +58,10 @@ struct Presence {
     visit: Option<Visit>,
     /// The traced changes in responses on their way.
     traced: Deliveries,
+    /// How often its gates have opened by themselves, and how often its choices of a variant were ambiguous, as far as that is
+    /// counted.
+    expired_gates: u64,
+    ambiguous: u64,
 }
 
 impl Accounts {
@@ -80,15 +82,15 @@ impl Accounts {
                 identity,
                 claims,
                 stream,
+                dialect,
                 since: now,
                 settings,
                 visit: None,
                 traced: Deliveries::default(),
+                expired_gates: 0,
+                ambiguous: 0,
             }),
-            dialect,
             types: Vec::new(),
-            expired_gates: 0,
-            ambiguous: 0,
         };
         accounts.streams().inc();
         accounts
@@ -138,7 +140,7 @@ impl Accounts {
     pub(super) fn enter(&mut self, returns: &Arc<Returns>, node: &Node, method: &Method, now: Instant) {
         tracing::debug!(
             node = %node.id, peer = %self.peer(), identity = %self.identity(), stream = %self.number(),
-            dialect = self.dialect.word(), user_agent = %node.user_agent, "a stream begins"
+            dialect = self.presence.dialect.word(), user_agent = %node.user_agent, "a stream begins"
         );
         if !node.id.is_empty() && method.service.is_none() && self.presence.visit.is_none() {
             self.presence.visit = Some(returns.enter(&node.id, method.transport == Transport::V2, now));
@@ -251,17 +253,19 @@ impl Accounts {
 
     /// Counts new expired gates; `expired` is the stream's total.
     pub(super) fn gates(&mut self, expired: u64) {
-        if expired > self.expired_gates {
-            self.metrics.gates_expired.inc_by(expired - self.expired_gates);
-            self.expired_gates = expired;
+        if expired > self.presence.expired_gates {
+            self.metrics.gates_expired.inc_by(expired - self.presence.expired_gates);
+            self.presence.expired_gates = expired;
         }
     }
 
     /// Counts new ambiguous choices of a variant; `ambiguous` is the stream's total.
     pub(super) fn choices(&mut self, ambiguous: u64) {
-        if ambiguous > self.ambiguous {
-            self.metrics.ambiguous_variants.inc_by(ambiguous - self.ambiguous);
-            self.ambiguous = ambiguous;
+        if ambiguous > self.presence.ambiguous {
+            self.metrics
+                .ambiguous_variants
+                .inc_by(ambiguous - self.presence.ambiguous);
+            self.presence.ambiguous = ambiguous;
         }
     }
 
@@ -281,7 +285,7 @@ impl Accounts {
     }
 
     fn streams(&self) -> &prometheus_client::metrics::gauge::Gauge {
-        match self.dialect {
+        match self.presence.dialect {
             Dialect::Sotw => &self.metrics.streams_sotw,
             Dialect::Delta => &self.metrics.streams_delta,
         }

@@ -7,29 +7,31 @@ use std::time::{Duration, Instant};
 /// The bucket of one stream. Requests of a faster client are read later; its stream goes on.
 #[derive(Debug)]
 pub(in crate::downstream) struct Pace {
-    /// The time that each request uses up; zero means no limit.
-    interval: Duration,
+    /// The time that each request uses up, in nanoseconds; zero means no limit.
+    interval: u32,
     /// The time up to which earlier requests have used up the rate.
     paid: Instant,
 }
 
-const BURST: Duration = Duration::from_secs(1);
+/// One second.
+const BURST_NANOS: u32 = 1_000_000_000;
 
 impl Pace {
     /// Creates a limit of `per_second` requests; 0 means no limit.
     pub(in crate::downstream) fn new(per_second: u32, now: Instant) -> Self {
-        let interval = BURST.checked_div(per_second).unwrap_or_default();
+        let interval = BURST_NANOS.checked_div(per_second).unwrap_or_default();
         Self { interval, paid: now }
     }
 
     /// Returns when the next request may be read.
     pub(in crate::downstream) fn next(&self) -> Instant {
-        self.paid.checked_sub(BURST - self.interval).unwrap_or(self.paid)
+        let burst = Duration::from_nanos(u64::from(BURST_NANOS - self.interval));
+        self.paid.checked_sub(burst).unwrap_or(self.paid)
     }
 
     /// Counts a request that was read.
     pub(in crate::downstream) fn count(&mut self, now: Instant) {
-        self.paid = self.paid.max(now) + self.interval;
+        self.paid = self.paid.max(now) + Duration::from_nanos(u64::from(self.interval));
     }
 }
 

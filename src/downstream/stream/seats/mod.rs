@@ -3,12 +3,14 @@
 //! Owns the seats, and that no authority is read from two views. Knows nothing of responses: the machine of the session says what
 //! it wants and lacks, and [`Fallback`] decides which server to read.
 
+mod bindings;
 mod rerouted;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
+
+use bindings::Bindings;
 
 use crate::cache::{Claims, NoPlace, Routes, Scopes, Seat, View};
 use crate::inquiry::Inquiry;
@@ -20,8 +22,7 @@ pub struct Seats {
     node: Arc<Node>,
     /// Those that the session has taken up.
     routes: Arc<Routes>,
-    plain: Binding,
-    authorities: BTreeMap<Arc<str>, Binding>,
+    bindings: Bindings,
     /// The task that polls the bells.
     reader: Option<Waker>,
 }
@@ -75,8 +76,7 @@ impl Seats {
         Ok(Self {
             node: node.clone(),
             routes,
-            plain,
-            authorities: BTreeMap::new(),
+            bindings: Bindings::new(plain),
             reader: None,
         })
     }
@@ -92,16 +92,16 @@ impl Seats {
             Target::Name(name) => self.routes.served().of(name),
         };
         let Some(authority) = authority else {
-            return self.plain.want(want);
+            return self.bindings.plain.want(want);
         };
-        if let Some(binding) = self.authorities.get(authority) {
+        if let Some(binding) = self.bindings.of(authority) {
             return binding.want(want);
         }
         if !want.wanted {
             return Ok(());
         }
         let authority: Arc<str> = Arc::from(authority);
-        let patience = self.plain.fallback.patience();
+        let patience = self.bindings.plain.fallback.patience();
         let places = Places {
             scopes,
             routes: &self.routes,
@@ -109,14 +109,15 @@ impl Seats {
             claims: &self.claims(),
         };
         let binding = Binding::new(&places, Some(&authority), patience)?;
-        let outcome = self.authorities.entry(authority).or_insert(binding).want(want);
+        let outcome = binding.want(want);
+        self.bindings.add(authority, binding);
         self.listen_again();
         outcome
     }
 
     /// Tells the views that the session has no further subscription changes for now.
     pub fn rest(&self) {
-        let seats = self.bindings().flat_map(|binding| &binding.seats);
+        let seats = self.bindings.iter().flat_map(|binding| &binding.seats);
         seats.for_each(Seat::rest);
     }
 
@@ -126,7 +127,7 @@ impl Seats {
             return;
         }
         self.node = node.clone();
-        let seats = self.bindings().flat_map(|binding| &binding.seats);
+        let seats = self.bindings.iter().flat_map(|binding| &binding.seats);
         seats.for_each(|seat| seat.view().come_through(&node.relays));
     }
 
@@ -138,7 +139,7 @@ impl Seats {
             None => self.reader = Some(cx.waker().clone()),
         }
         let mut rung = Rung::default();
-        for binding in self.bindings() {
+        for binding in self.bindings.iter() {
             for (server, seat) in binding.seats.iter().enumerate() {
                 let read = server == binding.fallback.bound();
                 let tell = |type_url: &TypeUrl, dirty| {
@@ -172,14 +173,14 @@ impl Seats {
 
     /// Whether questions about the whole session are answered here: it has one answer, though it may read several views.
     fn answers_at(&self, binding: &Binding) -> bool {
-        let first = self.bindings().find(|binding| !binding.seats.is_empty());
+        let first = self.bindings.iter().find(|binding| !binding.seats.is_empty());
         first.is_some_and(|first| std::ptr::eq(first, binding))
     }
 
     /// Records that the session has handled all changes of the types for which `at` is true. Returns whether others are left.
     pub fn looked(&self, at: impl Fn(&TypeUrl) -> bool) -> bool {
         let mut others = false;
-        for seat in self.bindings().filter_map(Binding::seat) {
+        for seat in self.bindings.iter().filter_map(Binding::seat) {
             others |= seat.bell().looked(&at);
         }
         others
@@ -189,13 +190,15 @@ impl Seats {
     #[must_use]
     pub fn sight(&self) -> Sight {
         let cut = |binding: &Binding| binding.seat().map(|seat| seat.view().cut()).unwrap_or_default();
-        let mut sight = Sight::new(cut(&self.plain), self.routes.served().clone());
-        for (authority, binding) in &self.authorities {
-            sight.add(authority.clone(), cut(binding));
+        let mut sight = Sight::new(cut(&self.bindings.plain), self.routes.served().clone());
+        for binding in self.bindings.iter() {
+            if let Some(authority) = &binding.authority {
+                sight.add(authority.clone(), cut(binding));
+            }
         }
         // Whether there are others matters only where one has failed.
         if sight.any_failing() {
-            for binding in self.bindings().filter(|binding| binding.has_others()) {
+            for binding in self.bindings.iter().filter(|binding| binding.has_others()) {
                 sight.add_other(binding.authority.clone());
             }
         }
@@ -211,7 +214,7 @@ impl Seats {
     /// Moves the session to the best server. Returns whether it reads another view now.
     pub fn settle(&mut self, scopes: &Scopes, server: &Server, now: Instant) -> bool {
         let rerouted = self.is_called(scopes) && self.reroute(scopes, server);
-        if self.authorities.is_empty() && self.plain.servers.len() < 2 {
+        if self.bindings.is_plain() && self.bindings.plain.servers.len() < 2 {
             // There is only one server.
             return rerouted;
         }
@@ -222,9 +225,8 @@ impl Seats {
             node: &self.node,
             claims: &claims,
         };
-        let bindings = std::iter::once(&mut self.plain).chain(self.authorities.values_mut());
         let (mut moved, mut seated) = (rerouted, false);
-        for binding in bindings {
+        for binding in self.bindings.iter_mut() {
             let seats = binding.seats.len();
             let moves = binding.settle(&places, server, now);
             seated |= moves || binding.seats.len() > seats;
@@ -239,7 +241,7 @@ impl Seats {
     /// Whether the session moves only if a server that it reads fails.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        self.bindings().all(|binding| binding.fallback.at_rest())
+        self.bindings.iter().all(|binding| binding.fallback.at_rest())
     }
 
     /// Wakes the reader, because it does not listen to the bell of a new seat yet.
@@ -252,7 +254,8 @@ impl Seats {
     /// Returns when [`Self::settle`] is due again.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.bindings()
+        self.bindings
+            .iter()
             .filter_map(|binding| binding.fallback.poll_timeout())
             .min()
     }
@@ -261,19 +264,15 @@ impl Seats {
     #[must_use]
     pub fn server(&self, authority: Option<&str>) -> Option<usize> {
         let binding = match authority {
-            None => &self.plain,
-            Some(authority) => self.authorities.get(authority)?,
+            None => &self.bindings.plain,
+            Some(authority) => self.bindings.of(authority)?,
         };
         binding.servers.get(binding.fallback.bound()).copied()
     }
 
     fn claims(&self) -> Arc<Claims> {
-        let seat = self.plain.seats.first();
+        let seat = self.bindings.plain.seats.first();
         seat.map(|seat| seat.claims().clone()).unwrap_or_default()
-    }
-
-    fn bindings(&self) -> impl Iterator<Item = &Binding> {
-        std::iter::once(&self.plain).chain(self.authorities.values())
     }
 }
 

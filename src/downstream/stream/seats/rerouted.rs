@@ -22,14 +22,13 @@ impl Seats {
             node: &self.node,
             claims: &claims,
         };
-        let bindings = std::iter::once(&mut self.plain).chain(self.authorities.values_mut());
-        bindings.for_each(|binding| binding.reroute(&places));
+        self.bindings.iter_mut().for_each(|binding| binding.reroute(&places));
         let mut parted = false;
         for (authority, route) in routes.added(&before) {
-            let binding = self.plain.part(&places, authority, route, server);
+            let binding = self.bindings.plain.part(&places, authority, route, server);
             if let Some(binding) = binding {
                 parted = true;
-                self.authorities.insert(authority.clone(), binding);
+                self.bindings.add(authority.clone(), binding);
             }
         }
         if parted {

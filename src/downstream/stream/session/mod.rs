@@ -47,7 +47,7 @@ pub(in crate::downstream) struct Session {
     /// If set, the stream ends now with this status.
     end: Option<Status>,
     /// The number of responses so far.
-    written: u64,
+    written: u32,
     /// Whether changes that had rung were still unhandled when `note_looked` was last called.
     lags: bool,
     /// When the task's present turn began.
@@ -212,7 +212,7 @@ impl Session {
     }
 
     /// Returns the number of responses so far.
-    pub(super) const fn written(&self) -> u64 {
+    pub(super) const fn written(&self) -> u32 {
         self.written
     }
 
@@ -243,7 +243,7 @@ impl Session {
             return Poll::Ready(Output::End(end));
         }
         if let Some(answer) = self.take_syncz() {
-            self.written += 1;
+            self.written = self.written.wrapping_add(1);
             return Poll::Ready(Output::Response(answer));
         }
         let sight = self.sight();
@@ -252,7 +252,7 @@ impl Session {
         self.note_looked(response.as_ref());
         if let Some(response) = response {
             self.accounts.choices(self.server.ambiguous());
-            self.written += 1;
+            self.written = self.written.wrapping_add(1);
             return Poll::Ready(Output::Response(self.encode(&response)));
         }
         if let Some(end) = self.server.poll_end() {
