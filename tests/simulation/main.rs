@@ -174,6 +174,7 @@ const KEPT_NEWER: &[u64] = &[
     19_543_266,
     499_571_557,
     819_570_295,
+    179_640_317,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

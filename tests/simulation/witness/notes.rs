@@ -260,9 +260,11 @@ impl Watch {
         }
         self.perhaps.extend(self.brought.keys().cloned());
         // How often the wildcard has lost a name is counted for one server and one parameter.
-        for (name, losses) in self.brought.iter_mut().chain(&mut self.coming) {
+        for (name, losses) in &mut self.brought {
             *losses = lens.losses(name);
         }
+        // The rest of an answer that has begun is not sent any more.
+        self.coming.clear();
     }
 
     /// Ends an answer: all its parts are sent, so the client has what the wildcard has.
