@@ -241,7 +241,9 @@ impl Ending {
 
     fn poll(&mut self, stuck_at: Option<u64>, bound: Option<Duration>, cx: &mut Context<'_>) -> Poll<&'static str> {
         if stuck_at.is_none() && self.deadline.is_none() {
+            // A connection that was stuck once keeps no memory for that.
             self.stall = Stall::default();
+            self.alarm = Alarm::default();
             return Poll::Pending;
         }
         let now = clock::now();
@@ -278,6 +280,21 @@ async fn sniff(socket: &mut Socket) -> std::io::Result<(Bytes, bool)> {
         }
         if begun.len() == PREFACE.len() {
             return Ok((begun.freeze(), true));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_is_not_stuck_has_no_alarm() {
+        let (mut ending, bound) = (Ending::default(), Some(Duration::from_secs(60)));
+        let cx = &mut Context::from_waker(std::task::Waker::noop());
+        for _ in 0..2 {
+            assert!(ending.poll(Some(5), bound, cx).is_pending() && ending.alarm.is_set());
+            assert!(ending.poll(None, bound, cx).is_pending() && !ending.alarm.is_set());
         }
     }
 }
