@@ -175,6 +175,7 @@ const KEPT_NEWER: &[u64] = &[
     499_571_557,
     819_570_295,
     179_640_317,
+    179_720_207,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -788,6 +788,30 @@ fn rejected_after_a_member_was_removed_and_asked_for_again() {
     );
 }
 
+/// B-22: who accepts that a name is gone holds nothing of it, though an older response that brought it is still unanswered. So a later
+/// rejection of the same removal frees nothing.
+#[test]
+fn rejected_after_the_same_removal_was_accepted() {
+    delta(
+        "
+        origin put eds a@1
+        client subscribe eds a
+        client <- eds [a@1]
+        origin drop eds a
+        client sends eds +a
+        client <- eds -[a]
+        client sends eds +a
+        client <- eds -[a]
+        client sends eds +a +xdstp://
+        client <- eds -[a xdstp://]
+        client sends eds n2 ! => nack
+        client sends eds n3 => ack
+        client sends eds n4 ! => nack
+        nothing for 2s
+        ",
+    );
+}
+
 /// B-22: the same for a removal: a member that a later response brought has changed, even if the client gave it up and was told once
 /// more that it is gone before it rejects the older response.
 #[test]

@@ -77,9 +77,11 @@ impl Flights {
         Some(flight)
     }
 
-    /// Returns whether a response on its way may still give the client something of this name.
-    pub(super) fn carries(&self, name: &Name) -> bool {
-        self.open.iter().any(|flight| flight.batch.brings(name))
+    /// Returns whether a response on its way, with a number above `after`, may still give the client something of this name.
+    pub(super) fn carries(&self, name: &Name, after: u64) -> bool {
+        self.open
+            .iter()
+            .any(|flight| flight.nonce > after && flight.batch.brings(name))
     }
 
     /// Returns whether a response on its way has this resource, and not only because it lists everything.
@@ -125,7 +127,7 @@ mod tests {
         assert!(flights.is_crowded(OPEN_MAX) && flights.is_last(OPEN_MAX as u64));
         assert_eq!((flights.entries(), flights.sent()), (OPEN_MAX, Some(sent)));
         assert!(flights.settle(0).is_none() && flights.settle(2).is_some() && flights.settle(2).is_none());
-        assert!(!flights.is_crowded(OPEN_MAX) && !flights.carries(&Name::from("gone")));
+        assert!(!flights.is_crowded(OPEN_MAX) && !flights.carries(&Name::from("gone"), 0));
         for nonce in 1..=OPEN_MAX as u64 {
             assert_eq!(flights.settle(nonce).is_some(), nonce != 2);
         }

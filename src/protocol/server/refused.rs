@@ -232,7 +232,7 @@ impl Subscription {
     }
 
     /// What the client accepts now was not the bad part of what it rejected before. After the rejection it was unknown whether
-    /// the client holds it; now it does, unless it is on its way once more.
+    /// the client holds it; now it does, unless a later response is on its way with it.
     pub(super) fn absolve(&mut self, flight: &Flight) {
         if self.cold.refusals().is_empty() {
             return;
@@ -245,14 +245,14 @@ impl Subscription {
                 .accept(resource.name(), Some(resource.version()));
             let wanted = self.wanted(resource.name(), resource.aliases()).cloned();
             if let Some(name) = wanted.filter(|name| refused && matches!(self.held(name), Held::Unknown))
-                && !self.flights.carries(resource.name())
+                && !self.flights.carries(resource.name(), flight.nonce)
             {
                 self.names.note(&name, Held::Content(resource.clone()));
             }
         }
         for name in flight.batch.removed() {
             let refused = self.cold.refusals_mut().accept(name, None);
-            if refused && matches!(self.held(name), Held::Unknown) && !self.flights.carries(name) {
+            if refused && matches!(self.held(name), Held::Unknown) && !self.flights.carries(name, flight.nonce) {
                 self.names.note(name, Held::Nothing);
             }
         }

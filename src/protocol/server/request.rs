@@ -352,7 +352,7 @@ impl Subscription {
         if let Some(content) = self.names.by_alias(name).filter(|_| counts) {
             return Held::Content(content.clone());
         }
-        if self.flights.carries(name) {
+        if self.flights.carries(name, 0) {
             self.note_doubts(|flying| flying == name);
             return Held::Unknown;
         }
