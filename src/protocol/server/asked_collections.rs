@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::held_names::Entry;
+use super::entry::Entry;
 use super::stream::Server;
 use super::subscription::Subscription;
 use crate::protocol::end::End;

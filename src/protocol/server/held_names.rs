@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::entry::Entry;
+use super::other_names::OtherNames;
 use super::sorted::{Named, Sorted};
 use crate::xds::{Baselines, Held, Item, Name, Resource, Version};
 
@@ -14,32 +16,8 @@ pub(super) struct HeldNames {
     /// Contents that are held under their own names, so one pointer of eight bytes is enough for both. Nearly all are such.
     own: Sorted<Arc<Resource>>,
     /// All other names. Most clients have none, and then nothing is allocated.
-    rest: Option<Box<Rest>>,
+    rest: Option<Box<OtherNames>>,
     sum: Version,
-}
-
-/// The names of a client that are not simply held. No name is in both tables, nor among those.
-#[derive(Debug, Default)]
-struct Rest {
-    /// Contents under their own names, which are wanted only as members of collections.
-    members: Sorted<Member>,
-    /// All others: names without content (usually for a short time), and contents under an alias.
-    other: Sorted<Other>,
-    /// How many names of both tables are wanted only as members of collections.
-    members_len: u32,
-    /// Under how many names of `other` content is held.
-    aliased: u32,
-}
-
-#[derive(Debug)]
-struct Member(Arc<Resource>);
-
-/// A name whose content is missing or has another name.
-#[derive(Debug)]
-pub(super) struct Other {
-    name: Name,
-    held: Held,
-    member: bool,
 }
 
 impl Named for Arc<Resource> {
@@ -47,83 +25,6 @@ impl Named for Arc<Resource> {
 
     fn name(&self) -> &Name {
         Resource::name(self)
-    }
-}
-
-impl Named for Member {
-    const STAYS: bool = true;
-
-    fn name(&self) -> &Name {
-        self.0.name()
-    }
-}
-
-impl Named for Other {
-    const STAYS: bool = false;
-
-    fn name(&self) -> &Name {
-        &self.name
-    }
-}
-
-/// What a client holds under one name.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Entry<'a> {
-    /// Content with this very name.
-    Own(&'a Arc<Resource>),
-    /// The same, for a name that is wanted only as a member of a collection.
-    Member(&'a Arc<Resource>),
-    /// Anything else.
-    Other(&'a Other),
-}
-
-impl<'a> Entry<'a> {
-    fn name(self) -> &'a Name {
-        match self {
-            Self::Own(resource) | Self::Member(resource) => resource.name(),
-            Self::Other(other) => &other.name,
-        }
-    }
-
-    /// Returns what is held.
-    pub(super) fn held(self) -> Held {
-        match self {
-            Self::Own(resource) | Self::Member(resource) => Held::Content(resource.clone()),
-            Self::Other(other) => other.held.clone(),
-        }
-    }
-
-    /// Returns whether the name is wanted only as a member of a collection.
-    pub(super) const fn is_member(self) -> bool {
-        match self {
-            Self::Own(_) => false,
-            Self::Member(_) => true,
-            Self::Other(other) => other.member,
-        }
-    }
-
-    /// See [`Held::is`].
-    pub(super) fn is(self, version: Version) -> bool {
-        match self {
-            Self::Own(resource) | Self::Member(resource) => resource.version() == version,
-            Self::Other(other) => other.held.is(version),
-        }
-    }
-
-    /// See [`Held::perhaps`].
-    pub(super) const fn perhaps(self) -> bool {
-        match self {
-            Self::Own(_) | Self::Member(_) => true,
-            Self::Other(other) => other.held.perhaps(),
-        }
-    }
-
-    /// See [`Held::content`].
-    pub(super) const fn content(self) -> Option<&'a Arc<Resource>> {
-        match self {
-            Self::Own(resource) | Self::Member(resource) => Some(resource),
-            Self::Other(other) => other.held.content(),
-        }
     }
 }
 
@@ -138,8 +39,7 @@ impl HeldNames {
 
     /// Returns the number of names; takes longer the more there are.
     pub(super) fn len(&self) -> usize {
-        let rest = self.rest.as_ref();
-        self.own.len() + rest.map_or(0, |rest| rest.members.len() + rest.other.len())
+        self.own.len() + self.rest.as_ref().map_or(0, |rest| rest.len())
     }
 
     pub(super) fn contains(&self, name: &Name) -> bool {
@@ -190,16 +90,14 @@ impl HeldNames {
         held.find(|content| content.name() == own)
     }
 
-    /// Returns content with its alias. A client may wait for very many names of which nothing is known: then there is none.
+    /// Returns content with its alias.
     fn aliased(&self) -> impl Iterator<Item = (&Name, &Arc<Resource>)> {
-        let rest = self.rest.iter().filter(|rest| rest.aliased > 0);
-        let other = rest.flat_map(|rest| rest.other.iter());
-        other.filter_map(|other| Some((&other.name, other.held.content()?)))
+        self.rest.iter().flat_map(|rest| rest.aliased())
     }
 
     /// Returns how many names are wanted only as members of collections.
     pub(super) fn members_len(&self) -> usize {
-        self.rest.as_ref().map_or(0, |rest| rest.members_len as usize)
+        self.rest.as_ref().map_or(0, |rest| rest.members_len())
     }
 
     /// Returns whether a name is wanted only as a member of a collection.
@@ -273,8 +171,7 @@ impl HeldNames {
 
     fn remove_rest(&mut self, name: &Name) -> Option<Held> {
         let held = self.rest.as_mut()?.remove(name);
-        self.rest
-            .take_if(|rest| rest.members.is_empty() && rest.other.is_empty());
+        self.rest.take_if(|rest| rest.is_empty());
         held
     }
 
@@ -285,15 +182,15 @@ impl HeldNames {
 
     fn by_text(&self, text: &str) -> Option<Entry<'_>> {
         let own = self.own.get(text).map(Entry::Own);
-        own.or_else(|| self.rest.as_ref()?.by_text(text))
+        own.or_else(|| self.rest.as_ref()?.get(text))
     }
 
     /// Returns all entries in order, from the first name that is not less than this text.
     pub(super) fn from(&self, text: &str) -> impl Iterator<Item = (&Name, Entry<'_>)> {
-        let members = self.rest.iter().flat_map(|rest| rest.members.from(text));
+        let members = self.rest.iter().flat_map(|rest| rest.members_from(text));
         let mut own = self.own.from(text).map(Entry::Own).peekable();
-        let mut members = members.map(|Member(resource)| Entry::Member(resource)).peekable();
-        let other = self.rest.iter().flat_map(|rest| rest.other.from(text));
+        let mut members = members.map(Entry::Member).peekable();
+        let other = self.rest.iter().flat_map(|rest| rest.others_from(text));
         let mut other = other.map(Entry::Other).peekable();
         std::iter::from_fn(move || {
             let firsts = [own.peek(), members.peek(), other.peek()];
@@ -311,37 +208,6 @@ impl HeldNames {
             }?;
             Some((entry.name(), entry))
         })
-    }
-}
-
-impl Rest {
-    fn add(&mut self, name: Name, held: Held, member: bool) {
-        self.members_len += u32::from(member);
-        match held {
-            Held::Content(resource) if member && *resource.name() == name => {
-                drop(self.members.insert(Member(resource)));
-            }
-            Held::Nothing | Held::Unknown | Held::Version(_) | Held::Content(_) => {
-                self.aliased += u32::from(held.content().is_some());
-                self.other.insert(Other { name, held, member });
-            }
-        }
-    }
-
-    fn remove(&mut self, name: &Name) -> Option<Held> {
-        if let Some(Member(resource)) = self.members.remove(name) {
-            self.members_len -= 1;
-            return Some(Held::Content(resource));
-        }
-        let other = self.other.remove(name)?;
-        self.members_len -= u32::from(other.member);
-        self.aliased -= u32::from(other.held.content().is_some());
-        Some(other.held)
-    }
-
-    fn by_text(&self, text: &str) -> Option<Entry<'_>> {
-        let member = self.members.get(text).map(|Member(resource)| Entry::Member(resource));
-        member.or_else(|| self.other.get(text).map(Entry::Other))
     }
 }
 
@@ -393,7 +259,7 @@ mod tests {
                 }
             }
             assert_eq!(names.len(), naive.len());
-            assert!(!names.own.is_empty() && names.rest.as_ref().is_some_and(|rest| !rest.other.is_empty()));
+            assert!(!names.own.is_empty() && names.rest.as_ref().is_some_and(|rest| rest.len() > rest.members_len()));
             let members = naive.keys().filter(|name| names.has_member(name)).count();
             assert!(members > 0 && members == names.members_len());
             assert!(names.iter().map(|(name, _)| name).eq(naive.keys()));

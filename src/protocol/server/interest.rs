@@ -3,7 +3,7 @@
 //! Owns what each beginning and end does to what is held, owed and on its way. Does not read requests.
 
 use super::covered::Covered;
-use super::held_names::Entry;
+use super::entry::Entry;
 use super::subscription::Subscription;
 use crate::xds::{Answers, Dialect, Held, Name, Target, Want};
 
