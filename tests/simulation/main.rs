@@ -176,6 +176,7 @@ const KEPT_NEWER: &[u64] = &[
     819_570_295,
     179_640_317,
     179_720_207,
+    199_720_551,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -299,11 +299,14 @@ impl Follower {
                 track.wildcard |= more.iter().any(|name| name == "*");
                 track.wildcard &= !less.iter().any(|name| name == "*");
                 track.names.retain(|name| !less.contains(name));
-                // B-15: with a collection goes what the client remembers of it.
-                let given_up = |name: &String| less.iter().any(|collection| covers(collection, name));
-                let names = &track.names;
-                let asks =
-                    |name: &String| names.contains(name) || names.iter().any(|collection| covers(collection, name));
+                // B-15: what the client gives up, by its name or with its collection, it does not remember any more.
+                let given_up = |name: &String| less.iter().any(|less| less == name || covers(less, name));
+                let (names, wildcard) = (&track.names, track.wildcard);
+                let asks = |name: &String| {
+                    wildcard && !name.starts_with("xdstp:")
+                        || names.contains(name)
+                        || names.iter().any(|collection| covers(collection, name))
+                };
                 track.remembered.retain(|name| !given_up(name) || asks(name));
             }
         }
