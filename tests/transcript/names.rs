@@ -507,3 +507,22 @@ fn a_name_that_is_missing_in_a_collection_asked_for_again() {
         ",
     );
 }
+
+/// C-08, B-15: a name that was given up under a wildcard belongs to the collection that is asked for next, and is forgotten with
+/// it.
+#[test]
+fn a_name_given_up_and_then_its_collection() {
+    delta(
+        "
+        origin put lds xdstp://a/LDS/d/x@1, late lds
+        client subscribe lds * xdstp://a/LDS/d/x
+        client <- lds [xdstp://a/LDS/d/x@1], ack
+        client stalls
+        client sends lds -xdstp://a/LDS/d/x
+        client sends lds +xdstp://a/LDS/d/*
+        client sends lds -xdstp://a/LDS/d/*
+        client reads
+        nothing for 2s
+        ",
+    );
+}

@@ -838,3 +838,26 @@ fn rejected_after_a_member_came_back_and_was_gone_again() {
         ",
     );
 }
+
+/// B-16, B-22: a removed name that is asked for again has not changed, though an older response with it is still unanswered: the
+/// other members are not told again.
+#[test]
+fn rejected_after_a_removed_name_was_asked_for_again() {
+    delta(
+        "
+        origin put eds a@1
+        client subscribe eds a
+        client <- eds [a@1]
+        origin drop eds a
+        client sends eds +a +x
+        client <- eds -[a x]
+        client stalls
+        client sends eds -a
+        client sends eds +a
+        client sends eds n2 ! => nack
+        client reads
+        client <- eds -[a], ack
+        nothing for 2s
+        ",
+    );
+}

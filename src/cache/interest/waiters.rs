@@ -33,64 +33,81 @@ impl Waiters {
 
     /// Returns all of them, each once.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
-        let (few, many) = match &self.others {
-            Others::Few(few) => (Some(few.iter().copied()), None),
-            Others::Many(many) => (None, Some(many.iter())),
-        };
-        let others = few.into_iter().flatten().chain(many.into_iter().flatten());
-        self.first.into_iter().chain(others)
+        self.first.into_iter().chain(self.others.iter())
     }
 
     /// Adds one that is not there.
     pub(super) fn insert(&mut self, set: u32) {
         if self.first.is_none() {
             self.first = Some(set);
+        } else {
+            self.others.insert(set);
+        }
+    }
+
+    /// Removes one. If it was the first, the last of the others takes its place: that moves no other number.
+    pub(super) fn remove(&mut self, set: u32) {
+        if self.first != Some(set) {
+            self.others.remove(set);
             return;
         }
-        match &mut self.others {
-            Others::Few(few) if few.len() < MANY => {
+        self.first = self.others.last();
+        if let Some(first) = self.first {
+            self.others.remove(first);
+        }
+    }
+}
+
+impl Others {
+    fn iter(&self) -> impl Iterator<Item = u32> {
+        let (few, many) = match self {
+            Self::Few(few) => (Some(few.iter().copied()), None),
+            Self::Many(many) => (None, Some(many.iter())),
+        };
+        few.into_iter().flatten().chain(many.into_iter().flatten())
+    }
+
+    fn last(&self) -> Option<u32> {
+        match self {
+            Self::Few(few) => few.last().copied(),
+            Self::Many(many) => many.max(),
+        }
+    }
+
+    fn insert(&mut self, set: u32) {
+        match self {
+            Self::Few(few) if few.len() < MANY => {
                 if few.len() == few.capacity() {
                     // Doubling would leave a third of the memory unused.
                     few.reserve_exact((few.len() / 4).max(1));
                 }
                 few.insert(few.partition_point(|other| *other < set), set);
             }
-            Others::Few(few) => {
+            Self::Few(few) => {
                 let mut many: RoaringBitmap = few.iter().copied().collect();
                 many.insert(set);
-                self.others = Others::Many(many);
+                *self = Self::Many(many);
             }
-            Others::Many(many) => {
+            Self::Many(many) => {
                 many.insert(set);
             }
         }
     }
 
-    /// Removes one.
-    pub(super) fn remove(&mut self, set: u32) {
-        let first = self.first == Some(set);
-        match &mut self.others {
-            Others::Few(few) => {
-                let at = if first {
-                    few.len().checked_sub(1)
-                } else {
-                    few.binary_search(&set).ok()
-                };
-                let removed = at.map(|at| few.remove(at));
-                if first {
-                    self.first = removed;
+    fn remove(&mut self, set: u32) {
+        match self {
+            Self::Few(few) => {
+                if let Ok(at) = few.binary_search(&set) {
+                    few.remove(at);
                 }
                 if few.len() * 4 < few.capacity() {
                     few.shrink_to_fit();
                 }
             }
-            Others::Many(many) => {
-                if first {
-                    self.first = many.max();
-                }
-                many.remove(self.first.filter(|_| first).unwrap_or(set));
+            Self::Many(many) => {
+                many.remove(set);
                 if many.len() as usize <= MANY / 2 {
-                    self.others = Others::Few(many.iter().collect());
+                    *self = Self::Few(many.iter().collect());
                 }
             }
         }

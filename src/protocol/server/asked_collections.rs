@@ -201,9 +201,19 @@ impl Subscription {
             self.forget_beat(name);
         }
         members.iter().for_each(|name| self.give_up(name));
+        self.forget_covered(&members);
         self.want(Target::Name(collection.clone()), false);
         if self.collections.is_empty() {
             self.collections = AskedCollections::default();
+        }
+    }
+
+    /// C-08: what the client gave up under a wildcard, and then held as a member, it does not hold by the wildcard.
+    fn forget_covered(&mut self, members: &[Name]) {
+        if self.dialect == Dialect::Delta {
+            let held = members.iter().filter(|name| self.covered.held(name).perhaps());
+            let held = held.map(|name| (name.clone(), Held::Nothing)).collect();
+            self.note_covered(held);
         }
     }
 
@@ -255,12 +265,8 @@ impl Subscription {
             // Only a member that the client holds as it is now answers: all others may go before they are sent.
             Extent::Some => self.has_of(collection, current),
         };
-        let owed = self
-            .collections
-            .lists()
-            .owed
-            .iter()
-            .filter(|collection| !answered(collection));
+        let lists = self.collections.lists();
+        let owed = lists.owed.iter().filter(|collection| !answered(collection));
         self.collections.lists_mut().owed = owed.cloned().collect();
         true
     }
@@ -287,12 +293,8 @@ impl Subscription {
 
     /// C-22: returns the empty collections that must be answered.
     pub(super) fn empty_collections<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = &'a Name> {
-        let owed = self
-            .collections
-            .lists()
-            .owed
-            .iter()
-            .filter(|_| self.dialect == Dialect::Delta);
+        let lists = self.collections.lists();
+        let owed = lists.owed.iter().filter(|_| self.dialect == Dialect::Delta);
         let empty = owed.filter(move |collection| extent(collection, slot) == Extent::Empty);
         // K-16: a server that did not answer in time is no reason to take away members that the client may hold.
         let silent = move |collection: &Name| {
@@ -365,6 +367,7 @@ mod tests {
     fn what_comes_in() {
         let all = Name::from("xdstp://a/t/*");
         let member = |number: usize| Name::from(format!("xdstp://a/t/{number}"));
+        let sizes = |all: &AskedCollections| (all.lists().arrivals.len(), all.lists().stirred.len());
         let mut collections = AskedCollections::default();
         collections.note(member(0));
         assert!(collections.is_empty() && collections.0.is_none());
@@ -373,15 +376,9 @@ mod tests {
         collections.note(Name::from("xdstp://b/t/1"));
         assert!(!collections.restless());
         (0..ARRIVALS_MAX).for_each(|number| collections.note(member(number)));
-        assert_eq!(
-            (collections.lists().arrivals.len(), collections.lists().stirred.len()),
-            (ARRIVALS_MAX, 0)
-        );
+        assert_eq!(sizes(&collections), (ARRIVALS_MAX, 0));
         collections.note(member(ARRIVALS_MAX));
-        assert_eq!(
-            (collections.lists().arrivals.len(), collections.lists().stirred.len()),
-            (0, 1)
-        );
+        assert_eq!(sizes(&collections), (0, 1));
     }
 
     /// C-22: a collection is answered by one of its members or by a removal.

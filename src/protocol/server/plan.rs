@@ -186,7 +186,8 @@ impl Subscription {
                 plan.put(self.item(resource, slot, plan.allowed.now));
             }
             Say::Beat(resource) => {
-                if self.held(name).content().is_some_and(|content| content.is_hollow()) {
+                // C-23: a client that declared this version holds this content: its constraints are needed when it goes.
+                if self.held(name).whole().is_none() {
                     plan.holds.push((name.clone(), Held::Content(resource.clone())));
                 }
                 self.plan_beat(resource, slot, plan);

@@ -207,7 +207,8 @@ impl Subscription {
             if self.wanted(name, &[]).is_none() {
                 continue;
             }
-            let changed = self.held(name).perhaps() || flight.is_undone(name);
+            // B-16: what an earlier response brought, and the client perhaps holds, is no change.
+            let changed = self.held(name).content().is_some() || flight.is_undone(name);
             if changed && !self.cold.refusals().has(name, None) {
                 group.freed = true;
                 continue;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use distributary::xds::Dialect;
 
-use super::{Open, Refused, Scene, Sent, Watch, Witness};
+use super::{Open, Refused, Scene, Seen, Sent, Watch, Witness};
 use crate::access::Permitted;
 use crate::body::Type;
 use crate::names::{canonical, covers};
@@ -85,6 +85,7 @@ impl Witness {
         for name in &answer.removed {
             members.insert(name.clone(), None);
             watch.resolve(name, &[], chain, tally);
+            watch.owe_aliases(name, lens);
             let held = watch.remove(name);
             if watch.remembered.remove(name).is_some() || held {
                 watch.empty_collections(name);
@@ -314,6 +315,17 @@ impl Watch {
             let back = removed.filter(|text| canonical(text) == own || aliases.contains(text));
             open.undone.extend(back.cloned());
         }
+    }
+
+    /// B-22, C-20: a name goes that the client rejected and asks for by an alias. If nothing is known of the alias yet, it is owed.
+    fn owe_aliases(&mut self, name: &str, lens: Lens<'_>) {
+        if !self.refused.iter().any(|refused| refused.members.contains_key(name)) {
+            return;
+        }
+        let aliases = self.sent.get(name).map_or(&[][..], |sent| &sent.aliases);
+        let unknown = |alias: &&String| self.names.contains(*alias) && matches!(self.seen(alias, lens), Seen::Unknown);
+        let owed: Vec<String> = aliases.iter().filter(unknown).cloned().collect();
+        self.licence.extend(owed);
     }
 
     /// Notes that a response removes a name. Returns whether the client held it.

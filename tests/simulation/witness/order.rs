@@ -80,7 +80,8 @@ impl Witness {
             false => answer.removed.contains(name),
         });
         for cluster in going {
-            let asked = clusters.licence.contains(cluster);
+            // F-09: also in another spelling.
+            let asked = clusters.licence.contains(cluster) || clusters.licence.contains(&canonical(cluster));
             let unwanted = matches!(clusters.seen(cluster, scene.lens(Type::Cds)), Seen::Unwanted);
             // The client perhaps never had what it rejected.
             let unsure = clusters.sent.get(cluster).is_some_and(|sent| !sent.sure);

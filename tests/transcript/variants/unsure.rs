@@ -168,3 +168,20 @@ fn what_it_brings_along() {
         assert_eq!(stage.hears(env), [expected]);
     }
 }
+
+/// C-13, C-23: what it came back with, and what went only after that.
+#[test]
+fn what_it_came_back_with() {
+    let mut stage = stage();
+    let held = stage.read("a[prod]=1").version().to_string();
+    let back = DeltaDiscoveryRequest {
+        resource_names_subscribe: vec!["a".to_owned()],
+        initial_resource_versions: [("a".to_owned(), held)].into(),
+        ..Default::default()
+    };
+    stage.says(PROD, back);
+    assert!(stage.hears(PROD).is_empty());
+    let gone = vec![stage.withdraw("a[prod]"), Update::Absent("a".into(), Reason::Said)];
+    stage.publish(gone);
+    assert_eq!(stage.hears(PROD), ["-a[prod]"]);
+}
