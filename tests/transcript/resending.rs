@@ -346,3 +346,24 @@ fn what_never_was_does_not_come_with_its_collection() {
         ",
     );
 }
+
+/// C-13, C-20: what a client declared may be what it asks for by an alias, also if it gives up its wildcard before anything is known.
+#[test]
+fn what_is_declared_and_its_wildcard_given_up() {
+    delta(
+        "
+        origin put sds a@1:aka=nick
+        client sends sds +nick
+        client <- sds [a@1:aka=nick], ack
+        relay restarts
+        origin silent sds
+        client sends sds +nick +* =a@1
+        client sends sds -*
+        nothing
+        origin drop sds a
+        origin speaks
+        client <- sds -[a nick], ack
+        nothing for 2s
+        ",
+    );
+}

@@ -31,7 +31,9 @@ impl Subscription {
             self.note_doubts(|_| true);
         } else {
             self.keep_by_alias();
+            let declared = self.declared();
             self.covered = Covered::default();
+            self.covered.note(declared);
             self.forget_covered_doubts();
         }
         self.first = wanted;
@@ -42,6 +44,16 @@ impl Subscription {
             self.give_up_unwanted();
         }
         self.want(Target::Wildcard, wanted);
+    }
+
+    /// C-13, C-20: the wildcard ends. What the client declared and was not told of may be what it asks for by an alias.
+    fn declared(&self) -> Vec<(Name, Held)> {
+        let may_be = self.dialect == Dialect::Delta && !self.names.is_empty();
+        let extra = self.covered.seen().extra.iter().filter(|_| may_be);
+        let unsure = extra
+            .flat_map(|extra| extra.names())
+            .filter(|(_, held)| matches!(held, Held::Version(_)));
+        unsure.map(|(name, _)| (name.clone(), Held::Unknown)).collect()
     }
 
     /// C-20: the wildcard ends. What it brought and has lost since, the client keeps if it asks for one of its aliases.

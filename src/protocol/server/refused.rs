@@ -322,14 +322,14 @@ impl Subscription {
 
     fn owe_group(&mut self, group: &Group, slot: TypeSight<'_>) {
         let (mut covered, mut doubted) = (Vec::new(), Vec::new());
-        let (mut owed, mut gone) = (Vec::new(), Vec::new());
+        let (mut owed, mut unsure) = (Vec::new(), Vec::new());
         for (own, member) in &group.members {
             let Some(name) = self.wanted(own, &member.aliases) else {
                 continue;
             };
             match self.current(name, slot) {
                 Current::Known(Known::Absent(_)) | Current::Uncovered => {
-                    gone.extend(self.names.contains(name).then(|| name.clone()));
+                    unsure.extend(self.names.contains(name).then(|| name.clone()));
                     // C-20: a client that asked by an alias holds the resource under its own name. What it rejected of the
                     // wildcard, it may hold: that must be sent again if it comes back before it was removed.
                     let held = self.covered.held(own);
@@ -339,15 +339,16 @@ impl Subscription {
                         doubted.extend(held.content().cloned());
                     }
                 }
+                Current::Unknown if self.names.contains(name) => unsure.push(name.clone()),
                 Current::Known(Known::Present(_)) | Current::Unknown | Current::Unwanted => {
                     owed.push(name.clone());
                 }
             }
         }
-        // D-03: a gone name waits like any removal, unless the client holds nothing of it.
-        let (gone, moot): (Vec<Name>, Vec<Name>) = gone.into_iter().partition(|name| self.held(name).perhaps());
+        // D-03: a name that has gone, or may have, waits like any removal, unless the client holds nothing of it.
+        let (waits, moot): (Vec<Name>, Vec<Name>) = unsure.into_iter().partition(|name| self.held(name).perhaps());
         self.owed.extend(owed.into_iter().chain(moot));
-        gone.into_iter().for_each(|name| self.look_at(name));
+        waits.into_iter().for_each(|name| self.look_at(name));
         self.note_covered(covered);
         // C-23: a variant still goes by its full name.
         doubted.iter().for_each(|content| self.note_doubt(content));
