@@ -131,6 +131,7 @@ fn walk(mut bytes: &[u8], mut see: impl FnMut(u32, &[u8]) -> Result<(), Malforme
 }
 
 /// Skips the field whose key was just read. Returns its content, which is empty for a varint.
+#[inline]
 fn skip<'a>(wire_type: WireType, bytes: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
     let length = match wire_type {
         WireType::Varint => {

@@ -36,6 +36,17 @@ fn accepts(stage: &mut Stage, env: Option<&str>, response: &Response) {
     stage.says(env, yes);
 }
 
+/// It holds the variant for clients in production from another stream.
+fn comes_back(stage: &mut Stage, env: Option<&str>) {
+    let held = stage.read("a[prod]=1").version().to_string();
+    let back = DeltaDiscoveryRequest {
+        resource_names_subscribe: vec!["a".to_owned()],
+        initial_resource_versions: [("a".to_owned(), held)].into(),
+        ..Default::default()
+    };
+    stage.says(env, back);
+}
+
 /// K-17: what it held before it rejected a heartbeat.
 #[test]
 fn what_it_rejects_the_heartbeat_of() {
@@ -158,13 +169,7 @@ fn what_it_brings_along() {
         let mut stage = Stage::new();
         let all = ["a[prod]=1", "a=2"].map(|text| stage.put(text));
         stage.publish(all.to_vec());
-        let held = stage.read("a[prod]=1").version().to_string();
-        let back = DeltaDiscoveryRequest {
-            resource_names_subscribe: vec!["a".to_owned()],
-            initial_resource_versions: [("a".to_owned(), held)].into(),
-            ..Default::default()
-        };
-        stage.says(env, back);
+        comes_back(&mut stage, env);
         assert_eq!(stage.hears(env), [expected]);
     }
 }
@@ -173,13 +178,7 @@ fn what_it_brings_along() {
 #[test]
 fn what_it_came_back_with() {
     let mut stage = stage();
-    let held = stage.read("a[prod]=1").version().to_string();
-    let back = DeltaDiscoveryRequest {
-        resource_names_subscribe: vec!["a".to_owned()],
-        initial_resource_versions: [("a".to_owned(), held)].into(),
-        ..Default::default()
-    };
-    stage.says(PROD, back);
+    comes_back(&mut stage, PROD);
     assert!(stage.hears(PROD).is_empty());
     let gone = vec![stage.withdraw("a[prod]"), Update::Absent("a".into(), Reason::Said)];
     stage.publish(gone);
