@@ -184,6 +184,11 @@ const KEPT_NEWER: &[u64] = &[
     489_722_222,
     659_740_415,
     489_742_039,
+    199_762_279,
+    189_762_310,
+    809_771_401,
+    819_761_390,
+    169_780_106,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -526,3 +526,22 @@ fn a_name_given_up_and_then_its_collection() {
         ",
     );
 }
+
+/// C-13, G-11: what was on its way when a wildcard began, and has gone by its name since, does not go again with the wildcard.
+#[test]
+fn a_member_that_goes_after_a_wildcard_began() {
+    delta(
+        "
+        origin put cds xdstp://a/CDS/d/x@1, late cds
+        client subscribe cds xdstp://a/CDS/d/*
+        client <- cds [xdstp://a/CDS/d/x@1]
+        client sends cds +*
+        client sends cds n1 => ack
+        origin drop cds xdstp://a/CDS/d/x
+        client <- cds -[xdstp://a/CDS/d/x], ack
+        origin punctual cds, put cds w@1
+        client <- cds [w@1], ack
+        nothing for 2s
+        ",
+    );
+}

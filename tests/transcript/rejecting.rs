@@ -738,6 +738,21 @@ fn a_rejected_full_state_is_given_up() {
         nothing for 2s
         ",
     );
+    // It gives it up before it rejects it.
+    sotw(
+        "
+        origin put lds a@1
+        client sends lds [a]
+        client <- lds [a@1]
+        client sends lds []
+        origin drop lds a
+        client sends lds [a] n1 ! => nack
+        nothing for 2s
+        origin put lds a@1
+        client <- lds [a@1], ack
+        nothing for 2s
+        ",
+    );
 }
 
 /// B-22, B-24, C-20: a resource that its alias lost is removed once, also if the client rejects two responses that had brought it.
@@ -757,6 +772,29 @@ fn rejected_twice_and_gone_by_its_alias() {
         nothing
         client sends sds n3
         client <- sds -[t], ack
+        nothing for 2s
+        ",
+    );
+}
+
+/// B-22, C-08, C-20: a removed name that a later response brought has changed, also for a client that now asks for it by its alias
+/// alone.
+#[test]
+fn a_rejected_removal_that_came_again_for_an_alias() {
+    delta(
+        "
+        origin put sds a@1
+        client subscribe sds a b
+        client <- sds [a@1] -[b]
+        origin put sds b@1:aka=nick
+        client sends sds +b
+        client <- sds [b@1:aka=nick]
+        client sends sds +nick -b
+        client <- sds [b@1:aka=nick]
+        client sends sds n1 ! => nack
+        client sends sds n2
+        client sends sds n3
+        client <- sds [a@1], ack
         nothing for 2s
         ",
     );

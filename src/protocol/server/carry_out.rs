@@ -2,7 +2,7 @@
 //!
 //! Owns that exactly what is sent counts as held. Does not decide what is sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::compose::{Composed, Step};
@@ -53,6 +53,13 @@ impl Subscription {
         }
     }
 
+    /// What goes by a name that the client asks for, it does not hold by anything else either.
+    fn note_removed(&mut self, removed: &BTreeSet<Name>) {
+        let held = removed.iter().filter(|name| self.covered.held(name).perhaps());
+        let gone = held.map(|name| (name.clone(), Held::Nothing)).collect();
+        self.note_covered(gone);
+    }
+
     /// Turns a plan into a response.
     pub(super) fn carry_out(&mut self, plan: Plan, slot: TypeSight<'_>, answers: &impl Answers) -> Composed {
         let full = plan.is_full();
@@ -83,6 +90,7 @@ impl Subscription {
         }
         holds.splice(0..0, self.rename(&items));
         self.note_all(holds, reach, slot);
+        self.note_removed(&removed);
         self.collections.settle(items.keys(), &removed);
         self.note_beats(&items, slot);
         self.forget_beats(|name| removed.contains(name));

@@ -10,7 +10,7 @@ use super::name_faults::NameFaults;
 use super::nonce::{Nonce, Nonces};
 use super::subscription::Subscription;
 use crate::proto::google::rpc::Status as Detail;
-use crate::xds::{Answers, Baselines, Batch, Dialect, Held, Name, Objection, TypeUrl, Version};
+use crate::xds::{Answers, Baselines, Batch, Dialect, Held, Name, Objection, Resource, TypeUrl, Version};
 
 /// A response for the transport to encode.
 #[derive(Clone, Debug)]
@@ -176,10 +176,21 @@ impl Subscription {
         flight.since
     }
 
+    /// Whether the client holds exactly this content. A full state also lists what is not wanted and goes later.
+    fn keeps(&self, resource: &Resource) -> bool {
+        let wanted = self.wanted(resource.name(), resource.aliases());
+        self.held(wanted.unwrap_or(resource.name())).is(resource.version())
+    }
+
     /// B-22, C-25: what the client holds of a rejected response is unknown, and it is not sent again unchanged.
     fn park(&mut self, flight: Flight, objection: Arc<Objection>) {
         if let Some(set) = flight.set {
+            // K-08: the client gave up a part of it before it rejected it.
+            let divided = !flight.batch.items().iter().all(|item| self.keeps(&item.resource));
             self.cold.refuse_set(*set, objection);
+            if divided {
+                self.cold.divide_refused_set();
+            }
             let held = self.names.iter().filter(|(_, held)| held.perhaps());
             let unsure: Vec<Name> = held.map(|(name, _)| name.clone()).collect();
             unsure.into_iter().for_each(|name| self.names.set(name, Held::Unknown));

@@ -203,8 +203,9 @@ impl Subscription {
             }
         }
         for name in flight.batch.removed() {
-            // C-08: a removal that answered an unsubscription is not needed any more.
+            // C-08: a removal that answered an unsubscription is not needed any more. C-20: but it may have come again for an alias.
             if self.wanted(name, &[]).is_none() {
+                group.freed |= flight.is_undone(name) && self.names.by_alias(name).is_some();
                 continue;
             }
             // B-16: what an earlier response brought, and the client perhaps holds, is no change.

@@ -379,7 +379,7 @@ impl Watch {
     /// Whether the client may hold a member of a collection.
     pub(super) fn holds_of(&self, collection: &str) -> bool {
         let mut all = self.sent.keys().chain(self.remembered.keys());
-        all.any(|name| covers(collection, name))
+        all.any(|name| covers(collection, &canonical(name)))
     }
 
     /// Whether the client was sent this name for an alias that it asks for and that is now gone.

@@ -290,6 +290,7 @@ impl Book {
 }
 
 /// What is known of a name, for a client with a given interest.
+#[derive(Debug)]
 enum Seen<'a> {
     Unwanted,
     Uncovered,

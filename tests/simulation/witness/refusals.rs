@@ -96,8 +96,13 @@ impl Watch {
             };
             let mut members = refused.members.keys().filter(|name| !refused.held.contains(*name));
             if let Some(name) = members.find(comes) {
-                let what =
-                    format!("{kind:?} {name} was refused with something that is different now, and never came again");
+                let members = refused.members.iter();
+                let with: Vec<_> = members
+                    .map(|(name, revision)| (name, revision, self.seen(name, lens)))
+                    .collect();
+                let what = format!(
+                    "{kind:?} {name} was refused with something that is different now, and never came again: {with:?}"
+                );
                 return Err(Broken::new(Rule::B22, what));
             }
         }

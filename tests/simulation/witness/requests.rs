@@ -120,8 +120,9 @@ impl Watch {
         }
         let shares = |other: &mut Refused| refused.members.keys().any(|name| other.members.contains_key(name));
         for mut other in self.refused.extract_if(.., shares).collect::<Vec<_>>() {
-            refused.released |= other.released;
-            refused.freed |= other.freed;
+            refused.released |= other.may_come();
+            // Of a group that was sent again only removals are left, and none of them must come.
+            refused.freed |= other.freed && other.members.values().any(Option::is_some);
             other.held.retain(|name| !refused.members.contains_key(name));
             refused.held.append(&mut other.held);
             other.members.append(&mut refused.members);

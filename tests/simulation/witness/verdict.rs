@@ -90,7 +90,7 @@ impl Witness {
                 let rule = if known { asked.rule } else { Rule::C15 };
                 return Err(Broken::new(
                     rule,
-                    format!("{kind:?} {name} was asked for and never answered"),
+                    format!("{kind:?} {name} was asked for and never answered, {:?}", seen()),
                 ));
             }
         }
