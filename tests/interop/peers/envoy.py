@@ -39,6 +39,9 @@ POLLING = Dialect("polling", "REST", False)
 AGGREGATED = (ADS_SOTW, ADS_DELTA)
 EVERY = (ADS_SOTW, ADS_DELTA, STREAMS_SOTW, STREAMS_DELTA)
 
+# The longest that an Envoy waits until it connects again, in seconds, if its bootstrap says nothing.
+BACK_OFF = 30.0
+
 
 class Envoy(Process):
     """An Envoy that gets everything but its bootstrap from an xDS server."""

@@ -3,8 +3,8 @@
 import json
 
 from peers import resources as make
-from peers.envoy import AGGREGATED
-from peers.process import Failed, eventually
+from peers.envoy import AGGREGATED, BACK_OFF
+from peers.process import DEADLINE, Failed, eventually
 from scenario import scenario
 from scenarios.envoy_http import single_cluster
 from scenarios.grpc_traffic import service
@@ -70,7 +70,7 @@ def control_planes_fail_in_turn(world, dialect):
     all_reach("b")
     world.start_relay([world.control_plane.address, second.address], address=address)
     second.apply(put=[make.endpoints("x", world.backends.http["c"])])
-    records[0].reaches("c")
+    records[0].reaches("c", within=BACK_OFF + DEADLINE)
 
     # The primary returns with the fallback's content, and from then on its content counts.
     successor(world).apply(put=[*everything(world, dialect, "b"), *service("bank", world.backends.grpc["b"]),

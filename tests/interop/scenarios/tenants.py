@@ -2,8 +2,8 @@
 the snapshot of the first node with that id."""
 
 from peers import resources as make
-from peers.envoy import AGGREGATED
-from peers.process import Failed, free_port
+from peers.envoy import AGGREGATED, BACK_OFF
+from peers.process import DEADLINE, Failed, free_port
 from scenario import scenario
 
 RELAY = "it is about the relay's views"
@@ -38,9 +38,9 @@ class Tenants:
     def join(self, tenant, node):
         self.envoys[node] = self.world.envoy(self.dialect, node, about=self.about(tenant)).ready()
 
-    def reach(self, **backends):
+    def reach(self, within=DEADLINE, **backends):
         for tenant, backend in backends.items():
-            self.traffic[tenant].reaches(backend)
+            self.traffic[tenant].reaches(backend, within=within)
 
     def put(self, tenant, *resources):
         self.world.control_plane.apply(put=resources, tenant=tenant)
@@ -72,7 +72,7 @@ class Tenants:
         world.relay.drain()
         world.start_relay(None, text=self.text, address=world.relay.address)
         self.put("red", make.endpoints("red-x", http["b"]))
-        self.reach(red="b", blue="a")
+        self.reach(red="b", blue="a", within=BACK_OFF + DEADLINE)
         for tenant in TENANTS:
             self.join(tenant, f"{tenant}-2")
         self.apart()
