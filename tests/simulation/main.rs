@@ -189,6 +189,8 @@ const KEPT_NEWER: &[u64] = &[
     809_771_401,
     819_761_390,
     169_780_106,
+    179_790_453,
+    19_790_997,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

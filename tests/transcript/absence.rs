@@ -141,6 +141,31 @@ fn pace() {
     );
 }
 
+/// D-03: a cluster waits for a route whose removal the pace holds back, also while other types have something to send.
+#[test]
+fn the_pace_holds_back_the_removal_of_a_route() {
+    delta(
+        "
+        relay pace 1s
+        origin put cds c@1, put eds e@1, put rds r@1
+        client subscribe cds c
+        client <- cds [c@1], ack
+        wait 1s
+        client subscribe eds e
+        client <- eds [e@1], ack
+        client subscribe rds r
+        client <- rds [r@1], ack
+        origin put eds e@2, drop rds r, drop cds c
+        nothing
+        wait 1s
+        client <- eds [e@2], ack
+        client <- rds -[r], ack
+        client <- cds -[c], ack
+        nothing for 2s
+        ",
+    );
+}
+
 /// B-16, C-15: an Envoy drops routes and asks for them again while they are on their way. It may hold them, so it is told that
 /// they are gone.
 #[test]

@@ -545,3 +545,29 @@ fn a_member_that_goes_after_a_wildcard_began() {
         ",
     );
 }
+
+/// C-13, G-11: of what is on its way when a wildcard or a collection begins, nothing goes again that a later response removes.
+#[test]
+fn what_a_later_response_removes_when_a_wildcard_begins() {
+    for (gone, other, all) in [
+        ("a", "b", "*"),
+        ("xdstp://a/CDS/d/a", "xdstp://a/CDS/d/b", "xdstp://a/CDS/d/*"),
+    ] {
+        delta(&format!(
+            "
+            origin put cds {gone}@1 {other}@1
+            client subscribe cds {gone}
+            client <- cds [{gone}@1]
+            origin drop cds {gone}
+            client sends cds +{gone}
+            client <- cds -[{gone}]
+            client sends cds -{gone}
+            client sends cds +{all}
+            client sends cds n1
+            client sends cds n2
+            client <- cds [{other}@1], ack
+            nothing for 2s
+            "
+        ));
+    }
+}

@@ -8,7 +8,7 @@ use super::entry::Entry;
 use super::stream::Server;
 use super::subscription::Subscription;
 use crate::protocol::end::End;
-use crate::xds::{Answers, Dialect, Held, Known, Name, Reason, Sight, Target, TypeSight};
+use crate::xds::{Answers, Dialect, Held, Known, Name, Reason, Resource, Sight, Target, TypeSight};
 
 /// The collections of one type on one stream. Most clients have none, and then nothing is allocated.
 ///
@@ -162,8 +162,8 @@ impl Subscription {
     /// B-15: names that were given up while a response with them is on its way become members, because the collection covers
     /// them.
     fn admit_flying(&mut self, collection: &Name) {
-        let items = self.flights.items().filter(|_| self.dialect == Dialect::Delta);
-        let names = items.map(|item| item.resource.name());
+        let names = self.flights.arriving().map(Resource::name);
+        let names = names.filter(|_| self.dialect == Dialect::Delta);
         let flying = names.filter(|name| collection.covers(name) && !self.names.contains(name));
         let flying: Vec<Name> = flying.cloned().collect();
         self.note_doubts(|name| collection.covers(name));

@@ -219,8 +219,7 @@ impl Subscription {
         let Some(audience) = self.viewer.audience_mut().filter(|_| delta) else {
             return;
         };
-        let flying = self.flights.items().map(|item| &item.resource);
-        for resource in flying.filter(|resource| begins(resource.name())) {
+        for resource in self.flights.arriving().filter(|resource| begins(resource.name())) {
             audience.doubt(resource.name(), resource.constraints());
         }
     }

@@ -182,10 +182,6 @@ impl Subscription {
 
     /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.
     pub(super) fn paced(&mut self, pace: Duration, slot: TypeSight<'_>, now: Instant) -> bool {
-        self.cold.hold_back(None);
-        if pace.is_zero() {
-            return false;
-        }
         // An unknown name cannot be answered, so it hurries nothing.
         let answerable = |name: &Name| !matches!(self.answer(name, slot), Say::Wait);
         let collection =

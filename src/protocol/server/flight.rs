@@ -88,6 +88,12 @@ impl Flight {
         self.batch.items().len() + self.batch.removed().len()
     }
 
+    /// Returns its resources that no later response has removed.
+    pub(super) fn arriving(&self) -> impl Iterator<Item = &Resource> {
+        let resources = self.batch.items().iter().map(|item| &*item.resource);
+        resources.filter(|resource| !self.is_undone(resource.name()))
+    }
+
     /// A later response removes what this one brings, or brings what this one removes.
     pub(super) fn note_later(&mut self, later: &Batch) {
         let gone = later.removed().iter().filter(|name| self.batch.item(name).is_some());

@@ -29,9 +29,9 @@ impl Flights {
         self.open.iter()
     }
 
-    /// Returns the resources on their way, without removals.
-    pub(super) fn items(&self) -> impl Iterator<Item = &Item> {
-        self.open.iter().flat_map(|flight| flight.batch.items())
+    /// Returns the resources on their way that no later response removes.
+    pub(super) fn arriving(&self) -> impl Iterator<Item = &Resource> {
+        self.open.iter().flat_map(Flight::arriving)
     }
 
     /// Returns how many entries the responses have.

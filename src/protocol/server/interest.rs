@@ -25,8 +25,8 @@ impl Subscription {
         // Resources that the client holds besides are compared with the wildcard that begins (C-13); so are resources on their
         // way.
         if wanted {
-            let items = self.flights.items().filter(|_| self.dialect == Dialect::Delta);
-            let names = items.map(|item| (item.resource.name().clone(), Held::Unknown));
+            let arriving = self.flights.arriving().filter(|_| self.dialect == Dialect::Delta);
+            let names = arriving.map(|resource| (resource.name().clone(), Held::Unknown));
             self.note_covered(names.collect());
             self.note_doubts(|_| true);
         } else {

@@ -65,6 +65,8 @@ impl Server {
             if kind.gated() && !(open && self.warm(sight, now)) {
                 // L-27: the gate compares with the sight, not with the age of single changes.
                 if !self.wishes(at, sight, answers, now) {
+                    // D-03: clusters wait for a removal that the pace holds back.
+                    self.paced(at, sight, now);
                     *removals_wait |= !self.quiet(at, sight);
                     continue;
                 }
@@ -104,15 +106,26 @@ impl Server {
         None
     }
 
-    fn step(&mut self, at: usize, sight: &Sight, answers: &impl Answers, removals: bool, now: Instant) -> Step {
+    /// Whether the least time between two responses of a type has not passed, and notes until when it holds anything back.
+    fn paced(&mut self, at: usize, sight: &Sight, now: Instant) -> bool {
         let pace = self.settings.timers.pace;
+        let Some(subscription) = self.types.get_mut(at).filter(|_| !pace.is_zero()) else {
+            return false;
+        };
+        let type_url = subscription.type_url.clone();
+        let viewer = subscription.viewer.clone();
+        subscription.paced(pace, sight.type_sight(&type_url).seen_by(&viewer), now)
+    }
+
+    fn step(&mut self, at: usize, sight: &Sight, answers: &impl Answers, removals: bool, now: Instant) -> Step {
+        let paced = self.paced(at, sight, now);
         let Some(subscription) = self.types.get_mut(at) else {
             return Step::Idle;
         };
         let type_url = subscription.type_url.clone();
         let viewer = subscription.viewer.clone();
         let slot = sight.type_sight(&type_url).seen_by(&viewer);
-        if subscription.paced(pace, slot, now) {
+        if paced {
             return if subscription.pending(slot, answers, now) {
                 Step::Blocked
             } else {
