@@ -191,6 +191,7 @@ const KEPT_NEWER: &[u64] = &[
     169_780_106,
     179_790_453,
     19_790_997,
+    489_794_934,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -571,3 +571,27 @@ fn what_a_later_response_removes_when_a_wildcard_begins() {
         ));
     }
 }
+
+/// C-20: a client that was told by a resource's own name that it is gone does not hold it by its alias either, even if it comes back
+/// as it was before the alias is removed.
+#[test]
+fn gone_by_its_own_name_and_back_for_its_alias() {
+    delta(
+        "
+        origin put sds s@1:aka=t x@1
+        client subscribe sds s t x
+        client <- sds [s@1:aka=t x@1], ack
+        origin put sds x@2
+        client <- sds [x@2]
+        origin drop sds s
+        client sends sds +s
+        client <- sds -[s]
+        client sends sds -s
+        origin put sds s@1:aka=t
+        client sends sds n2
+        client sends sds n3
+        client <- sds [s@1:aka=t], ack
+        nothing for 2s
+        ",
+    );
+}

@@ -88,7 +88,7 @@ impl Subscription {
         for name in later.into_iter().chain(wait.into_keys()) {
             self.look_at(name);
         }
-        holds.splice(0..0, self.rename(&items));
+        holds.splice(0..0, self.rename(&items, &removed));
         self.note_all(holds, reach, slot);
         self.note_removed(&removed);
         self.collections.settle(items.keys(), &removed);
@@ -148,11 +148,13 @@ impl Subscription {
         }
     }
 
-    /// C-20: returns the aliases that the client asks for and that these resources have lost: the client may have lost what it held
-    /// under them.
-    fn rename(&mut self, items: &BTreeMap<Name, Item>) -> Vec<(Name, Held)> {
+    /// C-20: returns the aliases that the client asks for and that these resources have lost, or whose resources go: the client may
+    /// have lost what it held under them.
+    fn rename(&mut self, items: &BTreeMap<Name, Item>, removed: &BTreeSet<Name>) -> Vec<(Name, Held)> {
         let (aliases, owns): (Vec<Name>, Vec<Name>) = self.names.replaced_by(items).into_iter().unzip();
         self.cold.note_renamed(owns);
-        aliases.into_iter().map(|alias| (alias, Held::Unknown)).collect()
+        let gone = self.names.aliases_of(removed);
+        let lost = aliases.into_iter().chain(gone);
+        lost.map(|alias| (alias, Held::Unknown)).collect()
     }
 }

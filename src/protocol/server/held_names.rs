@@ -2,7 +2,7 @@
 //!
 //! Owns the tables and the version of their content. Does not know what is current.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::entry::Entry;
@@ -82,6 +82,12 @@ impl HeldNames {
             lost.then(|| (alias.clone(), content.name().clone()))
         });
         replaced.collect()
+    }
+
+    /// C-20: returns the aliases under which resources of these names are held.
+    pub(super) fn aliases_of(&self, owns: &BTreeSet<Name>) -> Vec<Name> {
+        let held = self.aliased().filter(|(_, content)| owns.contains(content.name()));
+        held.map(|(alias, _)| alias.clone()).collect()
     }
 
     /// Returns what is held of the resource of this name under its aliases (C-20).
