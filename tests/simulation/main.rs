@@ -192,7 +192,6 @@ const KEPT_NEWER: &[u64] = &[
     179_790_453,
     19_790_997,
     489_794_934,
-    819_795_046,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[
