@@ -53,7 +53,7 @@ impl Subscription {
         }
     }
 
-    /// What goes by a name that the client asks for, it does not hold by anything else either.
+    /// The client does not hold a removed name by the wildcard any more either.
     fn note_removed(&mut self, removed: &BTreeSet<Name>) {
         let held = removed.iter().filter(|name| self.covered.held(name).perhaps());
         let gone = held.map(|name| (name.clone(), Held::Nothing)).collect();

@@ -182,7 +182,8 @@ impl Subscription {
         flight.since
     }
 
-    /// Whether the client holds exactly this content. A full state also lists what is not wanted and goes later.
+    /// Whether the client holds exactly this content. It may hold a resource that it does not want any more: a full state lists
+    /// such a resource while its removal waits.
     fn keeps(&self, resource: &Resource) -> bool {
         let wanted = self.wanted(resource.name(), resource.aliases());
         self.held(wanted.unwrap_or(resource.name())).is(resource.version())
@@ -191,7 +192,7 @@ impl Subscription {
     /// B-22, C-25: what the client holds of a rejected response is unknown, and it is not sent again unchanged.
     fn park(&mut self, flight: Flight, objection: Arc<Objection>) {
         if let Some(set) = flight.set {
-            // K-08: the client gave up a part of it before it rejected it.
+            // K-08: the client gave up a part of the set before it rejected the set.
             let divided = !flight.batch.items().iter().all(|item| self.keeps(&item.resource));
             self.cold.refuse_set(*set, objection);
             if divided {

@@ -65,7 +65,7 @@ impl Server {
             if kind.gated() && !(open && self.warm(sight, now)) {
                 // L-27: the gate compares with the sight, not with the age of single changes.
                 if !self.wishes(at, sight, answers, now) {
-                    // D-03: clusters wait for a removal that the pace holds back.
+                    // D-03: `calm` must know of a removal that the pace holds back.
                     self.paced(at, sight, now);
                     *removals_wait |= !self.quiet(at, sight);
                     continue;

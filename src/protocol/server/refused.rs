@@ -203,7 +203,8 @@ impl Subscription {
             }
         }
         for name in flight.batch.removed() {
-            // C-08: a removal that answered an unsubscription is not needed any more. C-20: but it may have come again for an alias.
+            // C-08: a removal that answered an unsubscription is not needed any more. C-20: the name has changed if a later response
+            // brought it for an alias.
             if self.wanted(name, &[]).is_none() {
                 group.freed |= flight.is_undone(name) && self.names.by_alias(name).is_some();
                 continue;
