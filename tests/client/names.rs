@@ -172,8 +172,12 @@ fn quiet_makes_a_collection_whole_in_sotw() {
 }
 
 fn whole(upstream: &Upstream) -> bool {
-    let slot = upstream.cut.slot(&distributary::xds::TypeUrl::new(EDS));
-    slot.is_some_and(|slot| slot.named.whole(&long("E/d/*").as_str().into()))
+    is_whole(upstream, EDS, "E/d/*")
+}
+
+fn is_whole(upstream: &Upstream, type_url: &str, collection: &str) -> bool {
+    let slot = upstream.cut.slot(&distributary::xds::TypeUrl::new(type_url));
+    slot.is_some_and(|slot| slot.named.whole(&long(collection).as_str().into()))
 }
 
 /// C-22: an empty collection is removed by its own name, and so are all its members.
@@ -302,6 +306,29 @@ fn a_member_from_before_its_collection() {
     assert_eq!(upstream.knows(), "E/d/*:TimedOut");
 }
 
+/// E-08, K-16: a member that the server was not told of is waited for when it is asked for by itself. It does not answer for its
+/// collection. If the server sends nothing, neither exists.
+#[test]
+fn an_undeclared_member_asked_for_by_itself() {
+    let mut upstream = asking(&["E/d/*"]);
+    upstream.hears_short("n1", &["E/d/x=1"], &[]);
+    upstream.sent();
+    upstream.disconnect();
+    upstream.connect();
+    assert_eq!(upstream.asks(), ["eds +E/d/*"]);
+    upstream.pass(ms(1_000));
+    upstream.want(EDS, &long("E/d/x"));
+    assert_eq!(upstream.asks(), ["eds +E/d/x"]);
+    upstream.pass(ms(14_000));
+    assert_eq!(upstream.knows(), "E/d/*:TimedOut E/d/x=1");
+    upstream.pass(ms(1_000));
+    assert_eq!(upstream.knows(), "E/d/*:TimedOut E/d/x:TimedOut");
+    upstream.hears_short("n2", &["E/d/x=1"], &[]);
+    upstream.sent();
+    upstream.pass(ms(1_000));
+    assert_eq!(upstream.knows(), "E/d/x=1");
+}
+
 /// E-04, G-19: a name that is asked for by itself after a reconnect is sent, although the relay declared it: that is no proof
 /// that the server ignores declarations, even if the name is no longer wanted by then, or was asked for under another name.
 #[test]
@@ -378,6 +405,20 @@ fn in_sotw() {
     response.resources.remove(0);
     upstream.hears_sotw(response);
     assert_eq!(short(&upstream.named(CDS)), "C/d/y=1");
+}
+
+/// C-22, E-07: a full state answers for a collection whose members it leaves out, as for one whose members it lists.
+#[test]
+fn left_out_of_a_full_state() {
+    let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &[&long("C/d/*")]);
+    // It is unknown which of two entries is meant, so that this is not everything.
+    let doubtful = ["C/d/x=1", "C/d/y=1", "C/d/y=2"].map(long);
+    upstream.hears_sotw(sotw(CDS, "1", "n1", &doubtful.each_ref().map(String::as_str)));
+    assert_eq!(short(&upstream.named(CDS)), "C/d/x=1");
+    assert!(!is_whole(&upstream, CDS, "C/d/*"));
+    upstream.hears_sotw(sotw(CDS, "2", "n2", &[]));
+    assert_eq!(short(&upstream.named(CDS)), "");
+    assert!(is_whole(&upstream, CDS, "C/d/*"));
 }
 
 /// F-14, A-07, A-08: an empty collection is a resource like any other, and the relay never looks at what a resource refers to.

@@ -477,3 +477,29 @@ fn members_that_nobody_declares() {
     upstream.pass(std::time::Duration::from_secs(15));
     assert_eq!(upstream.everything(EDS), format!("{a}=1"));
 }
+
+/// C-23, E-08: the same for a member that is then asked for by itself: its variants are waited for, and those that the server
+/// leaves out go.
+#[test]
+fn a_variant_that_nobody_declares_and_somebody_asks_for() {
+    let a = member("a");
+    for (answer, left) in [
+        (None, format!("{MEMBERS}:TimedOut {a}:TimedOut")),
+        (Some("[dev]=3"), format!("{a}{{env=dev}}=3")),
+    ] {
+        let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &[MEMBERS]);
+        upstream.hears(says(EDS, "1", &[&format!("{a}[prod]=2")]));
+        upstream.sent();
+        upstream.disconnect();
+        upstream.connect();
+        upstream.sent();
+        upstream.want(EDS, &a);
+        upstream.sent();
+        if let Some(answer) = answer {
+            upstream.hears(says(EDS, "2", &[&format!("{a}{answer}")]));
+            upstream.sent();
+        }
+        upstream.pass(std::time::Duration::from_secs(15));
+        assert_eq!(upstream.everything(EDS), left);
+    }
+}

@@ -338,9 +338,15 @@ impl Zone {
             Target::Name(name) => Some(name.as_str()),
             Target::Wildcard => None,
         };
+        // What it knows of a collection, it forgets with the members that nobody confirmed in time.
+        let whole = |name: &str| {
+            cut.slot(kind.type_url())
+                .is_some_and(|slot| slot.named.whole(&Name::from(name)))
+        };
+        let forgotten = asked.is_some_and(|name| is_collection(name) && !whole(name));
         let silent = |key: &str| {
             let mut names = std::iter::once(variants::parts(key).0).chain(asked);
-            names.any(|name| timed_out(&cut, kind, name))
+            forgotten || names.any(|name| timed_out(&cut, kind, name))
         };
         known.retain(|key, _| expected.contains_key(key) || !silent(key));
     }

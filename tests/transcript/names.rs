@@ -595,3 +595,20 @@ fn gone_by_its_own_name_and_back_for_its_alias() {
         ",
     );
 }
+
+/// C-08, F-09: a client that gives up a name, but neither its other spelling nor its collection, is sent it by that name again.
+#[test]
+fn a_name_given_up_but_not_its_other_spelling() {
+    delta(
+        "
+        origin put cds xdstp://a/CDS/d/x@1
+        client subscribe cds xdstp://a/CDS/d/* xdstp://a/CDS/d/x xdstp://a/CDS/d/%78
+        client <- cds [xdstp://a/CDS/d/%78@1 xdstp://a/CDS/d/x@1], ack
+        client unsubscribe cds xdstp://a/CDS/d/x
+        client <- cds [xdstp://a/CDS/d/%78@1 xdstp://a/CDS/d/x@1], ack
+        client unsubscribe cds xdstp://a/CDS/d/%78
+        client <- cds [xdstp://a/CDS/d/x@1], ack
+        nothing for 2s
+        ",
+    );
+}

@@ -279,6 +279,9 @@ impl Subscription {
         let name = self.name(text, answers);
         if !self.asks(&name) || !self.spellings.remove(&name, text) {
             self.drop_asked(&name);
+        } else if name.as_str() == text && self.collections.covers(&name) {
+            // C-08, F-09: the collection brings it by this name again.
+            self.owe(name);
         }
     }
 

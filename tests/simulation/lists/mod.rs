@@ -26,6 +26,7 @@ use std::time::Duration;
 use distributary::cache::{Route, Routes};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::Request;
+use distributary::xds::ServerState;
 
 use super::classes as rules;
 use super::client::Client;
@@ -44,6 +45,8 @@ pub(crate) struct Lists {
     pub(crate) routes: Routes,
     moods: Vec<Mood>,
     sides: Sides,
+    /// Since when each server that answers has answered without a failure.
+    up_since: BTreeMap<usize, Duration>,
 }
 
 /// How a server behaves towards new streams.
@@ -176,6 +179,7 @@ impl World {
             routes,
             moods: vec![Mood::Fine; sides.count()],
             sides,
+            up_since: BTreeMap::new(),
         }));
         self
     }
@@ -348,6 +352,12 @@ impl World {
         }
         for server in 0..self.zones.len() {
             let view = self.zones[server].view.clone();
+            if let Some(lists) = &mut self.lists {
+                match view.cut().server_state() {
+                    ServerState::Up => drop(lists.up_since.entry(server).or_insert(self.now)),
+                    _ => drop(lists.up_since.remove(&server)),
+                }
+            }
             let called = pin!(view.changed())
                 .poll(&mut Context::from_waker(Waker::noop()))
                 .is_ready();

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use distributary::xds::{Dialect, Name, Reason, ServerState};
 
@@ -43,7 +44,14 @@ impl World {
         for (authority, server) in &stream.follower.reads {
             let authority = authority.as_deref();
             let servers = lists.servers_of(stream.follower.class, authority);
-            let up = |server: &usize| self.zones[*server].view.cut().server_state() == ServerState::Up;
+            // G-08: a session that holds something waits this long for a server that lacks what the session wants.
+            let patience = self.settings.timers.unanswered + Duration::from_secs(1);
+            let up = |server: &usize| {
+                lists
+                    .up_since
+                    .get(server)
+                    .is_some_and(|since| *since + patience <= self.now)
+            };
             let above: Vec<usize> = servers.iter().copied().take_while(|other| other != server).collect();
             if let Some(better) = above.iter().find(|server| up(server)) {
                 let what = format!("{authority:?} is read from {server}, though {better} answers");
@@ -195,10 +203,10 @@ impl World {
                         continue;
                     };
                     // K-16: nothing is removed from a collection that is not known as a whole.
-                    let cut = self.zones[*server].view.cut();
+                    let cuts = [*server, self.origin(*server)].map(|zone| self.zones[zone].view.cut());
                     let whole = |collection: &&String| {
-                        let slot = cut.slot(kind.type_url());
-                        slot.is_some_and(|slot| slot.named.whole(&Name::from(collection.as_str())))
+                        let mut slots = cuts.iter().map(|cut| cut.slot(kind.type_url()));
+                        slots.all(|slot| slot.is_some_and(|slot| slot.named.whole(&Name::from(collection.as_str()))))
                     };
                     let mut collections = mux.names.iter().filter(|collection| covers(collection, name));
                     let open = collections.any(|collection| !whole(&collection));

@@ -68,6 +68,8 @@ pub(crate) struct Watch {
     open: Vec<Open>,
     /// Whether the last response said that more follows.
     chain: bool,
+    /// Another server is read since the last response: its wildcard's answer begins anew with the next one.
+    moved: bool,
     /// Names that must be answered, and why.
     asked: BTreeMap<String, Asked>,
     /// Names that may be sent again unchanged.

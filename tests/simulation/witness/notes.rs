@@ -174,8 +174,11 @@ impl Watch {
         let lens = scene.lens(kind);
         // A response beside an unsettled one does not answer a wildcard that has just begun.
         self.again &= chain || !lens.is_complete() || !self.open.is_empty();
+        let moved = std::mem::take(&mut self.moved);
         if !chain {
             self.begin(kind, scene);
+        } else if moved {
+            self.begin_anew(kind, scene);
         }
         self.begin_again(lens);
     }
@@ -266,6 +269,7 @@ impl Watch {
         }
         // The rest of an answer that has begun is not sent any more.
         self.coming.clear();
+        self.moved = true;
     }
 
     /// Ends an answer: all its parts are sent, so the client has what the wildcard has.

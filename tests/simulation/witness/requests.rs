@@ -310,8 +310,10 @@ impl Watch {
             self.licence.insert(own.clone());
         }
         self.licence.extend(aliases);
-        // C-08: the client does not know whether a wildcard or a collection covers the name.
-        if !otherwise && (self.wildcard || self.asks(&own)) {
+        // C-08: the client does not know whether a wildcard or a collection covers the name. F-09: a collection brings its members by
+        // their own names, whether or not the client asks for them in other spellings.
+        let member = name == own && self.collections.iter().any(|collection| covers(collection, name));
+        if member || !otherwise && (self.wildcard || self.asks(&own)) {
             self.ask(name.to_owned(), Rule::C08, now);
         } else {
             self.remembered.remove(name);

@@ -100,6 +100,11 @@ impl Feed {
         let others = self.kept.names().filter(|name| !mentioned.contains(*name));
         for name in others.cloned().collect::<Vec<_>>() {
             self.gone(&name, Reason::Said, updates);
+            // C-22: a collection whose members are left out is as whole as one whose members are sent.
+            if let Some(collection) = self.covering(name.as_str()) {
+                self.names.known(collection.as_str());
+                self.collections.mention(&collection, &name, false, false);
+            }
         }
     }
 }

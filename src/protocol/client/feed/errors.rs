@@ -128,16 +128,15 @@ impl Feed {
         }
     }
 
-    /// E-08: the server has not answered for a name in time. A collection is answered if it is complete or has any member, unless
-    /// it has a member that is held only for it and whose version the server was not sent. Such a member is from before the
-    /// stream.
+    /// E-08: the server has not answered for a name in time. A collection is answered if it is complete or has any member, but not
+    /// by a member from before the stream whose version the server was not sent.
     pub(super) fn overdue(&mut self, name: Name, updates: &mut Vec<Update>) {
         let mut alone = Vec::new();
         if name.is_collection() {
             let versionless = |member: &Name| self.kept.declared(member.as_str()).is_none();
             let undeclared = |member: &&Name| versionless(member) || self.collections.undeclared(&name, member);
             alone.extend(self.members_alone(&name).filter(undeclared).cloned());
-            let spoken = self.collections.whole(&name) || self.kept.within(&name).next().is_some();
+            let spoken = self.collections.whole(&name) || !self.kept.within(&name).all(|member| undeclared(&member));
             if spoken && alone.is_empty() {
                 return;
             }

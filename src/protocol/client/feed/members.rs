@@ -32,6 +32,26 @@ impl Feed {
         (!self.outbound.is_leaving(collection.as_str())).then(|| collection.clone())
     }
 
+    /// A name is wanted from now on. E-08: it is not waited for if its content is held already, because a server may not send that
+    /// again (C-14). A member from before the stream whose version the server was not sent is waited for: if the server still has
+    /// it, it sends it.
+    pub(super) fn expect(&mut self, name: &Name) {
+        let canonical = self.kept.canonical(name.as_str()).cloned();
+        let mut held = self.variants_of(name.as_str());
+        held.extend(canonical.clone());
+        if held.is_empty() {
+            return;
+        }
+        let of = canonical.as_ref().unwrap_or(name);
+        if let Some(collection) = self.collections.covering(of.as_str()).cloned() {
+            if held.iter().all(|held| self.collections.undeclared(&collection, held)) {
+                return self.doubt_held(name);
+            }
+            self.collections.asked(&collection, of);
+        }
+        self.names.known(name.as_str());
+    }
+
     /// C-22: the server says that a collection is empty.
     pub(super) fn empty(&mut self, collection: &Name, updates: &mut Vec<Update>) {
         self.names.known(collection.as_str());

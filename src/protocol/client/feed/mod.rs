@@ -105,15 +105,7 @@ impl Feed {
         if name.is_collection() {
             self.collections.insert(name);
         }
-        // E-08: content that is held under another name of the resource is not waited for; a server may not send it again (C-14).
-        if let Some(canonical) = self.kept.canonical(name.as_str()) {
-            self.names.known(name.as_str());
-            if let Some(collection) = self.collections.covering(canonical.as_str()).cloned() {
-                self.collections.asked(&collection, canonical);
-            }
-        } else if self.kept.has_variants(name.as_str()) {
-            self.names.known(name.as_str());
-        }
+        self.expect(name);
         Vec::new()
     }
 

@@ -46,7 +46,7 @@ impl Feed {
         for variant in variants_of(name, slot) {
             updates.push(self.kept.restore(variant));
         }
-        self.doubt_restored(name);
+        self.doubt_held(name);
         self.changes(updates, None, None)
     }
 

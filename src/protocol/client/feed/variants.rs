@@ -79,9 +79,9 @@ impl Feed {
         all
     }
 
-    /// The content of a requested name was restored from an earlier run, so its variants are in doubt: the server is not sent
-    /// their versions.
-    pub(super) fn doubt_restored(&mut self, name: &Name) {
+    /// The content of a requested name is from before the stream, so its variants are in doubt: the server is not sent their
+    /// versions.
+    pub(super) fn doubt_held(&mut self, name: &Name) {
         let held = self.all_of(name.as_str());
         self.doubted.extend(held);
     }
