@@ -200,6 +200,8 @@ const KEPT_NEWER: &[u64] = &[
     189_800_235,
     29_802_745,
     169_800_786,
+    499_805_488,
+    39_807_081,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

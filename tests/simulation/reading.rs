@@ -219,6 +219,12 @@ impl<'a> Lens<'a> {
         book.place(self.kind, &canonical(name), revision)
     }
 
+    /// The same for a content in the rest of an answer, which may have come again since that answer began.
+    pub(crate) fn first_place(self, name: &str, revision: u64) -> Option<Place> {
+        let book = self.reading.book(name)?;
+        book.first_place(self.kind, &canonical(name), revision)
+    }
+
     /// Whether the server has sent nothing newer for this name.
     pub(crate) fn is_latest(self, name: &str, revision: u64) -> bool {
         let book = self.reading.book(name);

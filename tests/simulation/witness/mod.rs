@@ -283,11 +283,23 @@ impl Book {
     }
 
     pub(crate) fn place(&self, kind: Type, name: &str, revision: u64) -> Option<Place> {
-        let order = self.order.get(&self.key(kind, name, revision))?;
-        let at = order.iter().rposition(|other| *other == revision)?;
+        self.places(kind, name, revision).next_back()
+    }
+
+    /// The place that a content had when it came for the first time.
+    pub(crate) fn first_place(&self, kind: Type, name: &str, revision: u64) -> Option<Place> {
+        self.places(kind, name, revision).next()
+    }
+
+    fn places(&self, kind: Type, name: &str, revision: u64) -> impl DoubleEndedIterator<Item = Place> {
         let life = (self.range.start, self.life);
         let whom = self.whom.get(&revision).copied();
-        Some(Place { life, whom, at })
+        let order = self
+            .order
+            .get(&self.key(kind, name, revision))
+            .map_or(&[][..], Vec::as_slice);
+        let places = order.iter().enumerate().filter(move |(_, other)| **other == revision);
+        places.map(move |(at, _)| Place { life, whom, at })
     }
 }
 

@@ -115,6 +115,7 @@ impl Watch {
             } else if (sent != revision || undone && revision.is_none() && wanted) && !again {
                 refused.lose(&name);
             } else if revision.is_some() || wanted {
+                refused.released |= is_left(&self.names, &self.collections, &name, revision);
                 refused.members.insert(name, revision);
             }
         }
@@ -403,15 +404,18 @@ impl Watch {
                 refused.members.remove(&name);
                 refused.lose(&name);
             }
-            // A member that is left to its collection alone is given up as soon as that is known to be without it.
-            let left = |(name, revision): (&String, &Option<u64>)| revision.is_none() && !names.contains(name);
-            refused.released |= refused
-                .members
-                .iter()
-                .any(|member| left(member) && by_collection(member.0));
+            let mut members = refused.members.iter();
+            refused.released |= members.any(|(name, revision)| is_left(names, collections, name, *revision));
         }
         self.refused.retain(|refused| !refused.members.is_empty());
         let spelled = |name: &String| names.iter().any(|asked| canonical(asked) == *name);
         self.forced.retain(|name| keeps(name, &[]) || spelled(name));
     }
+}
+
+/// Whether a removed member of a rejected response is left to its collection alone: it is given up as soon as that is known to be
+/// without it.
+fn is_left(names: &BTreeSet<String>, collections: &BTreeSet<String>, name: &str, revision: Option<u64>) -> bool {
+    let holds = |collection: &String| covers(collection, name) && canonical(name) == name;
+    revision.is_none() && !names.contains(name) && collections.iter().any(holds)
 }
