@@ -320,6 +320,10 @@ impl Session {
         if self.habits.patient && served.unsettled.is_some() || !served.subscribed() || withheld {
             return Vec::new();
         }
+        // What the last response had is not accepted yet, and its rejection will be stale.
+        if std::mem::take(&mut served.faulty) {
+            served.sent.values_mut().for_each(|revision| *revision = 0);
+        }
         let target = served.target(kind, truth);
         let set: BTreeMap<String, u64> = target.iter().map(|content| (content.key(), content.revision)).collect();
         // A response that contains anything of a name contains all of it.
@@ -350,11 +354,13 @@ impl Session {
         served.version += 1;
         let version_info = format!("{}{}", served.version, self.habits.mark);
         let nonce = self.nonce();
-        if rng.chance(self.habits.noise) {
+        let faulty = rng.chance(self.habits.noise);
+        if faulty {
             spoil(&mut resources, kind, rng);
         }
         if let Some(served) = self.types.get_mut(&kind) {
             served.unsettled = Some(nonce.clone());
+            served.faulty = faulty;
         }
         let response = discovery::DiscoveryResponse {
             version_info,

@@ -36,6 +36,8 @@ pub(crate) struct Served {
     /// What each response removed, by nonce.
     pub(crate) gone: BTreeMap<String, Vec<String>>,
     pub(crate) unsettled: Option<String>,
+    /// Whether that response has a fault.
+    pub(crate) faulty: bool,
     /// Whether a response must be sent, even if nothing has changed.
     pub(crate) owes: bool,
     pub(crate) version: u64,
@@ -65,6 +67,7 @@ impl Served {
     pub(crate) fn settle(&mut self, nonce: &str, refused: bool) {
         if self.unsettled.as_deref() == Some(nonce) {
             self.unsettled = None;
+            self.faulty = false;
         }
         if refused {
             self.sent.values_mut().for_each(|revision| *revision = 0);

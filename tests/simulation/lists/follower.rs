@@ -217,8 +217,13 @@ impl Track {
         let beats = entries.any(|entry| beat(entry) || mortal(entry));
         // C-08: that a dropped name does not exist may be reported late, if its collection might have had it.
         let collections = || self.names.iter().filter(|name| is_collection(name));
-        let moot =
-            |name: &String| !self.sent.contains_key(name) && collections().any(|collection| covers(collection, name));
+        // K-16: the same holds for a collection that was not answered in time, once the client holds nothing of it.
+        let covered =
+            |name: &String| collections().any(|collection| covers(collection, name)) && !self.sent.contains_key(name);
+        let empty = |name: &String| {
+            collections().any(|collection| collection == name) && !self.sent.keys().any(|member| covers(name, member))
+        };
+        let moot = |name: &String| covered(name) || empty(name);
         beats || answer.entries.is_empty() && answer.removed.iter().all(moot)
     }
 

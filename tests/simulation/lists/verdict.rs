@@ -83,6 +83,7 @@ impl World {
         let reading = self.reading(&stream.follower);
         let none = BTreeMap::new();
         let mut rules = Vec::new();
+        let waits = stream.follower.tracks.values().any(|track| track.open.is_some());
         for (kind, mux) in line.muxes.iter().filter(|(_, mux)| mux.is_started()) {
             let track = stream.follower.tracks.get(kind);
             // Resources with a time to live come and go in a lull as well. While a response is on its way, nothing is compared.
@@ -137,6 +138,8 @@ impl World {
                     // C-20: it may be the resource of an alias that the client asks for and that is still unknown.
                     Seen::Uncovered if may_be(&name) => false,
                     Seen::Absent(_) if perhaps_covered() => false,
+                    // D-03: that it has expired may have to wait for a response of another type.
+                    Seen::Absent(Reason::Expired) if waits => false,
                     Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => {
                         held.is_some() && (full || client.dialect == Dialect::Delta)
                     }

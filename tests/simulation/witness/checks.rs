@@ -319,10 +319,12 @@ impl Watch {
                 format!("{:?}: {open} unsettled responses", answer.kind),
             ));
         }
-        let own = |entry: &Entry| self.licensed(&entry.name, &entry.aliases);
         // C-13: what the client remembered is answered as soon as its state is certain. C-20: what it asked for by an alias is
-        // removed by its own name.
+        // removed by its own name, or replaced by what has that name now.
         let aliases = |name: &String| self.sent.get(name).map_or(&[][..], |sent| &sent.aliases);
+        let own = |entry: &Entry| {
+            self.licensed(&entry.name, &entry.aliases) || self.licensed(&entry.name, aliases(&entry.name))
+        };
         let gone = |name: &String| self.licensed(name, aliases(name)) || self.memory.contains(name);
         let asked = self.again || answer.entries.iter().all(own) && answer.removed.iter().all(gone);
         if open > 0 && !self.chain && !asked {
