@@ -219,10 +219,14 @@ impl<'a> Lens<'a> {
         book.place(self.kind, &canonical(name), revision)
     }
 
-    /// The same for a content in the rest of an answer, which may have come again since that answer began.
-    pub(crate) fn first_place(self, name: &str, revision: u64) -> Option<Place> {
-        let book = self.reading.book(name)?;
-        book.first_place(self.kind, &canonical(name), revision)
+    /// The same for a content that is sent now: in the rest of an answer, what may have come again since that answer began counts
+    /// as it first came.
+    pub(crate) fn sent_place(self, name: &str, revision: u64, rest: bool) -> Option<Place> {
+        let book = self.reading.book(name).filter(|_| rest);
+        match book {
+            Some(book) => book.first_place(self.kind, &canonical(name), revision),
+            None => self.place(name, revision),
+        }
     }
 
     /// Whether the server has sent nothing newer for this name.

@@ -355,7 +355,9 @@ impl World {
             if let Some(lists) = &mut self.lists {
                 match view.cut().server_state() {
                     ServerState::Up => drop(lists.up_since.entry(server).or_insert(self.now)),
-                    _ => drop(lists.up_since.remove(&server)),
+                    ServerState::Trying | ServerState::Open | ServerState::Failing => {
+                        lists.up_since.remove(&server);
+                    }
                 }
             }
             let called = pin!(view.changed())

@@ -66,16 +66,11 @@ impl Witness {
             }
             let Some(facts) = &entry.facts else { continue };
             let version = scene.reading.version(facts.revision).map(|version| version.to_string());
-            let place = if chain {
-                lens.first_place(&entry.name, facts.revision)
-            } else {
-                lens.place(&entry.name, facts.revision)
-            };
             let sent = Sent {
                 revision: facts.revision,
                 whom: entry.whom,
                 version: version.unwrap_or_default(),
-                place,
+                place: lens.sent_place(&entry.name, facts.revision, chain),
                 sure: true,
                 hollow: false,
                 refers: facts.refers.clone(),
