@@ -320,7 +320,7 @@ impl Session {
         if self.habits.patient && served.unsettled.is_some() || !served.subscribed() || withheld {
             return Vec::new();
         }
-        // What the last response had is not accepted yet, and its rejection will be stale.
+        // The client has not answered the last response, which has a fault. Its rejection will be stale, so everything is sent again.
         if std::mem::take(&mut served.faulty) {
             served.sent.values_mut().for_each(|revision| *revision = 0);
         }

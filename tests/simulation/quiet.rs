@@ -338,12 +338,8 @@ impl Zone {
             Target::Name(name) => Some(name.as_str()),
             Target::Wildcard => None,
         };
-        // What it knows of a collection, it forgets with the members that nobody confirmed in time.
-        let whole = |name: &str| {
-            cut.slot(kind.type_url())
-                .is_some_and(|slot| slot.named.whole(&Name::from(name)))
-        };
-        let forgotten = asked.is_some_and(|name| is_collection(name) && !whole(name));
+        // The relay above does not know a collection as a whole any more when it forgets members that nobody confirmed in time.
+        let forgotten = asked.is_some_and(|name| is_collection(name) && !is_whole(&cut, kind, name));
         let silent = |key: &str| {
             let mut names = std::iter::once(variants::parts(key).0).chain(asked);
             forgotten || names.any(|name| timed_out(&cut, kind, name))
@@ -430,6 +426,12 @@ fn lingers(kind: Type, name: &str, aliases: &[String], mux: &Mux, zone: &Zone) -
 fn unknown(cut: &Cut, kind: Type, name: &str) -> bool {
     let slot = cut.slot(kind.type_url());
     slot.is_none_or(|slot| slot.known(&Name::from(name)).is_none())
+}
+
+/// Whether every member of a collection is known (C-22).
+pub(crate) fn is_whole(cut: &Cut, kind: Type, collection: &str) -> bool {
+    let slot = cut.slot(kind.type_url());
+    slot.is_some_and(|slot| slot.named.whole(&Name::from(collection)))
 }
 
 /// Whether a name, or its collection, counts as absent only because nobody answered for it in time.

@@ -219,14 +219,14 @@ impl<'a> Lens<'a> {
         book.place(self.kind, &canonical(name), revision)
     }
 
-    /// The same for a content that is sent now: in the rest of an answer, what may have come again since that answer began counts
-    /// as it first came.
+    /// The place of a content that is sent now. The `rest` of an answer may bring a content that the server has repeated since that
+    /// answer began: then its first place counts.
     pub(crate) fn sent_place(self, name: &str, revision: u64, rest: bool) -> Option<Place> {
-        let book = self.reading.book(name).filter(|_| rest);
-        match book {
-            Some(book) => book.first_place(self.kind, &canonical(name), revision),
-            None => self.place(name, revision),
+        if !rest {
+            return self.place(name, revision);
         }
+        let book = self.reading.book(name)?;
+        book.first_place(self.kind, &canonical(name), revision)
     }
 
     /// Whether the server has sent nothing newer for this name.

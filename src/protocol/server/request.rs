@@ -280,7 +280,7 @@ impl Subscription {
         if !self.asks(&name) || !self.spellings.remove(&name, text) {
             self.drop_asked(&name);
         } else if name.as_str() == text && self.collections.covers(&name) {
-            // C-08, F-09: the collection brings it by this name again.
+            // C-08, F-09: the client holds the name for its collection as well, and does not know that until it is sent it again.
             self.owe(name);
         }
     }

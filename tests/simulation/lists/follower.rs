@@ -217,13 +217,12 @@ impl Track {
         let beats = entries.any(|entry| beat(entry) || mortal(entry));
         // C-08: that a dropped name does not exist may be reported late, if its collection might have had it.
         let collections = || self.names.iter().filter(|name| is_collection(name));
-        // K-16: the same holds for a collection that was not answered in time, once the client holds nothing of it.
-        let covered =
-            |name: &String| collections().any(|collection| covers(collection, name)) && !self.sent.contains_key(name);
-        let empty = |name: &String| {
-            collections().any(|collection| collection == name) && !self.sent.keys().any(|member| covers(name, member))
-        };
-        let moot = |name: &String| covered(name) || empty(name);
+        let dropped =
+            |name: &String| !self.sent.contains_key(name) && collections().any(|collection| covers(collection, name));
+        // K-16: that a collection was not answered in time is reported once the client holds nothing of it.
+        let empty =
+            |name: &String| collections().any(|other| other == name) && !self.sent.keys().any(|it| covers(name, it));
+        let moot = |name: &String| dropped(name) || empty(name);
         beats || answer.entries.is_empty() && answer.removed.iter().all(moot)
     }
 

@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::xds::{Dialect, Name, Reason, ServerState};
+use distributary::xds::{Dialect, Reason, ServerState};
 
 use super::follower::Seen;
 use super::{Lists, Mood};
 use crate::body::{Content, Type};
 use crate::client::{Mux, Persona};
 use crate::names::{authority, canonical, covers, is_collection};
-use crate::quiet::timed_out;
+use crate::quiet::{is_whole, timed_out};
 use crate::reading::Reading;
 use crate::relay::Stream;
 use crate::tally::{Broken, Rule};
@@ -207,10 +207,7 @@ impl World {
                     };
                     // K-16: nothing is removed from a collection that is not known as a whole.
                     let cuts = [*server, self.origin(*server)].map(|zone| self.zones[zone].view.cut());
-                    let whole = |collection: &&String| {
-                        let mut slots = cuts.iter().map(|cut| cut.slot(kind.type_url()));
-                        slots.all(|slot| slot.is_some_and(|slot| slot.named.whole(&Name::from(collection.as_str()))))
-                    };
+                    let whole = |collection: &&String| cuts.iter().all(|cut| is_whole(cut, *kind, collection));
                     let mut collections = mux.names.iter().filter(|collection| covers(collection, name));
                     let open = collections.any(|collection| !whole(&collection));
                     // C-20: it may be held by another name.

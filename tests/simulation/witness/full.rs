@@ -165,7 +165,7 @@ impl Witness {
                 let lost = |name: &String| perhaps.contains(name) && !found.contains_key(name);
                 watch.own.retain(|name| !lost(name));
                 watch.brought.retain(|name, _| !lost(name));
-                // The relay does not count what the wildcard brought and then lost, so it lists that only when it sends it again.
+                // The relay does not count a secret that the wildcard brought and then lost: it need not list that one any more.
                 for (_, sent) in watch.sent.iter_mut().filter(|(name, _)| lost(name)) {
                     sent.place = None;
                 }
