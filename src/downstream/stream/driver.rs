@@ -31,6 +31,8 @@ pub(in crate::downstream) struct Driver {
     times: Option<Box<Times>>,
     /// Whether it had no room for a response, and is in the connection's line.
     in_line: bool,
+    /// Whether the transport was given something, and has its turn before this stream is polled again.
+    entrusted: bool,
 }
 
 /// The deadlines of the stream.
@@ -158,6 +160,7 @@ impl Driver {
             stall: Stall::default(),
             times,
             in_line: false,
+            entrusted: false,
         }
     }
 
@@ -220,7 +223,8 @@ impl Driver {
         // The first request brings the session to a view; before that there is no bell to wait for.
         self.session.handle_bell(cx);
         let due = self.alarm.is_due(now);
-        let busy = self.session.is_stirred() || due || self.resumes().is_some();
+        let kept = std::mem::take(&mut self.entrusted) && self.progress.waiting() > 0;
+        let busy = self.session.is_stirred() || due || kept || self.resumes().is_some();
         if busy {
             self.session.settle();
         }
@@ -231,7 +235,11 @@ impl Driver {
             return Poll::Ready(());
         }
         // Most wakes have nothing to do with timers.
-        if busy { self.poll_times(cx, now) } else { Poll::Pending }
+        if busy {
+            self.poll_times(kept, cx, now)
+        } else {
+            Poll::Pending
+        }
     }
 
     /// Sends responses as long as the transport can take more. Further responses are not made yet, because their content might be
@@ -319,10 +327,17 @@ impl Driver {
         }
     }
 
-    fn poll_times(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
-        // Only bytes that the transport holds can be stuck. Without such bytes, a closed window starts no timer.
+    /// `kept`: the transport had its turn, and still holds bytes.
+    fn poll_times(&mut self, kept: bool, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+        // Only bytes that the transport holds can be stuck. Without such bytes, a closed window starts no timer. The transport
+        // nearly always takes everything in its next turn, and then no timer is needed either.
         let progress = &self.progress;
-        let stuck = (progress.waiting() > 0).then(|| progress.taken() + u64::from(self.session.written()));
+        let waits = progress.waiting() > 0;
+        self.entrusted = waits && !kept && !self.stall.is_noted();
+        if self.entrusted {
+            cx.waker().wake_by_ref();
+        }
+        let stuck = (waits && !self.entrusted).then(|| progress.taken() + u64::from(self.session.written()));
         let stuck = self.stall.note(stuck, self.session.settings().timers.write_stall, now);
         if stuck.is_some_and(|at| at <= now) {
             self.session.stalled(progress.waiting());

@@ -45,6 +45,21 @@ impl Contents {
             held_back: None,
         }
     }
+
+    fn is_empty(&self) -> bool {
+        let Self {
+            brought,
+            refused,
+            clusters,
+            refusals,
+            renamed,
+            beats,
+            held_back,
+        } = self;
+        let refused_none = refused.is_none() && refusals.is_empty();
+        let lists_empty = clusters.is_empty() && renamed.is_empty() && beats.is_empty();
+        refused_none && lists_empty && brought.is_none() && held_back.is_none()
+    }
 }
 
 impl Cold {
@@ -78,7 +93,7 @@ impl Cold {
         self.contents().refused.as_ref().map(|refused| &refused.objection)
     }
 
-    /// Full state: returns the version in the client's first request, if it had one.
+    /// Full state: returns the version in the client's first request, if it had one and has answered no response since.
     pub(super) fn brought(&self) -> Option<&str> {
         self.contents().brought.as_deref()
     }
@@ -153,11 +168,13 @@ impl Cold {
         self.contents().renamed.contains(own)
     }
 
-    /// No response is on its way any more.
-    pub(super) fn forget_renamed(&mut self) {
+    /// The client has answered all responses. Forgets what mattered until then, and frees the storage if nothing is left in it.
+    pub(super) fn rest(&mut self) {
         if let Some(contents) = &mut self.0 {
+            contents.brought = None;
             contents.renamed = Vec::new();
         }
+        self.0.take_if(|contents| contents.is_empty());
     }
 
     pub(super) fn beats(&self) -> &Beats {
@@ -212,6 +229,22 @@ mod tests {
         assert!(cold.has_refused_set() && !cold.refuses_set(Version::EMPTY));
         cold.forget_refused_set();
         assert!(!cold.waits() && !cold.has_refused());
+    }
+
+    #[test]
+    fn storage_is_freed_when_nothing_is_left_in_it() {
+        let mut cold = Cold::default();
+        cold.note_brought("7");
+        cold.note_clusters(vec![Name::from("a")]);
+        cold.note_renamed(vec![Name::from("b")]);
+        cold.rest();
+        assert!(cold.0.is_some() && cold.brought().is_none() && !cold.is_renamed(&Name::from("b")));
+        assert_eq!(cold.take_clusters(), [Name::from("a")]);
+        cold.rest();
+        assert!(cold.0.is_none());
+        cold.add_beat(Name::from("a"), 1);
+        cold.rest();
+        assert!(cold.0.is_some());
     }
 
     /// A stream has one subscription for each of its types. If one grows by 64 bytes, it falls into the next size class of the

@@ -168,7 +168,7 @@ impl Subscription {
             }
         };
         if self.flights.is_empty() {
-            self.cold.forget_renamed();
+            self.cold.rest();
         }
         kind
     }
