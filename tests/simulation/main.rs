@@ -205,6 +205,7 @@ const KEPT_NEWER: &[u64] = &[
     179_811_481,
     189_814_911,
     9_815_429,
+    29_820_057,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -113,6 +113,10 @@ impl<T> Pipe<T> {
         self.messages.pop_front()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
     pub(crate) fn take_late(&mut self) -> usize {
         std::mem::take(&mut self.late)
     }

@@ -83,11 +83,13 @@ impl World {
         let reading = self.reading(&stream.follower);
         let none = BTreeMap::new();
         let mut rules = Vec::new();
-        let waits = stream.follower.tracks.values().any(|track| track.open.is_some());
+        // Resources with a time to live come and go in a lull as well. While anything is on its way, nothing is compared.
+        let answered = stream.follower.tracks.values().all(|track| track.open.is_none());
+        if !(answered && stream.up.is_empty() && stream.down.is_empty()) {
+            return Ok(Vec::new());
+        }
         for (kind, mux) in line.muxes.iter().filter(|(_, mux)| mux.is_started()) {
-            let track = stream.follower.tracks.get(kind);
-            // Resources with a time to live come and go in a lull as well. While a response is on its way, nothing is compared.
-            let Some(track) = track.filter(|track| track.open.is_none()) else {
+            let Some(track) = stream.follower.tracks.get(kind) else {
                 continue;
             };
             let holds = client.holds.get(kind).unwrap_or(&none);
@@ -138,8 +140,6 @@ impl World {
                     // C-20: it may be the resource of an alias that the client asks for and that is still unknown.
                     Seen::Uncovered if may_be(&name) => false,
                     Seen::Absent(_) if perhaps_covered() => false,
-                    // D-03: that it has expired may have to wait for a response of another type.
-                    Seen::Absent(Reason::Expired) if waits => false,
                     Seen::Absent(Reason::Said | Reason::Expired) | Seen::Uncovered => {
                         held.is_some() && (full || client.dialect == Dialect::Delta)
                     }
