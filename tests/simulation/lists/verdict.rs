@@ -32,7 +32,17 @@ impl World {
             if !open {
                 continue;
             }
-            let judged = self.judge_binding(stream).and_then(|()| self.judge_held(id, stream));
+            let bound = self.judge_binding(stream);
+            // Resources with a time to live come and go in a lull as well. While anything is on its way, nothing is compared.
+            let answered = stream.follower.tracks.values().all(|track| track.open.is_none());
+            let still = answered && stream.up.is_empty() && stream.down.is_empty();
+            let judged = bound.and_then(|()| {
+                if still {
+                    self.judge_held(id, stream)
+                } else {
+                    Ok(Vec::new())
+                }
+            });
             let rules = judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
             rules.into_iter().for_each(|rule| self.tally.hit(rule));
         }
@@ -83,11 +93,6 @@ impl World {
         let reading = self.reading(&stream.follower);
         let none = BTreeMap::new();
         let mut rules = Vec::new();
-        // Resources with a time to live come and go in a lull as well. While anything is on its way, nothing is compared.
-        let answered = stream.follower.tracks.values().all(|track| track.open.is_none());
-        if !(answered && stream.up.is_empty() && stream.down.is_empty()) {
-            return Ok(Vec::new());
-        }
         for (kind, mux) in line.muxes.iter().filter(|(_, mux)| mux.is_started()) {
             let Some(track) = stream.follower.tracks.get(kind) else {
                 continue;
