@@ -206,6 +206,7 @@ const KEPT_NEWER: &[u64] = &[
     189_814_911,
     9_815_429,
     29_820_057,
+    819_825_106,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -144,6 +144,8 @@ struct Asked {
     enough: Option<String>,
     /// For a collection: whether the client was told that a member that it held is gone.
     lost: bool,
+    /// For a collection: whether a response with one of its members was on its way when the client asked. So it may hold that.
+    arriving: bool,
     /// An alias: whether the client was sent, without it, what it held by it. So it may hold that.
     renamed: bool,
 }

@@ -363,11 +363,14 @@ impl Watch {
         // F-09: a name is sent in all its spellings when one of them is asked for.
         self.licence.insert(canonical(&name));
         self.licence.insert(name.clone());
+        let mut arrives = self.open.iter().flat_map(|open| &open.members);
+        let arriving = arrives.any(|(member, revision)| revision.is_some() && covers(&name, &canonical(member)));
         let asked = Asked {
             rule,
             at: now,
             enough: None,
             lost: false,
+            arriving,
             renamed: false,
         };
         self.asked.insert(name, asked);

@@ -77,7 +77,7 @@ impl Witness {
                 Seen::Absent(Reason::TimedOut) if is_alias(name) && (asked.renamed || watch.holds_any()) => false,
                 Seen::Absent(Reason::TimedOut) if watch.collections.contains(name) => {
                     let members = watch.holds_of(name) || watch.brings_of(name) || watch.refuses_of(name);
-                    delta && !asked.lost && !members
+                    delta && !asked.lost && !asked.arriving && !members
                 }
                 Seen::Absent(Reason::TimedOut) => delta && !holds,
                 // K-16: a member that the client holds answered it, and has only timed out since.
