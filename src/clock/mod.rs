@@ -89,6 +89,14 @@ pub fn due(at: Instant) -> tokio::time::Instant {
     .into()
 }
 
+/// Returns the earliest of these times, of which each may be missing.
+pub fn earliest(times: impl IntoIterator<Item = Option<Instant>>) -> Option<Instant> {
+    times.into_iter().fold(None, |first, time| match (first, time) {
+        (Some(first), Some(time)) => Some(first.min(time)),
+        (first, time) => first.or(time),
+    })
+}
+
 /// Keeps the time for as long as it is polled.
 pub async fn keep() {
     let _keeper = Keeper::new();

@@ -10,11 +10,6 @@ pub(super) struct Stall {
 }
 
 impl Stall {
-    /// Whether something waits for the peer, as far as was recorded.
-    pub(super) const fn is_noted(&self) -> bool {
-        self.seen.is_some()
-    }
-
     /// Records the progress of the peer; `None` while nothing waits for it. Returns when it will have been stuck for `bound`.
     pub(super) fn note(&mut self, progress: Option<u64>, bound: Option<Duration>, now: Instant) -> Option<Instant> {
         let Some(progress) = progress else {
@@ -41,9 +36,7 @@ mod tests {
         let bound = Some(Duration::from_secs(60));
         let mut stall = Stall::default();
         assert_eq!(stall.note(None, bound, at(0)), None);
-        assert!(!stall.is_noted());
         assert_eq!(stall.note(Some(5), bound, at(10)), Some(at(70)));
-        assert!(stall.is_noted());
         assert_eq!(stall.note(Some(5), bound, at(20)), Some(at(70)));
         assert_eq!(stall.note(Some(6), bound, at(30)), Some(at(90)));
         assert_eq!(stall.note(None, bound, at(40)), None);

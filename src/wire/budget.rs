@@ -167,11 +167,17 @@ impl Charge {
     ///
     /// # Errors
     /// When there is not enough memory, or the part was taken away for another connection. The part holds nothing then.
+    #[inline]
     pub fn set(&mut self, bytes: usize) -> Result<(), Short> {
-        let before = self.entry.as_deref().copied();
-        if bytes == before.map_or(0, |entry| entry.bytes) {
+        // Nearly every call ends here.
+        if bytes == self.entry.as_ref().map_or(0, |entry| entry.bytes) {
             return Ok(());
         }
+        self.resize(bytes)
+    }
+
+    fn resize(&mut self, bytes: usize) -> Result<(), Short> {
+        let before = self.entry.as_deref().copied();
         let budget = &self.share.budget;
         let number = before.map_or_else(|| budget.number(), |entry| entry.number);
         let mut held = budget.held.lock();
@@ -194,10 +200,15 @@ impl Charge {
     }
 
     /// Ready when the part was taken away because another connection needs the memory.
+    #[inline]
     pub fn poll_given_up(&mut self, cx: &Context<'_>) -> Poll<Short> {
-        let Some(entry) = self.entry.as_deref() else {
-            return Poll::Pending;
-        };
+        match self.entry.as_deref().copied() {
+            Some(entry) => self.poll_taken(entry, cx),
+            None => Poll::Pending,
+        }
+    }
+
+    fn poll_taken(&mut self, entry: Entry, cx: &Context<'_>) -> Poll<Short> {
         let mut held = self.share.budget.held.lock();
         let holder = held.holders.get_mut(&self.share.number);
         let Some(part) = holder.and_then(|holder| holder.parts.get_mut(&entry.number)) else {

@@ -130,8 +130,9 @@ fn walk(mut bytes: &[u8], mut see: impl FnMut(u32, &[u8]) -> Result<(), Malforme
     Ok(())
 }
 
-/// Skips the field whose key was just read. Returns its content, which is empty for a varint.
-#[inline]
+/// Skips the field whose key was just read. Returns its content, which is empty for a varint. Inlined although it has several
+/// callers, because it runs once for each name of a request.
+#[inline(always)]
 fn skip<'a>(wire_type: WireType, bytes: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
     let length = match wire_type {
         WireType::Varint => {

@@ -239,13 +239,24 @@ impl Ending {
         self.begins.is_some() && self.begins.take_if(|at| *at <= clock::now()).is_some()
     }
 
+    /// Ready, with the reason, when the connection must be closed.
+    #[inline]
     fn poll(&mut self, stuck_at: Option<u64>, bound: Option<Duration>, cx: &mut Context<'_>) -> Poll<&'static str> {
-        if stuck_at.is_none() && self.deadline.is_none() {
-            // A connection that was stuck once keeps no memory for that.
-            self.stall = Stall::default();
-            self.alarm = Alarm::default();
-            return Poll::Pending;
+        if stuck_at.is_some() || self.deadline.is_some() {
+            return self.poll_times(stuck_at, bound, cx);
         }
+        // A connection that was stuck once keeps no memory for that.
+        self.stall = Stall::default();
+        self.alarm = Alarm::default();
+        Poll::Pending
+    }
+
+    fn poll_times(
+        &mut self,
+        stuck_at: Option<u64>,
+        bound: Option<Duration>,
+        cx: &mut Context<'_>,
+    ) -> Poll<&'static str> {
         let now = clock::now();
         let stuck = self.stall.note(stuck_at, bound, now);
         if stuck.is_some_and(|at| at <= now) {
@@ -254,11 +265,8 @@ impl Ending {
         if self.deadline.is_some_and(|at| at <= now) {
             return Poll::Ready("the time to drain is over");
         }
-        if self
-            .alarm
-            .poll(stuck.into_iter().chain(self.begins).chain(self.deadline).min(), cx)
-            .is_ready()
-        {
+        let next = clock::earliest([stuck, self.begins, self.deadline]);
+        if self.alarm.poll(next, cx).is_ready() {
             cx.waker().wake_by_ref();
         }
         Poll::Pending

@@ -34,6 +34,7 @@ impl OpenCall {
     }
 
     /// Polls the call: its requests, or everything else. Ready when it is over.
+    #[inline]
     pub(super) fn poll(&mut self, requests: bool, allowance: &mut Allowance, now: Instant) -> Poll<()> {
         match &mut self.kind {
             Kind::Stream(driver, _, ear) if requests => {

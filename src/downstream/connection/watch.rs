@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::age::Age;
 use super::keepalive::Keepalive;
+use crate::clock;
 use crate::downstream::alarm::Alarm;
 
 /// The times of one connection.
@@ -41,7 +42,7 @@ impl Watch {
         let Ok(ping) = self.keepalive.ask(now, cx) else {
             return Poll::Ready(());
         };
-        let next = ping.into_iter().chain(self.age.next(now)).min();
+        let next = clock::earliest([ping, self.age.next(now)]);
         if self.alarm.poll(next, cx).is_ready() {
             cx.waker().wake_by_ref();
         }

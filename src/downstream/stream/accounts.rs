@@ -269,19 +269,24 @@ impl Accounts {
         }
     }
 
+    #[inline]
     fn of(&mut self, type_url: &TypeUrl) -> &mut Account {
         let found = self.types.iter().position(|account| account.type_url == *type_url);
-        let at = found.unwrap_or_else(|| {
-            self.types.reserve_exact(1);
-            self.types.push(Account {
-                type_url: type_url.clone(),
-                counters: self.metrics.of(type_url),
-                accepted: None,
-            });
-            self.types.len() - 1
-        });
+        let at = found.unwrap_or_else(|| self.add(type_url));
         #[expect(clippy::indexing_slicing, reason = "the position was found or made just now")]
         &mut self.types[at]
+    }
+
+    /// Adds a type, and returns its position.
+    #[cold]
+    fn add(&mut self, type_url: &TypeUrl) -> usize {
+        self.types.reserve_exact(1);
+        self.types.push(Account {
+            type_url: type_url.clone(),
+            counters: self.metrics.of(type_url),
+            accepted: None,
+        });
+        self.types.len() - 1
     }
 
     fn streams(&self) -> &prometheus_client::metrics::gauge::Gauge {

@@ -15,6 +15,7 @@ use super::ends::trailers;
 use super::output::Output;
 use super::requests::{Next, Requests};
 use super::session::Session;
+use crate::clock;
 use crate::downstream::alarm::Alarm;
 use crate::downstream::stall::Stall;
 use crate::wire::{Progress, Rope};
@@ -31,8 +32,6 @@ pub(in crate::downstream) struct Driver {
     times: Option<Box<Times>>,
     /// Whether it had no room for a response, and is in the connection's line.
     in_line: bool,
-    /// Whether the transport was given something, and has its turn before this stream is polled again.
-    entrusted: bool,
 }
 
 /// The deadlines of the stream.
@@ -160,7 +159,6 @@ impl Driver {
             stall: Stall::default(),
             times,
             in_line: false,
-            entrusted: false,
         }
     }
 
@@ -197,7 +195,7 @@ impl Driver {
 
     /// Returns when reading goes on, if it is paused.
     fn resumes(&self) -> Option<Instant> {
-        self.requests.poll_timeout().or_else(|| self.session.resumes())
+        clock::earliest([self.requests.poll_timeout(), self.session.resumes()])
     }
 
     /// Whether reading is paused or over, so that a read cannot notice that the client is gone.
@@ -223,8 +221,7 @@ impl Driver {
         // The first request brings the session to a view; before that there is no bell to wait for.
         self.session.handle_bell(cx);
         let due = self.alarm.is_due(now);
-        let kept = std::mem::take(&mut self.entrusted) && self.progress.waiting() > 0;
-        let busy = self.session.is_stirred() || due || kept || self.resumes().is_some();
+        let busy = self.session.is_stirred() || due || self.resumes().is_some();
         if busy {
             self.session.settle();
         }
@@ -235,11 +232,7 @@ impl Driver {
             return Poll::Ready(());
         }
         // Most wakes have nothing to do with timers.
-        if busy {
-            self.poll_times(kept, cx, now)
-        } else {
-            Poll::Pending
-        }
+        if busy { self.poll_times(cx, now) } else { Poll::Pending }
     }
 
     /// Sends responses as long as the transport can take more. Further responses are not made yet, because their content might be
@@ -327,17 +320,10 @@ impl Driver {
         }
     }
 
-    /// `kept`: the transport had its turn, and still holds bytes.
-    fn poll_times(&mut self, kept: bool, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
-        // Only bytes that the transport holds can be stuck. Without such bytes, a closed window starts no timer. The transport
-        // nearly always takes everything in its next turn, and then no timer is needed either.
+    fn poll_times(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+        // Only bytes that the transport holds can be stuck. Without such bytes, a closed window starts no timer.
         let progress = &self.progress;
-        let waits = progress.waiting() > 0;
-        self.entrusted = waits && !kept && !self.stall.is_noted();
-        if self.entrusted {
-            cx.waker().wake_by_ref();
-        }
-        let stuck = (waits && !self.entrusted).then(|| progress.taken() + u64::from(self.session.written()));
+        let stuck = (progress.waiting() > 0).then(|| progress.taken() + u64::from(self.session.written()));
         let stuck = self.stall.note(stuck, self.session.settings().timers.write_stall, now);
         if stuck.is_some_and(|at| at <= now) {
             self.session.stalled(progress.waiting());
@@ -351,7 +337,7 @@ impl Driver {
             own.given_up,
             stuck,
         ];
-        if self.alarm.poll(times.into_iter().flatten().min(), cx).is_ready() {
+        if self.alarm.poll(clock::earliest(times), cx).is_ready() {
             cx.waker().wake_by_ref();
         }
         Poll::Pending

@@ -16,6 +16,7 @@ pub(super) enum Output {
 }
 
 /// Returns the bytes of a response, and whether their shared part was encoded for it.
+#[inline]
 pub(super) fn rope(response: &Response, method: &Method, identifier: &str) -> (Rope, bool) {
     let (pieces, fresh) = response.batch.encoded(response.dialect);
     let version = response.version.text();

@@ -64,6 +64,7 @@ impl Requests {
     }
 
     /// Reads the next message. Pending forever after the end.
+    #[inline]
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Next> {
         let next = match self.poll_open(cx, now) {
             Poll::Ready(next) => next,

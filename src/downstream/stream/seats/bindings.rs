@@ -2,17 +2,14 @@
 //!
 //! Owns where they are kept. Does not know what a binding does.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use super::Binding;
 
 /// The binding of names of old style, and one for each authority with servers of its own.
 pub(super) struct Bindings {
     pub(super) plain: Binding,
-    /// Most sessions want no name of such an authority, and then nothing is allocated.
+    /// In the order of their authorities. Most sessions want no name of such an authority, and then nothing is allocated.
     #[expect(clippy::box_collection, reason = "every stream has this value")]
-    others: Option<Box<BTreeMap<Arc<str>, Binding>>>,
+    others: Option<Box<Vec<Binding>>>,
 }
 
 impl Bindings {
@@ -22,12 +19,17 @@ impl Bindings {
 
     /// Returns the binding of an authority.
     pub(super) fn of(&self, authority: &str) -> Option<&Binding> {
-        self.others.as_ref()?.get(authority)
+        let others = self.others.as_deref()?;
+        others.get(place(others, Some(authority)).ok()?)
     }
 
-    /// Adds the binding of an authority that had none.
-    pub(super) fn add(&mut self, authority: Arc<str>, binding: Binding) {
-        self.others.get_or_insert_default().insert(authority, binding);
+    /// Adds the binding of an authority, or replaces the one it had.
+    pub(super) fn add(&mut self, binding: Binding) {
+        let others = self.others.get_or_insert_default();
+        match place(others, binding.authority.as_deref()) {
+            Ok(at) => drop(others.get_mut(at).map(|known| *known = binding)),
+            Err(at) => others.insert(at, binding),
+        }
     }
 
     /// Whether there is only the one of names of old style.
@@ -36,12 +38,16 @@ impl Bindings {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Binding> {
-        let others = self.others.iter().flat_map(|others| others.values());
+        let others = self.others.as_deref().map_or(&[][..], Vec::as_slice);
         std::iter::once(&self.plain).chain(others)
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Binding> {
-        let others = self.others.iter_mut().flat_map(|others| others.values_mut());
+        let others = self.others.as_deref_mut().map_or(&mut [][..], Vec::as_mut_slice);
         std::iter::once(&mut self.plain).chain(others)
     }
+}
+
+fn place(others: &[Binding], authority: Option<&str>) -> Result<usize, usize> {
+    others.binary_search_by(|binding| binding.authority.as_deref().cmp(&authority))
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use bindings::Bindings;
 
 use crate::cache::{Claims, NoPlace, Routes, Scopes, Seat, View};
+use crate::clock;
 use crate::inquiry::Inquiry;
 use crate::protocol::{Fallback, Look, Server, Step};
 use crate::xds::{Authorities, Dirty, Node, ServerState, Sight, Target, TypeUrl, Want};
@@ -110,7 +111,7 @@ impl Seats {
         };
         let binding = Binding::new(&places, Some(&authority), patience)?;
         let outcome = binding.want(want);
-        self.bindings.add(authority, binding);
+        self.bindings.add(binding);
         self.listen_again();
         outcome
     }
@@ -254,10 +255,8 @@ impl Seats {
     /// Returns when [`Self::settle`] is due again.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.bindings
-            .iter()
-            .filter_map(|binding| binding.fallback.poll_timeout())
-            .min()
+        let times = self.bindings.iter().map(|binding| binding.fallback.poll_timeout());
+        clock::earliest(times)
     }
 
     /// Returns the number of the server that is read for an authority.

@@ -28,7 +28,7 @@ impl Seats {
             let binding = self.bindings.plain.part(&places, authority, route, server);
             if let Some(binding) = binding {
                 parted = true;
-                self.bindings.add(authority.clone(), binding);
+                self.bindings.add(binding);
             }
         }
         if parted {

@@ -22,6 +22,7 @@ use super::ends::{no_place, status};
 use super::output::{Output, rope};
 use super::seats::Seats;
 use super::sliced::{Request, Sliced};
+use crate::clock;
 use crate::downstream::services::Method;
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
@@ -218,7 +219,7 @@ impl Session {
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let settles = self.seats.as_ref().and_then(Seats::poll_timeout);
-        self.server.poll_timeout().into_iter().chain(settles).min()
+        clock::earliest([self.server.poll_timeout(), settles])
     }
 
     /// Returns the next output. To be called when the transport can take it.
