@@ -191,6 +191,15 @@ fn real() -> Instant {
 mod tests {
     use super::*;
 
+    #[test]
+    fn times_that_are_missing_are_not_the_earliest() {
+        let first = real();
+        let second = first + Duration::from_secs(1);
+        assert_eq!(earliest([None, Some(second), None, Some(first)]), Some(first));
+        assert_eq!(earliest([Some(first), Some(second)]), Some(first));
+        assert_eq!(earliest([None; 2]), None);
+    }
+
     /// The first call of `now` sees that the process did not run for too long; without a keeper, no call does.
     #[test]
     fn whoever_looks_first_sees_it() {

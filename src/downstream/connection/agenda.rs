@@ -169,6 +169,7 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     /// Wakes the task for another turn if there is more to do.
+    #[inline]
     fn drop(&mut self) {
         if self.over {
             return;

@@ -33,8 +33,8 @@ impl OpenCall {
         self.ear.wake();
     }
 
-    /// Polls the call: its requests, or everything else. Ready when it is over.
-    #[inline]
+    /// Polls the call: its requests, or everything else. Ready when it is over. Inlined, because every delivery passes through it.
+    #[inline(always)]
     pub(super) fn poll(&mut self, requests: bool, allowance: &mut Allowance, now: Instant) -> Poll<()> {
         match &mut self.kind {
             Kind::Stream(driver, _, ear) if requests => {

@@ -269,7 +269,8 @@ impl Accounts {
         }
     }
 
-    #[inline]
+    /// Returns the counters of a type. Inlined, because every delivery passes through it twice.
+    #[inline(always)]
     fn of(&mut self, type_url: &TypeUrl) -> &mut Account {
         let found = self.types.iter().position(|account| account.type_url == *type_url);
         let at = found.unwrap_or_else(|| self.add(type_url));

@@ -15,8 +15,9 @@ pub(super) enum Output {
     End(Status),
 }
 
-/// Returns the bytes of a response, and whether their shared part was encoded for it.
-#[inline]
+/// Returns the bytes of a response, and whether their shared part was encoded for it. Inlined, because every response passes through
+/// it.
+#[inline(always)]
 pub(super) fn rope(response: &Response, method: &Method, identifier: &str) -> (Rope, bool) {
     let (pieces, fresh) = response.batch.encoded(response.dialect);
     let version = response.version.text();

@@ -63,8 +63,8 @@ impl Requests {
         self.open.is_none() || self.resumes.is_some()
     }
 
-    /// Reads the next message. Pending forever after the end.
-    #[inline]
+    /// Reads the next message. Pending forever after the end. Inlined, because every request passes through it.
+    #[inline(always)]
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Next> {
         let next = match self.poll_open(cx, now) {
             Poll::Ready(next) => next,

@@ -19,7 +19,7 @@ impl Bindings {
 
     /// Returns the binding of an authority.
     pub(super) fn of(&self, authority: &str) -> Option<&Binding> {
-        let others = self.others.as_deref()?;
+        let others = self.others();
         others.get(place(others, Some(authority)).ok()?)
     }
 
@@ -38,8 +38,12 @@ impl Bindings {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Binding> {
-        let others = self.others.as_deref().map_or(&[][..], Vec::as_slice);
-        std::iter::once(&self.plain).chain(others)
+        std::iter::once(&self.plain).chain(self.others())
+    }
+
+    /// Returns those of authorities.
+    pub(super) fn others(&self) -> &[Binding] {
+        self.others.as_deref().map_or(&[][..], Vec::as_slice)
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Binding> {

@@ -55,8 +55,8 @@ pub struct Rung {
     pub lighten: Option<Arc<View>>,
     /// Whether the session must end, because too much outdated content is kept for it.
     pub dismissed: bool,
-    /// What the session is asked.
-    pub inquiries: Vec<Arc<Inquiry>>,
+    /// What the session is asked. Mostly nobody asks.
+    pub inquiries: Option<Vec<Arc<Inquiry>>>,
 }
 
 impl Seats {
@@ -165,6 +165,7 @@ impl Seats {
                     let whole = self.answers_at(binding);
                     let asked = asked.into_iter();
                     rung.inquiries
+                        .get_or_insert_default()
                         .extend(asked.filter(|inquiry| whole || inquiry.question().is_about_one()));
                 }
             }
@@ -192,7 +193,7 @@ impl Seats {
     pub fn sight(&self) -> Sight {
         let cut = |binding: &Binding| binding.seat().map(|seat| seat.view().cut()).unwrap_or_default();
         let mut sight = Sight::new(cut(&self.bindings.plain), self.routes.served().clone());
-        for binding in self.bindings.iter() {
+        for binding in self.bindings.others() {
             if let Some(authority) = &binding.authority {
                 sight.add(authority.clone(), cut(binding));
             }

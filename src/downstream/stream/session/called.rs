@@ -20,7 +20,7 @@ impl Session {
         if let Some(view) = rung.lighten {
             self.server.lighten(&mut view.baselines());
         }
-        rung.inquiries.iter().for_each(|inquiry| self.answer(inquiry));
+        rung.inquiries.iter().flatten().for_each(|inquiry| self.answer(inquiry));
         if rung.dismissed {
             let message = "the client is too slow: outdated content kept for it exceeds `limits.pinned_bytes_per_view`";
             self.end.get_or_insert_with(|| Status::unavailable(message));

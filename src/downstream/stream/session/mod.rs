@@ -280,9 +280,9 @@ impl Session {
         let Some(seats) = &self.seats else { return };
         let unasked = response.is_some() && !self.server.is_done();
         self.lags = seats.looked(|type_url| {
-            let mut types = self.server.status();
+            let stale = |(known, status)| known == type_url && status == xds::Status::Stale;
             response.is_some_and(|response| response.type_url == *type_url)
-                || !unasked && !types.any(|(known, status)| known == type_url && status == xds::Status::Stale)
+                || !unasked && !self.server.status().any(stale)
         });
     }
 
@@ -374,8 +374,7 @@ impl Session {
     }
 
     fn encode(&mut self, response: &Response) -> Rope {
-        let traced = self.traced(response);
-        if !traced.is_empty() {
+        if let Some(traced) = self.traced(response) {
             return self.encode_traced(response, &traced);
         }
         let (rope, fresh) = rope(response, &self.method, &self.shared.identifier);

@@ -14,15 +14,14 @@ use crate::telemetry::Change;
 use crate::wire::Rope;
 
 impl Session {
-    /// Returns the traced changes that are new to the client in a response, oldest first.
-    pub(super) fn traced(&self, response: &Response) -> Vec<Arc<Change>> {
+    /// Returns the traced changes that are new to the client in a response, oldest first. None if there are none.
+    pub(super) fn traced(&self, response: &Response) -> Option<Vec<Arc<Change>>> {
         let traces = &self.shared.metrics.traces;
-        let Some(since) = response.since.filter(|_| traces.is_any()) else {
-            return Vec::new();
-        };
+        let since = response.since.filter(|_| traces.is_any())?;
         let items = response.batch.items();
         let brings = |time| items.iter().any(|item| item.resource.received() == time);
-        traces.in_response(&response.type_url, since, brings)
+        let traced = traces.in_response(&response.type_url, since, brings);
+        (!traced.is_empty()).then_some(traced)
     }
 
     /// Encodes a response with these traced changes, and notes that it is sent.
