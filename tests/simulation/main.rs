@@ -207,6 +207,7 @@ const KEPT_NEWER: &[u64] = &[
     9_815_429,
     29_820_057,
     819_825_106,
+    189_826_914,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -314,9 +314,12 @@ impl Watch {
         // C-08: the client does not know whether a wildcard or a collection covers the name. F-09: a collection brings its members by
         // their own names, whether or not the client asks for them in other spellings.
         let member = name == own && self.collections.iter().any(|collection| covers(collection, name));
-        if member || !otherwise && (self.wildcard || self.asks(&own)) {
+        let asked = member || !otherwise && (self.wildcard || self.asks(&own));
+        if asked {
             self.ask(name.to_owned(), Rule::C08, now);
-        } else {
+        }
+        // F-09: the answer goes by the own name. By another spelling a resource is held only as long as it is asked for.
+        if !asked || name != own {
             self.remembered.remove(name);
         }
         self.let_go();
