@@ -208,6 +208,8 @@ const KEPT_NEWER: &[u64] = &[
     29_820_057,
     819_825_106,
     189_826_914,
+    489_838_027,
+    489_839_896,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -777,6 +777,26 @@ fn rejected_twice_and_gone_by_its_alias() {
     );
 }
 
+/// B-22, C-20: a client that rejects content which its alias lost may keep the content before, also if a wildcard had brought it and
+/// has ended.
+#[test]
+fn kept_by_its_alias_after_the_wildcard() {
+    delta(
+        "
+        origin put sds s@1:aka=t
+        client subscribe sds * t
+        client <- sds [s@1:aka=t], ack
+        origin put sds s@2
+        client <- sds [s@2] -[t]
+        client sends sds -*
+        nothing
+        client sends sds n2 !
+        client <- sds -[s t], ack
+        nothing for 2s
+        ",
+    );
+}
+
 /// B-22, C-08, C-20: a removed name that a later response brought has changed, also for a client that now asks for it by its alias
 /// alone.
 #[test]

@@ -66,6 +66,8 @@ pub(crate) struct Watch {
     /// SotW: the names of the first request, if that had a version: the client may hold any of them.
     reborn: BTreeSet<String>,
     open: Vec<Open>,
+    /// C-20: what a response on its way perhaps brought without an alias by which the client holds it and asks for it.
+    renamed: BTreeSet<String>,
     /// Whether the last response said that more follows.
     chain: bool,
     /// Another server is read since the last response: its wildcard's answer begins anew with the next one.

@@ -304,6 +304,9 @@ impl Watch {
             if let Some(asked) = self.asked.get_mut(lost) {
                 asked.renamed = true;
             }
+            if self.names.contains(lost) {
+                self.renamed.insert(name.to_owned());
+            }
         }
         self.bring_back(name, &sent.aliases);
         self.sent.insert(name.to_owned(), sent);

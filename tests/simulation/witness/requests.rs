@@ -56,6 +56,10 @@ impl Watch {
             return;
         };
         let mut open = self.open.remove(at);
+        let renamed = match self.open.is_empty() {
+            true => std::mem::take(&mut self.renamed),
+            false => self.renamed.clone(),
+        };
         if !refused {
             if full_state {
                 self.refused_set = None;
@@ -67,6 +71,8 @@ impl Watch {
         for name in open.members.keys() {
             if let Some(sent) = self.sent.get_mut(name) {
                 sent.sure = false;
+            } else if renamed.contains(name) {
+                self.memory.insert(name.clone());
             }
         }
         if full_state {
@@ -176,9 +182,12 @@ impl Watch {
                 self.add_collection(collection, now);
             }
         }
-        for name in self.brought.keys().filter(|name| names.contains(*name)) {
+        // So are names that were given up while the wildcard covered them.
+        let counted = self.brought.keys().chain(&self.perhaps);
+        let counted: Vec<String> = counted.filter(|name| names.contains(*name)).cloned().collect();
+        for name in counted {
             if self.own.insert(name.clone()) {
-                self.perhaps.insert(name.clone());
+                self.perhaps.insert(name);
             }
         }
         // The wildcard may or may not have brought the names that the client no longer lists.
