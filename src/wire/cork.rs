@@ -100,7 +100,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
         inner.end(cx);
         let flow = Flow {
             received: inner.received,
-            stuck_at: inner.is_blocked().then_some(inner.sent),
+            stuck_at: inner.stuck_at(),
         };
         (result, flow)
     }
@@ -109,6 +109,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Cork<S> {
     #[must_use]
     pub fn is_blocked(&self) -> bool {
         self.0.lock().is_blocked()
+    }
+
+    /// Returns the bytes that the socket has ever taken, if it has not taken everything.
+    #[must_use]
+    pub fn stuck_at(&self) -> Option<u64> {
+        self.0.lock().stuck_at()
     }
 
     /// Returns the shared bytes on their way through this connection.
@@ -126,6 +132,10 @@ fn low(bytes: u64) -> u32 {
 impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     fn is_blocked(&self) -> bool {
         self.unsent || !self.rest.is_empty()
+    }
+
+    fn stuck_at(&self) -> Option<u64> {
+        self.is_blocked().then_some(self.sent)
     }
 
     fn begin(&mut self, cx: &mut Context<'_>) {

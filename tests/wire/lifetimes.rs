@@ -229,14 +229,21 @@ async fn a_stream_that_is_not_read_ends_alone() {
         .initial_window_size(64 << 10)
         .initial_connection_window_size(16 << 20);
     let (client, _task) = Client::with(&relay.address, &builder).await;
-    let mut other = subscriber(&client, Dialect::Delta, CDS, "a").await;
-    other.take().await;
-    let mut stuck = subscriber(&client, Dialect::Delta, EDS, "large").await;
-    relay.settles_at(1).await;
-    relay.put(CDS, &["a"], "second");
-    assert_eq!(other.take().await.bodies, ["second"]);
-    assert_eq!(stuck.call.end().await.code, -1, "reset");
-    assert_eq!(relay.shared.metrics.send_stalls.get(), 1);
+    let mut others = vec![subscriber(&client, Dialect::Delta, CDS, "a").await];
+    // Whether it is one of the connection's first streams or of many.
+    for (stalls, content) in [(1, "second"), (2, "third")] {
+        others.last_mut().unwrap().take().await;
+        let mut stuck = subscriber(&client, Dialect::Delta, EDS, "large").await;
+        relay.settles_at(i64::try_from(others.len()).unwrap()).await;
+        relay.put(CDS, &["a"], content);
+        assert_eq!(others[0].take().await.bodies, [content]);
+        assert_eq!(stuck.call.end().await.code, -1, "reset");
+        assert_eq!(relay.shared.metrics.send_stalls.get(), stalls);
+        while others.len() < 70 {
+            others.push(subscriber(&client, Dialect::Delta, CDS, "a").await);
+        }
+    }
+    others.truncate(1);
 
     // Slow is not stuck: a client that reads a little from time to time gets everything.
     let mut slow = subscriber(&client, Dialect::Delta, EDS, "large").await;

@@ -19,6 +19,7 @@ use super::agenda::{Agenda, Ear, FIRST, Round, Turn};
 use super::keepalive::Keepalive;
 use super::line::{HELPING_BYTES, Line};
 use super::open_call::{Kind, OpenCall};
+use super::open_calls::OpenCalls;
 use super::watch::Watch;
 use crate::clock;
 use crate::downstream::call::{Called, Calls, Links, UnaryCall};
@@ -29,8 +30,6 @@ use crate::wire::{Cork, Corked, Rope};
 /// An established HTTP/2 connection.
 pub(super) struct Http2<S> {
     cork: Cork<S>,
-    /// The bytes that the client has ever taken, if it has not taken everything.
-    stuck_at: Option<u64>,
     /// In a box, because every connection has one of these, whose size is that of a class of the allocator.
     watch: Box<Watch>,
     agenda: Arc<Agenda>,
@@ -44,12 +43,13 @@ struct Inner<S> {
     calls: Arc<Calls>,
     links: Links,
     transport: Connection<Corked<S>, Rope>,
-    /// Each call has two numbers in the agenda: the second one for its requests, the first one for everything else.
-    open: Vec<Option<OpenCall>>,
+    open: OpenCalls,
     /// The streams that wait for room in the transport, by their first numbers.
     line: Line,
     /// What those who are not in the line may do.
     allowance: Allowance,
+    /// Whether the client had not taken everything after the last turn.
+    stuck: bool,
     draining: bool,
 }
 
@@ -100,7 +100,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         let age = Age::new(settings.timers.stream_age, settings.timers.stream_age_jitter, now);
         let keepalive = Keepalive::new(settings.timers.keepalive, transport.ping_pong(), now);
         Ok(Self {
-            stuck_at: None,
             watch: Box::new(Watch::new(age, keepalive)),
             agenda,
             round: Round::default(),
@@ -112,9 +111,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
                 },
                 calls,
                 transport,
-                open: Vec::new(),
+                open: OpenCalls::default(),
                 line: Line::default(),
                 allowance: Allowance::new(HELPING_BYTES),
+                stuck: false,
                 draining: false,
             },
             cork,
@@ -127,8 +127,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
     }
 
     /// Returns the bytes that the client has ever taken, if it has not taken everything.
-    pub(super) const fn stuck_at(&self) -> Option<u64> {
-        self.stuck_at
+    pub(super) fn stuck_at(&self) -> Option<u64> {
+        self.inner.stuck.then(|| self.cork.stuck_at())?
     }
 }
 
@@ -138,7 +138,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
         let Self {
             cork,
-            stuck_at,
             watch,
             agenda,
             round,
@@ -146,19 +145,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
             inner,
         } = self.get_mut();
         let now = clock::now();
-        if watch.is_old(|| inner.is_settled(), now) {
+        if watch.is_old(|| inner.open.are_settled(), now) {
             inner.drain(ear);
         }
         let turn = agenda.begin(round, cx.waker());
         // When the socket becomes readable or writable, the transport must be polled.
         let (ended, flow) = cork.turn(&mut Context::from_waker(ear.waker()), |cx| {
-            if inner.begin(stuck_at.is_some()) {
+            if inner.begin() {
                 inner.turn::<true>(turn, ear, cork, cx, now)
             } else {
                 inner.turn::<false>(turn, ear, cork, cx, now)
             }
         });
-        *stuck_at = flow.stuck_at;
+        inner.stuck = flow.stuck_at.is_some();
+        inner.open.poll_givers(now);
         if let Poll::Ready(ended) = ended {
             return Poll::Ready(ended.map_err(|error| error.to_string()));
         }
@@ -173,20 +173,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         self.draining = true;
         self.transport.graceful_shutdown();
         ear.wake();
-        for call in self.open.iter_mut().flatten() {
-            call.drain();
-            call.wake();
-        }
-    }
-
-    /// Whether the client has accepted everything that was sent on its streams.
-    fn is_settled(&self) -> bool {
-        self.open.iter().flatten().all(OpenCall::is_settled)
+        self.open.drain();
     }
 
     /// Begins a turn. Returns whether streams wait for the transport, or may have to.
-    fn begin(&mut self, stuck: bool) -> bool {
-        let crowded = stuck || !self.line.is_empty();
+    fn begin(&mut self) -> bool {
+        let crowded = self.stuck || !self.line.is_empty();
         self.allowance.begin();
         if !crowded {
             self.allowance.set_room(HELPING_BYTES);
@@ -224,7 +216,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
                 }
                 continue;
             }
-            self.poll_call::<CROWDED>(number, now);
+            self.open.poll(number, &mut self.allowance, now);
             if waited {
                 self.offer(self.allowance.room());
             }
@@ -260,8 +252,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     }
 
     fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Rope>, turn: &Turn<'_>, now: Instant) {
-        let at = self.place();
-        let Ok(number) = u32::try_from(2 * at + 1) else { return };
+        let Some(number) = self.open.next_number() else { return };
         let kind = match self.calls.call(request, &self.links, now) {
             Called::Answer(answering) => {
                 let answer = UnaryCall::new(answering, respond, self.links.shared_slices.clone());
@@ -283,21 +274,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         if self.draining {
             call.drain();
         }
-        if let Some(place) = self.open.get_mut(at) {
-            *place = Some(call);
-        }
-    }
-
-    /// Returns the position for the next call.
-    fn place(&mut self) -> usize {
-        let free = self.open.iter().position(Option::is_none);
-        free.unwrap_or_else(|| {
-            if self.open.len() == self.open.capacity() {
-                self.open.reserve_exact((self.open.len() / 2).max(1));
-            }
-            self.open.push(None);
-            self.open.len() - 1
-        })
+        self.open.add(number, call);
     }
 
     /// Returns who has waited longest, and gives it the room.
@@ -305,9 +282,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     fn come_forward(&mut self) -> Option<u32> {
         let (number, room) = self.line.next()?;
         self.allowance.set_room(room);
-        if let Some(Some(call)) = self.open.get_mut(place_of(number)) {
-            call.come_forward();
-        }
+        self.open.come_forward(number);
         Some(number)
     }
 
@@ -329,31 +304,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         }
         denied
     }
-
-    fn poll_call<const CROWDED: bool>(&mut self, number: u32, now: Instant) {
-        let at = place_of(number);
-        // The call may have ended after it was woken.
-        let Some(place) = self.open.get_mut(at) else { return };
-        let Some(call) = place else { return };
-        if call
-            .poll(number.is_multiple_of(2), &mut self.allowance, now)
-            .is_pending()
-        {
-            return;
-        }
-        *place = None;
-        while matches!(self.open.last(), Some(None)) {
-            self.open.pop();
-        }
-        if self.open.is_empty() {
-            self.open = Vec::new();
-        }
-    }
-}
-
-/// Returns the position of the call with this number.
-const fn place_of(number: u32) -> usize {
-    (number as usize - 1) / 2
 }
 
 /// Returns a window in which all streams of a connection can send a small request at the same time.

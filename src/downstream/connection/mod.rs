@@ -9,6 +9,8 @@ mod http2;
 mod keepalive;
 mod line;
 mod open_call;
+mod open_calls;
+mod places;
 mod watch;
 
 use std::pin::Pin;

@@ -55,6 +55,14 @@ impl OpenCall {
         }
     }
 
+    /// The transport had its turn after the stream gave it a response. Ready when the stream is over.
+    pub(super) fn poll_times(&mut self, now: Instant) -> Poll<()> {
+        match &mut self.kind {
+            Kind::Stream(driver, ..) => driver.poll_times(&mut Context::from_waker(self.ear.waker()), now),
+            Kind::Unary(_) => Poll::Pending,
+        }
+    }
+
     /// A stream has left the line, to be polled with room.
     pub(super) fn come_forward(&mut self) {
         if let Kind::Stream(driver, ..) = &mut self.kind {

@@ -68,6 +68,8 @@ pub(in crate::downstream) struct Allowance {
     spent: bool,
     /// Whether a stream had no room for a response.
     denied: bool,
+    /// Whether a stream gave the transport a response.
+    gave: bool,
 }
 
 impl Allowance {
@@ -78,6 +80,7 @@ impl Allowance {
             room: narrow(room),
             spent: false,
             denied: false,
+            gave: false,
         }
     }
 
@@ -109,6 +112,11 @@ impl Allowance {
     pub(in crate::downstream) const fn take_denied(&mut self) -> bool {
         self.spent = self.read == 0;
         std::mem::replace(&mut self.denied, false)
+    }
+
+    /// Returns whether a stream gave the transport a response; true once each time.
+    pub(in crate::downstream) const fn take_gave(&mut self) -> bool {
+        std::mem::replace(&mut self.gave, false)
     }
 
     /// Whether nothing more may be read, or a stream had no room.
@@ -208,8 +216,8 @@ impl Driver {
         self.in_line = false;
     }
 
-    /// Does everything else: changes, timers, responses as far as there is room. Ready when the stream is over, as with
-    /// [`Self::hear`].
+    /// Does everything else: changes, timers, responses as far as there is room. If it gave the transport a response,
+    /// [`Self::poll_times`] must be called after the transport's turn. Ready when the stream is over, as with [`Self::hear`].
     pub(in crate::downstream) fn poll(
         &mut self,
         send: &mut SendStream<Rope>,
@@ -232,7 +240,11 @@ impl Driver {
             return Poll::Ready(());
         }
         // Most wakes have nothing to do with timers.
-        if busy { self.poll_times(cx, now) } else { Poll::Pending }
+        if busy && !allowance.gave {
+            self.poll_times(cx, now)
+        } else {
+            Poll::Pending
+        }
     }
 
     /// Sends responses as long as the transport can take more. Further responses are not made yet, because their content might be
@@ -248,6 +260,7 @@ impl Driver {
             match ready!(self.session.poll_output()) {
                 Output::Response(rope) => {
                     allowance.room = allowance.room.saturating_sub(narrow(rope.remaining()));
+                    allowance.gave = true;
                     if send.send_data(rope.reporting(&self.progress), false).is_err() {
                         return Poll::Ready(());
                     }
@@ -320,7 +333,8 @@ impl Driver {
         }
     }
 
-    fn poll_times(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
+    /// Sets the timer for what comes next. Ready when the client does not read what waits for it.
+    pub(in crate::downstream) fn poll_times(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<()> {
         // Only bytes that the transport holds can be stuck. Without such bytes, a closed window starts no timer.
         let progress = &self.progress;
         let stuck = (progress.waiting() > 0).then(|| progress.taken() + u64::from(self.session.written()));
