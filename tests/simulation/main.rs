@@ -20,6 +20,8 @@
 //! versions only; some are relays with a control plane of their own, which restart, and sometimes are this very relay.
 //! Clients ask for collections, by other spellings and by aliases; hostile ones flood the relay with garbage.
 //!
+//! Seeds from 3,000,000,000 on are such worlds in which all clients but one are hostile: most of what is rare happens to them.
+//!
 //! The digits before the last seven add features to a world:
 //!
 //! - 1: variants of names (TP2, `variants`) that come, change and go. Clients send a parameter, none, or one for which there is no
@@ -210,6 +212,7 @@ const KEPT_NEWER: &[u64] = &[
     189_826_914,
     489_838_027,
     489_839_896,
+    169_849_563,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[
@@ -236,6 +239,8 @@ const SEEDS: u64 = 10_000;
 const LISTS: u64 = 1_000_000_000;
 /// From this seed on worlds have rules about what clients may have, and no lists of servers.
 const RULED: u64 = 2_000_000_000;
+/// From this seed on worlds have lists of servers, and all clients but one are hostile.
+const UNRULY: u64 = 3_000_000_000;
 /// The additional features of worlds, one after the other.
 const KINDS: &[u64] = &[0, 1, 4, 8, 32, 16, 64];
 /// The same of those with lists of servers.
@@ -268,10 +273,10 @@ fn live(world: &mut World) -> Result<(), Broken> {
 /// Runs a seed; what it broke, if anything, and the world as it then was.
 fn run(seed: u64, base: Instant, lines: usize) -> (World, Option<String>) {
     let mut world = World::new(seed, base, lines);
-    if seed >= RULED {
-        world = world.with_rules(seed);
-    } else if seed >= LISTS {
-        world = world.with_lists(seed);
+    match seed {
+        0..LISTS => {}
+        RULED..UNRULY => world = world.with_rules(seed),
+        LISTS..RULED | UNRULY.. => world = world.with_lists(seed),
     }
     let broken = match catch_unwind(AssertUnwindSafe(|| live(&mut world))) {
         Ok(Ok(())) => None,
@@ -339,7 +344,14 @@ fn worlds() {
     let lists = (LISTS..LISTS + listed).map(|seed| besides(seed, KINDS_LISTS));
     let newer = (LISTS..LISTS + listed / SHARE_NEWER).map(|seed| besides(seed, KINDS_NEWER));
     let ruled = (RULED..RULED + listed / SHARE).map(|seed| besides(seed, KINDS));
-    let all: Vec<u64> = kept.chain(plain).chain(lists).chain(newer).chain(ruled).collect();
+    let unruly = (UNRULY..UNRULY + listed / SHARE).map(|seed| besides(seed, KINDS_NEWER));
+    let all: Vec<u64> = kept
+        .chain(plain)
+        .chain(lists)
+        .chain(newer)
+        .chain(ruled)
+        .chain(unruly)
+        .collect();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {

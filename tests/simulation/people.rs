@@ -19,6 +19,8 @@ impl World {
         let count = self.rng.range(6, 9);
         for id in 0..count {
             let (persona, dialect) = match id {
+                1.. if self.besides.unruly && self.rng.chance(70) => (Persona::Hostile, Dialect::Delta),
+                1.. if self.besides.unruly => (Persona::Hostile, Dialect::Sotw),
                 0 => (Persona::Envoy, Dialect::Sotw),
                 1 => (Persona::Envoy, Dialect::Delta),
                 2 => (Persona::Grpc, Dialect::Sotw),

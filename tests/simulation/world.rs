@@ -238,6 +238,8 @@ pub(crate) struct Besides {
     pub(crate) slips: bool,
     /// Control planes that say the removal of a cluster before the routes that leave it (D-03).
     pub(crate) hasty: bool,
+    /// Where there are lists: all clients but one are hostile.
+    pub(crate) unruly: bool,
 }
 
 /// The digits of a seed above this number are the additional features of its world.
@@ -249,7 +251,8 @@ const REFUSALS: u64 = 0x5eed_0000_0023;
 impl Besides {
     const fn of(seed: u64) -> Self {
         let all = seed / BESIDES % 100;
-        let lists = seed >= super::LISTS && seed < super::RULED;
+        let unruly = seed >= super::UNRULY;
+        let lists = seed >= super::LISTS && seed < super::RULED || unruly;
         Self {
             variants: all & 1 > 0,
             ttls: all & 2 > 0 || all & 32 > 0 && lists,
@@ -261,6 +264,7 @@ impl Besides {
             endpoints: all & 64 > 0 && lists,
             slips: all & 16 > 0 && !lists,
             hasty: all & 64 > 0 && !lists,
+            unruly,
         }
     }
 }

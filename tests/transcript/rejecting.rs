@@ -700,6 +700,22 @@ fn rejected_and_given_up_under_a_wildcard() {
     );
 }
 
+/// B-22, C-20, K-16: the same for a client that rejected it under an alias and then asks for its own name.
+#[test]
+fn rejected_under_an_alias_and_asked_for_by_its_own_name() {
+    delta(
+        "
+        origin put sds a@1:aka=t
+        other talks sotw, late sds
+        client sends sds +t
+        client <- sds [a@1:aka=t], nack
+        client moves other
+        client sends sds +a
+        nothing for 20s
+        ",
+    );
+}
+
 /// B-15, B-22, C-11: a wildcard that begins anew brings everything that it covers, including what it had brought before and the
 /// client rejects only now.
 #[test]

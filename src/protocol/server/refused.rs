@@ -71,11 +71,8 @@ impl Refusals {
         self.0.iter().map(|group| &group.objection)
     }
 
-    /// Adds a rejected response. Groups that share a member with it are merged with it.
+    /// Adds a rejected response, of which there are members. Groups that share a member with it are merged with it.
     fn add(&mut self, mut group: Group) {
-        if group.members.is_empty() {
-            return;
-        }
         let shares = |other: &mut Group| group.members.keys().any(|name| other.members.contains_key(name));
         let sharing: Vec<Group> = self.0.extract_if(.., shares).collect();
         for other in sharing {
@@ -112,6 +109,12 @@ impl Refusals {
         if group.members.is_empty() {
             self.0.swap_remove(at);
         }
+    }
+
+    /// Whether content of this name was rejected.
+    pub(super) fn has_content(&self, name: &Name) -> bool {
+        let mut members = self.0.iter().filter_map(|group| group.members.get(name));
+        members.any(|member| member.version.is_some())
     }
 
     /// Returns the rejected resources that have this name or alias.
@@ -377,8 +380,6 @@ mod tests {
     fn groups() {
         let [a, b, c] = ["a", "b", "c"].map(Name::from);
         let mut refusals = Refusals::new();
-        refusals.add(removals(&[]));
-        assert!(refusals.is_empty());
         refusals.add(removals(&["a"]));
         refusals.add(removals(&["b", "c"]));
         assert_eq!((refusals.0.len(), refusals.len()), (2, 3));

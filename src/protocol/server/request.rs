@@ -355,6 +355,10 @@ impl Subscription {
         if let Some(content) = self.names.by_alias(name).filter(|_| counts) {
             return Held::Content(content.clone());
         }
+        // B-22: it may hold what it has rejected, which was sent to it for an alias.
+        if counts && self.cold.refusals().has_content(name) {
+            return Held::Unknown;
+        }
         if self.flights.carries(name, 0) {
             self.note_doubts(|flying| flying == name);
             return Held::Unknown;
