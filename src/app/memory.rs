@@ -42,10 +42,11 @@ impl Memory {
     /// Returns the bytes that the process has for itself in memory, which are what the kernel cannot take back. What the allocator
     /// has not given back to the system is part of it.
     pub(super) fn resident(&self) -> Option<usize> {
-        let status = read_to_string(self.root.join("proc/self/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-        let kib: usize = line.trim().strip_suffix(" kB")?.parse().ok()?;
-        kib.checked_mul(1024)
+        // Pages: of the program, resident, resident and shared with others, and more.
+        let pages = read_to_string(self.root.join("proc/self/statm")).ok()?;
+        let mut pages = pages.split_ascii_whitespace().skip(1).map(str::parse::<usize>);
+        let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);
+        resident.checked_sub(shared)?.checked_mul(rustix::param::page_size())
     }
 
     /// Returns the smallest limit of the process's cgroup and of those around it.
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn without_a_limit_there_is_no_budget() {
         for (name, files) in [
-            ("none", &[("proc/self/status", "Name: x\n")][..]),
+            ("none", &[("proc/self/statm", "1 2 x\n")][..]),
             (
                 "max",
                 &[("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/memory.max", "max\n")],
@@ -161,7 +162,7 @@ mod tests {
             "again",
             &[
                 ("proc/self/cgroup", "0::/\n"),
-                ("proc/self/status", "RssAnon:\t  2048 kB\n"),
+                ("proc/self/statm", "9000 1024 512 300 0 700 0\n"),
             ],
         );
         let file = memory.root.join("sys/fs/cgroup/memory.max");
@@ -169,7 +170,7 @@ mod tests {
         for (limit, budget) in [("100000\n", 80_000), ("max\n", 0), ("0\n", 0), ("200000", 160_000)] {
             write(&file, limit).unwrap();
             let Used { used, max } = memory.used(MemoryLimit::Auto);
-            assert_eq!((used, max), (2 << 20, budget), "{limit}");
+            assert_eq!((used, max), (512 * rustix::param::page_size(), budget), "{limit}");
         }
         assert_eq!(budget(&memory), 160_000);
     }

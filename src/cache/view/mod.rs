@@ -270,17 +270,18 @@ impl View {
         let mut replaced = self.writer.lock();
         let before = self.cut.load_full();
         let generation = self.generation() + 1;
-        let mut cut = (*before).clone();
+        let mut newest = None;
         let mut rings = Vec::new();
         for change in changes {
-            let (next, mut names) = apply(&cut, change);
+            let cut = newest.as_ref().unwrap_or(&*before);
+            let (next, mut names) = apply(cut, change);
             let flipped = flags(cut.slot(&change.type_url)) != flags(next.slot(&change.type_url));
             // K-09: equal content is no change, and keeps the very state that sessions hold.
             if names.is_empty() && !flipped {
                 continue;
             }
-            replaced.note(&cut, change, generation);
-            cut = next;
+            replaced.note(cut, change, generation);
+            newest = Some(next);
             let type_url = change.type_url.clone();
             // a resource without a name answers to all names.
             let nameless = type_url.traits().nameless && names.iter().any(Name::is_empty);
@@ -298,7 +299,10 @@ impl View {
                 }
             });
         }
-        self.finish(replaced, cut, &rings)
+        match newest {
+            Some(cut) => self.finish(replaced, cut, &rings),
+            None => Woken::new(Vec::new()),
+        }
     }
 
     /// Ends the view and tells its writer.

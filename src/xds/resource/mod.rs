@@ -136,21 +136,26 @@ impl Resource {
     /// The encoded fields of the `Resource` message that are passed on as they came.
     #[must_use]
     pub fn passed_on(&self) -> Bytes {
+        self.record.slice(self.passed_on_at()..self.any_at as usize)
+    }
+
+    /// Where in the record they begin; they end where the `Any` begins.
+    fn passed_on_at(&self) -> usize {
         let before = NameField::new(&self.name, self.constraints()).len() + field_len(VERSION, VERSION_LEN);
         let aliases = self
             .aliases
             .iter()
             .map(|alias| field_len(ALIASES, alias.as_str().len()));
-        let from = self.inner_at as usize + before + aliases.sum::<usize>();
-        self.record.slice(from..self.any_at as usize)
+        self.inner_at as usize + before + aliases.sum::<usize>()
     }
 
     /// F-17: whether it may be kept for clients that do not want it now.
     #[must_use]
     pub fn may_be_cached(&self) -> bool {
-        let passed_on = self.passed_on();
-        let said = || Wrapper::decode(passed_on.clone()).ok()?.cache_control;
-        passed_on.is_empty() || !said().is_some_and(|cache| cache.do_not_cache)
+        let fields = self.record.get(self.passed_on_at()..self.any_at as usize);
+        let fields = fields.unwrap_or_default();
+        let said = || Wrapper::decode(fields).ok()?.cache_control;
+        fields.is_empty() || !said().is_some_and(|cache| cache.do_not_cache)
     }
 
     /// The content hash.
