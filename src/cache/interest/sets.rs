@@ -2,11 +2,13 @@
 //!
 //! Owns the numbers of sessions and sets, and which session has which. Does not know what a lease is.
 
+#[cfg(debug_assertions)]
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::bell::Bell;
 use super::members::Members;
@@ -123,12 +125,12 @@ impl Sets {
             seated: seated.clone(),
             has: Vec::new(),
         };
-        (self.0.write().places.insert(place), seated)
+        (self.write().places.insert(place), seated)
     }
 
     /// Removes a session. Returns the sets that nobody has any more, which the caller must dissolve.
     pub(in crate::cache) fn leave(&self, seat: u32) -> Vec<Arc<Set>> {
-        let mut tables = self.0.write();
+        let mut tables = self.write();
         let Some(Occupant { seated, has }) = tables.places.remove(seat) else {
             return Vec::new();
         };
@@ -145,7 +147,7 @@ impl Sets {
 
     /// Returns the set of a type that a session may change.
     pub(in crate::cache) fn own(&self, seat: u32, type_url: &TypeUrl) -> Own {
-        let mut tables = self.0.write();
+        let mut tables = self.write();
         let has = tables.membership(seat, type_url).map(|has| has.set);
         let Some(group) = has.and_then(|number| tables.groups.get(number)) else {
             let set = tables.open();
@@ -162,7 +164,7 @@ impl Sets {
 
     /// Gives the copy to a session. Returns the set that it had, if nobody has that any more.
     pub(in crate::cache) fn take_copy(&self, seat: u32, type_url: &TypeUrl, copy: u32) -> Option<Arc<Set>> {
-        let mut tables = self.0.write();
+        let mut tables = self.write();
         let left = tables.depart(seat, type_url);
         tables.join(seat, type_url, copy);
         left
@@ -170,7 +172,7 @@ impl Sets {
 
     /// A session leases nothing of the type any more. Returns the set that it had, if nobody has that any more.
     pub(in crate::cache) fn drop_set(&self, seat: u32, type_url: &TypeUrl) -> Option<Arc<Set>> {
-        self.0.write().depart(seat, type_url)
+        self.write().depart(seat, type_url)
     }
 
     /// Makes the private sets of a session small and lets others share them, except sets with more than `most` leases. Returns
@@ -189,19 +191,25 @@ impl Sets {
         for (type_url, set) in open {
             let hash = set.rest();
             work += 1 + set.len();
-            left.extend(self.0.write().list(seat, &type_url, &set, hash));
+            left.extend(self.write().list(seat, &type_url, &set, hash));
         }
         (work, left)
     }
 
     /// Frees the number of a set that was dissolved.
     pub(in crate::cache) fn close(&self, set: &Set) {
-        self.0.write().groups.remove(set.number);
+        self.write().groups.remove(set.number);
     }
 
-    /// Locks all for reading. The holder must not change anything here, and must not wake anybody.
+    /// Locks all for reading. The holder must not lock this again, must not change anything here, and must not wake anybody.
     pub(in crate::cache) fn read(&self) -> Reading<'_> {
-        Reading(self.0.read())
+        let sole = Sole::new();
+        Reading(self.0.read(), sole)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Tables> {
+        drop(Sole::new());
+        self.0.write()
     }
 }
 
@@ -301,7 +309,33 @@ impl Group {
 }
 
 /// The sessions and sets that are there.
-pub(in crate::cache) struct Reading<'a>(RwLockReadGuard<'a, Tables>);
+pub(in crate::cache) struct Reading<'a>(RwLockReadGuard<'a, Tables>, Sole);
+
+/// The only lock of this kind that a thread holds. A thread that has one and asks for another one waits for ever, for a second one
+/// to read only if somebody begins to wait for writing in between. So builds with debug assertions notice it every time.
+struct Sole;
+
+#[cfg(debug_assertions)]
+thread_local! {
+    static LOCKED: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Sole {
+    #[inline]
+    fn new() -> Self {
+        #[cfg(debug_assertions)]
+        assert!(!LOCKED.replace(true), "a thread locks the sessions of views twice");
+        Self
+    }
+}
+
+impl Drop for Sole {
+    #[inline]
+    fn drop(&mut self) {
+        #[cfg(debug_assertions)]
+        LOCKED.set(false);
+    }
+}
 
 impl Reading<'_> {
     /// How many sessions there are.

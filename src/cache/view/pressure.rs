@@ -145,11 +145,13 @@ impl View {
     pub fn summary(&self) -> Summary {
         let (wanted, leased) = self.leases.count();
         let cut = self.cut();
+        // Not inside of the expression below: what is locked there stays locked until its end, and `pinned` locks the same.
+        let sets = self.sets.read().sets();
         Summary {
             class: self.class().clone(),
             seats: self.seats(),
             wanted,
-            sets: self.sets.read().sets(),
+            sets,
             leased,
             pinned: self.pinned(),
             types: cut.slots().map(|(type_url, slot)| sizes(type_url, slot)).collect(),
@@ -163,4 +165,25 @@ fn sizes(type_url: &TypeUrl, slot: &Slot) -> (TypeUrl, usize, usize) {
         (count + state.present(), bytes + state.bytes())
     });
     (type_url.clone(), count, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::cache::ViewSettings;
+
+    /// Whoever reads the sessions twice at once waits for ever if another thread begins to wait for writing in between.
+    #[test]
+    fn the_figures_read_the_sessions_one_after_the_other() {
+        let settings = ViewSettings {
+            linger: Duration::ZERO,
+            pinned_bytes_per_view: 0,
+            names_per_view: 0,
+        };
+        let view = View::new(Class::default(), settings);
+        let _seat = view.enter();
+        assert_eq!(view.summary().seats, 1);
+    }
 }
