@@ -306,6 +306,28 @@ fn now() -> Instant {
     Instant::now()
 }
 
+/// Returns so many seeds; if they begin at 0, also those of all other kinds, and those that ever failed.
+fn all_seeds(from: u64, seeds: u64, listed: u64) -> Vec<u64> {
+    let kept = KEPT
+        .iter()
+        .copied()
+        .chain(KEPT_LISTS.iter().chain(KEPT_NEWER).map(|seed| LISTS + seed));
+    let kept = kept.chain(KEPT_SUSPECTS.iter().map(|seed| 32 * BESIDES + seed));
+    let kept = kept.chain(KEPT_RULED.iter().map(|seed| RULED + seed));
+    let kept = kept.filter(|_| from == 0);
+    let besides = |seed: u64, kinds: &[u64]| {
+        let some = kinds.get((seed % BESIDES) as usize % kinds.len());
+        seed + some.filter(|_| from == 0).map_or(0, |kind| kind * BESIDES)
+    };
+    let plain = (from..from + seeds).map(|seed| besides(seed, KINDS));
+    let lists = (LISTS..LISTS + listed).map(|seed| besides(seed, KINDS_LISTS));
+    let newer = (LISTS..LISTS + listed / SHARE_NEWER).map(|seed| besides(seed, KINDS_NEWER));
+    let ruled = (RULED..RULED + listed / SHARE).map(|seed| besides(seed, KINDS));
+    let unruly = (UNRULY..UNRULY + listed / SHARE).map(|seed| besides(seed, KINDS_NEWER));
+    let others = newer.chain(ruled).chain(unruly);
+    kept.chain(plain).chain(lists).chain(others).collect()
+}
+
 /// Every rule of the list in `tally` holds at every step of every seed.
 #[test]
 fn worlds() {
@@ -326,32 +348,10 @@ fn worlds() {
         Some(Ok((from, to))) => (number(from), number(to) - number(from)),
     };
     let listed = if from == 0 { seeds / SHARE } else { 0 };
+    let all = all_seeds(from, seeds, listed);
     let next = AtomicUsize::new(0);
     let sum = Mutex::new(Tally::default());
     let failed: Mutex<Vec<(u64, String)>> = Mutex::default();
-    let kept = KEPT
-        .iter()
-        .copied()
-        .chain(KEPT_LISTS.iter().chain(KEPT_NEWER).map(|seed| LISTS + seed));
-    let kept = kept.chain(KEPT_SUSPECTS.iter().map(|seed| 32 * BESIDES + seed));
-    let kept = kept.chain(KEPT_RULED.iter().map(|seed| RULED + seed));
-    let kept = kept.filter(|_| from == 0);
-    let besides = |seed: u64, kinds: &[u64]| {
-        let some = kinds.get((seed % BESIDES) as usize % kinds.len());
-        seed + some.filter(|_| from == 0).map_or(0, |kind| kind * BESIDES)
-    };
-    let plain = (from..from + seeds).map(|seed| besides(seed, KINDS));
-    let lists = (LISTS..LISTS + listed).map(|seed| besides(seed, KINDS_LISTS));
-    let newer = (LISTS..LISTS + listed / SHARE_NEWER).map(|seed| besides(seed, KINDS_NEWER));
-    let ruled = (RULED..RULED + listed / SHARE).map(|seed| besides(seed, KINDS));
-    let unruly = (UNRULY..UNRULY + listed / SHARE).map(|seed| besides(seed, KINDS_NEWER));
-    let all: Vec<u64> = kept
-        .chain(plain)
-        .chain(lists)
-        .chain(newer)
-        .chain(ruled)
-        .chain(unruly)
-        .collect();
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
