@@ -42,7 +42,7 @@ impl Memory {
     /// Returns the bytes that the process has for itself in memory, which are what the kernel cannot take back. What the allocator
     /// has not given back to the system is part of it.
     pub(super) fn resident(&self) -> Option<usize> {
-        // Pages: of the program, resident, resident and shared with others, and more.
+        // Each field counts pages: all of the process, those in memory, and those in memory that are of files or shared.
         let pages = read_to_string(self.root.join("proc/self/statm")).ok()?;
         let mut pages = pages.split_ascii_whitespace().skip(1).map(str::parse::<usize>);
         let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);

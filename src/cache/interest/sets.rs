@@ -311,8 +311,9 @@ impl Group {
 /// The sessions and sets that are there.
 pub(in crate::cache) struct Reading<'a>(RwLockReadGuard<'a, Tables>, Sole);
 
-/// The only lock of this kind that a thread holds. A thread that has one and asks for another one waits for ever, for a second one
-/// to read only if somebody begins to wait for writing in between. So builds with debug assertions notice it every time.
+/// The only lock of this kind that a thread holds. A thread that reads and locks again waits for ever: always if it locks for
+/// writing, and if it locks for reading only when another thread has begun to wait for writing in between. So builds with debug
+/// assertions fail whenever a thread that reads locks again.
 struct Sole;
 
 #[cfg(debug_assertions)]

@@ -45,6 +45,7 @@ impl OpenCalls {
         let Some(Some(call)) = self.calls.get_mut(at) else {
             return;
         };
+        // Only the first streams of a connection are noted as givers; the others look at their times at once.
         let mut over = call.poll(number.is_multiple_of(2), allowance, now);
         if allowance.take_gave() && !self.givers.insert(at) && over.is_pending() {
             over = call.poll_times(now);

@@ -355,7 +355,7 @@ impl Subscription {
         if let Some(content) = self.names.by_alias(name).filter(|_| counts) {
             return Held::Content(content.clone());
         }
-        // B-22: it may hold what it has rejected, which was sent to it for an alias.
+        // B-22: the client rejected content of this name, which it was sent by an alias; it may hold that content.
         if counts && self.cold.refusals().has_content(name) {
             return Held::Unknown;
         }

@@ -182,7 +182,7 @@ impl Watch {
                 self.add_collection(collection, now);
             }
         }
-        // So are names that were given up while the wildcard covered them.
+        // The relay may count what the wildcard brought, and what the client gave up while it asked for the wildcard.
         let counted = self.brought.keys().chain(&self.perhaps);
         let counted: Vec<String> = counted.filter(|name| names.contains(*name)).cloned().collect();
         for name in counted {
