@@ -9,7 +9,7 @@ use distributary::protocol::{Client, Ending, Pause, Request, read_delta, read_so
 use distributary::xds::{Changes, Dialect};
 
 use super::body::Type;
-use super::origin::Reply;
+use super::origin::{Reply, begins};
 use super::tally::{Broken, Rule};
 use super::upstream::{At, Hop, Stage};
 use super::world::{Event, World};
@@ -136,6 +136,10 @@ impl World {
                 return Ok(());
             }
             let mut replies = link.session.request(&request, &here.truth, &mut self.rng);
+            if let Some(kind) = begins(&request) {
+                let mut coming = link.down.iter().flat_map(|reply| reply.brings(kind));
+                link.blurred |= coming.any(|key| !link.session.has_sent(kind, &key));
+            }
             if let Some(ending) = link.session.shuns(&request).filter(|_| !self.calm) {
                 replies.push(Reply::Refuse(ending));
             }
@@ -305,6 +309,18 @@ impl World {
             let pause = self.rng.millis(10_000, 60_000);
             self.after(pause, Event::Hop(Hop::Noticed(at)));
         }
+    }
+
+    /// E-17: streams on which the relay may hold content that has gone without its notice end. The next ones tell it.
+    pub(crate) fn end_blurred(&mut self) -> Result<(), Broken> {
+        let mut blurred = Vec::new();
+        for (zone, here) in self.zones.iter().enumerate() {
+            let legs = here.wire.iter().flat_map(|wire| &wire.legs).enumerate();
+            let links = legs.filter_map(|(leg, it)| Some((leg, it.link.as_ref()?)));
+            let some = links.filter(|(_, link)| link.blurred);
+            blurred.extend(some.map(|(leg, link)| At { zone, leg, id: link.id }));
+        }
+        blurred.into_iter().try_for_each(|at| self.hang_up(at))
     }
 
     /// Both streams to a control plane break.

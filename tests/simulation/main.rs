@@ -213,6 +213,7 @@ const KEPT_NEWER: &[u64] = &[
     489_838_027,
     489_839_896,
     169_849_563,
+    809_862_748,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[
@@ -308,10 +309,8 @@ fn now() -> Instant {
 
 /// Returns so many seeds; if they begin at 0, also those of all other kinds, and those that ever failed.
 fn all_seeds(from: u64, seeds: u64, listed: u64) -> Vec<u64> {
-    let kept = KEPT
-        .iter()
-        .copied()
-        .chain(KEPT_LISTS.iter().chain(KEPT_NEWER).map(|seed| LISTS + seed));
+    let in_lists = KEPT_LISTS.iter().chain(KEPT_NEWER).map(|seed| LISTS + seed);
+    let kept = KEPT.iter().copied().chain(in_lists);
     let kept = kept.chain(KEPT_SUSPECTS.iter().map(|seed| 32 * BESIDES + seed));
     let kept = kept.chain(KEPT_RULED.iter().map(|seed| RULED + seed));
     let kept = kept.filter(|_| from == 0);

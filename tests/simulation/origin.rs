@@ -14,7 +14,7 @@ use distributary::xds::Dialect;
 use prost::Message;
 
 use super::body::{Content, Type, read};
-use super::names::{canonical, covers};
+use super::names::{canonical, covers, is_collection};
 use super::rng::Rng;
 use super::served::{Served, entry, resource, spoil, spoil_delta};
 use super::truth::Truth;
@@ -122,6 +122,14 @@ impl Habits {
 /// of which one is always spoiled, would never finish.
 const LOUD: u64 = 2000;
 
+/// The type of which a delta request asks for a wildcard or a collection, if it does.
+pub(crate) fn begins(request: &Request) -> Option<Type> {
+    let Request::Delta(request) = request else { return None };
+    let mut names = request.resource_names_subscribe.iter();
+    let any = names.any(|name| name == "*" || is_collection(&canonical(name)));
+    any.then(|| Type::of(&request.type_url))?
+}
+
 /// What it sends.
 #[derive(Debug)]
 pub(crate) enum Reply {
@@ -132,6 +140,21 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
+    /// The keys of this type that it brings, if it is a delta response.
+    pub(crate) fn brings(&self, kind: Type) -> Vec<String> {
+        let Self::Message(bytes) = self else { return Vec::new() };
+        let response = discovery::DeltaDiscoveryResponse::decode(bytes.clone()).unwrap_or_default();
+        let all = response.resources.into_iter();
+        let all = all.filter(|_| Type::of(&response.type_url) == Some(kind));
+        let key = |resource: discovery::Resource| match resource.resource_name {
+            Some(full) => {
+                variants::of_full_name(&full).map_or(full.name.clone(), |(name, whom)| variants::key(&name, Some(whom)))
+            }
+            None => resource.name,
+        };
+        all.map(key).collect()
+    }
+
     /// Formats a reply for the trace.
     pub(crate) fn brief(&self, dialect: Dialect) -> String {
         let bytes = match self {
@@ -297,6 +320,13 @@ impl Session {
             }
         }
         self.push(truth, rng)
+    }
+
+    /// Whether it has sent this, as far as it remembers.
+    pub(crate) fn has_sent(&self, kind: Type, key: &str) -> bool {
+        self.types
+            .get(&kind)
+            .is_some_and(|served| served.sent.contains_key(key))
     }
 
     /// Whether it keeps silent because it was not asked for all that it has (E-18).

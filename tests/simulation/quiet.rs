@@ -28,6 +28,7 @@ impl World {
         self.calm = true;
         let streams: Vec<u64> = self.streams.keys().copied().collect();
         streams.into_iter().for_each(|stream| self.heal(stream));
+        self.end_blurred()?;
         for zone in 0..self.zones.len() {
             self.after(Duration::ZERO, Event::Reach(zone));
             let keys: Vec<Key> = self.zones[zone].truth.keys().cloned().collect();

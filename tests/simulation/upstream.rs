@@ -93,6 +93,8 @@ pub(crate) struct Link {
     pub(crate) opened: Duration,
     /// Whether it must not declare anything from before (L-20).
     pub(crate) clean: bool,
+    /// Whether a wildcard began while content was on its way that the server does not count as sent any more (E-17).
+    pub(crate) blurred: bool,
 }
 
 /// Which stream of which zone an event is about.
@@ -472,6 +474,7 @@ impl World {
                 mute: false,
                 opened: self.now,
                 clean: false,
+                blurred: false,
             });
             let delay = self.delay();
             self.after(delay, Event::Hop(Hop::Opened(wire_at)));

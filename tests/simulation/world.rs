@@ -117,6 +117,11 @@ impl<T> Pipe<T> {
         self.messages.is_empty()
     }
 
+    /// What is on its way.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.messages.iter()
+    }
+
     pub(crate) fn take_late(&mut self) -> usize {
         std::mem::take(&mut self.late)
     }
