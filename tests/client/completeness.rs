@@ -6,7 +6,7 @@ use std::time::Duration;
 use distributary::protocol::Rhythm;
 use distributary::xds::Dialect;
 
-use crate::{CDS, LDS, Upstream, delta, ms, relay};
+use crate::{CDS, EDS, LDS, Upstream, delta, ms, relay};
 
 fn streaming() -> Upstream {
     Upstream::streaming(Dialect::Delta, CDS, &["*"])
@@ -205,22 +205,41 @@ fn silence_after_a_reconnect() {
     assert!(!upstream.answered(CDS));
 }
 
-/// A wildcard that is wanted again is unsubscribed and subscribed by its name; what comes for the old subscription does not
-/// count.
+/// E-17: the server is not told that a wildcard is not wanted any more, because go-control-plane would not answer for it again. What
+/// it sends meanwhile is there at once when the wildcard is wanted again.
 #[test]
 fn a_wildcard_wanted_anew() {
     let mut upstream = complete(&["a=1"]);
+    upstream.want(EDS, "e");
+    upstream.sent();
     upstream.unwant(CDS, "*");
     upstream.cut = upstream.cut.without_wildcard(&distributary::xds::TypeUrl::new(CDS));
+    upstream.news();
+    upstream.hears(delta(CDS, "n2", &["b=1"], &["a"]));
+    assert_eq!(upstream.news(), 0);
+    assert_eq!(upstream.sent(), ["cds ack n2"]);
     upstream.want(CDS, "*");
-    upstream.hears(delta(CDS, "n2", &["b=1"], &[]));
-    upstream.pass(ms(60_000));
-    assert_eq!(upstream.wildcard(CDS), "");
-    assert_eq!(upstream.sent(), ["cds ack n2", "cds -*", "cds +*"]);
-    upstream.hears(delta(CDS, "n3", &["a=1", "b=1"], &[]));
+    assert_eq!(upstream.wildcard(CDS), "b=1 complete");
+    assert_eq!(upstream.sent(), [""; 0]);
+}
+
+/// E-19: a wildcard that nobody wants any more is not asked for on the next stream.
+#[test]
+fn a_wildcard_ends_with_its_stream() {
+    let mut upstream = complete(&["a=1"]);
+    upstream.want(EDS, "e");
+    upstream.unwant(CDS, "*");
+    upstream.cut = upstream.cut.without_wildcard(&distributary::xds::TypeUrl::new(CDS));
+    upstream.sent();
+    upstream.disconnect();
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["eds +e"]);
+    upstream.want(CDS, "*");
+    assert_eq!(upstream.sent(), ["cds"]);
+    upstream.hears(delta(CDS, "n1", &["b=1"], &[]));
     upstream.sent();
     upstream.pass(ms(250));
-    assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
+    assert_eq!(upstream.wildcard(CDS), "b=1 complete");
 }
 
 /// A view of a server with this rhythm, on a stream on which all of the type is wanted.

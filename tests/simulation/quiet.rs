@@ -362,8 +362,8 @@ impl Zone {
         {
             let names = served.names.iter().map(|name| Target::Name(Name::from(name.as_str())));
             for target in names.chain(served.wildcard.then_some(Target::Wildcard)) {
-                // In SotW a wildcard cannot be ended and begun again on one stream, so it goes on unseen.
-                let unseen = target == Target::Wildcard && wire.sotw();
+                // E-17: a wildcard cannot be ended and begun again on one stream, so it goes on unseen.
+                let unseen = target == Target::Wildcard;
                 let wanted = wire.wanted.contains(&(*kind, target.clone())) || unseen;
                 if !wanted || !asked.insert((*kind, target.clone())) {
                     return Err(Broken::new(

@@ -27,6 +27,9 @@ pub(crate) struct Served {
     pub(crate) names: BTreeSet<String>,
     /// What was sent: key and revision.
     pub(crate) sent: BTreeMap<String, u64>,
+    /// Delta: what was sent for a wildcard until it was unsubscribed. Like go-control-plane, the server does not send it again when
+    /// the wildcard is subscribed again (E-17).
+    parted: BTreeMap<String, u64>,
     /// Variants of names that were unsubscribed: a client that subscribes to such a name again is told if they are gone.
     left: BTreeSet<String>,
     pub(crate) missing: BTreeSet<String>,
@@ -105,7 +108,10 @@ impl Served {
             (self.wildcard, self.owes) = (true, true);
         }
         for name in subscribe {
-            if name == "*" {
+            if name == "*" && !self.parted.is_empty() {
+                self.wildcard = true;
+                self.sent.append(&mut self.parted);
+            } else if name == "*" {
                 (self.wildcard, self.owes) = (true, true);
                 self.sent.clear();
             } else {
@@ -127,6 +133,7 @@ impl Served {
         for name in unsubscribe {
             if name == "*" {
                 self.wildcard = false;
+                self.parted = self.sent.clone();
             } else {
                 self.names.remove(name);
             }

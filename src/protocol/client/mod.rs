@@ -202,7 +202,7 @@ impl Client {
         let changes = match (&want.target, want.wanted) {
             (Target::Wildcard, true) => feed.want_wildcard(),
             (Target::Wildcard, false) => {
-                feed.unwant_wildcard(self.dialect);
+                feed.unwant_wildcard();
                 None
             }
             (Target::Name(name), true) => forget(&want.type_url, feed.want(name, want.written.as_ref())),

@@ -36,7 +36,7 @@ pub(super) struct Feed {
     pub(super) type_url: TypeUrl,
     pub(super) outbound: Outbound,
     wildcard: bool,
-    /// SotW: nobody wants the wildcard any more, but the server goes on sending it on this stream.
+    /// Nobody wants the wildcard any more, but the server goes on sending it on this stream.
     hidden: bool,
     names: Awaited,
     collections: Collections,
@@ -171,7 +171,7 @@ impl Feed {
         dialect: Dialect,
         now: Instant,
     ) -> (Option<Changes>, Message) {
-        if !self.wanted() && !self.hidden || self.outbound.is_leaving(Name::WILDCARD) {
+        if !self.wanted() && !self.hidden {
             return (None, message);
         }
         let first = !std::mem::replace(&mut self.outbound.answered, true);

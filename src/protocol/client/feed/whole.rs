@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Feed;
 use crate::protocol::client::completeness::Completeness;
 use crate::protocol::client::kept::Kept;
-use crate::xds::{Changes, Dialect, Name};
+use crate::xds::{Changes, Name, Update};
 
 impl Feed {
     /// The wildcard is wanted from now on. If the server was still sending it, returns the content at once.
@@ -18,17 +18,20 @@ impl Feed {
             }
             let complete = self.completeness.complete().then_some(true);
             let answered = self.outbound.answered.then_some(true);
-            return self.changes(self.kept.puts().collect(), complete, answered);
+            let errors = self.errors.iter();
+            let errors = errors.map(|(name, error)| Update::Error(name.clone(), Some(error.clone())));
+            return self.changes(self.kept.puts().chain(errors).collect(), complete, answered);
         }
         self.wildcard = true;
         self.outbound.join(Name::from(Name::WILDCARD));
         None
     }
 
-    /// The wildcard is not wanted any more. In SotW, one stream cannot end it and begin it again: an answer to the first request
-    /// could be mistaken for one to the second. So the server goes on sending it, and the relay hides it.
-    pub(in crate::protocol::client) fn unwant_wildcard(&mut self, dialect: Dialect) {
-        if dialect == Dialect::Sotw && self.outbound.has_told(Name::WILDCARD) {
+    /// The wildcard is not wanted any more. One stream cannot end it and begin it again (E-17): an answer to the first request
+    /// could be mistaken for one to the second, and some servers do not answer the second. So the server goes on sending it, and
+    /// the relay hides it.
+    pub(in crate::protocol::client) fn unwant_wildcard(&mut self) {
+        if self.outbound.has_told(Name::WILDCARD) {
             self.hidden = true;
         } else {
             self.drop_wildcard();
