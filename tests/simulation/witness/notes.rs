@@ -288,7 +288,8 @@ impl Watch {
     /// Notes that a member that the client held is gone. Whether the client hears anything else about the collection depends on
     /// what was known of it by then.
     fn empty_collections(&mut self, member: &str) {
-        let collections = self.collections.iter().filter(|collection| covers(collection, member));
+        let member = canonical(member);
+        let collections = self.collections.iter().filter(|collection| covers(collection, &member));
         for collection in collections {
             if let Some(asked) = self.asked.get_mut(collection) {
                 asked.lost = true;

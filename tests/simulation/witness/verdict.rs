@@ -194,9 +194,10 @@ impl Watch {
         waits.any(|name| self.memory.contains(name))
     }
 
-    /// Whether the client holds a member of this collection that its server did not answer in time.
+    /// Whether the client holds a member of this collection that its server did not answer in time, or brought one along.
     fn keeps_of(&self, collection: &str, lens: Lens<'_>) -> bool {
-        let mut held = self.sent.keys().filter(|name| covers(collection, &canonical(name)));
+        let held = self.sent.keys().chain(&self.memory);
+        let mut held = held.filter(|name| covers(collection, &canonical(name)));
         held.any(|name| matches!(self.seen(name, lens), Seen::Absent(Reason::TimedOut)))
     }
 
