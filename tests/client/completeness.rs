@@ -223,6 +223,24 @@ fn a_wildcard_wanted_anew() {
     assert_eq!(upstream.sent(), [""; 0]);
 }
 
+/// E-17: a client that invents types does not make the relay forget that the server goes on sending a wildcard.
+#[test]
+fn invented_types_end_no_wildcard() {
+    let mut upstream = complete(&["a=1"]);
+    upstream.want(EDS, "e");
+    upstream.unwant(CDS, "*");
+    upstream.cut = upstream.cut.without_wildcard(&distributary::xds::TypeUrl::new(CDS));
+    for number in 0..3000 {
+        let invented = format!("type.googleapis.com/example.Type{number}");
+        upstream.want(&invented, "*");
+        upstream.unwant(&invented, "*");
+    }
+    upstream.sent();
+    upstream.want(CDS, "*");
+    assert_eq!(upstream.wildcard(CDS), "a=1 complete");
+    assert_eq!(upstream.sent(), [""; 0]);
+}
+
 /// E-19: a wildcard that nobody wants any more is not asked for on the next stream.
 #[test]
 fn a_wildcard_ends_with_its_stream() {

@@ -39,6 +39,11 @@ impl Feed {
         }
     }
 
+    /// Whether the server goes on sending a wildcard that nobody wants, of a type that clients did not invent.
+    pub(in crate::protocol::client) fn goes_on(&self) -> bool {
+        self.hidden && self.type_url.traits().wildcard
+    }
+
     pub(super) fn drop_wildcard(&mut self) {
         self.wildcard = false;
         self.hidden = false;
