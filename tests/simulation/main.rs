@@ -214,6 +214,7 @@ const KEPT_NEWER: &[u64] = &[
     489_839_896,
     169_849_563,
     809_862_748,
+    489_880_736,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

@@ -288,6 +288,26 @@ fn given_up_and_then_a_member() {
     );
 }
 
+/// C-08, F-09: the same in another spelling, in which the client does not ask for it any more: the collection has it by its own
+/// name.
+#[test]
+fn given_up_in_another_spelling_and_then_a_member() {
+    delta(
+        "
+        origin put rds a@1 xdstp://a/RDS/d/x@1:aside
+        client subscribe rds *
+        client <- rds [a@1], ack
+        client stalls
+        client subscribe rds xdstp://a/RDS/d/%78
+        client unsubscribe rds xdstp://a/RDS/d/%78
+        client subscribe rds xdstp://a/RDS/d/*
+        client reads
+        client <- rds [xdstp://a/RDS/d/x@1], ack
+        nothing
+        ",
+    );
+}
+
 /// C-08, K-16: the same if the client was sent the resource: silence about the collection does not remove it.
 #[test]
 fn given_up_and_then_a_member_of_which_nothing_is_known() {
