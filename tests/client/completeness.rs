@@ -205,16 +205,22 @@ fn silence_after_a_reconnect() {
     assert!(!upstream.answered(CDS));
 }
 
-/// E-17: the server is not told that a wildcard is not wanted any more, because go-control-plane would not answer for it again. What
-/// it sends meanwhile is there at once when the wildcard is wanted again.
-#[test]
-fn a_wildcard_wanted_anew() {
+/// A stream on which another type is wanted, and not any more the wildcard that was complete with `a`.
+fn unwanted() -> Upstream {
     let mut upstream = complete(&["a=1"]);
     upstream.want(EDS, "e");
     upstream.sent();
     upstream.unwant(CDS, "*");
     upstream.cut = upstream.cut.without_wildcard(&distributary::xds::TypeUrl::new(CDS));
     upstream.news();
+    upstream
+}
+
+/// E-17: the server is not told that a wildcard is not wanted any more, because go-control-plane would not answer for it again. What
+/// it sends meanwhile is there at once when the wildcard is wanted again.
+#[test]
+fn a_wildcard_wanted_anew() {
+    let mut upstream = unwanted();
     upstream.hears(delta(CDS, "n2", &["b=1"], &["a"]));
     assert_eq!(upstream.news(), 0);
     assert_eq!(upstream.sent(), ["cds ack n2"]);
@@ -226,10 +232,7 @@ fn a_wildcard_wanted_anew() {
 /// E-17: a client that invents types does not make the relay forget that the server goes on sending a wildcard.
 #[test]
 fn invented_types_end_no_wildcard() {
-    let mut upstream = complete(&["a=1"]);
-    upstream.want(EDS, "e");
-    upstream.unwant(CDS, "*");
-    upstream.cut = upstream.cut.without_wildcard(&distributary::xds::TypeUrl::new(CDS));
+    let mut upstream = unwanted();
     for number in 0..3000 {
         let invented = format!("type.googleapis.com/example.Type{number}");
         upstream.want(&invented, "*");
@@ -244,11 +247,7 @@ fn invented_types_end_no_wildcard() {
 /// E-19: a wildcard that nobody wants any more is not asked for on the next stream.
 #[test]
 fn a_wildcard_ends_with_its_stream() {
-    let mut upstream = complete(&["a=1"]);
-    upstream.want(EDS, "e");
-    upstream.unwant(CDS, "*");
-    upstream.cut = upstream.cut.without_wildcard(&distributary::xds::TypeUrl::new(CDS));
-    upstream.sent();
+    let mut upstream = unwanted();
     upstream.disconnect();
     upstream.connect();
     assert_eq!(upstream.sent(), ["eds +e"]);

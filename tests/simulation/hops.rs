@@ -311,7 +311,7 @@ impl World {
         }
     }
 
-    /// E-17: streams on which the relay may hold content that has gone without its notice end. The next ones tell it.
+    /// E-17: ends the streams on which the relay may hold content that is gone. On the next ones it learns that.
     pub(crate) fn end_blurred(&mut self) -> Result<(), Broken> {
         let mut blurred = Vec::new();
         for (zone, here) in self.zones.iter().enumerate() {

@@ -1,4 +1,4 @@
-"""An Envoy comes back after the relay has stopped to want what the last one had, while another client keeps the stream open."""
+"""The last Envoy leaves and another one comes, while a gRPC client keeps the relay's stream to the control plane open."""
 
 import time
 

@@ -194,7 +194,8 @@ impl Watch {
         waits.any(|name| self.memory.contains(name))
     }
 
-    /// Whether the client holds a member of this collection that its server did not answer in time, or brought one along.
+    /// Whether the client was sent, or has brought along, a member of this collection for which its server did not answer in
+    /// time.
     fn keeps_of(&self, collection: &str, lens: Lens<'_>) -> bool {
         let held = self.sent.keys().chain(&self.memory);
         let mut held = held.filter(|name| covers(collection, &canonical(name)));

@@ -39,7 +39,7 @@ impl Feed {
         }
     }
 
-    /// Whether the server goes on sending a wildcard that nobody wants, of a type that clients did not invent.
+    /// Whether nobody wants the wildcard and the server goes on sending it, for a type that no client has invented.
     pub(in crate::protocol::client) fn goes_on(&self) -> bool {
         self.hidden && self.type_url.traits().wildcard
     }
