@@ -263,6 +263,10 @@ impl Watch {
             sent.place = None;
         }
         self.perhaps.extend(self.brought.keys().cloned());
+        // The wildcard of the former server may have brought what the client gave up since the last response.
+        let given_up = self.perhaps.iter().filter(|name| self.wildcard && !self.asks(name));
+        let given_up: Vec<(String, u64)> = given_up.map(|name| (name.clone(), 0)).collect();
+        self.brought.extend(given_up);
         // How often the wildcard has lost a name is counted for one server and one parameter.
         for (name, losses) in &mut self.brought {
             *losses = lens.losses(name);
