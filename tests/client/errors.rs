@@ -240,6 +240,20 @@ fn what_was_rejected_of_a_wildcard() {
     assert_eq!(slot.wildcard.as_ref().unwrap().errors().len(), 1024);
 }
 
+/// E-17, G-15: what was rejected while nobody wanted the wildcard is known when it is wanted again.
+#[test]
+fn what_was_rejected_while_nobody_wanted_it() {
+    let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &["*"]);
+    upstream.want(EDS, "e");
+    upstream.unwant(CDS, "*");
+    let mut response = delta(CDS, "1", &["a=1"], &[]);
+    response.resources.push(resource(RDS, "b", "1"));
+    upstream.hears(response);
+    assert_eq!(upstream.trouble(CDS, true, "b"), None);
+    upstream.want(CDS, "*");
+    assert_eq!(upstream.trouble(CDS, true, "b"), Some(Trouble::Rejected));
+}
+
 /// G-13, G-15: a resource that was removed and kept is known as such until it comes again.
 #[test]
 fn what_is_deleted_and_kept() {
