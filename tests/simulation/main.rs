@@ -215,6 +215,7 @@ const KEPT_NEWER: &[u64] = &[
     169_849_563,
     809_862_748,
     489_880_736,
+    499_896_682,
 ];
 /// The same of worlds with rules, counted from [`RULED`].
 const KEPT_RULED: &[u64] = &[

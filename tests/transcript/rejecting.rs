@@ -737,6 +737,28 @@ fn rejected_of_what_the_wildcard_had_brought_before() {
     );
 }
 
+/// B-22: what a client rejected is not sent again when it comes back in the wildcard of a server that did not know all of it at
+/// first. Anything else that is new releases it.
+#[test]
+fn rejected_and_unknown_for_a_while() {
+    for topic in ["sds", "eds"] {
+        both(&format!(
+            "
+            origin put {topic} a@1 b@1
+            other put {topic} a@1, open {topic}
+            client subscribe {topic} *
+            client <- {topic} [a@1 b@1], nack
+            client moves other
+            nothing for 2s
+            other put {topic} b@1, complete {topic}
+            nothing for 2s
+            other put {topic} a@2
+            client <- {topic} [a@2 b@1], ack
+            ",
+        ));
+    }
+}
+
 /// B-15, K-08: a client that gives up what it has rejected and asks for it again is sent it, even if it has come back only since.
 #[test]
 fn a_rejected_full_state_is_given_up() {

@@ -143,10 +143,12 @@ impl Subscription {
     fn plan_covered(&self, ahead: Ahead, slot: TypeSight<'_>, plan: &mut Plan) {
         let Ahead { difference, again, .. } = &ahead;
         let passed_over = self.passed_over(slot);
+        // B-22: in SotW a wildcard loses what it does not know yet. What comes back of that is not sent if the client rejected it.
+        let refused = |resource: &Resource| self.dialect == Dialect::Sotw && self.refuses(resource);
         let mut said = 0;
         for resource in difference.changed() {
             let asked = self.names.contains(resource.name());
-            if !again && passed_over(resource) {
+            if !again && (passed_over(resource) || refused(resource)) {
                 said += 1;
                 continue;
             }
