@@ -204,3 +204,22 @@ fn routes_that_an_envoy_waits_for() {
         ",
     );
 }
+
+/// B-22, C-15: an Envoy that rejects the removal of routes together with other routes may still hold them. When the others are
+/// repaired, they are removed again.
+#[test]
+fn a_removal_of_routes_that_an_envoy_rejected() {
+    delta(
+        "
+        origin put rds x@1 y@1
+        client runs envoy
+        client subscribe rds x y
+        client <- rds [x@1 y@1], ack
+        origin put rds y@bad, drop rds x
+        client <- rds [y@bad] -[x], nack
+        nothing for 60s
+        origin put rds y@2
+        client <- rds [y@2] -[x], ack
+        ",
+    );
+}
