@@ -205,8 +205,8 @@ fn routes_that_an_envoy_waits_for() {
     );
 }
 
-/// B-22, C-15: an Envoy that rejects the removal of routes together with other routes may still hold them. When the others are
-/// repaired, they are removed again.
+/// B-22, C-15: an Envoy rejects a response that removes x and changes y. It may still hold x, so x is removed again when y is
+/// repaired.
 #[test]
 fn a_removal_of_routes_that_an_envoy_rejected() {
     delta(

@@ -288,8 +288,8 @@ fn given_up_and_then_a_member() {
     );
 }
 
-/// C-08, F-09: the same in another spelling, in which the client does not ask for it any more: the collection has it by its own
-/// name.
+/// C-08, F-09: the same with a name that the client gave up in another spelling: the collection brings it by its own name, and
+/// nothing comes in that spelling.
 #[test]
 fn given_up_in_another_spelling_and_then_a_member() {
     delta(

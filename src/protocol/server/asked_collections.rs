@@ -156,7 +156,7 @@ impl Subscription {
         for name in owed {
             self.names.set(name.clone(), self.covered.held(&name));
             self.names.mark(&name, true);
-            // F-09: the collection has it by its own name.
+            // F-09: the collection brings it by its own name.
             self.spellings.forget(&name);
         }
     }

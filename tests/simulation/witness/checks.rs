@@ -208,7 +208,7 @@ impl Witness {
             true => watch.holds_of(name),
             false => watch.sent.contains_key(name) || watch.remembered.contains_key(name),
         };
-        // B-22: a client that rejected their removal may still hold them, and is told again.
+        // B-22: a client that rejected the removal of routes may still hold them, and is told again.
         let rejected = watch.refused.iter().any(|refused| refused.members.contains_key(name));
         let lacks = !holds && !watch.memory.contains(name) && !rejected;
         if self.envoy && kind == Type::Rds && lacks && watch.names.contains(name) {
