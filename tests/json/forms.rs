@@ -1,6 +1,8 @@
 //! The forms of single values and of the messages that have their own.
 
-use crate::{complaint, decode, encode, good, round};
+use prost::encoding::{WireType, encode_key, encode_varint};
+
+use crate::{complaint, decode, encode, good, oracle, round};
 
 const ANY: &str = "google.protobuf.Any";
 
@@ -137,6 +139,26 @@ fn spellings_and_enums() {
         "2:15: lb_policy: expected one of ROUND_ROBIN, LEAST_REQUEST, RING_HASH, RANDOM, MAGLEV, CLUSTER_PROVIDED, \
          LOAD_BALANCING_POLICY_CONFIG, found the string \"RR\""
     );
+}
+
+/// J-02: of a varint, a field of 32 bits takes the lower 32, so that a larger number can be its default, which is not written.
+#[test]
+fn varints_wider_than_the_field() {
+    for (name, field, written) in [
+        ("envoy.config.listener.v3.Listener", 8, "{}"),
+        ("envoy.type.v3.FractionalPercent", 1, "{}"),
+        ("envoy.type.v3.Int32Range", 1, "{}"),
+        ("envoy.type.v3.Int64Range", 1, "{\"start\":\"279172874240\"}"),
+        // A field with presence has the value 0.
+        ("envoy.config.core.v3.SocketAddress", 3, "{\"port_value\":0}"),
+    ] {
+        let mut body = Vec::new();
+        encode_key(field, WireType::Varint, &mut body);
+        encode_varint(0x41 << 32, &mut body);
+        assert_eq!(decode(name, &body), written, "{name}");
+        let theirs = oracle::to_json(&oracle::from_bytes(name, &body));
+        assert_eq!(theirs.to_string(), written, "{name}");
+    }
 }
 
 /// J-03: an `Any` in an `Any` in an `Any`, each with fields of its own, and inside it messages with a form of their own.

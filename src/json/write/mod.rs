@@ -210,7 +210,7 @@ impl<'a> Writer<'a> {
             }
             return Ok(true);
         }
-        if (!field.supports_presence() && last.is_default()) || (self.redacting && !scalar::is_text(&kind)) {
+        if (!field.supports_presence() && last.is_default(&kind)) || (self.redacting && !scalar::is_text(&kind)) {
             return Ok(false);
         }
         self.scalar(&kind, *last)?;

@@ -42,11 +42,13 @@ impl Raw<'_> {
         }
     }
 
-    pub(super) const fn is_default(&self) -> bool {
-        match self {
-            Self::Varint(number) | Self::Fixed64(number) => *number == 0,
-            Self::Fixed32(number) => *number == 0,
-            Self::Bytes(bytes) => bytes.is_empty(),
+    /// Whether it is the default of this kind. Of a varint, a kind of 32 bits takes only the lower 32.
+    pub(super) const fn is_default(&self, kind: &Kind) -> bool {
+        match (self, kind) {
+            (Self::Varint(number), Kind::Int32 | Kind::Uint32 | Kind::Sint32 | Kind::Enum(_)) => *number as u32 == 0,
+            (Self::Varint(number) | Self::Fixed64(number), _) => *number == 0,
+            (Self::Fixed32(number), _) => *number == 0,
+            (Self::Bytes(bytes), _) => bytes.is_empty(),
         }
     }
 }
