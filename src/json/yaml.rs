@@ -29,6 +29,9 @@ impl Tree {
 
 const STEP: usize = 2;
 
+/// YAML reads a longer key only after a `?`.
+const KEY_BYTES_MAX: usize = 1024;
+
 fn json(tree: &Tree, indent: usize, out: &mut String) {
     let line = |indent: usize, out: &mut String| {
         out.push('\n');
@@ -98,8 +101,16 @@ fn yaml(tree: &Tree, indent: usize, mut continues: bool, out: &mut String) {
         }
         Value::Map(entries) => {
             for entry in entries {
+                let key = text(&entry.key);
                 line(out);
-                out.push_str(&text(&entry.key));
+                if key.len() > KEY_BYTES_MAX {
+                    out.push_str("? ");
+                    out.push_str(&key);
+                    out.push('\n');
+                    line(out);
+                } else {
+                    out.push_str(&key);
+                }
                 out.push(':');
                 if is_block(&entry.value) {
                     out.push('\n');

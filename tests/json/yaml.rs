@@ -204,3 +204,26 @@ fn written_yaml_reads_the_same() {
     let other: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
     assert_eq!(other, value(json), "{text}");
 }
+
+/// J-05: YAML has a form of its own for keys of more than 1,024 characters, before a value of one line and of many.
+#[test]
+fn written_keys_may_be_long() {
+    for length in [1021, 1022, 1023, 1024, 1025, 5000] {
+        for key in ["k".repeat(length), "*".repeat(length)] {
+            let json = format!("{{\"a\":[{{\"{key}\":{{\"b\":[1]}},\"c\":2}}],\"{key}\":\"d\"}}");
+            let text = crate::tree(&json).to_yaml();
+            let back = yaml(&text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+            let expected: serde_json::Value = serde_json::from_str(&json).unwrap();
+            assert_eq!(
+                serde_json::from_str::<serde_json::Value>(&back.to_json()).unwrap(),
+                expected,
+                "{text}"
+            );
+            assert_eq!(
+                text.contains("? "),
+                length + if key.starts_with('*') { 2 } else { 0 } > 1024,
+                "{text}"
+            );
+        }
+    }
+}
