@@ -161,6 +161,44 @@ fn varints_wider_than_the_field() {
     }
 }
 
+/// J-02: the occurrences of one message are its parts, also in a map, in a structure and in a value.
+#[test]
+fn messages_in_parts() {
+    fn field(number: u32, content: &[u8]) -> Vec<u8> {
+        let mut body = Vec::new();
+        encode_key(number, WireType::LengthDelimited, &mut body);
+        encode_varint(content.len() as u64, &mut body);
+        [&body, content].concat()
+    }
+    let text = |text: &str| field(3, text.as_bytes());
+    let entry = |key: &str, parts: &[&[u8]]| {
+        let parts: Vec<_> = parts.iter().map(|part| field(2, part)).collect();
+        field(1, &[field(1, key.as_bytes()), parts.concat()].concat())
+    };
+    // The second part has nothing.
+    let structure = entry("a", &[&text("x"), &[]]);
+    let two = [field(5, &structure), field(5, &entry("b", &[&text("y")]))].concat();
+    let list = [field(6, &field(1, &text("x"))), field(6, &field(1, &text("y")))].concat();
+    // A member that follows replaces the one before.
+    let changed = [field(5, &structure), text("z"), field(5, &entry("b", &[&text("y")]))].concat();
+    let metadata = entry("m", &[&structure, &entry("b", &[&text("y")])]);
+    for (name, body, written) in [
+        ("google.protobuf.Struct", structure.clone(), "{\"a\":\"x\"}"),
+        ("google.protobuf.Value", two, "{\"a\":\"x\",\"b\":\"y\"}"),
+        ("google.protobuf.Value", list, "[\"x\",\"y\"]"),
+        ("google.protobuf.Value", changed, "{\"b\":\"y\"}"),
+        (
+            "envoy.config.core.v3.Metadata",
+            metadata,
+            "{\"filter_metadata\":{\"m\":{\"a\":\"x\",\"b\":\"y\"}}}",
+        ),
+    ] {
+        assert_eq!(decode(name, &body), written, "{name}");
+        let theirs = oracle::to_json(&oracle::from_bytes(name, &body));
+        assert_eq!(theirs.to_string(), written, "{name}");
+    }
+}
+
 /// J-03: an `Any` in an `Any` in an `Any`, each with fields of its own, and inside it messages with a form of their own.
 #[test]
 fn any_in_any_in_any() {

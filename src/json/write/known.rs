@@ -6,13 +6,10 @@ use prost_reflect::{Kind, MessageDescriptor};
 
 use super::raw::{Raw, each};
 use super::scalar::REDACTED;
-use super::{NOT_PROTOBUF, Writer};
+use super::{NOT_PROTOBUF, Writer, joined};
 use crate::json::fault::Fault;
 use crate::json::form::Form;
 use crate::json::time::Instant;
-
-/// The field of `Value` that is set: its number and its value.
-type Member<'a> = (u32, Raw<'a>);
 
 impl Writer<'_> {
     pub(super) fn known(&mut self, form: Form, descriptor: &MessageDescriptor, body: &[u8]) -> Result<(), Fault> {
@@ -128,12 +125,12 @@ impl Writer<'_> {
                 entries.push(entry);
             }
         })?;
-        let mut sorted: BTreeMap<&str, &[u8]> = BTreeMap::new();
+        let mut sorted: BTreeMap<&str, Vec<Raw<'_>>> = BTreeMap::new();
         for entry in entries {
-            let (mut key, mut value): (&[u8], &[u8]) = (&[], &[]);
+            let (mut key, mut value): (&[u8], Vec<Raw<'_>>) = (&[], Vec::new());
             self.scan(entry, |number, raw| match (number, raw) {
                 (1, Raw::Bytes(bytes)) => key = bytes,
-                (2, Raw::Bytes(bytes)) => value = bytes,
+                (2, Raw::Bytes(_)) => value.push(raw),
                 _ => {}
             })?;
             let key = std::str::from_utf8(key).map_err(|_| self.fault("this key is not UTF-8"))?;
@@ -147,7 +144,7 @@ impl Writer<'_> {
             self.string(key);
             self.out.push(b':');
             let before = self.enter(key);
-            self.value_of(value)?;
+            self.value_of(&joined(&value))?;
             self.path.truncate(before);
         }
         self.out.push(b'}');
@@ -173,7 +170,7 @@ impl Writer<'_> {
     }
 
     fn value_of(&mut self, body: &[u8]) -> Result<(), Fault> {
-        let mut member: Option<Member<'_>> = None;
+        let (mut member, mut raws) = (0, Vec::new());
         self.scan(body, |number, raw| {
             let fits = match number {
                 1 | 4 => matches!(raw, Raw::Varint(_)),
@@ -181,19 +178,24 @@ impl Writer<'_> {
                 3 | 5 | 6 => matches!(raw, Raw::Bytes(_)),
                 _ => false,
             };
+            // The last member counts.
+            if fits && member != number {
+                member = number;
+                raws.clear();
+            }
             if fits {
-                member = Some((number, raw));
+                raws.push(raw);
             }
         })?;
-        match member {
-            Some((5, Raw::Bytes(body))) => {
+        match raws.last().map(|last| (member, *last)) {
+            Some((5, _)) => {
                 self.deeper()?;
-                self.structure(body)?;
+                self.structure(&joined(&raws))?;
                 self.depth -= 1;
             }
-            Some((6, Raw::Bytes(body))) => {
+            Some((6, _)) => {
                 self.deeper()?;
-                self.values(body)?;
+                self.values(&joined(&raws))?;
                 self.depth -= 1;
             }
             Some((3, Raw::Bytes(_))) if self.redacting => self.string(REDACTED),

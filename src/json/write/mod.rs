@@ -5,6 +5,7 @@ mod known;
 mod raw;
 mod scalar;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
@@ -200,20 +201,11 @@ impl<'a> Writer<'a> {
         if field.is_list() {
             return self.list(&kind, raws);
         }
-        let Some(last) = raws.last() else { return Ok(false) };
-        if let (Kind::Message(descriptor), Raw::Bytes(body)) = (&kind, last) {
-            // Repeated occurrences are parts of one message.
-            if raws.len() == 1 {
-                self.any_form(descriptor, body)?;
-            } else {
-                self.any_form(descriptor, &joined(raws))?;
-            }
-            return Ok(true);
-        }
-        if (!field.supports_presence() && last.is_default(&kind)) || (self.redacting && !scalar::is_text(&kind)) {
+        let absent = !field.supports_presence() && raws.last().is_none_or(|last| last.is_default(&kind));
+        if absent || (self.redacting && !scalar::is_text(&kind) && kind.as_message().is_none()) {
             return Ok(false);
         }
-        self.scalar(&kind, *last)?;
+        self.value(&kind, raws)?;
         Ok(true)
     }
 
@@ -231,7 +223,7 @@ impl<'a> Writer<'a> {
             }
             let before = self.path.len();
             self.path.push_str(&format!("[{index}]"));
-            self.value(kind, item)?;
+            self.value(kind, &[item])?;
             self.path.truncate(before);
         }
         self.out.push(b']');
@@ -246,10 +238,10 @@ impl<'a> Writer<'a> {
         let mut sorted = BTreeMap::new();
         for raw in raws {
             let Raw::Bytes(body) = raw else { continue };
-            let (mut key, mut value) = (Raw::default_of(&key_kind), Raw::default_of(&value_kind));
+            let (mut key, mut value) = (Raw::default_of(&key_kind), Vec::new());
             let good = each(body, |number, raw| match number {
                 1 if raw.fits(&key_kind) => key = raw,
-                2 if raw.fits(&value_kind) => value = raw,
+                2 if raw.fits(&value_kind) => value.push(raw),
                 _ => {}
             });
             let Some(key) = good.and_then(|()| MapKey::of(&key_kind, key)) else {
@@ -275,30 +267,32 @@ impl<'a> Writer<'a> {
             self.path.push_str(&format!("[{key:?}]"));
             self.string(&key);
             self.out.push(b':');
-            self.value(&value_kind, value)?;
+            self.value(&value_kind, &value)?;
             self.path.truncate(before);
         }
         self.out.push(b'}');
         Ok(true)
     }
 
-    fn value(&mut self, kind: &Kind, raw: Raw<'_>) -> Result<(), Fault> {
-        match (kind, raw) {
-            (Kind::Message(descriptor), Raw::Bytes(body)) => self.any_form(descriptor, body),
-            _ => self.scalar(kind, raw),
+    /// Writes one value. The occurrences of a message are its parts; of a scalar the last one counts.
+    fn value(&mut self, kind: &Kind, raws: &[Raw<'_>]) -> Result<(), Fault> {
+        match kind {
+            Kind::Message(descriptor) => self.any_form(descriptor, &joined(raws)),
+            _ => self.scalar(kind, raws.last().copied().unwrap_or_else(|| Raw::default_of(kind))),
         }
     }
 }
 
-/// Joins the parts of a message that occurs more than once.
-fn joined(raws: &[Raw<'_>]) -> Vec<u8> {
-    let mut whole = Vec::new();
-    for raw in raws {
-        if let Raw::Bytes(part) = raw {
-            whole.extend_from_slice(part);
-        }
+/// Joins the parts of a message, which are one if it occurs only once.
+fn joined<'a>(raws: &[Raw<'a>]) -> Cow<'a, [u8]> {
+    if let [Raw::Bytes(whole)] = raws {
+        return Cow::Borrowed(whole);
     }
-    whole
+    let parts = raws.iter().filter_map(|raw| match raw {
+        Raw::Bytes(part) => Some(*part),
+        Raw::Varint(_) | Raw::Fixed32(_) | Raw::Fixed64(_) => None,
+    });
+    Cow::Owned(parts.collect::<Vec<_>>().concat())
 }
 
 /// Whether the API marks the field as sensitive: `udpa.annotations.sensitive`.
