@@ -183,7 +183,7 @@ fn messages_in_parts() {
     let changed = [field(5, &structure), text("z"), field(5, &entry("b", &[&text("y")]))].concat();
     let metadata = entry("m", &[&structure, &entry("b", &[&text("y")])]);
     for (name, body, written) in [
-        ("google.protobuf.Struct", structure.clone(), "{\"a\":\"x\"}"),
+        ("google.protobuf.Struct", structure, "{\"a\":\"x\"}"),
         ("google.protobuf.Value", two, "{\"a\":\"x\",\"b\":\"y\"}"),
         ("google.protobuf.Value", list, "[\"x\",\"y\"]"),
         ("google.protobuf.Value", changed, "{\"b\":\"y\"}"),

@@ -276,10 +276,10 @@ impl<'a> Writer<'a> {
 
     /// Writes one value. The occurrences of a message are its parts; of a scalar the last one counts.
     fn value(&mut self, kind: &Kind, raws: &[Raw<'_>]) -> Result<(), Fault> {
-        match kind {
-            Kind::Message(descriptor) => self.any_form(descriptor, &joined(raws)),
-            _ => self.scalar(kind, raws.last().copied().unwrap_or_else(|| Raw::default_of(kind))),
+        if let Kind::Message(descriptor) = kind {
+            return self.any_form(descriptor, &joined(raws));
         }
+        self.scalar(kind, raws.last().copied().unwrap_or_else(|| Raw::default_of(kind)))
     }
 }
 
