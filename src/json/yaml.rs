@@ -29,7 +29,7 @@ impl Tree {
 
 const STEP: usize = 2;
 
-/// YAML reads a longer key only after a `?`.
+/// YAML reads a key of more than 1,024 characters only after a `?`. A text has at least as many bytes as characters.
 const KEY_BYTES_MAX: usize = 1024;
 
 fn json(tree: &Tree, indent: usize, out: &mut String) {

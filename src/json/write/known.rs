@@ -178,36 +178,36 @@ impl Writer<'_> {
                 3 | 5 | 6 => matches!(raw, Raw::Bytes(_)),
                 _ => false,
             };
-            // The last member counts.
-            if fits && member != number {
-                member = number;
-                raws.clear();
-            }
+            // A member replaces another one that precedes it.
             if fits {
+                if member != number {
+                    member = number;
+                    raws.clear();
+                }
                 raws.push(raw);
             }
         })?;
-        match raws.last().map(|last| (member, *last)) {
-            Some((5, _)) => {
+        match (member, raws.last().copied()) {
+            (5, _) => {
                 self.deeper()?;
                 self.structure(&joined(&raws))?;
                 self.depth -= 1;
             }
-            Some((6, _)) => {
+            (6, _) => {
                 self.deeper()?;
                 self.values(&joined(&raws))?;
                 self.depth -= 1;
             }
-            Some((3, Raw::Bytes(_))) if self.redacting => self.string(REDACTED),
-            Some((3, Raw::Bytes(bytes))) => {
+            (3, Some(Raw::Bytes(_))) if self.redacting => self.string(REDACTED),
+            (3, Some(Raw::Bytes(bytes))) => {
                 let text = std::str::from_utf8(bytes).map_err(|_| self.fault("this string is not UTF-8"))?;
                 self.string(text);
             }
-            Some((4, Raw::Varint(truth))) if !self.redacting => {
+            (4, Some(Raw::Varint(truth))) if !self.redacting => {
                 let text: &[u8] = if truth == 0 { b"false" } else { b"true" };
                 self.out.extend_from_slice(text);
             }
-            Some((2, Raw::Fixed64(bits))) if !self.redacting => {
+            (2, Some(Raw::Fixed64(bits))) if !self.redacting => {
                 let number = f64::from_bits(bits);
                 if !number.is_finite() {
                     return Err(self.fault(format!("{number} is not allowed in a structure")));

@@ -202,7 +202,7 @@ impl<'a> Writer<'a> {
             return self.list(&kind, raws);
         }
         let absent = !field.supports_presence() && raws.last().is_none_or(|last| last.is_default(&kind));
-        if absent || (self.redacting && !scalar::is_text(&kind) && kind.as_message().is_none()) {
+        if absent || self.omits(&kind) {
             return Ok(false);
         }
         self.value(&kind, raws)?;
@@ -213,7 +213,7 @@ impl<'a> Writer<'a> {
         let Some(items) = raw::unpacked(kind, raws) else {
             return Err(self.fault(NOT_PROTOBUF));
         };
-        if items.is_empty() || (self.redacting && !scalar::is_text(kind) && kind.as_message().is_none()) {
+        if items.is_empty() || self.omits(kind) {
             return Ok(false);
         }
         self.out.push(b'[');
@@ -255,7 +255,7 @@ impl<'a> Writer<'a> {
         self.out.push(b'{');
         let mut first = true;
         for (key, value) in sorted {
-            if self.redacting && !scalar::is_text(&value_kind) && value_kind.as_message().is_none() {
+            if self.omits(&value_kind) {
                 continue;
             }
             if !first {
@@ -274,6 +274,11 @@ impl<'a> Writer<'a> {
         Ok(true)
     }
 
+    /// Whether values of this kind are secrets that no text can replace.
+    fn omits(&self, kind: &Kind) -> bool {
+        self.redacting && !scalar::is_text(kind) && kind.as_message().is_none()
+    }
+
     /// Writes one value. The occurrences of a message are its parts; of a scalar the last one counts.
     fn value(&mut self, kind: &Kind, raws: &[Raw<'_>]) -> Result<(), Fault> {
         if let Kind::Message(descriptor) = kind {
@@ -283,7 +288,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Joins the parts of a message, which are one if it occurs only once.
+/// Joins the parts of a message. A part that is alone is not copied.
 fn joined<'a>(raws: &[Raw<'a>]) -> Cow<'a, [u8]> {
     if let [Raw::Bytes(whole)] = raws {
         return Cow::Borrowed(whole);

@@ -42,7 +42,7 @@ impl Raw<'_> {
         }
     }
 
-    /// Whether it is the default of this kind. Of a varint, a kind of 32 bits takes only the lower 32.
+    /// Whether it is the default of this kind. A kind of 32 bits takes the lower 32 bits of a varint.
     pub(super) const fn is_default(&self, kind: &Kind) -> bool {
         match (self, kind) {
             (Self::Varint(number), Kind::Int32 | Kind::Uint32 | Kind::Sint32 | Kind::Enum(_)) => *number as u32 == 0,

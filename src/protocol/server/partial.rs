@@ -143,8 +143,8 @@ impl Subscription {
     fn plan_covered(&self, ahead: Ahead, slot: TypeSight<'_>, plan: &mut Plan) {
         let Ahead { difference, again, .. } = &ahead;
         let passed_over = self.passed_over(slot);
-        // In SotW the relay forgets what a client holds by its wildcard while the server does not know of it. B-22: what is there
-        // again then is not sent if the client rejected it.
+        // In SotW the relay forgets what a client holds by its wildcard while the server does not know of it. B-22: when the
+        // server knows of it again, it is not sent if the client rejected it.
         let refused = |resource: &Resource| self.dialect == Dialect::Sotw && self.refuses(resource);
         let mut said = 0;
         for resource in difference.changed() {
