@@ -9,11 +9,13 @@ mod order;
 mod outside;
 mod places;
 mod polls;
+mod presence;
 mod record;
 mod recording;
 mod returning;
 mod scenarios;
 mod sharing;
+mod streams;
 mod waits;
 
 use std::sync::Arc;
