@@ -1,5 +1,6 @@
 //! Tests that the reader reads the same however the bytes are split, and that the checker finds every fault.
 
+mod again;
 mod faults;
 mod foreign;
 mod habits;
