@@ -18,7 +18,7 @@ use crate::crew::Crew;
 use crate::kind::Kind;
 use crate::ledger::Ledger;
 use crate::life::{Desk, Life};
-use crate::presence::{Presence, Standing};
+use crate::presence::{ANSWERED_WITHIN, Presence, Standing};
 use crate::progress::Progress;
 use crate::shard::Shard;
 use crate::tally::{Feed, Tally};
@@ -152,8 +152,8 @@ enum Question {
     },
 }
 
-/// How long a server that is asked whether it is there may take.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+/// How long it is waited until it is known who has a stream.
+const KNOWN_WITHIN: Duration = ANSWERED_WITHIN.saturating_add(Duration::from_secs(1));
 /// How long a pause between two looks at what it answered is.
 const LOOK: Duration = Duration::from_millis(20);
 /// Concurrent connection attempts of a thread: fewer than any listener's backlog.
@@ -229,7 +229,7 @@ impl Fleet {
             let mut sum = Standing::default();
             let asked = self.ask(|reply| Question::Standing { anew, reply }).await?;
             asked.iter().for_each(|standing| sum.add(standing));
-            if sum.is_final() || begin.elapsed() >= SIGN_OF_LIFE {
+            if sum.is_final() || begin.elapsed() >= KNOWN_WITHIN {
                 return Ok(sum);
             }
             anew = false;

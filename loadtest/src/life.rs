@@ -155,7 +155,7 @@ impl Life {
                     }
                 }
                 () = self.desk.bell.notified() => {
-                    if self.presence.take_question() {
+                    if self.presence.take_question(now()) {
                         connection.ping();
                     }
                     if let Some(pause) = self.obey() {
@@ -164,7 +164,9 @@ impl Life {
                 }
                 () = sleep_until(due.unwrap_or(begun).into()), if due.is_some() => {
                     let now = now();
-                    self.presence.look(connection.is_greeted(), now);
+                    if let Err(silent) = self.presence.look(connection.is_greeted(), now) {
+                        return End::Fault((0, silent));
+                    }
                     if stay.is_some_and(|stay| stay <= now) {
                         return End::Left(RETURN_AFTER);
                     }

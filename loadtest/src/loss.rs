@@ -32,6 +32,8 @@ pub(crate) enum Failure {
     Closed,
     Reset,
     TimedOut,
+    /// The server does not answer a ping.
+    Silent,
     Unreachable,
     Tls,
     NotHttp2,
@@ -128,6 +130,7 @@ impl Failure {
             Self::Closed => "closed by the server",
             Self::Reset => "reset by the server",
             Self::TimedOut => "timed out",
+            Self::Silent => "silent",
             Self::Unreachable => "unreachable",
             Self::Tls => "TLS",
             Self::NotHttp2 => "broken HTTP/2",

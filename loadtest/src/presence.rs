@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::client::profile::Profile;
 use crate::http2::Event;
-use crate::loss::{Loss, Status};
+use crate::loss::{Failure, Loss, Status};
 use crate::progress::Progress;
 use crate::violation::Violation;
 
@@ -66,7 +66,7 @@ enum State {
 enum Question {
     None,
     Wanted,
-    Asked,
+    Asked(Instant),
 }
 
 /// Why clients have no stream.
@@ -93,6 +93,8 @@ pub(crate) struct Standing {
 const LEFT_OPEN: Duration = Duration::from_millis(500);
 /// For how long after such an end a client may have no stream.
 pub(crate) const RECYCLED_WITHIN: Duration = Duration::from_secs(5);
+/// How long an answer to the question whether the server is there may take.
+pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 /// Of a connection on which something came within this time, nobody asks whether the server is there.
 const HEARD_LATELY: Duration = Duration::from_secs(1);
 /// gRPC servers close a connection at the fourth ping without a message between.
@@ -136,19 +138,36 @@ impl Presence {
         self.heard.set(now);
     }
 
-    /// Returns when it is to be looked whether the server has left the streams open.
+    /// Returns when there is something to look at although nothing comes.
     pub(crate) fn due(&self) -> Option<Instant> {
+        let answer = match self.question.get() {
+            Question::Asked(at) => Some(at + ANSWERED_WITHIN),
+            Question::None | Question::Wanted => None,
+        };
+        answer.into_iter().chain(self.left_open()).min()
+    }
+
+    /// Returns when the server has left the streams open for long enough, if that matters.
+    fn left_open(&self) -> Option<Instant> {
         let waits = self.demands != Demands::Nothing && self.state.get() != State::Here;
         Some(self.connected.get().filter(|_| waits)? + LEFT_OPEN)
     }
 
-    /// The streams are still open. `greeted`: whether the server has said anything on the connection.
-    pub(crate) fn look(&self, greeted: bool, now: Instant) {
-        if self.due().is_some_and(|due| due <= now) {
+    /// The streams are still open. `greeted`: whether the server has said anything on the connection. Fails if the server was asked
+    /// whether it is there, and does not answer.
+    pub(crate) fn look(&self, greeted: bool, now: Instant) -> Result<(), Violation> {
+        if self.left_open().is_some_and(|due| due <= now) {
             match greeted {
                 true => self.arrive(),
                 false => self.connected.set(Some(now)),
             }
+        }
+        match self.question.get() {
+            Question::Asked(at) if at + ANSWERED_WITHIN <= now => {
+                let text = format!("the server did not answer a ping within {ANSWERED_WITHIN:?}");
+                Err(Violation::Connection(Failure::Silent, text))
+            }
+            Question::Asked(_) | Question::None | Question::Wanted => Ok(()),
         }
     }
 
@@ -171,10 +190,10 @@ impl Presence {
     }
 
     /// Whether the server is to be asked now.
-    pub(crate) fn take_question(&self) -> bool {
+    pub(crate) fn take_question(&self, now: Instant) -> bool {
         let wanted = self.question.get() == Question::Wanted;
         if wanted {
-            self.question.set(Question::Asked);
+            self.question.set(Question::Asked(now));
         }
         wanted
     }

@@ -73,12 +73,12 @@ fn a_silent_stream_counts_once_it_is_left_open() {
     let (presence, progress) = presence(plain(), begin);
     presence.connect(begin);
     let due = presence.due().unwrap();
-    presence.look(true, begin);
+    presence.look(true, begin).unwrap();
     assert_eq!(progress.streaming(), Some(0));
     // The server may have accepted the connection and nothing else.
-    presence.look(false, due);
+    presence.look(false, due).unwrap();
     assert_eq!(progress.streaming(), Some(0));
-    presence.look(true, presence.due().unwrap());
+    presence.look(true, presence.due().unwrap()).unwrap();
     assert_eq!(
         (progress.streaming(), progress.streamed(), presence.due()),
         (Some(3), 3, None)
@@ -94,7 +94,7 @@ fn a_silent_server_is_asked_a_few_times() {
     presence.hear(true, begin);
     assert!(!presence.question(begin), "it was heard just now");
     for _ in 0..3 {
-        assert!(presence.question(later) && presence.take_question() && !presence.take_question());
+        assert!(presence.question(later) && presence.take_question(later) && !presence.take_question(later));
         assert_eq!(
             (
                 standing(&presence, later).without,
@@ -107,7 +107,15 @@ fn a_silent_server_is_asked_a_few_times() {
     }
     assert!(!presence.question(later), "a gRPC server would close the connection");
     presence.hear(true, later);
-    assert!(presence.question(later + Duration::from_secs(60)));
+    let again = later + Duration::from_secs(60);
+    assert!(presence.question(again) && presence.take_question(again));
+    let due = presence.due().unwrap();
+    assert!(presence.look(true, due - Duration::from_millis(1)).is_ok());
+    let silent = presence.look(true, due).unwrap_err();
+    assert_eq!(
+        silent.to_string(),
+        "the connection failed: the server did not answer a ping within 5s"
+    );
 }
 
 #[test]

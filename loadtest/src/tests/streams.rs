@@ -116,7 +116,13 @@ fn a_server_that_freezes_is_no_success() {
     assert_eq!((failed.phase.as_deref(), &*failed.text), (Some("frozen"), STREAMS));
     assert_eq!(
         failed.why.as_deref(),
-        Some("9 of 9 clients: the server does not answer")
+        Some("9 of 9 clients: the connection failed: the server did not answer a ping within 5s")
+    );
+    assert_eq!(record.phases.last().unwrap().with_stream, Some(0));
+    assert!(
+        counted(&record, "connections failed: silent") >= 9.0,
+        "{:?}",
+        record.counters
     );
 }
 
