@@ -22,7 +22,7 @@ const CONCURRENT_REQUESTS: usize = 64;
 
 pub(super) const HELP: &str = "\
 /                  this list; for browsers, a page that shows it all
-/ready             200 when clients can be served, 503 before and while draining (also /healthz/ready)
+/ready             200 when clients can be served, 503 with the reason before, and while draining (also /healthz/ready)
 /live              200 while the program runs (also /healthz)
 /clusters          the state of every control plane, and why; ?format=json for programs
 /clients           the client streams; ?node=ID and ?type=TYPE for some of them, ?format=json for programs
@@ -90,14 +90,15 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
         .layer(GlobalConcurrencyLimitLayer::new(CONCURRENT_REQUESTS))
 }
 
-pub(super) async fn ready(State(shown): State<Shown>) -> (StatusCode, &'static str) {
+pub(super) async fn ready(State(shown): State<Shown>) -> (StatusCode, String) {
     match shown.health.status() {
-        Status::Starting => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "STARTING: no control plane has been reached yet\n",
-        ),
-        Status::Ready => (StatusCode::OK, "READY\n"),
-        Status::Draining => (StatusCode::SERVICE_UNAVAILABLE, "DRAINING\n"),
+        Status::Starting => {
+            let mut words = vec!["STARTING: no control plane has been reached yet".to_owned()];
+            words.append(&mut shown.overview.look().reasons());
+            (StatusCode::SERVICE_UNAVAILABLE, words.join("; ") + "\n")
+        }
+        Status::Ready => (StatusCode::OK, "READY\n".to_owned()),
+        Status::Draining => (StatusCode::SERVICE_UNAVAILABLE, "DRAINING\n".to_owned()),
     }
 }
 
@@ -282,7 +283,7 @@ mod tests {
         );
         let answer = ask(address, "GET /clusters?format=json");
         assert!(answer.contains("content-type: application/json\r\n"), "{answer}");
-        assert!(answer.ends_with("{\"authorities\":[]}"), "{answer}");
+        assert!(answer.ends_with("{\"authorities\":[],\"faults\":[]}"), "{answer}");
         let answer = ask(address, "GET /clusters?format=xml");
         assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
         assert!(

@@ -109,7 +109,7 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
         plan::views(&config),
         config.limits.views,
     ));
-    let overview = Overview::new(&fleet, &scopes);
+    let overview = Overview::new(&fleet, &scopes, &metrics.faults);
     let in_use = Arc::new(InUse::default());
     let guard = guard(&config)?;
     let status = ClientStatus::new(Census::new(scopes.clone()), config.node.clone(), schemas);
@@ -129,8 +129,8 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
     // Nobody else sets it.
     let _ = process.listeners.set(listening.addresses());
     supervisor.ready();
-    let renewal = Renewal::new(listening.secured(), servers, &in_use, metrics.certificates());
-    let keys = KeyRenewal::new(&shared.tokens, metrics.arrivals.clone());
+    let renewal = Renewal::new(listening.secured(), servers, &in_use, &metrics);
+    let keys = KeyRenewal::new(&shared.tokens, &metrics);
     let hangups = || Hangups::listen().map_err(AppError::Signals);
     let (mut of_certificates, mut of_keys) = (hangups()?, hangups()?);
 

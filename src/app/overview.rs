@@ -12,6 +12,7 @@ use super::plan;
 use crate::admin::{Clusters, Held, Lacking, Server, Spoken, State};
 use crate::cache::{Scopes, View};
 use crate::census::{Cached, visit};
+use crate::telemetry::Faults;
 use crate::upstream::{Phase, Status};
 use crate::xds::{Authorities, Class, Name, ServerState, Target, TypeUrl};
 
@@ -25,6 +26,7 @@ const TYPES_SHOWN: usize = 64;
 pub(super) struct Overview {
     scopes: Arc<Scopes>,
     fleet: Arc<Fleet>,
+    faults: Arc<Faults>,
     streams: Mutex<Vec<(Weak<View>, Statuses)>>,
     seen: Mutex<BTreeMap<(Class, usize), Seen>>,
 }
@@ -39,10 +41,11 @@ struct Seen {
 }
 
 impl Overview {
-    pub(super) fn new(fleet: &Arc<Fleet>, scopes: &Arc<Scopes>) -> Arc<Self> {
+    pub(super) fn new(fleet: &Arc<Fleet>, scopes: &Arc<Scopes>, faults: &Arc<Faults>) -> Arc<Self> {
         Arc::new(Self {
             scopes: scopes.clone(),
             fleet: fleet.clone(),
+            faults: faults.clone(),
             streams: Mutex::default(),
             seen: Mutex::default(),
         })
@@ -58,7 +61,10 @@ impl Overview {
     /// Returns the current state of everything.
     pub(super) fn look(&self) -> Clusters {
         let views = self.scopes.all();
-        let mut clusters = Clusters::default();
+        let mut clusters = Clusters {
+            faults: self.faults.all(),
+            ..Clusters::default()
+        };
         for (authority, mut servers) in self.fleet.routes() {
             servers.extend(left(&servers, &authority, &views));
             let servers = servers.iter().filter_map(|at| self.server(*at, &authority, &views));
@@ -77,12 +83,14 @@ impl Overview {
     fn server(&self, at: usize, authority: &str, views: &[Arc<View>]) -> Option<Server> {
         let views: Vec<_> = views.iter().filter(|view| view.server() == at).collect();
         let member = self.fleet.get(at)?;
-        let source = member.status();
         let of_views = self.statuses(&views);
         let mut streams: Vec<Status> = of_views.iter().flatten().cloned().collect();
+        // What a stream has met is newer than the attempts before it.
+        let source = member.status().filter(|_| !streams.iter().any(has_met));
         let unseen = source.as_ref().map(|source| match source.phase {
             Phase::Answering => State::Answering,
             Phase::Waiting => State::Unreachable,
+            Phase::Connecting if source.failing_since.is_some() => State::Unreachable,
             Phase::Idle | Phase::Connecting | Phase::Open => State::Connecting,
         });
         streams.extend(source);
@@ -90,7 +98,7 @@ impl Overview {
         let state = if used.is_empty() {
             State::Unused
         } else {
-            // I-05: problems with files are shown before any client uses them.
+            // I-05: problems with files, and reasons why a server is not reached, are shown before any client needs them.
             unseen
                 .filter(|_| views.is_empty())
                 .unwrap_or_else(|| server_state(&views, &of_views))
@@ -101,7 +109,7 @@ impl Overview {
             State::Connected => since(&used, Phase::Open),
             State::Connecting | State::Unused => used.iter().map(|status| status.since).min(),
         };
-        let open = |status: &&&Status| matches!(status.phase, Phase::Open | Phase::Answering);
+        let open = |status: &&&Status| is_open(status);
         // Names that are not `xdstp` have no authority.
         let of = (!authority.is_empty()).then_some(authority);
         let readers = views.iter().map(|view| view.readers_of(of));
@@ -193,6 +201,15 @@ fn left(servers: &[usize], authority: &str, views: &[Arc<View>]) -> BTreeSet<usi
 
 fn is(of: &Weak<View>, view: &Arc<View>) -> bool {
     std::ptr::eq(of.as_ptr(), Arc::as_ptr(view))
+}
+
+const fn is_open(status: &Status) -> bool {
+    matches!(status.phase, Phase::Open | Phase::Answering)
+}
+
+/// Whether the stream has met its server, or failed to.
+const fn has_met(status: &Status) -> bool {
+    is_open(status) || status.error.is_some()
 }
 
 fn since(streams: &[&Status], phase: Phase) -> Option<std::time::Instant> {

@@ -15,6 +15,7 @@ use super::arrivals::ArrivalMetrics;
 use super::certificates::CertificateMetrics;
 use super::configuration::ConfigurationMetrics;
 use super::exposition::{self, Exposition};
+use super::faults::Faults;
 use super::handshakes::{HandshakeResult, Handshakes};
 use super::labels::{Labels, TypeLabels, WordCounters, register};
 use super::model::MetricFamily;
@@ -93,6 +94,8 @@ pub struct Metrics {
     pub overload: OverloadMetrics,
     /// What clients show before they are served.
     pub arrivals: ArrivalMetrics,
+    /// What is wrong with the relay's own files.
+    pub faults: Arc<Faults>,
     /// The counters of snapshots.
     pub snapshots: SnapshotMetrics,
     /// The metrics of the configuration.
@@ -138,6 +141,7 @@ impl Metrics {
             reading_bytes: register(own, "reading_bytes", "Bytes held of unfinished requests", Gauge::default()),
             overload: OverloadMetrics::register(own),
             arrivals: ArrivalMetrics::register(own),
+            faults: Arc::new(Faults::register(own)),
             certificates: CertificateMetrics::register(own),
             configuration: ConfigurationMetrics::register(own),
             snapshots: SnapshotMetrics::register(own),

@@ -14,14 +14,15 @@ use tokio::sync::watch;
 
 use super::access::Access;
 use super::away::Away;
-use super::clock::{dice, now};
+use super::clock::now;
 use super::connect;
+use super::contact::Contact;
 use super::doors::Doors;
 use super::left_out::LeftOut;
 use super::refused::Refused;
-use crate::clock;
+use super::status::Status;
 use crate::config::{Grpc, Transport};
-use crate::protocol::{Backoff, ClientSettings, Declined, Dialects, Next, Rhythm, Trial, Why};
+use crate::protocol::{ClientSettings, Declined, Dialects, Next, Rhythm, Trial, Why};
 use crate::telemetry::UpstreamMetrics;
 use crate::xds::{Dialect, TypeUrl};
 
@@ -36,6 +37,7 @@ pub struct Target {
     pub(super) metrics: Arc<UpstreamMetrics>,
     refused: Refused,
     away: Away,
+    contact: Contact,
     /// What is known about the dialects that it supports.
     dialects: Mutex<Dialects>,
     left_out: LeftOut,
@@ -105,6 +107,7 @@ impl Target {
             metrics,
             refused: Refused::default(),
             away: Away::default(),
+            contact: Contact::new(),
             doors: Arc::default(),
             returns: watch::Sender::default(),
             rhythm: Mutex::default(),
@@ -188,11 +191,32 @@ impl Target {
         self.away.ended(now())
     }
 
+    /// Connects again and again until one connection succeeds (G-01). With `by_class`, certificates belong to classes of clients: a
+    /// server without a certificate for the others counts as reached when it accepts a connection, because no class's certificate
+    /// is available yet.
+    pub async fn reached(&self, settings: &UpstreamSettings, by_class: bool) {
+        let meet = || self.access.meet(self, settings, by_class);
+        let told = (&self.away, &*self.metrics);
+        self.contact.make(&self.uri, told, settings.reconnect_max, meet).await;
+    }
+
+    /// Waits until an attempt to reach it has failed; for ever if one succeeds before.
+    pub async fn not_reached(&self) {
+        self.contact.failed().await;
+    }
+
+    /// Returns the state of the attempts to reach it, until one succeeds.
+    #[must_use]
+    pub fn contact(&self) -> Option<Status> {
+        self.contact.status()
+    }
+
     /// It answered a stream, so streams that wait to retry may do so at once, and it has room for more.
     pub(super) fn returned(&self) {
         if let Some(away) = self.away.over(now()) {
             tracing::info!(server = self.uri, ?away, "control plane is back");
         }
+        self.contact.reached();
         self.returns.send_modify(|answers| *answers += 1);
         self.doors.answered();
     }
@@ -227,32 +251,5 @@ impl Target {
     pub(super) fn ping(&self, settings: &UpstreamSettings) -> Duration {
         let times = 1_u32 << self.calmer.load(Ordering::Relaxed).min(16);
         settings.ping.saturating_mul(times).min(settings.ping.max(PING_MOST))
-    }
-}
-
-/// Connects to the control planes in their order, again and again, until one connection succeeds (G-01); without any, waits for
-/// ever. With `by_class`, certificates belong to classes of clients: a server without a certificate for the others counts as
-/// reached when it accepts a connection, because no class's certificate is available yet.
-pub async fn reach(targets: Vec<(Arc<Target>, Arc<UpstreamSettings>)>, by_class: bool) {
-    let most = targets.iter().map(|(_, settings)| settings.reconnect_max).max();
-    let Some(mut backoff) = most.map(Backoff::new) else {
-        return std::future::pending().await;
-    };
-    loop {
-        for (target, settings) in &targets {
-            match target.access.meet(target, settings, by_class).await {
-                Ok(()) => {
-                    tracing::info!(server = target.uri(), "control plane reached");
-                    return;
-                }
-                Err(failure) => {
-                    if let Some(suppressed) = target.failed(failure.is_refusal()) {
-                        tracing::warn!(server = target.uri(), error = %failure, suppressed, "control plane not reached");
-                    }
-                }
-            }
-        }
-        let wait = backoff.handle_failure(dice());
-        clock::sleep(wait).await;
     }
 }

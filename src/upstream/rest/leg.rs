@@ -156,6 +156,7 @@ impl PollLeg {
         if let Some(away) = self.server.away.over(now()) {
             tracing::info!(server = self.server.uri, ?away, "control plane is back");
         }
+        self.server.contact.reached();
         if !answered {
             self.server.metrics.stream_opened();
             self.board.enter(Phase::Answering, Dialect::Sotw);
