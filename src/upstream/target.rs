@@ -90,16 +90,22 @@ impl Target {
     /// Creates a control plane about which nothing is known yet.
     #[must_use]
     pub fn new(uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
-        Self::called(CallHead::default(), uri, grpc, metrics)
+        let dialects = Dialects::new(grpc.transport == Transport::Delta);
+        Self::of(CallHead::default(), uri, grpc, metrics, dialects)
     }
 
-    /// Creates a control plane whose calls begin with this head.
+    /// Creates a control plane that is asked one question, whose calls begin with this head.
     #[must_use]
-    pub fn called(call: CallHead, uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
+    pub fn asked_once(call: CallHead, uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
+        let dialects = Dialects::of_one_question(grpc.transport == Transport::Delta);
+        Self::of(call, uri, grpc, metrics, dialects)
+    }
+
+    fn of(call: CallHead, uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>, dialects: Dialects) -> Arc<Self> {
         Arc::new(Self {
             uri: uri.to_owned(),
             access: Access::of_server(&grpc.credentials, grpc.token.as_ref()),
-            dialects: Mutex::new(Dialects::new(grpc.transport == Transport::Delta)),
+            dialects: Mutex::new(dialects),
             left_out: LeftOut::default(),
             newer: ArcSwapOption::empty(),
             grpc,
