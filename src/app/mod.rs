@@ -12,6 +12,7 @@ mod overload;
 mod overview;
 mod plan;
 mod reload;
+mod view_log;
 mod warm;
 
 pub use inspection::Inspection;
@@ -32,6 +33,7 @@ use listening::Listening;
 use overload::Overload;
 use overview::Overview;
 use reload::{Live, Reload};
+use view_log::ViewLog;
 use warm::Warm;
 
 use crate::admin::{self, AdminError, DrainOrder, Guard, Logging, Process, ReloadOrder, Shown};
@@ -161,7 +163,7 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
         () = clock::keep() => {}
         () = renewal.run(async || of_certificates.next().await) => {}
         () = keys.run(async || of_keys.next().await) => {}
-        () = look_after(&shared, &overview, &live, &fleet, &supervisor) => {}
+        () = look_after(&shared, &live, &fleet, &supervisor) => {}
         () = reload.run() => {}
     }
     Ok(())
@@ -287,8 +289,9 @@ async fn last(warm: Option<&Arc<Warm>>) {
 }
 
 /// Sweeps the views, and updates metrics, the log and what the service manager knows, once per [`SWEEP`].
-async fn look_after(shared: &Arc<Shared>, overview: &Overview, live: &Live, fleet: &Fleet, supervisor: &Supervisor) {
+async fn look_after(shared: &Arc<Shared>, live: &Live, fleet: &Arc<Fleet>, supervisor: &Supervisor) {
     let mut overload = Overload::new(shared);
+    let mut view_log = ViewLog::new(&shared.scopes, fleet);
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut told = None;
@@ -317,7 +320,7 @@ async fn look_after(shared: &Arc<Shared>, overview: &Overview, live: &Live, flee
         shared
             .metrics
             .show_reading(shared.budget.bytes(), shared.budget.take_refused());
-        overview.say();
+        view_log.say(clock::now());
     }
 }
 

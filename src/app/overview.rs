@@ -1,6 +1,6 @@
 //! The state of every control plane: the state of its streams, and the clients that depend on it.
 //!
-//! Owns the joining of the two, and one log line for each change. Decides nothing.
+//! Owns the joining of the two. Decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -8,13 +8,12 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::fleet::Fleet;
-use super::plan;
 use crate::admin::{Clusters, Held, Lacking, Server, Spoken, State};
 use crate::cache::{Scopes, View};
 use crate::census::{Cached, visit};
 use crate::telemetry::Faults;
 use crate::upstream::{Phase, Status};
-use crate::xds::{Authorities, Class, Name, ServerState, Target, TypeUrl};
+use crate::xds::{Authorities, Name, ServerState, Target, TypeUrl};
 
 /// How many missing names are shown, and how many characters of each.
 const NAMES_SHOWN: usize = 5;
@@ -28,17 +27,9 @@ pub(super) struct Overview {
     fleet: Arc<Fleet>,
     faults: Arc<Faults>,
     streams: Mutex<Vec<(Weak<View>, Statuses)>>,
-    seen: Mutex<BTreeMap<(Class, usize), Seen>>,
 }
 
 type Statuses = Box<dyn Fn() -> Vec<Status> + Send + Sync>;
-
-/// The state of a view at the last call of `say`.
-#[derive(Clone, Copy, Default)]
-struct Seen {
-    failing: bool,
-    reading: usize,
-}
 
 impl Overview {
     pub(super) fn new(fleet: &Arc<Fleet>, scopes: &Arc<Scopes>, faults: &Arc<Faults>) -> Arc<Self> {
@@ -47,7 +38,6 @@ impl Overview {
             fleet: fleet.clone(),
             faults: faults.clone(),
             streams: Mutex::default(),
-            seen: Mutex::default(),
         })
     }
 
@@ -143,51 +133,6 @@ impl Overview {
             ours.flat_map(|(_, statuses)| statuses()).collect()
         };
         views.iter().map(of).collect()
-    }
-
-    /// Logs what has changed since the last call: one line for each view, however many sessions it has.
-    pub(super) fn say(&self) {
-        let mut seen = self.seen.lock();
-        let views = self.scopes.all();
-        seen.retain(|key, _| {
-            views
-                .iter()
-                .any(|view| (view.class(), view.server()) == (&key.0, key.1))
-        });
-        for view in views {
-            let (reading, watching) = view.readers();
-            let now = Seen {
-                failing: view.cut().server_state() == ServerState::Failing,
-                reading,
-            };
-            let before = seen.insert((view.class().clone(), view.server()), now);
-            self.compare(&view, before.unwrap_or_default(), now, watching);
-        }
-    }
-
-    fn compare(&self, view: &View, before: Seen, now: Seen, watching: usize) {
-        let member = self.fleet.get(view.server());
-        let server = member.as_ref().map_or("", |member| &member.name);
-        let class = plan::class(&self.scopes, view.class());
-        if now.failing != before.failing {
-            let sessions = now.reading;
-            if now.failing {
-                let lacking = view.lacking().len();
-                tracing::warn!(server, class, sessions, watching, lacking, "server lost");
-            } else {
-                tracing::info!(server, class, sessions, watching, "server back");
-            }
-        }
-        // If a server is nowhere the first choice, its sessions have fallen back to it, or leave it again.
-        let first = self
-            .fleet
-            .routes()
-            .values()
-            .any(|servers| servers.first() == Some(&view.server()));
-        if !first && now.reading != before.reading {
-            let (from, to) = (before.reading, now.reading);
-            tracing::info!(server, class, from, to, watching, "sessions on a lower-priority server");
-        }
     }
 }
 
@@ -317,7 +262,9 @@ fn shown(type_url: &TypeUrl, target: &Target) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::plan;
     use crate::cache::ViewSettings;
+    use crate::xds::Class;
 
     /// A server that refuses the streams of one view answers the others. A server that answers no view is unreachable.
     #[test]

@@ -192,6 +192,16 @@ impl Target {
         self.away.failed(refusal, now())
     }
 
+    /// The same for a stream that is answered.
+    pub(super) fn greeted(&self) -> Option<u64> {
+        self.away.answered(now())
+    }
+
+    /// The same for a stream that is tried in the other dialect.
+    pub(super) fn tries_other(&self) -> Option<u64> {
+        self.away.declined(now())
+    }
+
     /// The same for a stream that ended after an answer, which is no failure.
     pub(super) fn ended(&self) -> Option<u64> {
         self.away.ended(now())

@@ -160,7 +160,9 @@ impl PollLeg {
         if !answered {
             self.server.metrics.stream_opened();
             self.board.enter(Phase::Answering, Dialect::Sotw);
-            tracing::info!(server = self.server.uri, "control plane answers");
+            if let Some(suppressed) = self.server.away.answered(now()) {
+                tracing::info!(server = self.server.uri, suppressed, "control plane answers");
+            }
         }
         self.board.heard();
         self.server.metrics.heard();
