@@ -139,6 +139,8 @@ pub struct ClientType {
     pub accepted: Option<Instant>,
     /// Since when a response has not been answered.
     pub unanswered_since: Option<Instant>,
+    /// Since when the client waits for something that nobody has answered.
+    pub waiting_since: Option<Instant>,
     /// Why the client rejects what it has rejected and not accepted since.
     pub objections: Vec<Arc<Objection>>,
     /// The resources that were asked about.

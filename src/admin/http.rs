@@ -22,7 +22,7 @@ const CONCURRENT_REQUESTS: usize = 64;
 
 pub(super) const HELP: &str = "\
 /                  this list; for browsers, a page that shows it all
-/ready             200 when clients can be served, 503 before and while draining (also /healthz/ready)
+/ready             200 when clients can be served, 503 with the reason before, and while draining (also /healthz/ready)
 /live              200 while the program runs (also /healthz)
 /clusters          the state of every control plane, and why; ?format=json for programs
 /clients           the client streams; ?node=ID and ?type=TYPE for some of them, ?format=json for programs
@@ -90,24 +90,26 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
         .layer(GlobalConcurrencyLimitLayer::new(CONCURRENT_REQUESTS))
 }
 
-pub(super) async fn ready(State(shown): State<Shown>) -> (StatusCode, &'static str) {
+pub(super) async fn ready(State(shown): State<Shown>) -> (StatusCode, String) {
     match shown.health.status() {
-        Status::Starting => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "STARTING: no control plane has been reached yet\n",
-        ),
-        Status::Ready => (StatusCode::OK, "READY\n"),
-        Status::Draining => (StatusCode::SERVICE_UNAVAILABLE, "DRAINING\n"),
+        Status::Starting => {
+            let mut words = vec!["STARTING: no control plane has been reached yet".to_owned()];
+            words.append(&mut shown.overview.look().reasons());
+            (StatusCode::SERVICE_UNAVAILABLE, words.join("; ") + "\n")
+        }
+        Status::Ready => (StatusCode::OK, "READY\n".to_owned()),
+        Status::Draining => (StatusCode::SERVICE_UNAVAILABLE, "DRAINING\n".to_owned()),
     }
 }
 
 async fn clusters(State(shown): State<Shown>, asked: Asked) -> Response {
     let clusters = shown.overview.look();
+    let standings = shown.status.census().standings().await;
     match forms::format(asked, "/clusters or /clusters?format=json") {
-        Ok(Format::Text) => clusters.text(WallClock::read()).into_response(),
+        Ok(Format::Text) => clusters.text(WallClock::read(), &standings).into_response(),
         Ok(Format::Json) => {
             let json = [(header::CONTENT_TYPE, "application/json")];
-            (json, clusters.json(WallClock::read()).to_string()).into_response()
+            (json, clusters.json(WallClock::read(), &standings).to_string()).into_response()
         }
         Err(wrong) => wrong.into_response(),
     }
@@ -120,8 +122,8 @@ async fn certificates(State(shown): State<Shown>) -> Response {
 }
 
 /// Returns all metrics, as they are now, in a text form.
-pub(super) fn metrics_text(shown: &Shown, form: Exposition) -> Result<String, std::fmt::Error> {
-    shown.overview.count_names(&shown.metrics);
+pub(super) async fn metrics_text(shown: &Shown, form: Exposition) -> Result<String, std::fmt::Error> {
+    shown.refresh().await;
     shown.metrics.encode_as(form)
 }
 
@@ -131,7 +133,7 @@ pub(super) async fn metrics(State(shown): State<Shown>, headers: HeaderMap) -> R
         .and_then(|accept| accept.to_str().ok())
         .unwrap_or_default();
     let form = Exposition::accepted(accepted);
-    match metrics_text(&shown, form) {
+    match metrics_text(&shown, form).await {
         Ok(text) => ([(header::CONTENT_TYPE, form.content_type())], text).into_response(),
         Err(error) => (
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -282,7 +284,7 @@ mod tests {
         );
         let answer = ask(address, "GET /clusters?format=json");
         assert!(answer.contains("content-type: application/json\r\n"), "{answer}");
-        assert!(answer.ends_with("{\"authorities\":[]}"), "{answer}");
+        assert!(answer.ends_with("{\"authorities\":[],\"faults\":[]}"), "{answer}");
         let answer = ask(address, "GET /clusters?format=xml");
         assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
         assert!(

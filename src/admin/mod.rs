@@ -86,6 +86,17 @@ pub struct Shown {
     pub process: Process,
 }
 
+impl Shown {
+    /// Sets the metrics that are only counted when somebody reads them.
+    pub async fn refresh(&self) {
+        self.overview.count_names(&self.metrics);
+        let standings = self.status.census().standings().await;
+        let counts = standings.types.iter();
+        self.metrics
+            .show_clients(counts.map(|(type_url, of)| (type_url.clone(), [of.rejecting, of.lagging, of.waiting])));
+    }
+}
+
 /// The operator's order to move clients away.
 #[derive(Clone, Copy, Debug)]
 pub struct DrainOrder {

@@ -51,7 +51,7 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
         Ok(filter) => filter,
         Err(fault) => return forms::bad(format!("filter: {fault}\n")),
     };
-    let text = match http::metrics_text(&shown, Exposition::Prometheus) {
+    let text = match http::metrics_text(&shown, Exposition::Prometheus).await {
         Ok(text) => text,
         Err(error) => {
             let why = format!("cannot encode the metrics: {error}\n");

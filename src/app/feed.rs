@@ -17,7 +17,7 @@ use super::{plan, spawn};
 use crate::cache::View;
 use crate::downstream::Shared;
 use crate::telemetry::{Health, Status};
-use crate::upstream::{self, FileWriter, Talk, Writer};
+use crate::upstream::{FileWriter, Talk, Writer};
 
 /// Gives every new view its writer.
 pub(super) async fn feed(
@@ -71,29 +71,44 @@ async fn ready(fleet: Arc<Fleet>, live: Arc<Live>, health: Arc<Health>) {
         let changed = fleet.changed();
         let by_class = live.config().classes.have_credentials();
         tokio::select! {
-            () = reach(fleet.top(), by_class) => return health.advance(Status::Ready),
+            () = reach(fleet.top(), by_class, &health) => {}
             () = changed => {}
         }
     }
 }
 
-/// Waits until one of the servers was reached once. Files count as reached once they were read without errors.
-async fn reach(servers: Vec<Fed>, by_class: bool) {
+/// Tries the servers in their order: the next one once those before it have failed, until one is reached. Those that failed are
+/// tried until they are reached, too, so that operators see whether they are there. Files count as reached once they were read
+/// without errors.
+async fn reach(servers: Vec<Fed>, by_class: bool, health: &Health) {
     let mut targets = Vec::new();
-    let mut others: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
+    let mut tried: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
     for server in servers {
         match server {
             Fed::Grpc(target, settings) => targets.push((target, settings)),
-            Fed::Rest(server, polling) => {
-                others.push(Box::pin(async move { server.reached(&polling, by_class).await }))
-            }
-            Fed::Files(source) => others.push(Box::pin(async move { source.reached().await })),
+            Fed::Rest(server, polling) => tried.push(Box::pin(async move { server.reached(&polling, by_class).await })),
+            Fed::Files(source) => tried.push(Box::pin(async move { source.reached().await })),
         }
     }
-    tokio::select! {
-        Some(()) = others.next() => {}
-        () = upstream::reach(targets, by_class) => {}
+    let mut targets = targets.into_iter();
+    let mut failed: BoxFuture<'static, ()> = Box::pin(std::future::ready(()));
+    loop {
+        tokio::select! {
+            biased;
+            Some(()) = tried.next() => break,
+            () = &mut failed => failed = match targets.next() {
+                Some((target, settings)) => {
+                    let next = target.clone();
+                    tried.push(Box::pin(async move { target.reached(&settings, by_class).await }));
+                    Box::pin(async move { next.not_reached().await })
+                }
+                None => Box::pin(std::future::pending()),
+            },
+        }
     }
+    health.advance(Status::Ready);
+    while tried.next().await.is_some() {}
+    std::future::pending().await
 }
 
 /// Fills a view: first from its snapshot, if there is one, then from the server.

@@ -222,10 +222,11 @@ impl Member {
         }
     }
 
-    /// Returns its status, if it is read once for all views.
+    /// Returns its status apart from the streams of views: that of files, or of the attempts until it is reached for the first time.
     pub(super) fn status(&self) -> Option<Status> {
         match &self.fed {
-            Fed::Grpc(..) | Fed::Rest(..) => None,
+            Fed::Grpc(target, _) => target.contact(),
+            Fed::Rest(server, _) => server.contact(),
             Fed::Files(files) => Some(files.status().as_stream()),
         }
     }

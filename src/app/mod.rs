@@ -12,6 +12,7 @@ mod overload;
 mod overview;
 mod plan;
 mod reload;
+mod view_log;
 mod warm;
 
 pub use inspection::Inspection;
@@ -32,6 +33,7 @@ use listening::Listening;
 use overload::Overload;
 use overview::Overview;
 use reload::{Live, Reload};
+use view_log::ViewLog;
 use warm::Warm;
 
 use crate::admin::{self, AdminError, DrainOrder, Guard, Logging, Process, ReloadOrder, Shown};
@@ -109,7 +111,7 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
         plan::views(&config),
         config.limits.views,
     ));
-    let overview = Overview::new(&fleet, &scopes);
+    let overview = Overview::new(&fleet, &scopes, &metrics.faults);
     let in_use = Arc::new(InUse::default());
     let guard = guard(&config)?;
     let status = ClientStatus::new(Census::new(scopes.clone()), config.node.clone(), schemas);
@@ -129,8 +131,8 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
     // Nobody else sets it.
     let _ = process.listeners.set(listening.addresses());
     supervisor.ready();
-    let renewal = Renewal::new(listening.secured(), servers, &in_use, metrics.certificates());
-    let keys = KeyRenewal::new(&shared.tokens, metrics.arrivals.clone());
+    let renewal = Renewal::new(listening.secured(), servers, &in_use, &metrics);
+    let keys = KeyRenewal::new(&shared.tokens, &metrics);
     let hangups = || Hangups::listen().map_err(AppError::Signals);
     let (mut of_certificates, mut of_keys) = (hangups()?, hangups()?);
 
@@ -161,7 +163,7 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
         () = clock::keep() => {}
         () = renewal.run(async || of_certificates.next().await) => {}
         () = keys.run(async || of_keys.next().await) => {}
-        () = look_after(&shared, &overview, &live, &fleet, &supervisor) => {}
+        () = look_after(&shared, &live, &fleet, &supervisor) => {}
         () = reload.run() => {}
     }
     Ok(())
@@ -209,8 +211,8 @@ fn shown(
 
 /// Exports metrics and traces to where the environment says, if it says so. The relay serves without it.
 fn export(shown: &Shown) -> Option<Export> {
-    let overview = shown.overview.clone();
-    let read = otlp::reader(shown.metrics.clone(), move |metrics| overview.count_names(metrics));
+    let refreshed = shown.clone();
+    let read = otlp::reader(shown.metrics.clone(), async move || refreshed.refresh().await);
     let started = Export::start(|name| std::env::var(name).ok(), read, &shown.metrics.traces);
     started.unwrap_or_else(|error| {
         tracing::error!(%error, "cannot start the thread that exports metrics and traces");
@@ -287,8 +289,9 @@ async fn last(warm: Option<&Arc<Warm>>) {
 }
 
 /// Sweeps the views, and updates metrics, the log and what the service manager knows, once per [`SWEEP`].
-async fn look_after(shared: &Arc<Shared>, overview: &Overview, live: &Live, fleet: &Fleet, supervisor: &Supervisor) {
+async fn look_after(shared: &Arc<Shared>, live: &Live, fleet: &Arc<Fleet>, supervisor: &Supervisor) {
     let mut overload = Overload::new(shared);
+    let mut view_log = ViewLog::new(&shared.scopes, fleet);
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut told = None;
@@ -317,7 +320,7 @@ async fn look_after(shared: &Arc<Shared>, overview: &Overview, live: &Live, flee
         shared
             .metrics
             .show_reading(shared.budget.bytes(), shared.budget.take_refused());
-        overview.say();
+        view_log.say(clock::now());
     }
 }
 

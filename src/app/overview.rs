@@ -1,6 +1,6 @@
 //! The state of every control plane: the state of its streams, and the clients that depend on it.
 //!
-//! Owns the joining of the two, and one log line for each change. Decides nothing.
+//! Owns the joining of the two. Decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -8,12 +8,12 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::fleet::Fleet;
-use super::plan;
 use crate::admin::{Clusters, Held, Lacking, Server, Spoken, State};
 use crate::cache::{Scopes, View};
 use crate::census::{Cached, visit};
+use crate::telemetry::Faults;
 use crate::upstream::{Phase, Status};
-use crate::xds::{Authorities, Class, Name, ServerState, Target, TypeUrl};
+use crate::xds::{Authorities, Name, ServerState, Target, TypeUrl};
 
 /// How many missing names are shown, and how many characters of each.
 const NAMES_SHOWN: usize = 5;
@@ -25,26 +25,19 @@ const TYPES_SHOWN: usize = 64;
 pub(super) struct Overview {
     scopes: Arc<Scopes>,
     fleet: Arc<Fleet>,
+    faults: Arc<Faults>,
     streams: Mutex<Vec<(Weak<View>, Statuses)>>,
-    seen: Mutex<BTreeMap<(Class, usize), Seen>>,
 }
 
 type Statuses = Box<dyn Fn() -> Vec<Status> + Send + Sync>;
 
-/// The state of a view at the last call of `say`.
-#[derive(Clone, Copy, Default)]
-struct Seen {
-    failing: bool,
-    reading: usize,
-}
-
 impl Overview {
-    pub(super) fn new(fleet: &Arc<Fleet>, scopes: &Arc<Scopes>) -> Arc<Self> {
+    pub(super) fn new(fleet: &Arc<Fleet>, scopes: &Arc<Scopes>, faults: &Arc<Faults>) -> Arc<Self> {
         Arc::new(Self {
             scopes: scopes.clone(),
             fleet: fleet.clone(),
+            faults: faults.clone(),
             streams: Mutex::default(),
-            seen: Mutex::default(),
         })
     }
 
@@ -58,7 +51,10 @@ impl Overview {
     /// Returns the current state of everything.
     pub(super) fn look(&self) -> Clusters {
         let views = self.scopes.all();
-        let mut clusters = Clusters::default();
+        let mut clusters = Clusters {
+            faults: self.faults.all(),
+            ..Clusters::default()
+        };
         for (authority, mut servers) in self.fleet.routes() {
             servers.extend(left(&servers, &authority, &views));
             let servers = servers.iter().filter_map(|at| self.server(*at, &authority, &views));
@@ -77,12 +73,14 @@ impl Overview {
     fn server(&self, at: usize, authority: &str, views: &[Arc<View>]) -> Option<Server> {
         let views: Vec<_> = views.iter().filter(|view| view.server() == at).collect();
         let member = self.fleet.get(at)?;
-        let source = member.status();
         let of_views = self.statuses(&views);
         let mut streams: Vec<Status> = of_views.iter().flatten().cloned().collect();
+        // What a stream has met is newer than the attempts before it.
+        let source = member.status().filter(|_| !streams.iter().any(has_met));
         let unseen = source.as_ref().map(|source| match source.phase {
             Phase::Answering => State::Answering,
             Phase::Waiting => State::Unreachable,
+            Phase::Connecting if source.failing_since.is_some() => State::Unreachable,
             Phase::Idle | Phase::Connecting | Phase::Open => State::Connecting,
         });
         streams.extend(source);
@@ -90,7 +88,7 @@ impl Overview {
         let state = if used.is_empty() {
             State::Unused
         } else {
-            // I-05: problems with files are shown before any client uses them.
+            // I-05: problems with files, and reasons why a server is not reached, are shown before any client needs them.
             unseen
                 .filter(|_| views.is_empty())
                 .unwrap_or_else(|| server_state(&views, &of_views))
@@ -101,7 +99,7 @@ impl Overview {
             State::Connected => since(&used, Phase::Open),
             State::Connecting | State::Unused => used.iter().map(|status| status.since).min(),
         };
-        let open = |status: &&&Status| matches!(status.phase, Phase::Open | Phase::Answering);
+        let open = |status: &&&Status| is_open(status);
         // Names that are not `xdstp` have no authority.
         let of = (!authority.is_empty()).then_some(authority);
         let readers = views.iter().map(|view| view.readers_of(of));
@@ -136,51 +134,6 @@ impl Overview {
         };
         views.iter().map(of).collect()
     }
-
-    /// Logs what has changed since the last call: one line for each view, however many sessions it has.
-    pub(super) fn say(&self) {
-        let mut seen = self.seen.lock();
-        let views = self.scopes.all();
-        seen.retain(|key, _| {
-            views
-                .iter()
-                .any(|view| (view.class(), view.server()) == (&key.0, key.1))
-        });
-        for view in views {
-            let (reading, watching) = view.readers();
-            let now = Seen {
-                failing: view.cut().server_state() == ServerState::Failing,
-                reading,
-            };
-            let before = seen.insert((view.class().clone(), view.server()), now);
-            self.compare(&view, before.unwrap_or_default(), now, watching);
-        }
-    }
-
-    fn compare(&self, view: &View, before: Seen, now: Seen, watching: usize) {
-        let member = self.fleet.get(view.server());
-        let server = member.as_ref().map_or("", |member| &member.name);
-        let class = plan::class(&self.scopes, view.class());
-        if now.failing != before.failing {
-            let sessions = now.reading;
-            if now.failing {
-                let lacking = view.lacking().len();
-                tracing::warn!(server, class, sessions, watching, lacking, "server lost");
-            } else {
-                tracing::info!(server, class, sessions, watching, "server back");
-            }
-        }
-        // If a server is nowhere the first choice, its sessions have fallen back to it, or leave it again.
-        let first = self
-            .fleet
-            .routes()
-            .values()
-            .any(|servers| servers.first() == Some(&view.server()));
-        if !first && now.reading != before.reading {
-            let (from, to) = (before.reading, now.reading);
-            tracing::info!(server, class, from, to, watching, "sessions on a lower-priority server");
-        }
-    }
 }
 
 /// Returns the servers that are not configured for the authority any more, and from which sessions still read its names.
@@ -193,6 +146,15 @@ fn left(servers: &[usize], authority: &str, views: &[Arc<View>]) -> BTreeSet<usi
 
 fn is(of: &Weak<View>, view: &Arc<View>) -> bool {
     std::ptr::eq(of.as_ptr(), Arc::as_ptr(view))
+}
+
+const fn is_open(status: &Status) -> bool {
+    matches!(status.phase, Phase::Open | Phase::Answering)
+}
+
+/// Whether the stream has met its server, or failed to.
+const fn has_met(status: &Status) -> bool {
+    is_open(status) || status.error.is_some()
 }
 
 fn since(streams: &[&Status], phase: Phase) -> Option<std::time::Instant> {
@@ -300,7 +262,9 @@ fn shown(type_url: &TypeUrl, target: &Target) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::plan;
     use crate::cache::ViewSettings;
+    use crate::xds::Class;
 
     /// A server that refuses the streams of one view answers the others. A server that answers no view is unreachable.
     #[test]

@@ -9,6 +9,7 @@ mod csds;
 mod entries;
 mod pages;
 mod service;
+mod standings;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Weak};
@@ -26,6 +27,8 @@ pub use entries::{Entry, visit, visit_name};
 use pages::Extent;
 pub use pages::Pages;
 pub use service::{Allowed, ClientStatusServer, SERVICE};
+use standings::LastStandings;
+pub use standings::{Standings, TypeStandings};
 
 /// All client streams.
 #[derive(Clone)]
@@ -33,6 +36,7 @@ pub struct Census {
     scopes: Arc<Scopes>,
     /// Whose turn it is to ask some sessions.
     turn: Arc<Semaphore>,
+    standings: Arc<LastStandings>,
 }
 
 /// A question that goes round.
@@ -72,6 +76,7 @@ impl Census {
         Self {
             scopes,
             turn: Arc::new(Semaphore::new(1)),
+            standings: Arc::default(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 
-use super::asking::AdminAccess;
+use super::asking::{AdminAccess, Bounds};
 
 /// Move clients away from running relays: /ready fails first, then they are disconnected one by one. SIGTERM ends a relay
 #[derive(Debug, Args)]
@@ -15,6 +15,7 @@ pub(super) struct Drain {
 
 impl Drain {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
-        self.access.order("POST", "/drain_listeners?graceful", out)
+        self.access
+            .order("POST", "/drain_listeners?graceful", Bounds::LINE, out)
     }
 }

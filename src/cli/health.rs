@@ -1,20 +1,44 @@
 //! `distributary health`: asks a relay whether it is ready, for images that have no shell and no curl.
+//!
+//! Owns how long it goes on asking. Does not know what ready means.
 
 use std::io::Write;
+use std::time::Duration;
 
 use clap::Args;
 
-use super::asking::AdminAccess;
+use super::asking::{AdminAccess, Bounds, now, time};
 
 /// Ask running relays whether they can serve clients: prints the answers of /ready; the exit code is 0 if all can
 #[derive(Debug, Args)]
 pub(super) struct Health {
+    /// Ask again until all can, at most so long, such as 30s
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    wait: Option<Duration>,
     #[command(flatten)]
     access: AdminAccess,
 }
 
+/// How often relays are asked.
+const PACE: Duration = Duration::from_millis(200);
+
 impl Health {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
-        self.access.order("GET", "/ready", out)
+        let Some(wait) = self.wait else {
+            return self.access.order("GET", "/ready", Bounds::LINE, out);
+        };
+        let until = now() + wait;
+        loop {
+            let left = until.saturating_duration_since(now()).max(PACE);
+            let mut answers = Vec::new();
+            let asked = self
+                .access
+                .order("GET", "/ready", Bounds::LINE.within(left), &mut answers);
+            if asked.is_ok() || now() + PACE > until {
+                out.write_all(&answers)?;
+                return asked;
+            }
+            std::thread::sleep(PACE);
+        }
     }
 }

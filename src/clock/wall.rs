@@ -4,6 +4,8 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
+
 /// The same moment by both clocks, to convert others from one clock to the other.
 #[derive(Clone, Copy, Debug)]
 pub struct WallClock {
@@ -13,14 +15,36 @@ pub struct WallClock {
     pub wall: SystemTime,
 }
 
+/// The pair by which times are converted. Two pairs are read a few hundred nanoseconds apart from each other, so a moment would be
+/// shown as another time in each answer.
+static KEPT: Mutex<Option<WallClock>> = Mutex::new(None);
+/// How far the clocks may drift apart before times are converted by a new pair: the wall clock was set, or the process stood still.
+const DRIFT: Duration = Duration::from_secs(1);
+
 impl WallClock {
-    /// Reads both clocks.
+    /// Reads both clocks. A moment is shown as the same time in all answers, until the clocks have drifted apart.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "times are shown to people")]
     pub fn read() -> Self {
-        Self {
+        let read = Self {
             now: super::now(),
             wall: SystemTime::now(),
+        };
+        let mut kept = KEPT.lock();
+        let steady = kept.map_or(read, |kept| kept.steady(read));
+        *kept = Some(steady);
+        steady
+    }
+
+    /// Returns the later pair `read`, with the wall clock as it follows from this one, unless it was set meanwhile.
+    fn steady(self, read: Self) -> Self {
+        let (said, follows) = (read.unix(read.now), self.unix(read.now));
+        if said.abs_diff(follows) >= DRIFT {
+            return read;
+        }
+        Self {
+            wall: UNIX_EPOCH + follows,
+            ..read
         }
     }
 
@@ -87,6 +111,31 @@ const fn date(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A moment is the same time, however long the clocks take to be read, until the wall clock is set.
+    #[test]
+    fn a_moment_is_one_time() {
+        let start = WallClock::read();
+        let after = |now: u64, wall: u64| WallClock {
+            now: start.now + Duration::from_nanos(now),
+            wall: start.wall + Duration::from_nanos(wall),
+        };
+        let (at, mut clock) = (start.now + Duration::from_nanos(7), start);
+        for (now, wall) in [(100, 333), (1_000, 900), (5_000_000_000, 5_900_000_000)] {
+            clock = clock.steady(after(now, wall));
+            assert_eq!((clock.unix(at), clock.now), (start.unix(at), after(now, wall).now));
+        }
+        for wall in [9_000_000_000, 3_000_000_000] {
+            let set = clock.steady(after(6_000_000_000, wall));
+            assert_eq!(
+                (set.now, set.wall),
+                (after(6_000_000_000, wall).now, after(0, wall).wall)
+            );
+        }
+        let moment = super::super::now();
+        let times: Vec<Duration> = (0..1000).map(|_| WallClock::read().unix(moment)).collect();
+        assert!(times.iter().all(|time| Some(time) == times.first()));
+    }
 
     #[test]
     fn dates_are_right() {

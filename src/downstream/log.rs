@@ -124,7 +124,7 @@ impl Log {
             return tracing::debug!(%peer, "no TLS connection: {fault}");
         }
         if let Some(suppressed) = self.handshakes.admit(now) {
-            tracing::info!(%peer, reason = fault.reason(), suppressed, "no TLS connection: {fault}");
+            tracing::warn!(%peer, reason = fault.reason(), suppressed, "no TLS connection: {fault}");
         }
     }
 

@@ -25,10 +25,12 @@ use printed::Printed;
 use crate::cache::{Seat, View, ViewSettings};
 use crate::config::Grpc;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::ClientSettings;
+use crate::protocol::{ClientSettings, Why};
 use crate::telemetry::{Metrics, UpstreamMetrics};
-use crate::upstream::{CallHead, Status, Target as Server, UpstreamSettings, Writer};
-use crate::xds::{Class, Name, Resource, ServerFeatures, ServerWords, Target, TypeUrl, Types, Want, printable};
+use crate::upstream::{CallHead, Phase, Status, Target as Server, UpstreamSettings, Writer};
+use crate::xds::{
+    ASKS_ONCE, Class, Name, Resource, ServerFeatures, ServerWords, Target, TypeUrl, Types, Want, printable,
+};
 
 /// A question: the server, and the resources to ask for.
 #[derive(Clone, Debug)]
@@ -81,8 +83,8 @@ struct Asked {
     question: Question,
     seat: Seat,
     metrics: Arc<UpstreamMetrics>,
-    /// Returns the current error of the server, if there is one.
-    error: Box<dyn Fn() -> Option<String>>,
+    /// Returns the state of the streams to the server.
+    statuses: Box<dyn Fn() -> Vec<Status>>,
 }
 
 /// How often to check for errors of the server.
@@ -156,7 +158,7 @@ impl Question {
         Err(Unanswered::Missing(missing))
     }
 
-    fn begin(self) -> Result<(Asked, Writer), Unanswered> {
+    fn begin(mut self) -> Result<(Asked, Writer), Unanswered> {
         let view = View::new(
             Class::default(),
             ViewSettings {
@@ -170,7 +172,7 @@ impl Question {
             authority: self.authority.clone(),
             headers: self.headers.clone(),
         };
-        let target = Server::called(call, &self.server, self.grpc.clone(), metrics.clone());
+        let target = Server::asked_once(call, &self.server, self.grpc.clone(), metrics.clone());
         let settings = UpstreamSettings {
             client: Arc::new(ClientSettings {
                 types: Types::default(),
@@ -187,6 +189,8 @@ impl Question {
             removal_quiet: Duration::ZERO,
             order_gate: Duration::ZERO,
         };
+        // A relay that has nothing to say then says at once why.
+        self.node.client_features.push(ASKS_ONCE.to_owned());
         let seat = view.enter();
         for target in self.targets() {
             seat.want(&Want {
@@ -197,17 +201,11 @@ impl Question {
             })?;
         }
         let writer = Writer::new(view, &self.node, &target, None, &Arc::new(settings));
-        let statuses = writer.statuses();
-        let wrong = |status: Status| {
-            let unserved = status.unserved.into_values().next();
-            status.error.or_else(|| unserved.map(|why| why.to_string()))
-        };
-        let error = move || statuses().into_iter().find_map(wrong);
         let asked = Asked {
             question: self,
             seat,
             metrics,
-            error: Box::new(error),
+            statuses: Box::new(writer.statuses()),
         };
         Ok((asked, writer))
     }
@@ -236,10 +234,13 @@ impl Asked {
             loop {
                 tokio::select! {
                     () = &mut rung => break,
-                    _ = look.tick() => if let Some(error) = (self.error)() {
+                    _ = look.tick() => if let Some(error) = self.error() {
                         return self.failed(&self.look(), error, shown, out).await;
                     },
-                    () = &mut deadline => return self.answer(&self.look(), shown, out).await,
+                    () = &mut deadline => return match self.unanswered() {
+                        Some(error) => self.failed(&self.look(), error, shown, out).await,
+                        None => self.answer(&self.look(), shown, out).await,
+                    },
                 }
             }
         }
@@ -263,7 +264,7 @@ impl Asked {
                 tokio::select! {
                     () = &mut rung => break,
                     _ = look.tick() => {
-                        let error = (self.error)();
+                        let error = self.error();
                         if let Some(error) = error.as_ref().filter(|_| error != said) {
                             writeln!(notes, "{}: {}", self.question.server, printable(error))?;
                         }
@@ -272,6 +273,29 @@ impl Asked {
                 }
             }
         }
+    }
+
+    /// Returns the current error of the server, if there is one.
+    fn error(&self) -> Option<String> {
+        let wrong = |status: Status| {
+            let unserved = status.unserved.into_values().next();
+            status.error.or_else(|| unserved.map(|why| why.to_string()))
+        };
+        (self.statuses)().into_iter().find_map(wrong)
+    }
+
+    /// Returns why the server has not answered in time, as far as it is known.
+    fn unanswered(&self) -> Option<String> {
+        let within = self.question.patience;
+        let why = |status: Status| match (status.phase, status.why) {
+            (Phase::Answering, _) => None,
+            (_, Some(Why::Refused(words) | Why::Unanswered(words))) => Some(format!(
+                "{words}; in the other dialect it did not answer within {within:?}"
+            )),
+            (Phase::Connecting, _) => Some(format!("there was no connection within {within:?}")),
+            _ => None,
+        };
+        (self.statuses)().into_iter().find_map(why)
     }
 
     /// Returns the answer so far.

@@ -46,7 +46,7 @@ impl Export {
     /// Starts what the environment asks for, or nothing. `read` returns the metrics as they are now.
     pub fn start(
         variable: impl Fn(&str) -> Option<String>,
-        read: impl Fn() -> Vec<MetricFamily> + Send + 'static,
+        read: impl AsyncFn() -> Vec<MetricFamily> + Send + 'static,
         traces: &Arc<Traces>,
     ) -> io::Result<Option<Self>> {
         let environment = Environment::read(variable);
@@ -106,7 +106,7 @@ fn announce(signal: &str, target: &Target, interval: Duration) {
 }
 
 /// Exports the metrics until the end, and then once more.
-async fn measure<R: Fn() -> Vec<MetricFamily>>(
+async fn measure<R: AsyncFn() -> Vec<MetricFamily>>(
     measures: Option<(Duration, Measures<R>)>,
     mut stopped: watch::Receiver<()>,
 ) {
@@ -144,15 +144,16 @@ struct Measures<R> {
     outlet: Outlet,
 }
 
-impl<R: Fn() -> Vec<MetricFamily>> Measures<R> {
-    fn request(&self) -> ExportMetricsServiceRequest {
+impl<R: AsyncFn() -> Vec<MetricFamily>> Measures<R> {
+    async fn request(&self) -> ExportMetricsServiceRequest {
+        let read = (self.read)().await;
         let now = WallClock::read();
-        let metrics = measured::metrics((self.read)(), self.start.unix(self.start.now), now.unix(now.now));
+        let metrics = measured::metrics(read, self.start.unix(self.start.now), now.unix(now.now));
         measured::request(self.resource.clone(), metrics)
     }
 
     async fn export(&mut self) {
-        let request = self.request().encode_to_vec();
+        let request = self.request().await.encode_to_vec();
         if let Some(answer) = self.outlet.send(request).await {
             let answer = ExportMetricsServiceResponse::decode(answer).unwrap_or_default();
             let part = answer.partial_success.unwrap_or_default();
@@ -164,10 +165,10 @@ impl<R: Fn() -> Vec<MetricFamily>> Measures<R> {
 /// Reads the metrics of the relay. `refresh` sets those that are only set when they are asked for.
 pub fn reader(
     metrics: Arc<Metrics>,
-    refresh: impl Fn(&Metrics) + Send + 'static,
-) -> impl Fn() -> Vec<MetricFamily> + Send + 'static {
-    move || {
-        refresh(&metrics);
+    refresh: impl AsyncFn() + Send + 'static,
+) -> impl AsyncFn() -> Vec<MetricFamily> + Send + 'static {
+    async move || {
+        refresh().await;
         metrics.families()
     }
 }

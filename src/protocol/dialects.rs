@@ -13,6 +13,8 @@ use crate::xds::Dialect;
 pub struct Dialects {
     /// Whether delta may be tried.
     both: bool,
+    /// Whether a status that may pass is a reason to try the other dialect.
+    passing: bool,
     /// The dialect that the server answers in, and the words with which it refused the other one.
     kept: Option<(Dialect, Arc<str>)>,
 }
@@ -69,7 +71,21 @@ impl Dialects {
     /// Creates the dialects of a server of which nothing is known. With `both` delta is tried first; without it, never.
     #[must_use]
     pub const fn new(both: bool) -> Self {
-        Self { both, kept: None }
+        Self {
+            both,
+            passing: true,
+            kept: None,
+        }
+    }
+
+    /// The same for somebody who asks once: a status that may pass is the answer, because it has the reason.
+    #[must_use]
+    pub const fn of_one_question(both: bool) -> Self {
+        Self {
+            both,
+            passing: false,
+            kept: None,
+        }
     }
 
     /// Returns the dialect that is tried first, and why.
@@ -137,7 +153,10 @@ impl Trial {
         let alternates = match refused.ending.refusal() {
             Refusal::Denied => return Next::Failed(None),
             Refusal::Clear => true,
-            Refusal::Passing => refused.dialect == Dialect::Delta,
+            Refusal::Passing => {
+                let counts = dialects.passing || refused.ending == Ending::Broken;
+                counts && refused.dialect == Dialect::Delta
+            }
         };
         if !other && refused.dialect == Dialect::Delta {
             let clear = refused.ending.refusal() == Refusal::Clear;
@@ -218,6 +237,25 @@ mod tests {
         }
         let (mut trial, mut dialects) = (Trial::new(true), Dialects::new(true));
         assert_eq!(after(&mut trial, &mut dialects, Ending::Broken), Dialect::Delta);
+    }
+
+    /// Somebody who asks once is told a status that may pass. A stream that breaks may have broken because of its dialect.
+    #[test]
+    fn one_question() {
+        let dialects = Dialects::of_one_question(true);
+        for (ending, next) in [
+            (Ending::Status(14), Next::Failed(None)),
+            (Ending::RESOURCE_EXHAUSTED, Next::Failed(None)),
+            (Ending::UNIMPLEMENTED, Next::Other),
+            (Ending::Broken, Next::Other),
+        ] {
+            let mut trial = Trial::new(true);
+            assert_eq!(
+                trial.handle_end(refused(Dialect::Delta, ending), true, &dialects),
+                next,
+                "{ending:?}"
+            );
+        }
     }
 
     /// E-23: after a few delta streams that break, the server gets no more of them; an answered one in between starts the count

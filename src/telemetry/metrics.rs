@@ -15,6 +15,7 @@ use super::arrivals::ArrivalMetrics;
 use super::certificates::CertificateMetrics;
 use super::configuration::ConfigurationMetrics;
 use super::exposition::{self, Exposition};
+use super::faults::Faults;
 use super::handshakes::{HandshakeResult, Handshakes};
 use super::labels::{Labels, TypeLabels, WordCounters, register};
 use super::model::MetricFamily;
@@ -93,6 +94,8 @@ pub struct Metrics {
     pub overload: OverloadMetrics,
     /// What clients show before they are served.
     pub arrivals: ArrivalMetrics,
+    /// What is wrong with the relay's own files.
+    pub faults: Arc<Faults>,
     /// The counters of snapshots.
     pub snapshots: SnapshotMetrics,
     /// The metrics of the configuration.
@@ -138,6 +141,7 @@ impl Metrics {
             reading_bytes: register(own, "reading_bytes", "Bytes held of unfinished requests", Gauge::default()),
             overload: OverloadMetrics::register(own),
             arrivals: ArrivalMetrics::register(own),
+            faults: Arc::new(Faults::register(own)),
             certificates: CertificateMetrics::register(own),
             configuration: ConfigurationMetrics::register(own),
             snapshots: SnapshotMetrics::register(own),
@@ -222,6 +226,16 @@ impl Metrics {
             *sum = (sum.0.saturating_add(resources), sum.1.saturating_add(bytes));
         }
         self.types.show_cache(&sums);
+    }
+
+    /// Sets how many client streams reject something, lag and wait, by type.
+    pub fn show_clients(&self, counts: impl Iterator<Item = (TypeUrl, [usize; 3])>) {
+        let mut sums: BTreeMap<String, [usize; 3]> = BTreeMap::new();
+        for (type_url, counts) in counts {
+            let sum = sums.entry(self.labels.own(&type_url).to_owned()).or_default();
+            sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+        self.types.show_clients(&sums);
     }
 
     /// Sets how many types of views clients are served without the server's word, by server.

@@ -37,7 +37,13 @@ pub struct TypeMetrics {
     pub cache_resources: Gauge,
     /// Bytes of their bodies.
     pub cache_bytes: Gauge,
-    /// Seconds from the last byte of the oldest upstream message in a response to the client's acknowledgement.
+    /// Client streams that hold back something that the client has rejected.
+    rejecting_clients: Gauge,
+    /// Client streams that have not answered a response for ten seconds.
+    lagging_clients: Gauge,
+    /// Client streams that have waited for ten seconds for what nobody has answered.
+    waiting_clients: Gauge,
+    /// Seconds from the last byte of the oldest upstream message with a change in a response to the client's acknowledgement.
     pub convergence: Convergence,
 }
 
@@ -54,6 +60,9 @@ pub(super) struct AllTypes {
     encoded_bodies: Family<Labels<1>, Counter>,
     cache_resources: Family<Labels<1>, Gauge>,
     cache_bytes: Family<Labels<1>, Gauge>,
+    rejecting_clients: Family<Labels<1>, Gauge>,
+    lagging_clients: Family<Labels<1>, Gauge>,
+    waiting_clients: Family<Labels<1>, Gauge>,
     convergence: Family<Labels<1>, Histogram, fn() -> Histogram>,
     all: Mutex<BTreeMap<String, Arc<TypeMetrics>>>,
 }
@@ -72,6 +81,9 @@ impl AllTypes {
             encoded_bodies: register(own, "encoded_bodies", "Response bodies encoded", Family::default()),
             cache_resources: register(own, "cache_resources", "Resources held", Family::default()),
             cache_bytes: register(own, "cache_bytes", "Bytes of the resources held", Family::default()),
+            rejecting_clients: register(own, "rejecting_clients", "Client streams that are not sent something of the type because they rejected it", Family::default()),
+            lagging_clients: register(own, "lagging_clients", "Client streams that were sent a response of the type and have not answered it for 10 s", Family::default()),
+            waiting_clients: register(own, "waiting_clients", "Client streams that have waited for 10 s for something of the type that nobody has answered", Family::default()),
             convergence: register(own, "convergence_seconds", "Seconds from the arrival of a change to a client's acknowledgement", Family::new_with_constructor(histogram as fn() -> Histogram)),
             all: Mutex::default(),
         }
@@ -98,6 +110,17 @@ impl AllTypes {
         }
     }
 
+    /// Sets how many client streams reject, lag and wait, by label. What is not in `counts` has none.
+    pub(super) fn show_clients(&self, counts: &BTreeMap<String, [usize; 3]>) {
+        let shown = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        for (label, of_type) in &*self.all.lock() {
+            let [rejecting, lagging, waiting] = counts.get(label).copied().unwrap_or_default();
+            of_type.rejecting_clients.set(shown(rejecting));
+            of_type.lagging_clients.set(shown(lagging));
+            of_type.waiting_clients.set(shown(waiting));
+        }
+    }
+
     fn create(&self, label: &str) -> TypeMetrics {
         let labels = [("type", label.to_owned())];
         TypeMetrics {
@@ -111,6 +134,9 @@ impl AllTypes {
             encoded_bodies: self.encoded_bodies.get_or_create(&labels).clone(),
             cache_resources: self.cache_resources.get_or_create(&labels).clone(),
             cache_bytes: self.cache_bytes.get_or_create(&labels).clone(),
+            rejecting_clients: self.rejecting_clients.get_or_create(&labels).clone(),
+            lagging_clients: self.lagging_clients.get_or_create(&labels).clone(),
+            waiting_clients: self.waiting_clients.get_or_create(&labels).clone(),
             convergence: Convergence::new(self.convergence.get_or_create(&labels).clone()),
         }
     }

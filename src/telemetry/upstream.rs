@@ -36,6 +36,7 @@ pub struct FileMetrics {
     pub errors: Counter,
     /// The changes that are traced, of all sources.
     pub traces: Arc<Traces>,
+    bad: Gauge,
     loaded: Gauge,
     last_success: Gauge,
 }
@@ -84,6 +85,7 @@ struct Families {
     nacks: Family<Labels<1>, Counter>,
     failures: Family<Labels<1>, Counter>,
     file_errors: Family<Labels<1>, Counter>,
+    bad_files: Family<Labels<1>, Gauge>,
     grpc_connected: Family<Labels<2>, Gauge>,
     grpc_server_failure: Family<Labels<2>, Counter>,
     grpc_updates_valid: Family<Labels<3>, Counter>,
@@ -190,6 +192,7 @@ impl Families {
             nacks: register(own, "upstream_nacks", "Responses that the relay rejected", Family::default()),
             failures: register(own, "upstream_failures", "Failures to reach the server, and streams that it ended before its first response", Family::default()),
             file_errors: register(own, "file_errors", "Errors found in files of resources", Family::default()),
+            bad_files: register(own, "bad_files", "Files of resources with errors, as they were read last", Family::default()),
             grpc_connected,
             grpc_server_failure,
             grpc_updates_valid,
@@ -203,6 +206,7 @@ impl Families {
         FileMetrics {
             errors: self.file_errors.get_or_create(&labels).clone(),
             traces: upstreams.traces.clone(),
+            bad: self.bad_files.get_or_create(&labels).clone(),
             loaded: self.connected.get_or_create(&labels).clone(),
             last_success: self.last_success.get_or_create(&labels).clone(),
         }
@@ -237,7 +241,7 @@ impl Families {
 
     fn forget(&self, uri: &str, types: &TypeLabels) {
         let labels = server(uri);
-        for gauges in [&self.connected, &self.last_success, &self.stale] {
+        for gauges in [&self.connected, &self.last_success, &self.stale, &self.bad_files] {
             gauges.remove(&labels);
         }
         for counters in [&self.responses, &self.nacks, &self.failures, &self.file_errors] {
@@ -309,8 +313,9 @@ impl UpstreamMetrics {
 }
 
 impl FileMetrics {
-    /// Notes that the files were read, and whether all of them were once good.
-    pub fn read(&self, whole: bool) {
+    /// Notes that the files were read, whether all of them were once good, and how many have errors now.
+    pub fn read(&self, whole: bool, bad: usize) {
+        self.bad.set(i64::try_from(bad).unwrap_or(i64::MAX));
         self.loaded.set(i64::from(whole));
         if whole {
             self.last_success.set(seconds_since_1970());

@@ -14,7 +14,7 @@ use super::pem_file::BadFile;
 use super::server::ServerTls;
 use crate::clock::now;
 use crate::config::{Supply, Tls};
-use crate::telemetry::CertificateMetrics;
+use crate::telemetry::{CertificateMetrics, FaultSource, Faults, Metrics};
 use crate::watch::{News, Trouble, Watcher};
 
 /// Keeps the TLS of all listeners as their files are, and what operators see of all certificates.
@@ -27,6 +27,7 @@ pub struct Renewal {
     servers: watch::Receiver<Vec<(String, Tls)>>,
     in_use: Arc<InUse>,
     metrics: CertificateMetrics,
+    faults: Arc<Faults>,
 }
 
 struct Listener {
@@ -40,13 +41,13 @@ const PACE: Duration = Duration::from_millis(20);
 
 impl Renewal {
     /// Creates the renewal of these listeners. What is known of their certificates, and of those towards these control planes,
-    /// goes into `in_use`.
+    /// goes into `in_use`, and what is wrong with them now into the metrics.
     #[must_use]
     pub fn new(
         listeners: impl IntoIterator<Item = (String, Arc<ServerTls>)>,
         servers: watch::Receiver<Vec<(String, Tls)>>,
         in_use: &Arc<InUse>,
-        metrics: CertificateMetrics,
+        metrics: &Metrics,
     ) -> Self {
         let listeners = listeners.into_iter().map(|(name, tls)| Listener {
             name,
@@ -58,7 +59,8 @@ impl Renewal {
             troubles: BTreeMap::new(),
             servers,
             in_use: in_use.clone(),
-            metrics,
+            metrics: metrics.certificates(),
+            faults: metrics.faults.clone(),
         };
         for listener in &renewal.listeners {
             in_use.put(&listener.name, listener.tls.shown());
@@ -77,6 +79,8 @@ impl Renewal {
             self.in_use.keep(&self.names(&servers));
             let paths = self.paths(&servers);
             if paths.is_empty() {
+                self.show(Vec::new(), now());
+                self.tell(Vec::new(), now());
                 self.changed().await;
                 continue;
             }
@@ -194,6 +198,22 @@ impl Renewal {
             }
         }
         self.metrics.show_ends(&self.in_use.ends());
+        self.faults.show(FaultSource::Certificates, self.standing());
+    }
+
+    /// Returns what is wrong now, in a sentence for each listener and control plane.
+    fn standing(&self) -> Vec<String> {
+        let listeners = self.listeners.iter();
+        let listeners = listeners.filter_map(|listener| Some((&listener.name, listener.trouble.told()?)));
+        let listeners = listeners.map(|(name, error)| {
+            format!("listener {name}: the certificates cannot be used; keeping those from before: {error}")
+        });
+        let servers = self.troubles.iter();
+        let servers = servers.filter_map(|(name, trouble)| Some((name, trouble.told()?)));
+        let servers = servers.map(|(name, error)| {
+            format!("server {name}: the certificates towards the control plane cannot be read: {error}")
+        });
+        listeners.chain(servers).collect()
     }
 
     /// Returns when to look again because of a fault that may go away by itself.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::{BadKeys, Tokens, Trusted};
 use crate::clock::now;
-use crate::telemetry::ArrivalMetrics;
+use crate::telemetry::{ArrivalMetrics, FaultSource, Faults, Metrics};
 use crate::watch::{News, Trouble, Watcher};
 
 /// Keeps the keys of all issuers as their files are.
@@ -18,6 +18,7 @@ pub struct KeyRenewal {
     /// By the issuer's name.
     troubles: BTreeMap<String, Trouble<BadKeys>>,
     metrics: ArrivalMetrics,
+    faults: Arc<Faults>,
 }
 
 type Read = Vec<(Arc<Trusted>, Result<bool, BadKeys>)>;
@@ -26,13 +27,14 @@ type Read = Vec<(Arc<Trusted>, Result<bool, BadKeys>)>;
 const PACE: Duration = Duration::from_millis(20);
 
 impl KeyRenewal {
-    /// Creates the renewal of the keys by which these tokens are checked.
+    /// Creates the renewal of the keys by which these tokens are checked. What is wrong with them now goes into the metrics.
     #[must_use]
-    pub fn new(tokens: &Tokens, metrics: ArrivalMetrics) -> Self {
+    pub fn new(tokens: &Tokens, metrics: &Metrics) -> Self {
         Self {
             tokens: tokens.clone(),
             troubles: BTreeMap::new(),
-            metrics,
+            metrics: metrics.arrivals.clone(),
+            faults: metrics.faults.clone(),
         }
     }
 
@@ -83,6 +85,12 @@ impl KeyRenewal {
             }
             self.troubles.insert(issuer.clone(), trouble);
         }
+        let standing = self.troubles.iter();
+        let standing = standing.filter_map(|(issuer, trouble)| Some((issuer, trouble.told()?)));
+        let standing = standing.map(|(issuer, error)| {
+            format!("issuer {issuer}: the keys for tokens cannot be used; keeping those from before: {error}")
+        });
+        self.faults.show(FaultSource::Keys, standing.collect());
     }
 
     /// Returns when to look again because of a fault that may go away by itself.

@@ -8,6 +8,7 @@ mod away;
 mod channel;
 mod clock;
 mod connect;
+mod contact;
 mod doors;
 mod failure;
 mod files;
@@ -38,6 +39,6 @@ pub use files::{
 pub use frames::Farewell;
 pub use rest::{PollLeg, Poller, Polling, Question, RestServer};
 pub use status::{Phase, Status};
-pub use target::{CallHead, Target, UpstreamSettings, reach};
+pub use target::{CallHead, Target, UpstreamSettings};
 pub use way::Way;
 pub use writer::{Talk, Writer};

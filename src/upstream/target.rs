@@ -14,14 +14,15 @@ use tokio::sync::watch;
 
 use super::access::Access;
 use super::away::Away;
-use super::clock::{dice, now};
+use super::clock::now;
 use super::connect;
+use super::contact::Contact;
 use super::doors::Doors;
 use super::left_out::LeftOut;
 use super::refused::Refused;
-use crate::clock;
+use super::status::Status;
 use crate::config::{Grpc, Transport};
-use crate::protocol::{Backoff, ClientSettings, Declined, Dialects, Next, Rhythm, Trial, Why};
+use crate::protocol::{ClientSettings, Declined, Dialects, Next, Rhythm, Trial, Why};
 use crate::telemetry::UpstreamMetrics;
 use crate::xds::{Dialect, TypeUrl};
 
@@ -36,6 +37,7 @@ pub struct Target {
     pub(super) metrics: Arc<UpstreamMetrics>,
     refused: Refused,
     away: Away,
+    contact: Contact,
     /// What is known about the dialects that it supports.
     dialects: Mutex<Dialects>,
     left_out: LeftOut,
@@ -88,16 +90,22 @@ impl Target {
     /// Creates a control plane about which nothing is known yet.
     #[must_use]
     pub fn new(uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
-        Self::called(CallHead::default(), uri, grpc, metrics)
+        let dialects = Dialects::new(grpc.transport == Transport::Delta);
+        Self::of(CallHead::default(), uri, grpc, metrics, dialects)
     }
 
-    /// Creates a control plane whose calls begin with this head.
+    /// Creates a control plane that is asked one question, whose calls begin with this head.
     #[must_use]
-    pub fn called(call: CallHead, uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
+    pub fn asked_once(call: CallHead, uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>) -> Arc<Self> {
+        let dialects = Dialects::of_one_question(grpc.transport == Transport::Delta);
+        Self::of(call, uri, grpc, metrics, dialects)
+    }
+
+    fn of(call: CallHead, uri: &str, grpc: Grpc, metrics: Arc<UpstreamMetrics>, dialects: Dialects) -> Arc<Self> {
         Arc::new(Self {
             uri: uri.to_owned(),
             access: Access::of_server(&grpc.credentials, grpc.token.as_ref()),
-            dialects: Mutex::new(Dialects::new(grpc.transport == Transport::Delta)),
+            dialects: Mutex::new(dialects),
             left_out: LeftOut::default(),
             newer: ArcSwapOption::empty(),
             grpc,
@@ -105,6 +113,7 @@ impl Target {
             metrics,
             refused: Refused::default(),
             away: Away::default(),
+            contact: Contact::new(),
             doors: Arc::default(),
             returns: watch::Sender::default(),
             rhythm: Mutex::default(),
@@ -183,9 +192,39 @@ impl Target {
         self.away.failed(refusal, now())
     }
 
+    /// The same for a stream that is answered.
+    pub(super) fn greeted(&self) -> Option<u64> {
+        self.away.answered(now())
+    }
+
+    /// The same for a stream that is tried in the other dialect.
+    pub(super) fn tries_other(&self) -> Option<u64> {
+        self.away.declined(now())
+    }
+
     /// The same for a stream that ended after an answer, which is no failure.
     pub(super) fn ended(&self) -> Option<u64> {
         self.away.ended(now())
+    }
+
+    /// Connects again and again until one connection succeeds (G-01). With `by_class`, certificates belong to classes of clients: a
+    /// server without a certificate for the others counts as reached when it accepts a connection, because no class's certificate
+    /// is available yet.
+    pub async fn reached(&self, settings: &UpstreamSettings, by_class: bool) {
+        let meet = || self.access.meet(self, settings, by_class);
+        let told = (&self.away, &*self.metrics);
+        self.contact.make(&self.uri, told, settings.reconnect_max, meet).await;
+    }
+
+    /// Waits until an attempt to reach it has failed; for ever if one succeeds before.
+    pub async fn not_reached(&self) {
+        self.contact.failed().await;
+    }
+
+    /// Returns the state of the attempts to reach it, until one succeeds.
+    #[must_use]
+    pub fn contact(&self) -> Option<Status> {
+        self.contact.status()
     }
 
     /// It answered a stream, so streams that wait to retry may do so at once, and it has room for more.
@@ -193,6 +232,7 @@ impl Target {
         if let Some(away) = self.away.over(now()) {
             tracing::info!(server = self.uri, ?away, "control plane is back");
         }
+        self.contact.reached();
         self.returns.send_modify(|answers| *answers += 1);
         self.doors.answered();
     }
@@ -227,32 +267,5 @@ impl Target {
     pub(super) fn ping(&self, settings: &UpstreamSettings) -> Duration {
         let times = 1_u32 << self.calmer.load(Ordering::Relaxed).min(16);
         settings.ping.saturating_mul(times).min(settings.ping.max(PING_MOST))
-    }
-}
-
-/// Connects to the control planes in their order, again and again, until one connection succeeds (G-01); without any, waits for
-/// ever. With `by_class`, certificates belong to classes of clients: a server without a certificate for the others counts as
-/// reached when it accepts a connection, because no class's certificate is available yet.
-pub async fn reach(targets: Vec<(Arc<Target>, Arc<UpstreamSettings>)>, by_class: bool) {
-    let most = targets.iter().map(|(_, settings)| settings.reconnect_max).max();
-    let Some(mut backoff) = most.map(Backoff::new) else {
-        return std::future::pending().await;
-    };
-    loop {
-        for (target, settings) in &targets {
-            match target.access.meet(target, settings, by_class).await {
-                Ok(()) => {
-                    tracing::info!(server = target.uri(), "control plane reached");
-                    return;
-                }
-                Err(failure) => {
-                    if let Some(suppressed) = target.failed(failure.is_refusal()) {
-                        tracing::warn!(server = target.uri(), error = %failure, suppressed, "control plane not reached");
-                    }
-                }
-            }
-        }
-        let wait = backoff.handle_failure(dice());
-        clock::sleep(wait).await;
     }
 }

@@ -7,13 +7,11 @@ use std::time::{Duration, Instant};
 
 /// Why whoever uses files keeps to the earlier ones, if it does.
 #[derive(Debug)]
-pub struct Trouble<E>(Option<Fault<E>>);
-
-#[derive(Debug)]
-struct Fault<E> {
-    error: E,
-    since: Instant,
-    told: bool,
+pub struct Trouble<E> {
+    /// The fault that was told, until the files are good.
+    told: Option<E>,
+    /// Since when there is another one that was not told yet.
+    since: Option<Instant>,
 }
 
 /// What is worth telling after a look at the files.
@@ -30,35 +28,40 @@ const MOMENT: Duration = Duration::from_secs(2);
 
 impl<E> Default for Trouble<E> {
     fn default() -> Self {
-        Self(None)
+        let (told, since) = (None, None);
+        Self { told, since }
     }
 }
 
 impl<E: Clone + PartialEq> Trouble<E> {
     /// Notes the result of a look at the files. Returns what to tell now.
     pub fn note(&mut self, error: Option<&E>, now: Instant) -> Option<News<E>> {
-        let known = self.0.take();
+        let since = self.since.take();
         let Some(error) = error else {
-            return known.filter(|fault| fault.told).map(|_| News::Good);
+            return self.told.take().map(|_| News::Good);
         };
+        if self.told.as_ref() == Some(error) {
+            return None;
+        }
         // Until a fault is told it may turn into another one, as files are replaced one by one.
-        let known = known.filter(|fault| !fault.told || fault.error == *error);
-        let since = known.as_ref().map_or(now, |fault| fault.since);
-        let told = known.is_some_and(|fault| fault.told);
-        let tells = !told && now >= since + MOMENT;
-        self.0 = Some(Fault {
-            error: error.clone(),
-            since,
-            told: told || tells,
-        });
-        tells.then(|| News::Bad(error.clone()))
+        let since = since.unwrap_or(now);
+        if now < since + MOMENT {
+            self.since = Some(since);
+            return None;
+        }
+        self.told = Some(error.clone());
+        Some(News::Bad(error.clone()))
+    }
+
+    /// Returns the fault that was told last, until the files are good.
+    pub const fn told(&self) -> Option<&E> {
+        self.told.as_ref()
     }
 
     /// Returns when to look again because the fault may have gone away by itself.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
-        let fault = self.0.as_ref().filter(|fault| !fault.told)?;
-        Some(fault.since + MOMENT)
+        self.since.map(|since| since + MOMENT)
     }
 }
 
@@ -86,6 +89,21 @@ mod tests {
         assert_eq!(trouble.note(Some(&"gone"), at(12_000)), Some(News::Bad("gone")));
         assert_eq!(trouble.note(None, at(12_001)), Some(News::Good));
         assert_eq!(trouble.note(None, at(12_002)), None);
+    }
+
+    /// A fault that was told counts until the files are good, even while another one has not lasted yet.
+    #[test]
+    fn a_fault_counts_until_the_files_are_good() {
+        let begun = now();
+        let mut trouble = Trouble::default();
+        assert_eq!((trouble.note(Some(&"gone"), begun), trouble.told()), (None, None));
+        let later = begun + MOMENT;
+        assert_eq!(trouble.note(Some(&"gone"), later), Some(News::Bad("gone")));
+        assert_eq!(
+            (trouble.note(Some(&"empty"), later), trouble.told()),
+            (None, Some(&"gone"))
+        );
+        assert_eq!((trouble.note(None, later), trouble.told()), (Some(News::Good), None));
     }
 
     #[test]

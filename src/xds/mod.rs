@@ -61,7 +61,9 @@ pub use expression::Expression;
 pub use held::{Extra, Held, Seen};
 pub use interest::{Dirty, Target, Want};
 pub use name::Name;
-pub use node::{ALL_VARIANTS, ENDPOINT_COLLECTIONS, Features, Locality, Node, RELAYS, RESOURCE_ERRORS, UserAgent};
+pub use node::{
+    ALL_VARIANTS, ASKS_ONCE, ENDPOINT_COLLECTIONS, Features, Locality, Node, RELAYS, RESOURCE_ERRORS, UserAgent,
+};
 pub use objection::Objection;
 pub use passes::{Member, Members, Parts, Passes, Taken};
 pub use path::{Path, member_path};

@@ -70,6 +70,8 @@ pub struct Features {
     pub errors: bool,
     /// All variants of a name, to pass them on (TP2): it is a relay.
     pub variants: bool,
+    /// It asks once and shows the answer to a person: `distributary get`.
+    pub once: bool,
     /// `LbEndpoint` collections; changes what a server sends, so it is part of the class (K-04).
     pub endpoint_collections: bool,
 }
@@ -91,6 +93,9 @@ pub const RESOURCE_ERRORS: &str = "xds.config.supports-resource-errors";
 
 /// The name of the feature that `variants` stands for, which only relays of this kind have.
 pub const ALL_VARIANTS: &str = "distributary.all-variants";
+
+/// The name of the feature that `once` stands for, which only `distributary get` has.
+pub const ASKS_ONCE: &str = "distributary.asks-once";
 
 impl fmt::Display for UserAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -152,6 +157,7 @@ impl Features {
                 "xds.config.supports-resource-ttl" => features.ttl = true,
                 RESOURCE_ERRORS => features.errors = true,
                 ALL_VARIANTS => features.variants = true,
+                ASKS_ONCE => features.once = true,
                 ENDPOINT_COLLECTIONS => features.endpoint_collections = true,
                 _ => {}
             }

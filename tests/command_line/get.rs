@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use distributary::json::{Bounds, Schemas, Tree, Unknown};
 use distributary::proto::envoy::service::discovery::v3::{
@@ -15,7 +16,7 @@ use distributary::xds::{Changes, Constraints, Cut, Name, Resource as Content, Re
 use tonic::Code;
 
 use crate::plane::{Plane, soon};
-use crate::{PATIENCE, output, program};
+use crate::{PATIENCE, Relay, SERVE, address_in, output, program};
 
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
@@ -113,7 +114,7 @@ async fn virtual_hosts_need_delta() {
 /// A-01, E-20, E-23: a server that does not answer delta is asked in the other dialect, for everything again.
 #[tokio::test]
 async fn everything_of_an_older_server() {
-    for code in [Code::Unimplemented, Code::Unknown, Code::Ok, Code::Unavailable] {
+    for code in [Code::Unimplemented, Code::Unknown, Code::Ok] {
         of_an_older_server(code).await;
     }
 }
@@ -136,6 +137,55 @@ async fn of_an_older_server(refusal: Code) {
     });
     let expected = (Some(0), "a\nb\n".to_owned(), String::new());
     assert_eq!(answer(asked).await, expected);
+}
+
+/// A status that may pass has the reason why there is no answer, and nothing to do with the dialect.
+#[tokio::test]
+async fn a_server_that_cannot_answer_now() {
+    let mut plane = Plane::start().await;
+    let asked = ask(&plane, &["cds"]);
+    plane.call().await.finish(Code::Unavailable, "the database is away");
+    let (code, out, error) = answer(asked).await;
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    let words = format!(
+        "{}: the stream ended: UNAVAILABLE: the database is away\n",
+        plane.address
+    );
+    assert_eq!(error, words);
+    assert!(plane.has_call().is_none(), "it is not asked again");
+}
+
+/// A relay whose control plane is down says why at once.
+#[test]
+fn a_relay_that_knows_nothing() {
+    let relay = Relay::start(program(&SERVE));
+    let listener = address_in(&relay.line("listening for clients"));
+    for what in [&["cds"][..], &["eds", "a"]] {
+        let begun = now();
+        let (code, out, error) = output(&[&["get", "--server", &listener], what].concat());
+        assert_eq!((code, out.as_str()), (Some(1), ""));
+        let begins = format!("{listener}: the stream ended: UNAVAILABLE: no upstream is left to ask for ");
+        assert!(error.starts_with(&begins), "{error}");
+        assert!(
+            error.contains("; control plane 127.0.0.1:1: cannot connect to 127.0.0.1:1: "),
+            "{error}"
+        );
+        // A client that has no other server waits for 8 s.
+        assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+    }
+}
+
+/// If the time is over after a refusal, the refusal is shown.
+#[tokio::test]
+async fn no_answer_in_either_dialect() {
+    let mut plane = Plane::start().await;
+    let asked = ask(&plane, &["cds", "--timeout", "1s"]);
+    plane.call().await.finish(Code::Unimplemented, "no delta here");
+    let _sotw = plane.call().await;
+    let (code, _, error) = answer(asked).await;
+    assert_eq!(code, Some(1));
+    let words = "the stream ended: UNIMPLEMENTED: no delta here; in the other dialect it did not answer within 1s";
+    assert_eq!(error, format!("{}: {words}\n", plane.address));
 }
 
 /// Secrets are not shown, unless a flag asks for it.

@@ -14,6 +14,7 @@ mod admin_tls;
 mod agent;
 mod bootstrap;
 mod certificates;
+mod first_contact;
 mod get;
 mod health;
 mod limits;
@@ -27,6 +28,7 @@ mod request;
 mod shells;
 #[cfg(feature = "spiffe")]
 mod spiffe;
+mod standing;
 mod status;
 mod supervisor;
 mod validate;

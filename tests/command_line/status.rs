@@ -108,7 +108,7 @@ fn until(code: i32, lines: usize, replicas: &[&Replica], flags: &[&str]) -> (Str
 }
 
 /// The cells of a column.
-fn column<'a>(table: &'a str, title: &str) -> Vec<&'a str> {
+pub(crate) fn column<'a>(table: &'a str, title: &str) -> Vec<&'a str> {
     let mut rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let head = rows.next().unwrap();
     let at = head.iter().position(|found| *found == title).unwrap();

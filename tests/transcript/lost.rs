@@ -71,6 +71,28 @@ fn only_grpc_is_sent_elsewhere_with_something() {
     );
 }
 
+/// G-18: whoever asks once is told after a second that nothing is known. If anything is known, it is shown, and the rest is waited for.
+#[test]
+fn who_asks_once() {
+    both(
+        "
+        origin put eds A@1
+        holder subscribe eds A
+        holder <- eds [A@1], ack
+        origin lost
+        one can distributary.asks-once distributary.all-variants
+        one subscribe eds B
+        nothing for 949ms
+        wait 1ms
+        one ends Unavailable no upstream is left
+        next can distributary.asks-once distributary.all-variants
+        next subscribe eds A B
+        next <- eds [A@1], ack
+        nothing for 60s
+        ",
+    );
+}
+
 /// G-18: what counts is each name, not each type: a name that is still unknown is waited for, whatever else of its type was sent,
 /// and whenever the servers are lost.
 #[test]

@@ -145,6 +145,43 @@ async fn the_end_of_many_streams_is_one_line() {
     assert_eq!(relay.lines("\"message\":\"stream ended\""), 1);
 }
 
+/// A control plane that comes and goes has one line a minute of each kind, not one each time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_control_plane_that_flaps() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::run("flaps", &config(&plane, ""));
+    let client = Client::connect(relay.address).await;
+    let _stream: Delta = client.open(&wants("edge", "c", &[])).await;
+    for _ in 0..4 {
+        // It answers a stream and ends it, and ends the next one before it answers in either dialect.
+        let mut call = plane.call().await;
+        call.delta().await;
+        call.send(&clusters("n1", &[("a", "1")], &[]));
+        call.delta().await;
+        call.finish(Code::Unavailable, "over");
+        for _ in 0..2 {
+            plane.call().await.finish(Code::Unavailable, "not yet");
+        }
+    }
+    drop(plane.call().await);
+    relay.signal("-USR1");
+    relay.line("SIGUSR1");
+    for message in [
+        "control plane answers",
+        "stream ended",
+        "no answer in this dialect; trying the other one",
+        "control plane not reached",
+        "control plane is back",
+    ] {
+        let lines = relay.lines(&format!("\"message\":\"{message}\""));
+        assert_eq!(lines, 1, "{message}: {:#?}", relay.seen());
+    }
+    let changes = relay.lines("\"message\":\"server lost\"") + relay.lines("\"message\":\"server back\"");
+    assert!(changes <= 4, "{changes}");
+    // What is left are the lines of the start, of the client, and one of its view.
+    assert!(relay.seen().len() <= 25, "{:#?}", relay.seen());
+}
+
 /// The log says what starts and when it is ready, and at `debug` each client that comes and goes, without the frames of HTTP/2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_begins_with_what_runs() {

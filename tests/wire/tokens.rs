@@ -319,6 +319,10 @@ async fn keys_are_read_again() {
         published.put("{\"keys\": [");
         until(|| !log.errors().is_empty(), || "no word of a bad file".to_owned()).await;
         assert!(good(&two), "a bad file takes nothing away");
+        let shown = || metrics.faults.all().join("\n");
+        let words =
+            "issuer https://issuer.example.com: the keys for tokens cannot be used; keeping those from before: ";
+        until(|| shown().starts_with(words), shown).await;
         let mut unfit = two.public();
         unfit["use"] = "enc".into();
         let odd = json!({"kty": "EC", "crv": "secp256k1", "kid": "two"});
@@ -326,6 +330,7 @@ async fn keys_are_read_again() {
         published.put(&json!({"keys": [odd, secret, unfit, 7, one.public()]}).to_string());
         until(|| good(&one), || "the first key is not known again".to_owned()).await;
         assert!(!good(&two));
+        until(|| shown().is_empty(), shown).await;
         published.put("{\"keys\": []}");
         until(|| !good(&one), || "the key is still known".to_owned()).await;
         until(
@@ -336,7 +341,7 @@ async fn keys_are_read_again() {
     };
     tokio::select! {
         () = told => {}
-        () = KeyRenewal::new(&tokens, metrics.arrivals.clone()).run(std::future::pending) => {}
+        () = KeyRenewal::new(&tokens, &metrics).run(std::future::pending) => {}
     }
 }
 
@@ -350,6 +355,7 @@ async fn other_issuers() {
     relay.put(CDS, &["a"], "body");
     let client = relay.connect().await;
     let good = |signer: &Signer| tokens.check(&signer.sign(&json!({}))).is_ok();
+    let metrics = Metrics::new([]);
     let told = async {
         let mut stream = served(call(&client, &one.sign(&json!({}))).await).await;
         tokens.set(&[of_two.issuer()]);
@@ -372,7 +378,7 @@ async fn other_issuers() {
     };
     tokio::select! {
         () = told => {}
-        () = KeyRenewal::new(&tokens, Metrics::new([]).arrivals.clone()).run(std::future::pending) => {}
+        () = KeyRenewal::new(&tokens, &metrics).run(std::future::pending) => {}
     }
 }
 

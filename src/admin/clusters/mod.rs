@@ -9,10 +9,14 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::census::Cached;
+use crate::census::{Cached, Standings};
 use crate::clock::WallClock;
 use crate::telemetry::Metrics;
 use crate::xds::{TypeUrl, authority_label, printable};
+
+/// How many servers that were not reached are named in an answer of one line, and how much of the error of each.
+const REASONS: usize = 3;
+const REASON_CHARS: usize = 300;
 
 /// All control planes: for each authority its servers, by priority.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +25,8 @@ pub struct Clusters {
     pub authorities: BTreeMap<String, Vec<Server>>,
     /// The names of the servers that views have, by number.
     pub names: BTreeMap<usize, String>,
+    /// What is wrong with the relay's own files now: its configuration, certificates, and keys for tokens.
+    pub faults: Vec<String>,
     /// The number of names by authority, state and type.
     pub resources: BTreeMap<(String, Cached, TypeUrl), usize>,
 }
@@ -149,9 +155,21 @@ impl State {
 }
 
 impl Clusters {
+    /// Returns why none of the servers for names without an authority was reached, as far as it is known: the first of them with
+    /// their errors.
+    pub(super) fn reasons(&self) -> Vec<String> {
+        let top = self.authorities.get("").into_iter().flatten();
+        let failed = top.filter_map(|server| Some((&server.uri, server.last_error.as_ref()?)));
+        let reason = |(uri, error): (&String, &String)| {
+            let said: String = error.chars().take(REASON_CHARS).collect();
+            printable(&format!("{uri}: {said}")).into_owned()
+        };
+        failed.take(REASONS).map(reason).collect()
+    }
+
     /// Returns one line for each fact, in Envoy's form: `authority::server::key::value`.
     #[must_use]
-    pub fn text(&self, clock: WallClock) -> String {
+    pub fn text(&self, clock: WallClock, clients: &Standings) -> String {
         let mut text = String::new();
         for (authority, servers) in &self.authorities {
             for (priority, server) in servers.iter().enumerate() {
@@ -162,17 +180,21 @@ impl Clusters {
                 }
             }
         }
+        for fault in &self.faults {
+            let _ = writeln!(text, "#relay::fault::{}", printable(fault));
+        }
+        let _ = writeln!(text, "#relay::clients::{}", clients.words());
         text
     }
 
     /// Returns the same as JSON.
     #[must_use]
-    pub fn json(&self, clock: WallClock) -> Value {
+    pub fn json(&self, clock: WallClock, clients: &Standings) -> Value {
         let authorities = self.authorities.iter().map(|(name, servers)| {
             let servers: Vec<Value> = servers.iter().map(|server| server.json(clock)).collect();
             json!({"name": name, "servers": servers})
         });
-        json!({"authorities": authorities.collect::<Vec<_>>()})
+        json!({"authorities": authorities.collect::<Vec<_>>(), "faults": self.faults, "clients": clients.json()})
     }
 }
 

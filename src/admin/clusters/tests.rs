@@ -55,10 +55,11 @@ fn one_line_for_each_fact() {
     let clock = clock();
     let clusters = Clusters {
         authorities: [(String::new(), vec![server(clock.now)])].into(),
+        faults: vec!["listener a: no\nno".to_owned()],
         ..Clusters::default()
     };
     assert_eq!(
-        clusters.text(clock),
+        clusters.text(clock, &Standings::default()),
         "\
 #old::cp-1:18000::priority::0
 #old::cp-1:18000::state::unreachable
@@ -79,6 +80,7 @@ fn one_line_for_each_fact() {
 #old::cp-1:18000::why::cp-1:18000 unreachable since 12:03:07 (connection refused); 12 of 300 streams refused; 14 sessions need 4 resources that it never \
          sent: eds a, eds b, eds c and 1 more; 1 session waits for it and reads another server; resources from a \
          snapshot: cds
+#relay::fault::listener a: no\\nno
 "
     );
 }
@@ -98,6 +100,7 @@ fn the_same_for_programs() {
     server.unserved.clear();
     let clusters = Clusters {
         authorities: [("a.example".to_owned(), vec![server])].into(),
+        faults: vec!["listener a: no".to_owned()],
         ..Clusters::default()
     };
     assert_eq!(
@@ -119,6 +122,6 @@ fn the_same_for_programs() {
             "types": {},
             "lacking": {"sessions": 0, "count": 0, "some": []},
             "why": "cp-1:18000 answering since 12:03:07; 14 sessions have everything that they need from it",
-        }]}]})
+        }]}], "faults": ["listener a: no"]})
     );
 }

@@ -20,7 +20,7 @@ use crate::clock;
 use crate::config::{self, Config, ConfigError, Flags};
 use crate::shutdown::Hangups;
 use crate::supervisor::Supervisor;
-use crate::telemetry::{Health, Metrics};
+use crate::telemetry::{FaultSource, Health, Metrics};
 use crate::watch::Watcher;
 use changes::Changes;
 
@@ -230,6 +230,7 @@ impl Reload {
         let metrics = &self.metrics.configuration;
         let waiting = changes.waiting();
         metrics.good(waiting.len());
+        self.metrics.faults.show(FaultSource::Configuration, Vec::new());
         if changes.is_empty() {
             metrics.unchanged.inc();
             tracing::info!(cause, "configuration read again: nothing has changed");
@@ -257,6 +258,9 @@ impl Reload {
         for problem in problems.lines().take(PROBLEMS_LOGGED) {
             tracing::error!("{problem}");
         }
+        self.metrics
+            .faults
+            .show(FaultSource::Configuration, vec![refused(&problems)]);
         let more = problems.lines().count().saturating_sub(PROBLEMS_LOGGED);
         if more > 0 {
             tracing::error!(
@@ -297,6 +301,16 @@ impl Reading {
         self.warnings.extend(inspection.warnings);
         if problems.is_empty() { Ok(config) } else { Err(problems) }
     }
+}
+
+/// Returns in one line that the configuration is bad, and its first problem.
+fn refused(problems: &str) -> String {
+    let first = problems.lines().next().unwrap_or_default();
+    let more = match problems.lines().count() {
+        0 | 1 => String::new(),
+        all => format!(" (and {} more)", all - 1),
+    };
+    format!("the configuration is bad; the earlier one stays in effect: {first}{more}")
 }
 
 /// Whether the path can be read again. A pipe has nothing more to say.

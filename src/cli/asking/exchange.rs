@@ -32,6 +32,14 @@ impl Bounds {
         bytes: 256 << 20,
         time: Duration::from_secs(15),
     };
+
+    /// Returns the same with at most this time.
+    pub(crate) fn within(self, time: Duration) -> Self {
+        Self {
+            time: self.time.min(time),
+            ..self
+        }
+    }
 }
 
 /// How long connecting may take.
@@ -81,7 +89,7 @@ pub(super) fn exchange(
     let until = now() + bounds.time;
     match admin {
         Address::Socket(address) => {
-            let socket = TcpStream::connect_timeout(address, CONNECT)?;
+            let socket = TcpStream::connect_timeout(address, CONNECT.min(bounds.time))?;
             let socket = Bounded { socket, until };
             match tls {
                 Some(tls) => converse(StreamOwned::new(tls, socket), request, bounds),

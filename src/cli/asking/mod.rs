@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 
 use crate::config::{Address, Identity};
 use crate::tls;
+use crate::xds::printable;
 pub(super) use exchange::Bounds;
 
 /// How to reach the admin address of a relay.
@@ -70,11 +71,9 @@ impl AdminAccess {
     ///
     /// # Errors
     /// Some relays do not answer, or refuse. The answers of the others are printed.
-    pub(super) fn order(&self, method: &str, path: &str, out: &mut impl Write) -> anyhow::Result<()> {
+    pub(super) fn order(&self, method: &str, path: &str, bounds: Bounds, out: &mut impl Write) -> anyhow::Result<()> {
         let answers = self.each(|relay| {
-            let answer = relay
-                .ask(method, path, Bounds::LINE)
-                .and_then(|answer| relay.body(answer));
+            let answer = relay.ask(method, path, bounds).and_then(|answer| relay.body(answer));
             (relay.to_string(), answer)
         });
         let mut wrong = Vec::new();
@@ -178,7 +177,7 @@ impl std::fmt::Display for Relay<'_> {
 
 /// Returns an answer in one line that is safe to print.
 fn line(body: &str) -> String {
-    body.trim_end().escape_debug().to_string()
+    printable(body.trim_end()).into_owned()
 }
 
 /// Returns the text as a part of a path or a query.

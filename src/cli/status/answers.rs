@@ -13,6 +13,9 @@ use crate::cli::asking::{Answer, Bounds, Relay, encoded};
 #[derive(Debug, Deserialize)]
 pub(super) struct Clusters {
     pub(super) authorities: Vec<Authority>,
+    /// What is wrong with the relay's own files.
+    #[serde(default)]
+    pub(super) faults: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]

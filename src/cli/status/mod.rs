@@ -26,8 +26,8 @@ use fault::Fault;
 use screen::Screen;
 use table::Table;
 
-/// Show how relays are, and whether they have the same contents; exit code 1: one does not answer or is not ready, a control
-/// plane fails, contents differ, or clients reject something
+/// Show how relays are, and whether they have the same contents; exit code 1: one does not answer or is not ready, its
+/// configuration or certificates are bad, a control plane fails, contents differ, or clients reject something
 #[derive(Debug, Args)]
 pub(super) struct Status {
     /// Show the client streams; only what clients reject is an error then

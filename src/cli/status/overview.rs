@@ -115,6 +115,9 @@ impl Report {
                 format!("{relay}: {}", health.state),
             ));
         }
+        let files = clusters.faults.iter();
+        let files = files.map(|fault| Fault::new(format!("file {relay} {fault}"), format!("{relay}: {fault}")));
+        self.faults.extend(files);
         self.faults.extend(servers::faults(relay, clusters));
         let rejected = nacks.rejections.len() as u64 + nacks.left_out;
         if rejected > 0 {

@@ -117,7 +117,7 @@ fn start(metrics: &Arc<Metrics>, variables: Vec<(&'static str, String)>) -> Expo
         let mut all = variables.iter().chain(&every);
         all.find(|(of, _)| *of == name).map(|(_, value)| value.clone())
     };
-    Export::start(variable, reader(metrics.clone(), |_| ()), &metrics.traces)
+    Export::start(variable, reader(metrics.clone(), async || ()), &metrics.traces)
         .unwrap()
         .unwrap()
 }

@@ -40,7 +40,7 @@ const NOTHING_KNOWN: Duration = Duration::from_millis(950);
 impl Server {
     /// Notes whether all servers of something that a gRPC client asks for are lost. Returns whether it may be sent nothing now.
     pub(super) fn note_loss(&mut self, sight: &Sight, now: Instant) -> bool {
-        if !sight.any_failing() || !self.node().is_some_and(|node| node.is_grpc()) {
+        if !sight.any_failing() || !self.takes_silence_for_an_answer(sight) {
             self.forget_loss();
             return false;
         }
@@ -54,6 +54,13 @@ impl Server {
             return true;
         }
         self.sent == 0 && self.loss().is_some()
+    }
+
+    /// Whether this is a client of gRPC, or `distributary get` without anything that it could show.
+    fn takes_silence_for_an_answer(&self, sight: &Sight) -> bool {
+        let knows_any = || self.types.iter().any(|one| one.knows_any(sight));
+        self.node()
+            .is_some_and(|node| node.is_grpc() || node.features.once && !knows_any())
     }
 
     /// Returns the end of the stream, if its time has come.

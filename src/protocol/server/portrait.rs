@@ -76,6 +76,14 @@ impl<'a> Portrait<'a> {
         self.subscription.flights.iter().map(|flight| flight.sent).min()
     }
 
+    /// Returns since when the client may wait for something that it has asked for and nobody has answered.
+    #[must_use]
+    pub fn waiting_since(self) -> Option<Instant> {
+        let Self { subscription, slot } = self;
+        let waits = !subscription.owed.is_empty() || subscription.wildcard && !slot.is_complete();
+        waits.then(|| subscription.asked.since())
+    }
+
     /// Returns why the client rejects what it has rejected and not accepted since.
     pub fn objections(self) -> impl Iterator<Item = &'a Arc<Objection>> {
         let cold = &self.subscription.cold;

@@ -27,6 +27,8 @@ pub struct FileSet {
     content: Arc<Content>,
     /// Whether every file was good at the last look.
     sound: bool,
+    /// Whether the files could not be listed at the last look.
+    unlisted: bool,
     /// Messages about names that occur twice.
     disputes: Vec<String>,
     /// Messages about all current faults; each begins with the file.
@@ -43,6 +45,8 @@ struct FileState {
     len: usize,
     good: Option<ParsedFile>,
     faults: Vec<String>,
+    /// Whether it has a name that occurs before, too.
+    disputed: bool,
 }
 
 /// How often a long reading logs its progress.
@@ -70,6 +74,7 @@ impl FileSet {
             files: Vec::new(),
             content: Arc::default(),
             sound: false,
+            unlisted: false,
             disputes: Vec::new(),
             faults: Vec::new(),
         }
@@ -91,6 +96,13 @@ impl FileSet {
     #[must_use]
     pub fn files(&self) -> usize {
         self.files.len()
+    }
+
+    /// Returns the number of files with faults; a source that cannot be listed counts as one.
+    #[must_use]
+    pub fn bad_files(&self) -> usize {
+        let bad = |kept: &FileState| kept.disputed || !kept.faults.is_empty();
+        self.files.iter().filter(|(_, kept)| bad(kept)).count() + usize::from(self.unlisted)
     }
 
     /// Returns when the next time to live ends; look at the files then.
@@ -116,6 +128,7 @@ impl FileSet {
         let mut found = FileChanges::default();
         let mut faults = Vec::new();
         let mut changed = false;
+        self.unlisted = listed.is_err();
         match listed {
             Ok(listed) => {
                 let (names, stamps) = listed.into_iter().unzip();
@@ -209,6 +222,9 @@ impl FileSet {
         let (content, twice) = Content::merge(&mut lists, &self.content, self.sound, now);
         self.content = Arc::new(content);
         self.disputes = twice.iter().map(|twice| self.said(twice)).collect();
+        for (at, (_, kept)) in self.files.iter_mut().enumerate() {
+            kept.disputed = twice.iter().any(|twice| twice.file == at);
+        }
     }
 
     fn said(&self, twice: &Twice) -> String {

@@ -210,6 +210,6 @@ impl Files {
             };
             true
         });
-        self.metrics.read(content.whole());
+        self.metrics.read(content.whole(), file_set.bad_files());
     }
 }

@@ -49,7 +49,7 @@ impl Leg {
         self.client.handle_rhythm(self.target.rhythm());
         self.client.handle_connected(channel.round_trip);
         self.board.enter(Phase::Open, dialect);
-        tracing::info!(
+        tracing::debug!(
             server = self.target.uri(), leg = ?self.which, dialect = dialect.word(), round_trip = ?channel.round_trip, "stream opened"
         );
         self.stage = Stage::Live(Box::new(AdsStream::begin(
@@ -76,7 +76,11 @@ impl Leg {
         self.target.metrics.stream_opened();
         live.counted = Some(self.target.metrics.stream_of(dialect, why.word()));
         self.board.enter(Phase::Answering, live.dialect);
-        tracing::info!(server = self.target.uri(), leg = ?self.which, dialect, reason = %why, "control plane answers");
+        if let Some(suppressed) = self.target.greeted() {
+            tracing::info!(
+                server = self.target.uri(), leg = ?self.which, dialect, reason = %why, suppressed, "control plane answers"
+            );
+        }
         if live.dialect == Dialect::Sotw {
             changes.extend(self.client.handle_no_delta(&why.to_string()));
         }

@@ -62,10 +62,12 @@ impl Leg {
         match next {
             Next::Other => {
                 let (dialect, other) = (dialect.word(), dialect.other().word());
-                tracing::info!(
-                    server = self.target.uri(), leg = ?self.which, dialect, reason = %failure, other,
-                    "no answer in this dialect; trying the other one"
-                );
+                if let Some(suppressed) = self.target.tries_other() {
+                    tracing::info!(
+                        server = self.target.uri(), leg = ?self.which, dialect, reason = %failure, other, suppressed,
+                        "no answer in this dialect; trying the other one"
+                    );
+                }
                 self.rest();
             }
             Next::Failed(before) => self.failed(&failure.after(before)),

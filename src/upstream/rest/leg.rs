@@ -156,10 +156,13 @@ impl PollLeg {
         if let Some(away) = self.server.away.over(now()) {
             tracing::info!(server = self.server.uri, ?away, "control plane is back");
         }
+        self.server.contact.reached();
         if !answered {
             self.server.metrics.stream_opened();
             self.board.enter(Phase::Answering, Dialect::Sotw);
-            tracing::info!(server = self.server.uri, "control plane answers");
+            if let Some(suppressed) = self.server.away.answered(now()) {
+                tracing::info!(server = self.server.uri, suppressed, "control plane answers");
+            }
         }
         self.board.heard();
         self.server.metrics.heard();

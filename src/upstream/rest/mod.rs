@@ -17,18 +17,18 @@ pub use poller::{Poller, Question};
 
 use super::access::{Access, ClassFiles};
 use super::away::Away;
-use super::clock::{dice, now};
 use super::connect;
+use super::contact::Contact;
 use super::failure::Failure;
 use super::left_out::LeftOut;
 use super::refused::Refused;
+use super::status::Status;
 use super::writer::Writer;
 use crate::cache::View;
-use crate::clock;
 use crate::config::Rest;
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Backoff, Client, ClientSettings, Departures};
+use crate::protocol::{Client, ClientSettings, Departures};
 use crate::telemetry::UpstreamMetrics;
 use crate::xds::Dialect;
 
@@ -42,6 +42,7 @@ pub struct RestServer {
     metrics: Arc<UpstreamMetrics>,
     refused: Refused,
     away: Away,
+    contact: Contact,
     left_out: LeftOut,
     /// Settings that are newer than those with which its writers were created.
     newer: ArcSwapOption<Polling>,
@@ -79,6 +80,7 @@ impl RestServer {
             metrics,
             refused: Refused::default(),
             away: Away::default(),
+            contact: Contact::new(),
             left_out: LeftOut::default(),
             newer: ArcSwapOption::empty(),
         })
@@ -92,19 +94,17 @@ impl RestServer {
     /// Connects again and again until one connection succeeds. With `by_class`, certificates belong to classes of clients: a
     /// server without a certificate for the others counts as reached when it accepts a connection.
     pub async fn reached(&self, polling: &Polling, by_class: bool) {
-        let mut backoff = Backoff::new(polling.reconnect_max);
-        while let Err(failure) = self.meet(polling, by_class).await {
-            if let Some(suppressed) = self.away.failed(false, now()) {
-                tracing::warn!(server = self.uri, error = %failure, suppressed, "control plane not reached");
-            }
-            let wait = backoff.handle_failure(dice());
-            clock::sleep(wait).await;
-        }
-        tracing::info!(server = self.uri, "control plane reached");
+        let meet = || self.meet(polling, by_class);
+        let told = (&self.away, &*self.metrics);
+        self.contact.make(&self.uri, told, polling.reconnect_max, meet).await;
     }
-}
 
-impl RestServer {
+    /// Returns the state of the attempts to reach it, until one succeeds.
+    #[must_use]
+    pub fn contact(&self) -> Option<Status> {
+        self.contact.status()
+    }
+
     async fn meet(&self, polling: &Polling, by_class: bool) -> Result<(), Failure> {
         if by_class && !self.access.identifies() {
             connect::reach(&self.rest.endpoint, polling.keepalive).await

@@ -23,13 +23,12 @@ pub(super) fn following(settings: &ListenerTls) -> Relay {
 pub(super) fn showing(settings: &ListenerTls) -> (Relay, Arc<InUse>) {
     let tls = Arc::new(ServerTls::read(settings, &[HTTP2, HTTP1]).unwrap());
     let relay = Relay::with(|plan| plan.tls = Some(Handshakes::new(tls.clone(), 256)));
-    let metrics = relay.shared.metrics.certificates();
     let in_use = Arc::default();
     let renewal = Renewal::new(
         [("listener".to_owned(), tls)],
         watch::channel(Vec::new()).1,
         &in_use,
-        metrics,
+        &relay.shared.metrics,
     );
     spawn(renewal.run(async || std::future::pending().await));
     (relay, in_use)
@@ -127,12 +126,11 @@ async fn other_settings() {
     let tls = Arc::new(ServerTls::read(&old.listener(&before, None), &[HTTP2, HTTP1]).unwrap());
     let relay = Relay::with(|plan| plan.tls = Some(Handshakes::new(tls.clone(), 256)));
     let (changed, servers) = watch::channel(Vec::new());
-    let metrics = relay.shared.metrics.certificates();
     let renewal = Renewal::new(
         [("listener".to_owned(), tls.clone())],
         servers,
         &Arc::default(),
-        metrics,
+        &relay.shared.metrics,
     );
     spawn(renewal.run(async || std::future::pending().await));
     let established = client(&relay, &Arc::new(old.client(None, &VERSIONS))).await;

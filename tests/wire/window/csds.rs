@@ -80,6 +80,8 @@ async fn what_the_relay_has_and_what_clients_have() {
         a.xds_config.is_some() && a.last_updated.is_some() && !a.version_info.is_empty(),
         "{a:?}"
     );
+    let again = ask(&mut call, &ClientStatusRequest::default()).await;
+    assert_eq!(at(&again[0], "a").last_updated, a.last_updated, "nothing has changed");
 
     let found = loop {
         let found = ask(&mut call, &about(MatchPattern::Prefix("o".to_owned()), false)).await;

@@ -69,6 +69,7 @@ fn client_type(portrait: Portrait<'_>, accepted: Option<Instant>, depth: &Depth)
         sent: portrait.sent(),
         accepted,
         unanswered_since: portrait.unanswered_since(),
+        waiting_since: portrait.waiting_since(),
         objections: portrait.objections().cloned().collect(),
         ready: (*depth == Depth::Resources).then_some(portrait.is_quiet() && settled),
         resources,

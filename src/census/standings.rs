@@ -1,0 +1,246 @@
+//! How all client streams stand, counted: who has everything, and who does not.
+//!
+//! Owns the counts, and that the streams are asked at most every ten seconds, whoever wants to know how often. Does not say what is
+//! wrong with a single stream.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use super::Census;
+use crate::clock;
+use crate::inquiry::{ClientStream, ClientType, Depth, Question, Whom};
+use crate::xds::TypeUrl;
+
+/// How all client streams stood at one time. Each stream is counted once: by the first of these that is true of one of its types.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standings {
+    /// Those that hold back something, because the client has rejected it.
+    pub rejecting: usize,
+    /// Those that were sent a response more than ten seconds ago, and have not answered it.
+    pub lagging: usize,
+    /// Those that have waited for more than ten seconds for what nobody has answered.
+    pub waiting: usize,
+    /// All others: the client has accepted everything, or was sent something a moment ago.
+    pub current: usize,
+    /// The streams by type. A stream counts for each of its types.
+    pub types: BTreeMap<TypeUrl, TypeStandings>,
+}
+
+/// The streams of one type that are not up to date.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TypeStandings {
+    /// As in [`Standings::rejecting`].
+    pub rejecting: usize,
+    /// As in [`Standings::lagging`].
+    pub lagging: usize,
+    /// As in [`Standings::waiting`].
+    pub waiting: usize,
+}
+
+/// The last counts, and whose turn it is to count anew.
+pub(super) struct LastStandings {
+    turn: Semaphore,
+    last: Mutex<Option<(Instant, Arc<Standings>)>>,
+}
+
+/// A client that has not answered for this long does not keep up.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How old the counts may be.
+const FRESH: Duration = Duration::from_secs(10);
+
+impl Default for LastStandings {
+    fn default() -> Self {
+        Self {
+            turn: Semaphore::new(1),
+            last: Mutex::default(),
+        }
+    }
+}
+
+impl Census {
+    /// Returns how all client streams stand now, or stood less than ten seconds ago.
+    pub async fn standings(&self) -> Arc<Standings> {
+        // The semaphore is never closed.
+        let _turn = self.standings.turn.acquire().await;
+        if let Some(last) = self.standings.fresh() {
+            return last;
+        }
+        let mut counts = Standings::default();
+        let mut round = self.ask(Question {
+            whom: Whom::default(),
+            depth: Depth::Types,
+        });
+        while let Some(stream) = round.next().await {
+            counts.add(&stream, clock::now());
+        }
+        let counts = Arc::new(counts);
+        *self.standings.last.lock() = Some((clock::now(), counts.clone()));
+        counts
+    }
+}
+
+impl LastStandings {
+    fn fresh(&self) -> Option<Arc<Standings>> {
+        let last = self.last.lock();
+        let (at, counts) = last.as_ref()?;
+        (clock::now().saturating_duration_since(*at) < FRESH).then(|| counts.clone())
+    }
+}
+
+impl Standings {
+    /// Returns how many streams there are.
+    #[must_use]
+    pub const fn streams(&self) -> usize {
+        self.rejecting + self.lagging + self.waiting + self.current
+    }
+
+    /// Returns the counts in words: `192 of 200 streams are up to date; 8 have not answered for over 10 s`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let mut words = format!("{} of {} streams are up to date", self.current, self.streams());
+        let parts = [
+            (self.rejecting, "reject something"),
+            (self.lagging, "have not answered a response for over 10 s"),
+            (self.waiting, "wait for over 10 s for what nobody has answered"),
+        ];
+        for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
+            words.push_str(&format!("; {count} {what}"));
+        }
+        words
+    }
+
+    /// Returns the counts over all types.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        json!({
+            "streams": self.streams(),
+            "up_to_date": self.current,
+            "rejecting": self.rejecting,
+            "lagging": self.lagging,
+            "waiting": self.waiting,
+            "why": self.words(),
+        })
+    }
+
+    fn add(&mut self, stream: &ClientStream, now: Instant) {
+        let mut worst = TypeStandings::default();
+        for one in &stream.types {
+            let found = TypeStandings::of(one, now);
+            worst.add(found);
+            self.types.entry(one.type_url.clone()).or_default().add(found);
+        }
+        let place = match worst {
+            TypeStandings { rejecting: 1.., .. } => &mut self.rejecting,
+            TypeStandings { lagging: 1.., .. } => &mut self.lagging,
+            TypeStandings { waiting: 1.., .. } => &mut self.waiting,
+            TypeStandings { .. } => &mut self.current,
+        };
+        *place += 1;
+    }
+}
+
+impl TypeStandings {
+    fn of(one: &ClientType, now: Instant) -> Self {
+        let long = |since: Option<Instant>| since.is_some_and(|since| now.saturating_duration_since(since) >= PATIENCE);
+        Self {
+            rejecting: usize::from(!one.objections.is_empty()),
+            lagging: usize::from(long(one.unanswered_since)),
+            waiting: usize::from(long(one.waiting_since)),
+        }
+    }
+
+    const fn add(&mut self, other: Self) {
+        self.rejecting += other.rejecting;
+        self.lagging += other.lagging;
+        self.waiting += other.waiting;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::Identity;
+    use crate::inquiry::StreamNumber;
+    use crate::xds::{Dialect, Node, Objection, Status};
+
+    const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+    const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+
+    fn of_type(type_url: &str) -> ClientType {
+        ClientType {
+            type_url: TypeUrl::new(type_url),
+            status: Status::Synced,
+            wildcard: false,
+            names: 1,
+            sent: None,
+            accepted: None,
+            unanswered_since: None,
+            waiting_since: None,
+            objections: Vec::new(),
+            resources: Vec::new(),
+            ready: None,
+        }
+    }
+
+    fn stream(types: Vec<ClientType>, now: Instant) -> ClientStream {
+        ClientStream {
+            number: StreamNumber {
+                connection: 1,
+                stream: 1,
+            },
+            node: Arc::new(Node::default()),
+            identity: Identity::default(),
+            peer: None,
+            dialect: Dialect::Delta,
+            service: None,
+            since: now,
+            types,
+        }
+    }
+
+    /// Each stream is in one of the four counts, and in the counts of each of its types.
+    #[test]
+    fn every_stream_is_counted_once() {
+        let began = clock::now();
+        let now = began + Duration::from_secs(60);
+        let long = Some(now - PATIENCE);
+        let moment = Some(now - PATIENCE + Duration::from_millis(1));
+        let lags = |since| ClientType {
+            unanswered_since: since,
+            ..of_type(CDS)
+        };
+        let waits = |since| ClientType {
+            waiting_since: since,
+            ..of_type(EDS)
+        };
+        let rejects = ClientType {
+            objections: vec![Arc::new(Objection::new("no", began))],
+            ..of_type(EDS)
+        };
+        let streams = [
+            vec![lags(moment), waits(moment)],
+            vec![],
+            vec![lags(long), waits(long)],
+            vec![waits(long)],
+            vec![lags(long), rejects],
+        ];
+        let mut counts = Standings::default();
+        for types in streams {
+            counts.add(&stream(types, began), now);
+        }
+        let all = (counts.rejecting, counts.lagging, counts.waiting, counts.current);
+        assert_eq!((all, counts.streams()), ((1, 1, 1, 2), 5));
+        let of = |type_url| counts.types[&TypeUrl::new(type_url)];
+        let (cds, eds) = (of(CDS), of(EDS));
+        assert_eq!((cds.rejecting, cds.lagging, cds.waiting), (0, 2, 0));
+        assert_eq!((eds.rejecting, eds.lagging, eds.waiting), (1, 0, 2));
+        let words = "2 of 5 streams are up to date; 1 reject something; 1 have not answered a response for over 10 s; \
+                     1 wait for over 10 s for what nobody has answered";
+        assert_eq!(counts.words(), words);
+    }
+}

@@ -1,0 +1,257 @@
+//! What operators are told of a control plane that was never reached, before the first client.
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
+use serde_json::Value;
+
+use super::status::column;
+use super::{PATIENCE, Relay, address_in, ask, file, now, output, program};
+
+/// Returns a certificate for this name that signs itself.
+fn signed(name: &str) -> CertifiedKey<KeyPair> {
+    generate_simple_self_signed([name.to_owned()]).unwrap()
+}
+
+/// A control plane: a relay that serves files, at this address. Returns it with its port.
+fn plane(name: &str, listen: &str, tls: Option<&CertifiedKey<KeyPair>>) -> (Relay, String) {
+    let resources = file(&format!("{name}-resources.yaml"), "resources: []\n");
+    let tls = tls.map(|own| {
+        let certificate = file(&format!("{name}.pem"), &own.cert.pem());
+        let key = file(&format!("{name}.key"), &own.signing_key.serialize_pem());
+        let (certificate, key) = (certificate.display(), key.display());
+        format!(", tls: {{certificate: '{certificate}', private_key: '{key}'}}")
+    });
+    let config = format!(
+        "upstream: {{xds_servers: [{{server_uri: 'file://{}'}}]}}\nadmin: {{address: '127.0.0.1:0'}}\n\
+         listeners: [{{address: '{listen}'{}}}]\n",
+        resources.display(),
+        tls.unwrap_or_default()
+    );
+    let config = file(&format!("{name}-plane.yaml"), &config);
+    let relay = Relay::start(program(&["serve", "--config", config.to_str().unwrap()]));
+    let address = address_in(&relay.line("listening for clients"));
+    (relay, address.rsplit(':').next().unwrap().to_owned())
+}
+
+/// A relay with these servers. Returns it with its admin address.
+fn relay(name: &str, servers: &str) -> (Relay, String) {
+    let config = format!(
+        "upstream: {{xds_servers: [{servers}]}}\nadmin: {{address: '127.0.0.1:0'}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n"
+    );
+    let config = file(&format!("{name}.yaml"), &config);
+    let relay = Relay::start(program(&[
+        "serve",
+        "--log-format",
+        "json",
+        "--config",
+        config.to_str().unwrap(),
+    ]));
+    let fields: Value = serde_json::from_str(&relay.line("admin address")).unwrap();
+    let admin = fields.get("address").unwrap().as_str().unwrap().to_owned();
+    (relay, admin)
+}
+
+/// Returns the entry of a server with TLS that trusts this authority.
+fn secured(uri: &str, trusted: &Path) -> String {
+    let tls = format!(
+        "{{type: tls, config: {{ca_certificate_file: '{}'}}}}",
+        trusted.display()
+    );
+    format!("{{server_uri: '{uri}', channel_creds: [{tls}]}}")
+}
+
+/// Checks that everything that operators ask says what the log says.
+fn assert_all_say(name: &str, uri: &str, entry: &str, words: &str) {
+    let (relay, admin) = relay(name, entry);
+    let line: Value = serde_json::from_str(&relay.line("control plane not reached")).unwrap();
+    let logged = line.get("error").unwrap().as_str().unwrap();
+    assert!(logged.contains(words), "{name}: {logged}");
+
+    let answer = ask(&admin, "GET /ready");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 503 "), "{name}: {head}");
+    let ready = format!("STARTING: no control plane has been reached yet; {uri}: ");
+    assert!(
+        body.starts_with(&ready) && body.contains(words) && body.lines().count() == 1,
+        "{name}: {body}"
+    );
+
+    for wait in [&[][..], &["--wait", "300ms"]] {
+        let (code, out, error) = output(&[&["health", "--admin", &admin], wait].concat());
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{name}");
+        assert!(error.contains(&ready) && error.contains(words), "{name}: {error}");
+    }
+
+    let (code, out, error) = output(&["status", "--admin", &admin]);
+    assert_eq!((code, column(&out, "SERVERS")), (Some(1), vec!["0/1"]), "{name}: {out}");
+    assert!(
+        error.contains(&format!("{admin}: {uri} unreachable since ")),
+        "{name}: {error}"
+    );
+    assert!(error.lines().all(|line| line.contains(words)), "{name}: {error}");
+
+    let (code, out, error) = output(&["status", "--servers", "--admin", &admin]);
+    assert_eq!(
+        (code, column(&out, "STATE")),
+        (Some(1), vec!["unreachable"]),
+        "{name}: {out}"
+    );
+    assert!(error.contains(words), "{name}: {error}");
+    let (code, out, _) = output(&["status", "--servers", "-o", "json", "--admin", &admin]);
+    assert_eq!(code, Some(1), "{name}");
+    let shown: Value = serde_json::from_str(&out).unwrap();
+    let said = shown.pointer("/relays/0/servers/0/last_error").unwrap();
+    assert!(said.as_str().unwrap().contains(words), "{name}: {out}");
+
+    let clusters = ask(&admin, "GET /clusters");
+    for (key, value) in [("state", "unreachable"), ("last_error", ""), ("why", uri)] {
+        let fact = format!("#old::{uri}::{key}::{value}");
+        assert!(clusters.contains(&fact), "{name}: no {fact} in {clusters}");
+    }
+    let said = clusters.lines().filter(|line| line.contains(words)).count();
+    assert_eq!(said, 2, "{name}: {clusters}");
+}
+
+#[test]
+fn a_wrong_port() {
+    let uri = "127.0.0.1:1";
+    let entry = format!("{{server_uri: '{uri}'}}");
+    assert_all_say(
+        "contact-port",
+        uri,
+        &entry,
+        "cannot connect to 127.0.0.1:1: Connection refused",
+    );
+}
+
+/// A name that no resolver is asked for, because a part of it is empty.
+#[test]
+fn a_wrong_name() {
+    let uri = "wrong..example:1";
+    let entry = format!("{{server_uri: '{uri}'}}");
+    assert_all_say("contact-name", uri, &entry, "cannot resolve wrong..example: ");
+}
+
+#[test]
+fn the_certificate_of_another_name() {
+    let own = signed("other.example");
+    let (_plane, port) = plane("contact-other", "127.0.0.1:0", Some(&own));
+    let (uri, trusted) = (
+        format!("localhost:{port}"),
+        file("contact-other-ca.pem", &own.cert.pem()),
+    );
+    let words = "the TLS handshake with localhost failed: ";
+    assert_all_say("contact-other", &uri, &secured(&uri, &trusted), words);
+}
+
+#[test]
+fn an_untrusted_certificate() {
+    let (_plane, port) = plane("contact-untrusted", "127.0.0.1:0", Some(&signed("localhost")));
+    let trusted = file("contact-untrusted-ca.pem", &signed("localhost").cert.pem());
+    let uri = format!("localhost:{port}");
+    let words = "the server's certificate is signed by no authority that the relay trusts";
+    assert_all_say("contact-untrusted", &uri, &secured(&uri, &trusted), words);
+}
+
+#[test]
+fn tls_to_a_plaintext_port() {
+    let (_plane, port) = plane("contact-plain", "127.0.0.1:0", None);
+    let trusted = file("contact-plain-ca.pem", &signed("localhost").cert.pem());
+    let uri = format!("localhost:{port}");
+    let words = "the TLS handshake with localhost failed: ";
+    assert_all_say("contact-plain", &uri, &secured(&uri, &trusted), words);
+}
+
+#[test]
+fn plaintext_to_a_tls_port() {
+    let (_plane, port) = plane("contact-tls", "127.0.0.1:0", Some(&signed("localhost")));
+    let uri = format!("localhost:{port}");
+    let words = "is TLS needed or not?";
+    assert_all_say("contact-tls", &uri, &format!("{{server_uri: '{uri}'}}"), words);
+}
+
+/// A server that is polled is tried before the first client, too.
+#[test]
+fn a_wrong_port_of_a_server_that_is_polled() {
+    let uri = "rest+http://127.0.0.1:1";
+    let entry = format!("{{server_uri: '{uri}'}}");
+    assert_all_say(
+        "contact-rest",
+        uri,
+        &entry,
+        "cannot connect to 127.0.0.1:1: Connection refused",
+    );
+}
+
+/// `health --wait` ends as soon as the relay is ready. Then nothing is wrong any more, although no client has come.
+#[test]
+fn a_control_plane_that_comes_later() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let uri = format!("127.0.0.1:{port}");
+    let (relay, admin) = relay("contact-later", &format!("{{server_uri: '{uri}'}}"));
+    relay.line("control plane not reached");
+    let waits = program(&["health", "--wait", "30s", "--admin", &admin])
+        .spawn()
+        .unwrap();
+    let (_plane, _) = plane("contact-later", &uri, None);
+    let waited = waits.wait_with_output().unwrap();
+    assert_eq!((waited.status.code(), waited.stdout), (Some(0), b"READY\n".to_vec()));
+    let (code, out, error) = output(&["status", "--servers", "--admin", &admin]);
+    assert_eq!((code, column(&out, "STATE")), (Some(0), vec!["unused"]), "{error}");
+}
+
+/// A server that was never tried is unused, not unreachable. One that was tried first, in vain, is unreachable until it is there.
+#[test]
+fn only_what_was_tried_has_failed() {
+    let (_plane, port) = plane("contact-two", "127.0.0.1:0", None);
+    let right = format!("{{server_uri: '127.0.0.1:{port}'}}");
+    let wrong = "{server_uri: '127.0.0.1:1'}";
+    let states = |admin: &str| {
+        let (code, out, _) = output(&["status", "--servers", "--admin", admin]);
+        let states: Vec<String> = column(&out, "STATE").into_iter().map(str::to_owned).collect();
+        (code, states)
+    };
+    for (name, servers, wanted) in [
+        ("contact-second", format!("{right}, {wrong}"), (0, ["unused", "unused"])),
+        (
+            "contact-first",
+            format!("{wrong}, {right}"),
+            (1, ["unreachable", "unused"]),
+        ),
+    ] {
+        let (_relay, admin) = relay(name, &servers);
+        assert_eq!(
+            output(&["health", "--wait", "30s", "--admin", &admin]).0,
+            Some(0),
+            "{name}"
+        );
+        let (code, states) = states(&admin);
+        assert_eq!(
+            (code, states),
+            (Some(wanted.0), wanted.1.map(str::to_owned).to_vec()),
+            "{name}"
+        );
+    }
+}
+
+/// A relay that is not there is waited for, too, but not for longer than was said.
+#[test]
+fn waiting_in_vain() {
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = gone.local_addr().unwrap().to_string();
+    let begun = now();
+    let (code, _, error) = output(&["health", "--wait", "500ms", "--admin", &silent]);
+    assert_eq!(code, Some(1));
+    assert!(error.starts_with(&format!("no answer from {silent}: ")), "{error}");
+    assert!(
+        now() < begun + PATIENCE / 10,
+        "an address that does not answer is not waited for longer"
+    );
+    let (code, _, error) = output(&["health", "--wait", "soon"]);
+    assert!(
+        code == Some(2) && error.contains("write 250ms, 3s, 5m or 1h"),
+        "{error}"
+    );
+}
