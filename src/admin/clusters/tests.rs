@@ -81,6 +81,7 @@ fn one_line_for_each_fact() {
          sent: eds a, eds b, eds c and 1 more; 1 session waits for it and reads another server; resources from a \
          snapshot: cds
 #relay::fault::listener a: no\\nno
+#relay::clients::0 of 0 streams are up to date
 "
     );
 }
@@ -104,7 +105,7 @@ fn the_same_for_programs() {
         ..Clusters::default()
     };
     assert_eq!(
-        clusters.json(clock),
+        clusters.json(clock, &Standings::default()),
         json!({"authorities": [{"name": "a.example", "servers": [{
             "server": "cp-1:18000",
             "state": "answering",
@@ -122,6 +123,9 @@ fn the_same_for_programs() {
             "types": {},
             "lacking": {"sessions": 0, "count": 0, "some": []},
             "why": "cp-1:18000 answering since 12:03:07; 14 sessions have everything that they need from it",
-        }]}], "faults": ["listener a: no"]})
+        }]}], "faults": ["listener a: no"], "clients": {
+            "streams": 0, "up_to_date": 0, "rejecting": 0, "lagging": 0, "waiting": 0,
+            "why": "0 of 0 streams are up to date",
+        }})
     );
 }

@@ -59,9 +59,9 @@ export function open(place, live) {
     ),
   );
   // What is rejected, and how many rejections were counted then.
-  let [rejected, asked] = [null, null];
+  let [rejected, asked, standings] = [null, null, null];
   const draw = () => {
-    show(figures, figuresOf(live, rejected));
+    show(figures, figuresOf(live, rejected, standings));
     show(changes, changesOf(live.seconds));
     show(convergence, convergenceOf(live.seconds));
     show(pressure, pressureOf(live.pressure));
@@ -73,8 +73,9 @@ export function open(place, live) {
   const rounds = [
     new Rounds(
       PAUSE,
-      () => ["/views", "/certs"],
-      (views, certs) => {
+      () => ["/views", "/certs", "/clusters?format=json"],
+      (views, certs, { clients }) => {
+        standings = clients;
         show(contents, contentsOf(views.views));
         show(certificates, certificateLines(certs));
       },
@@ -124,11 +125,11 @@ function figure(name, value, below, tone) {
   );
 }
 
-function figuresOf(live, rejected) {
+function figuresOf(live, rejected, standings) {
   const { counts } = live;
   const last = live.seconds[live.seconds.length - 1] ?? { changes: null, deliveries: null, median: null, slowest: null };
   if (counts === null) {
-    return ["Clients", "Changes a second", "Convergence", "Rejected", "Resources", "Pressure"].map((name) =>
+    return ["Clients", "Up to date", "Changes a second", "Convergence", "Rejected", "Resources", "Pressure"].map((name) =>
       figure(name, "–", " "),
     );
   }
@@ -137,6 +138,7 @@ function figuresOf(live, rejected) {
   const groups = rejected === null ? null : grouped(rejected).length;
   return [
     figure("Clients", count(counts.streams), `${many(counts.connections, "connection")}, ${many(counts.views, "view")}`),
+    upToDate(standings),
     figure("Changes a second", rate(last.changes), `${rate(last.deliveries)} deliveries a second`),
     figure(
       "Convergence",
@@ -159,6 +161,21 @@ function figuresOf(live, rejected) {
       active.length > 0 ? "wrong" : null,
     ),
   ];
+}
+
+/** How many client streams have everything, as far as they were asked. */
+function upToDate(standings) {
+  if (standings === null) {
+    return figure("Up to date", "–", " ");
+  }
+  const { streams, up_to_date: current, rejecting, lagging, waiting } = standings;
+  const parts = [
+    [rejecting, "reject something"],
+    [lagging, "have not answered for over 10 s"],
+    [waiting, "wait for over 10 s"],
+  ].filter(([number]) => number > 0);
+  const below = parts.map(([number, what]) => `${count(number)} ${what}`).join(", ");
+  return figure("Up to date", `${count(current)} of ${count(streams)}`, below || "nobody lags, waits or rejects", below ? "wrong" : null);
 }
 
 /** The last seconds from left to right; the latest is at the right end. */

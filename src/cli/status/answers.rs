@@ -16,6 +16,19 @@ pub(super) struct Clusters {
     /// What is wrong with the relay's own files.
     #[serde(default)]
     pub(super) faults: Vec<String>,
+    /// How its client streams stand; an earlier version does not say it.
+    pub(super) clients: Option<Standings>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Standings {
+    pub(super) streams: u64,
+    pub(super) up_to_date: u64,
+    pub(super) rejecting: u64,
+    pub(super) lagging: u64,
+    pub(super) waiting: u64,
+    /// The counts in a sentence.
+    pub(super) why: String,
 }
 
 #[derive(Debug, Deserialize)]

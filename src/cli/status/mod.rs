@@ -42,6 +42,9 @@ pub(super) struct Status {
     /// Show the resources; only differences between relays are errors then
     #[arg(long, group = "table")]
     resources: bool,
+    /// Without a table: more clients than this share that have not answered a response for 10 s are an error
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = share)]
+    lagging_over: f64,
     /// Show it again every two seconds, until interrupted
     #[arg(long)]
     watch: bool,
@@ -120,10 +123,19 @@ impl Status {
             (_, true, ..) => nacks::report,
             (_, _, true, _) => servers::report,
             (.., true) => resources::report,
-            (false, false, false, false) => overview::report,
+            (false, false, false, false) => return overview::report(&self.access, self.lagging_over),
         };
         report(&self.access)
     }
+}
+
+/// Reads a share: `1%` is 0.01.
+fn share(text: &str) -> Result<f64, String> {
+    let percent: Option<f64> = text.strip_suffix('%').and_then(|number| number.parse().ok());
+    let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+    percent
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| "write a percentage from 0% to 100%, such as 1%".to_owned())
 }
 
 impl Report {

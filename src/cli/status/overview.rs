@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::answers::{self, Clusters, Health, Nacks, Resources, Server, Views};
+use super::answers::{self, Clusters, Health, Nacks, Resources, Server, Standings, Views};
 use super::compare::{self, Difference};
 use super::fault::Fault;
 use super::table::short;
@@ -22,11 +22,12 @@ struct Seen {
     nacks: Nacks,
 }
 
-const NARROW: [&str; 9] = [
+const NARROW: [&str; 10] = [
     "RELAY",
     "VERSION",
     "STATE",
     "CLIENTS",
+    "UP-TO-DATE",
     "SERVERS",
     "RESOURCES",
     "REJECTED",
@@ -35,7 +36,8 @@ const NARROW: [&str; 9] = [
 ];
 const WIDE: [&str; 4] = ["CONNECTIONS", "VIEWS", "UNCONFIRMED", "WHOLE-DIGEST"];
 
-pub(super) fn report(access: &AdminAccess) -> Report {
+/// `lagging_over`: with a larger share of clients that lag, a relay is not well.
+pub(super) fn report(access: &AdminAccess, lagging_over: f64) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
     let seen = report.answered(access.each(|relay| {
         let seen = || {
@@ -56,7 +58,12 @@ pub(super) fn report(access: &AdminAccess) -> Report {
     let relays: Vec<String> = seen.iter().map(|(relay, _)| relay.clone()).collect();
     for (at, (relay, seen)) in seen.iter().enumerate() {
         match seen {
-            Some(seen) => report.relay(relay, seen, content(&seen_by(&views), at, &differences)),
+            Some(seen) => {
+                report.relay(relay, seen, content(&seen_by(&views), at, &differences));
+                report
+                    .faults
+                    .extend(lagging(relay, seen.clusters.clients.as_ref(), lagging_over));
+            }
             None => report.table.push(unanswered(relay)),
         }
     }
@@ -100,6 +107,15 @@ fn unanswered(relay: &str) -> Vec<String> {
     row
 }
 
+/// Returns that too many clients of a relay do not answer.
+fn lagging(relay: &str, clients: Option<&Standings>, over: f64) -> Option<Fault> {
+    #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
+    let over = |clients: &Standings| clients.lagging as f64 > over * clients.streams as f64;
+    let clients = clients.filter(|clients| over(clients))?;
+    let words = format!("{relay}: {}; --clients shows them (STALE)", clients.why);
+    Some(Fault::new(format!("lagging {relay}"), words))
+}
+
 impl Report {
     fn relay(&mut self, relay: &str, seen: &Seen, content: &str) {
         let Seen {
@@ -138,6 +154,10 @@ impl Report {
             health.version.clone(),
             word.to_owned(),
             health.streams.to_string(),
+            clusters
+                .clients
+                .as_ref()
+                .map_or_else(String::new, |of| format!("{}/{}", of.up_to_date, of.streams)),
             format!("{well}/{}", used().count()),
             resources.to_string(),
             rejected.to_string(),
@@ -155,6 +175,13 @@ impl Report {
             "state": health.state,
             "clients": health.streams,
             "connections": health.connections,
+            "standings": clusters.clients.as_ref().map(|of| json!({
+                "streams": of.streams,
+                "up_to_date": of.up_to_date,
+                "rejecting": of.rejecting,
+                "lagging": of.lagging,
+                "waiting": of.waiting,
+            })),
             "servers": servers.values().map(|server| servers::json(server)).collect::<Vec<_>>(),
             "views": views.views.len(),
             "resources": resources,

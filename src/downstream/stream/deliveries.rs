@@ -39,7 +39,10 @@ impl Deliveries {
             match kind {
                 ReceiptKind::Ack(changed) => {
                     let change = delivery.change();
-                    if changed.as_ref().is_some_and(|changed| changed.since == change.arrival.received) {
+                    if changed
+                        .as_ref()
+                        .is_some_and(|changed| changed.since == change.arrival.received)
+                    {
                         oldest = Some(change.own);
                     }
                     delivery.accept(now);

@@ -5,6 +5,7 @@ mod dump;
 mod events;
 mod first;
 mod reflection;
+mod standings;
 mod stats;
 mod syncz;
 mod waiting;
