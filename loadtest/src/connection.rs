@@ -18,6 +18,8 @@ use tokio_rustls::client::TlsStream;
 use crate::client::profile::Profile;
 use crate::client::{Client, Outcome, Output};
 use crate::http2::{Call, Event, Http2};
+use crate::loss::Failure;
+use crate::presence::Presence;
 use crate::tally::{Feed, Tally};
 use crate::tls::Secure;
 use crate::violation::Violation;
@@ -33,6 +35,7 @@ pub(crate) struct Connection {
     /// Until when a slow reader does not read.
     pause: Option<Pin<Box<Sleep>>>,
     shared: Rc<Shared>,
+    presence: Rc<Presence>,
 }
 
 /// What the connections of a thread share.
@@ -92,9 +95,10 @@ impl Connection {
         number: u32,
         profile: &Profile,
         shared: Rc<Shared>,
+        presence: Rc<Presence>,
     ) -> Result<Self, Violation> {
         let headers = profile.identity.headers();
-        let headers = headers.map_err(|error| Violation::Connection(format!("{error:#}")))?;
+        let headers = headers.map_err(|error| Violation::Connection(Failure::Other, format!("{error:#}")))?;
         let stops = profile.behaviour.stops();
         let socket = connect(target.server, number, stops.then_some(RECEIVED_BYTES_MIN)).await?;
         socket.set_nodelay(true)?;
@@ -114,7 +118,18 @@ impl Connection {
             written: 0,
             pause: None,
             shared,
+            presence,
         })
+    }
+
+    /// Asks the server whether it is there.
+    pub(crate) fn ping(&mut self) {
+        self.http2.ping();
+    }
+
+    /// Whether the server has said anything.
+    pub(crate) const fn is_greeted(&self) -> bool {
+        self.http2.is_greeted()
     }
 
     /// Reads and writes until a client's deadline changes or something ends. `answered` is called with what arrived.
@@ -213,6 +228,7 @@ impl Connection {
             streams,
             shared,
             pause,
+            presence,
             ..
         } = self;
         let mut scratch = shared.scratch.borrow_mut();
@@ -227,7 +243,7 @@ impl Connection {
         if buffer.filled().is_empty() {
             return Poll::Ready(Err((
                 0,
-                Violation::Connection("the server closed the connection".to_owned()),
+                Violation::Connection(Failure::Closed, "the server closed the connection".to_owned()),
             )));
         }
         if let Some(rate) = slow {
@@ -237,11 +253,16 @@ impl Connection {
         }
         let mut tally = shared.feed.tally();
         tally.bytes += u64::try_from(buffer.filled().len()).unwrap_or_default();
-        let mut culprit = 0;
+        let (mut culprit, mut message) = (0, false);
         let outcome = http2.feed(buffer.filled(), |event| {
-            let (Event::Data(id, _) | Event::Head(id, _) | Event::End(id) | Event::Reset(id, _)) = &event else {
-                return Ok(());
+            let id = match &event {
+                Event::Data(id, _) | Event::Head(id, _) | Event::End(id) | Event::Reset(id, _) => id,
+                Event::GoAway(..) | Event::Pong => {
+                    presence.note(&event);
+                    return Ok(());
+                }
             };
+            message |= matches!(event, Event::Data(..));
             let stream = id.checked_sub(1).and_then(|id| usize::try_from(id / 2).ok());
             let Some((at, lane)) = stream.and_then(|stream| streams.get(stream)) else {
                 return Ok(());
@@ -254,7 +275,7 @@ impl Connection {
                 Event::Head(_, head) => return client.handle_head(*lane, head, now),
                 Event::End(_) => client.handle_end(*lane, None, &mut tally, now)?,
                 Event::Reset(_, code) => client.handle_end(*lane, Some(code), &mut tally, now)?,
-                Event::GoAway(..) => return Ok(()),
+                Event::GoAway(..) | Event::Pong => return Ok(()),
             };
             if outcome.messages > 0 {
                 // A poll's answer is not acknowledged; the next poll says what the client has.
@@ -265,6 +286,7 @@ impl Connection {
             }
             Ok::<(), Violation>(())
         });
+        presence.hear(message, now);
         let bytes = buffer.filled().len();
         Poll::Ready(outcome.map(|()| bytes).map_err(|violation| (culprit, violation)))
     }

@@ -18,6 +18,7 @@ use crate::crew::Crew;
 use crate::kind::Kind;
 use crate::ledger::Ledger;
 use crate::life::{Desk, Life};
+use crate::presence::{ANSWERED_WITHIN, Presence, Standing};
 use crate::progress::Progress;
 use crate::shard::Shard;
 use crate::tally::{Feed, Tally};
@@ -132,14 +133,29 @@ pub(crate) struct Fleet {
     /// Clients with a smaller number may connect.
     admitted: watch::Sender<u32>,
     orders: watch::Sender<Vec<Order>>,
-    /// One for each thread: how many of its clients do not hold what the control plane says?
-    questions: Vec<mpsc::Sender<oneshot::Sender<usize>>>,
+    /// One for each thread.
+    questions: Vec<mpsc::Sender<Question>>,
     threads: Vec<JoinHandle<anyhow::Result<()>>>,
     /// One for each thread.
     pub(crate) feeds: Vec<Feed>,
     pub(crate) progress: Arc<Progress>,
 }
 
+/// A question to a thread.
+enum Question {
+    /// How many of its clients do not hold what the control plane says?
+    Behind(oneshot::Sender<usize>),
+    /// How many have a stream? `anew`: asks servers that were silent whether they are there.
+    Standing {
+        anew: bool,
+        reply: oneshot::Sender<Standing>,
+    },
+}
+
+/// How long it is waited until it is known who has a stream.
+const KNOWN_WITHIN: Duration = ANSWERED_WITHIN.saturating_add(Duration::from_secs(1));
+/// How long a pause between two looks at what it answered is.
+const LOOK: Duration = Duration::from_millis(20);
 /// Concurrent connection attempts of a thread: fewer than any listener's backlog.
 const CONNECTING_MAX: usize = 256;
 const ADMITTED_AT_ONCE: u32 = 32;
@@ -202,14 +218,35 @@ impl Fleet {
 
     /// Returns how many clients do not hold what the control plane says now.
     pub(crate) async fn behind(&self) -> anyhow::Result<usize> {
-        let mut behind = 0;
+        Ok(self.ask(Question::Behind).await?.into_iter().sum())
+    }
+
+    /// Returns how the clients stand with their streams. Servers that have been silent are asked whether they are there.
+    pub(crate) async fn standing(&self) -> anyhow::Result<Standing> {
+        let begin = now();
+        let mut anew = true;
+        loop {
+            let mut sum = Standing::default();
+            let asked = self.ask(|reply| Question::Standing { anew, reply }).await?;
+            asked.iter().for_each(|standing| sum.add(standing));
+            if sum.is_final() || begin.elapsed() >= KNOWN_WITHIN {
+                return Ok(sum);
+            }
+            anew = false;
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Asks all threads the same.
+    async fn ask<T>(&self, question: impl Fn(oneshot::Sender<T>) -> Question) -> anyhow::Result<Vec<T>> {
+        let mut replies = Vec::new();
         for thread in &self.questions {
             let (reply, replied) = oneshot::channel();
-            let asked = thread.send(reply).await;
+            let asked = thread.send(question(reply)).await;
             asked.ok().context("a thread of clients has ended")?;
-            behind += replied.await?;
+            replies.push(replied.await?);
         }
-        Ok(behind)
+        Ok(replies)
     }
 
     /// Disconnects all clients after a last check of what each one holds.
@@ -236,7 +273,28 @@ struct Share {
     feed: Feed,
     admitted: watch::Receiver<u32>,
     orders: watch::Receiver<Vec<Order>>,
-    questions: mpsc::Receiver<oneshot::Sender<usize>>,
+    questions: mpsc::Receiver<Question>,
+}
+
+/// Answers a question. Without a receiver nobody waits for the answer any more.
+fn answer(question: Question, clients: &Members, desks: &[(Rc<Desk>, Rc<Presence>)]) {
+    match question {
+        Question::Behind(reply) => {
+            let is_behind = |it: &Client| it.lacks_a_change() || it.check_final().is_err();
+            let behind = clients.borrow().iter().filter(|it| is_behind(&it.borrow())).count();
+            let _ = reply.send(behind);
+        }
+        Question::Standing { anew, reply } => {
+            let (mut standing, now) = (Standing::default(), now());
+            for (desk, presence) in desks {
+                if anew && presence.question(now) {
+                    desk.ring();
+                }
+                presence.stand(&mut standing, now);
+            }
+            let _ = reply.send(standing);
+        }
+    }
 }
 
 type Members = RefCell<Vec<Rc<RefCell<Client>>>>;
@@ -269,7 +327,7 @@ impl Share {
         let (mut admitted, mut orders) = (self.admitted.clone(), self.orders.clone());
         let connecting = Rc::new(Semaphore::new(CONNECTING_MAX));
         let shared = Shared::new(self.feed.clone());
-        let mut desks: Vec<Rc<Desk>> = Vec::new();
+        let mut desks: Vec<(Rc<Desk>, Rc<Presence>)> = Vec::new();
         let (mut waiting, mut obeyed) = (self.connections.iter().copied().peekable(), 0);
         loop {
             let limit = *admitted.borrow_and_update();
@@ -277,7 +335,7 @@ impl Share {
             while let Some(number) = waiting.next_if(|number| first(*number) < limit) {
                 let life = self.life(number, &connecting, &shared);
                 clients.borrow_mut().extend(life.clients.iter().cloned());
-                desks.push(Rc::clone(&life.desk));
+                desks.push((Rc::clone(&life.desk), Rc::clone(&life.presence)));
                 tokio::task::spawn_local(life.live());
                 // New clients must not delay those that are already connected.
                 if number.is_multiple_of(ADMITTED_AT_ONCE) {
@@ -293,16 +351,11 @@ impl Share {
                 Ok(()) = orders.changed() => {
                     let all = orders.borrow_and_update().clone();
                     for order in all.get(obeyed..).unwrap_or_default() {
-                        desks.iter().for_each(|desk| desk.put(*order));
+                        desks.iter().for_each(|(desk, _)| desk.put(*order));
                     }
                     obeyed = all.len();
                 }
-                Some(reply) = self.questions.recv() => {
-                    let is_behind = |it: &Client| it.lacks_a_change() || it.check_final().is_err();
-                    let behind = clients.borrow().iter().filter(|it| is_behind(&it.borrow())).count();
-                    // Without a receiver nobody waits for it any more.
-                    let _ = reply.send(behind);
-                }
+                Some(question) = self.questions.recv() => answer(question, clients, &desks),
             }
         }
     }
@@ -315,9 +368,14 @@ impl Share {
             let client = Client::new(number, profile, Arc::clone(&self.plan.world));
             Some(Rc::new(RefCell::new(client)))
         });
+        let clients: Vec<_> = clients.collect();
+        // All clients of a connection are of one group.
+        let profile = self.plan.profile(first).map(|profile| &**profile);
+        let count = u32::try_from(clients.len()).unwrap_or(u32::MAX);
         Life {
             number,
-            clients: clients.collect(),
+            clients,
+            presence: Rc::new(Presence::new(Arc::clone(&self.progress), count, profile, now())),
             plan: self.plan.clone(),
             shared: Rc::clone(shared),
             connecting: Rc::clone(connecting),

@@ -13,6 +13,7 @@ use crate::client::profile::Delay;
 use crate::client::{Client, Outcome};
 use crate::connection::{Connection, Fault, Shared, deadline};
 use crate::fleet::{Order, Plan};
+use crate::presence::Presence;
 use crate::progress::{Progress, Refusal};
 use crate::tally::Tally;
 
@@ -25,6 +26,7 @@ pub(crate) struct Life {
     pub(crate) connecting: Rc<Semaphore>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) desk: Rc<Desk>,
+    pub(crate) presence: Rc<Presence>,
 }
 
 /// Where a connection finds the orders for its clients.
@@ -47,6 +49,11 @@ const RETURN_AFTER: Duration = Duration::from_millis(200);
 impl Desk {
     pub(crate) fn put(&self, order: Order) {
         self.orders.borrow_mut().push_back(order);
+        self.ring();
+    }
+
+    /// Has the connection look for questions, too.
+    pub(crate) fn ring(&self) {
         self.bell.notify_one();
     }
 }
@@ -58,11 +65,18 @@ impl Life {
         loop {
             turns += 1;
             let pause = match self.stream(turns).await {
-                End::Left(pause) => pause,
+                End::Left(pause) => {
+                    self.presence.leave();
+                    pause
+                }
                 End::Fault((at, violation)) => {
+                    self.presence.lose(&violation, now());
+                    if let Some(loss) = violation.loss() {
+                        *self.shared.feed.tally().losses.entry(loss).or_default() += 1;
+                    }
                     let client = self.clients.get(at).map(|client| client.borrow());
                     let Some(client) = client else { return };
-                    let returns = client.profile.behaviour.returns && violation.is_end();
+                    let returns = client.profile.behaviour.returns && violation.loss().is_some();
                     let unserved = self.plan.world.is_foreign() && !client.is_answered();
                     if let Some(why) = violation.refusal().filter(|_| unserved) {
                         self.progress.refuse(Refusal {
@@ -89,6 +103,7 @@ impl Life {
                 }
             }
             sleep(pause).await;
+            self.presence.come_back();
         }
     }
 
@@ -102,7 +117,8 @@ impl Life {
             let Some(profile) = profile else {
                 return End::Left(RETURN_AFTER);
             };
-            match Connection::open(&self.plan.target, self.number, &profile, Rc::clone(&self.shared)).await {
+            let (shared, presence) = (Rc::clone(&self.shared), Rc::clone(&self.presence));
+            match Connection::open(&self.plan.target, self.number, &profile, shared, presence).await {
                 Ok(connection) => connection,
                 Err(violation) => return End::Fault((0, violation)),
             }
@@ -110,6 +126,7 @@ impl Life {
         for client in &self.clients {
             client.borrow_mut().begin(begun);
         }
+        self.presence.connect(now());
         if turns > 1 {
             self.progress
                 .come_back(u64::try_from(self.clients.len()).unwrap_or_default());
@@ -129,7 +146,8 @@ impl Life {
             }
         };
         loop {
-            let due = deadline(&self.clients).into_iter().chain(stay).min();
+            let due = deadline(&self.clients).into_iter().chain(stay);
+            let due = due.chain(self.presence.due()).min();
             tokio::select! {
                 ended = connection.turn(&self.clients, &mut answered) => {
                     if let Err(fault) = ended {
@@ -137,12 +155,18 @@ impl Life {
                     }
                 }
                 () = self.desk.bell.notified() => {
+                    if self.presence.take_question(now()) {
+                        connection.ping();
+                    }
                     if let Some(pause) = self.obey() {
                         return End::Left(pause);
                     }
                 }
                 () = sleep_until(due.unwrap_or(begun).into()), if due.is_some() => {
                     let now = now();
+                    if let Err(silent) = self.presence.look(connection.is_greeted(), now) {
+                        return End::Fault((0, silent));
+                    }
                     if stay.is_some_and(|stay| stay <= now) {
                         return End::Left(RETURN_AFTER);
                     }

@@ -6,6 +6,7 @@
 //! - [`place`], [`identity`]: servers that run already, and who the clients say they are
 //! - [`fleet`], [`shard`], [`crew`], [`life`], [`connection`], [`http2`], [`tls`]: connections to the server under test
 //! - [`recording`]: what a control plane said, written down and said again
+//! - [`presence`], [`loss`]: who has a stream, and why others have none
 //! - [`network`]: what is between them, which can be cut
 //! - [`client`], [`wire`]: the simulated clients, which ask for resources and check them
 //! - [`record`], [`tally`]: what is measured meanwhile, also for other programs to read
@@ -29,8 +30,10 @@ mod keys;
 mod kind;
 mod ledger;
 mod life;
+mod loss;
 mod network;
 mod place;
+mod presence;
 mod process;
 mod progress;
 mod record;

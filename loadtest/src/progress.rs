@@ -8,13 +8,17 @@ use tokio::sync::Notify;
 use crate::client::Outcome;
 use crate::violation::Violation;
 
-/// Counters that only grow, except when a client starts anew.
+/// Counters that only grow, except when a client starts anew or loses its stream.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     complete: AtomicU32,
     messages: AtomicU64,
     named: AtomicU64,
     returned: AtomicU64,
+    /// Clients that were let in and use streams, those of them that have one, and how often any got one.
+    streamers: AtomicU32,
+    streaming: AtomicU32,
+    streamed: AtomicU64,
     /// The number of complete clients that rings `changed`.
     awaited: AtomicU32,
     violations: Mutex<Vec<Breach>>,
@@ -68,6 +72,31 @@ impl Progress {
 
     pub(crate) fn come_back(&self, clients: u64) {
         self.returned.fetch_add(clients, Ordering::AcqRel);
+    }
+
+    /// Returns how many clients have a stream; none if no client uses streams.
+    pub(crate) fn streaming(&self) -> Option<u64> {
+        let streaming = u64::from(self.streaming.load(Ordering::Acquire));
+        (self.streamers.load(Ordering::Acquire) > 0).then_some(streaming)
+    }
+
+    /// Returns how often clients got a stream.
+    pub(crate) fn streamed(&self) -> u64 {
+        self.streamed.load(Ordering::Acquire)
+    }
+
+    /// Notes clients that will ask for streams.
+    pub(crate) fn admit_streams(&self, clients: u32) {
+        self.streamers.fetch_add(clients, Ordering::AcqRel);
+    }
+
+    pub(crate) fn gain_streams(&self, clients: u32) {
+        self.streaming.fetch_add(clients, Ordering::AcqRel);
+        self.streamed.fetch_add(u64::from(clients), Ordering::AcqRel);
+    }
+
+    pub(crate) fn lose_streams(&self, clients: u32) {
+        self.streaming.fetch_sub(clients, Ordering::AcqRel);
     }
 
     /// Notes that a complete client has started anew.

@@ -1,8 +1,10 @@
 //! The counters of the clients: one tally for each thread; the recorder fetches and sums them.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::loss::Loss;
 use crate::record::Distribution;
 
 /// Counters and times of the clients of one thread.
@@ -26,6 +28,8 @@ pub(crate) struct Tally {
     /// How long clients for which there was something all the time waited for a response, in rounds: the responses to all
     /// meanwhile, divided by the number of clients. In thousandths.
     pub(crate) waits: Distribution,
+    /// How often streams ended and connections failed.
+    pub(crate) losses: BTreeMap<Loss, u64>,
 }
 
 impl Tally {
@@ -41,6 +45,7 @@ impl Tally {
             propagation: Distribution::new()?,
             join: Distribution::new()?,
             waits: Distribution::new()?,
+            losses: BTreeMap::new(),
         })
     }
 
@@ -58,6 +63,9 @@ impl Tally {
         self.repeated += other.repeated;
         self.delivered += other.delivered;
         self.coalesced += other.coalesced;
+        for (loss, count) in &other.losses {
+            *self.losses.entry(*loss).or_default() += count;
+        }
         self.propagation.add(&other.propagation)?;
         self.join.add(&other.join)?;
         self.waits.add(&other.waits)
@@ -72,6 +80,7 @@ impl Tally {
         self.repeated = 0;
         self.delivered = 0;
         self.coalesced = 0;
+        self.losses.clear();
         self.propagation.reset();
         self.join.reset();
         self.waits.reset();

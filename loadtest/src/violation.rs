@@ -1,6 +1,7 @@
 //! What a server can do wrong towards a client. Any of these fails the run.
 
 use crate::http2::Broken;
+use crate::loss::{Failure, Loss, Status};
 use crate::wire::Malformed;
 
 /// What one client saw: a breach of the protocol, or content that the control plane did not send.
@@ -38,30 +39,52 @@ pub(crate) enum Violation {
     Behind(String),
     #[error("the server answered with HTTP status {0}")]
     Status(u16),
-    #[error("the stream ended with gRPC status {0}")]
-    Ended(String),
-    #[error("the connection failed: {0}")]
-    Connection(String),
+    #[error("the stream ended with {0}{why}", why = after_colon(.1))]
+    Ended(Status, String),
+    #[error("the connection failed: {1}")]
+    Connection(Failure, String),
     #[error("the connection failed: {0}")]
     Http2(#[from] Broken),
 }
 
 impl Violation {
-    /// Whether it is the end of a stream or of a connection.
-    pub(crate) const fn is_end(&self) -> bool {
-        matches!(self, Self::Ended(_) | Self::Connection(_) | Self::Http2(_))
+    /// Returns what it took from the client, if it is the end of a stream or of a connection.
+    pub(crate) const fn loss(&self) -> Option<Loss> {
+        match self {
+            Self::Ended(status, _) => Some(Loss::Stream(*status)),
+            Self::Connection(failure, _) => Some(Loss::Connection(*failure)),
+            Self::Http2(_) => Some(Loss::Connection(Failure::NotHttp2)),
+            Self::Malformed(_)
+            | Self::Unreadable(_)
+            | Self::WrongType(_)
+            | Self::Nonce(_)
+            | Self::NoVersion
+            | Self::SameVersion(_)
+            | Self::Version(_)
+            | Self::NoBody(_)
+            | Self::Unrequested(_)
+            | Self::Twice(_)
+            | Self::Foreign(_)
+            | Self::Older(_)
+            | Self::Lost(_)
+            | Self::Order(_)
+            | Self::Behind(_)
+            | Self::Status(_) => None,
+        }
     }
 
     /// Returns what to say of a server that answers the first request of a client in this way; none if it answers like an xDS
     /// server.
     pub(crate) fn refusal(&self) -> Option<String> {
         let why = match self {
-            Self::Connection(_) => "is anything listening there, and with TLS as the address says?",
+            Self::Connection(..) => "is anything listening there, and with TLS as the address says?",
+            Self::Http2(Broken::Tls) => "write https:// before its address",
+            Self::Http2(Broken::Greeting(_)) => "xDS is gRPC over HTTP/2: give the server's port for gRPC",
             Self::Http2(_) | Self::Malformed(_) | Self::Unreadable(_) | Self::Status(_) => "is it an xDS server?",
-            Self::Ended(status) if status.starts_with("12") => {
+            Self::Ended(Status::UNIMPLEMENTED, _) => {
                 "is it an xDS server, and does it know this form of the protocol? See --dialect"
             }
-            Self::Ended(_) => "does it accept this client? See --node-id, --header and --token-file",
+            Self::Ended(..) => "does it accept this client? See --node-id, --header and --token-file",
             Self::WrongType(_)
             | Self::Nonce(_)
             | Self::NoVersion
@@ -82,8 +105,16 @@ impl Violation {
 
 impl From<std::io::Error> for Violation {
     fn from(error: std::io::Error) -> Self {
-        Self::Connection(error.to_string())
+        Self::Connection(Failure::of(&error), error.to_string())
     }
+}
+
+/// Returns a text that follows something, if there is one.
+fn after_colon(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    format!(": {text}")
 }
 
 /// Returns bytes from a peer as readable text.

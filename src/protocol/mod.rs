@@ -33,7 +33,7 @@ pub use gate::{Gate, Ticket};
 pub use node::read_node;
 pub use poll::{Poll, PollAnswer, PollContent};
 pub use server::{
-    Changing, Listing, NameFault, NameFaults, Nonce, Opening, Portrait, Progress, Receipt, ReceiptKind, Response,
+    Changed, Changing, Listing, NameFault, NameFaults, Nonce, Opening, Portrait, Progress, Receipt, ReceiptKind, Response,
     SLICE, Server, Stand,
 };
 pub use settings::{StreamLimits, StreamSettings, StreamTimers};

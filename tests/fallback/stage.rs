@@ -232,7 +232,7 @@ impl Session {
                 server.handle_dirty(type_url, dirty);
             });
             if place.settle(&stage.scopes, &self.server, stage.now) {
-                self.server.handle_moved();
+                self.server.handle_moved(stage.now);
             }
             let sight = place.sight();
             if self.ended.is_none() {
@@ -266,7 +266,7 @@ impl Session {
             server.handle_dirty(type_url, dirty);
         });
         if place.settle(&stage.scopes, &self.server, stage.now) {
-            self.server.handle_moved();
+            self.server.handle_moved(stage.now);
         }
     }
 

@@ -219,7 +219,7 @@ impl World {
             server.handle_dirty(type_url, dirty);
         });
         if place.settle(&self.scopes, &stream.server, now) {
-            stream.server.handle_moved();
+            stream.server.handle_moved(now);
         }
         self.say_wants(stream)?;
         if self.lists.is_some() {
@@ -380,7 +380,7 @@ impl World {
             return Ok(());
         };
         if place.settle(&self.scopes, &stream.server, now) {
-            stream.server.handle_moved();
+            stream.server.handle_moved(now);
         }
         if stream.server.poll_timeout().is_none_or(|due| now < due) {
             return self.turn(id);

@@ -357,9 +357,9 @@ impl Client {
     }
 
     /// It reads another view from now on.
-    pub(crate) fn moves(&mut self) {
+    pub(crate) fn moves(&mut self, now: Instant) {
         if let Some(server) = &mut self.server {
-            server.handle_moved();
+            server.handle_moved(now);
         }
         self.awake = true;
     }
@@ -481,7 +481,7 @@ pub(crate) const fn word(kind: &ReceiptKind) -> &'static str {
     match kind {
         ReceiptKind::First => "first",
         ReceiptKind::Update => "update",
-        ReceiptKind::Ack { .. } => "ack",
+        ReceiptKind::Ack(_) => "ack",
         ReceiptKind::Nack { .. } => "nack",
         ReceiptKind::Stale => "stale",
     }

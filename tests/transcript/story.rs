@@ -282,7 +282,7 @@ impl Story {
             }
             ("moves", [view]) => {
                 client.view = (*view).to_owned();
-                client.moves();
+                client.moves(self.now);
                 let wants = client.wants.clone();
                 let origin = self.origins.get_mut(*view).expect("an origin");
                 wants

@@ -28,6 +28,7 @@ use bytes::Bytes;
 
 use crate::http2::hpack::Head;
 use crate::kind::Kind;
+use crate::loss::Status;
 use crate::tally::Tally;
 use crate::violation::Violation;
 use crate::wire::Reader;
@@ -300,7 +301,7 @@ impl Client {
             return poll.handle_head(&head);
         }
         let fault = match (head.status, head.grpc_status) {
-            (_, Some(code)) => Violation::Ended(format!("{code} {}", head.grpc_message)),
+            (_, Some(code)) => Violation::Ended(Status::read(&code), head.grpc_message),
             (Some(status), None) if status != 200 => Violation::Status(status),
             (Some(_) | None, None) => return Ok(()),
         };
@@ -380,10 +381,10 @@ impl Client {
             return self.handle_poll(lane, tally, now);
         }
         self.transcript.note(now, lane, What::Ended);
-        Err(Violation::Ended(reset.map_or_else(
-            || "none".to_owned(),
-            |code| format!("none, but a reset with code {code}"),
-        )))
+        Err(match reset {
+            None => Violation::Ended(Status::Missing, String::new()),
+            Some(code) => Violation::Ended(Status::Reset, format!("HTTP/2 code {code}")),
+        })
     }
 
     /// Returns its latest requests and responses.

@@ -16,6 +16,7 @@ use super::{Client, Outcome, Output};
 use crate::http2::hpack::Head;
 use crate::kind::Kind;
 use crate::ledger::Mark;
+use crate::loss::Status;
 use crate::shape::canonical;
 use crate::tally::Tally;
 use crate::violation::Violation;
@@ -73,7 +74,7 @@ impl Poll {
                 read.map(Some).map_err(|error| Violation::Unreadable(error.to_string()))
             }
             Some(_) => Ok(None),
-            None => Err(Violation::Ended("none".to_owned())),
+            None => Err(Violation::Ended(Status::Missing, String::new())),
         }
     }
 }

@@ -13,6 +13,27 @@ pub(super) const FRAME_BYTES_MAX: usize = 16_384;
 pub(super) const HEAD_BYTES: usize = 9;
 pub(super) const DATA: u8 = 0;
 pub(super) const PADDED: u8 = 8;
+pub(super) const SETTINGS: u8 = 4;
+/// The first two bytes of an alert of TLS.
+const TLS_ALERT: [u8; 2] = [21, 3];
+const GREETING_BYTES_MAX: usize = 60;
+
+/// Whether the first frame of a peer is complete enough to be known. Fails if it is not the one that HTTP/2 begins with.
+pub(super) fn greets(answer: &[u8]) -> Result<bool, Broken> {
+    match answer {
+        [_, _, _, SETTINGS, ..] => Ok(true),
+        [..] if answer.len() <= 3 => Ok(false),
+        [..] if answer.starts_with(&TLS_ALERT) => Err(Broken::Tls),
+        [..] => {
+            let line = answer
+                .split(|byte| matches!(byte, b'\r' | b'\n'))
+                .next()
+                .unwrap_or_default();
+            let text = String::from_utf8_lossy(line.get(..GREETING_BYTES_MAX).unwrap_or(line));
+            Err(Broken::Greeting(text.escape_debug().to_string()))
+        }
+    }
+}
 
 /// Returns how many bytes of a frame are needed to handle it: for data only the head, because data is handed on in pieces.
 pub(super) fn needed(frame: &[u8]) -> Result<usize, Broken> {
@@ -24,6 +45,14 @@ pub(super) fn needed(frame: &[u8]) -> Result<usize, Broken> {
     }
     let streamed = head.kind == DATA && head.flags & PADDED == 0;
     Ok(if streamed { HEAD_BYTES } else { HEAD_BYTES + head.length })
+}
+
+/// Returns what answers with this line instead of HTTP/2.
+pub(super) fn kind_of(line: &str) -> &'static str {
+    match line.starts_with("HTTP/") {
+        true => "an HTTP/1 server",
+        false => "a server that does not speak HTTP/2",
+    }
 }
 
 pub(super) fn parse(frame: &[u8]) -> Option<(FrameHead, &[u8])> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use frame::{DATA, FRAME_BYTES_MAX, FrameHead, HEAD_BYTES, PADDED, integer, needed, parse, unpadded};
+use frame::{DATA, FRAME_BYTES_MAX, FrameHead, HEAD_BYTES, PADDED, SETTINGS, integer, needed, parse, unpadded};
 use hpack::Head;
 
 /// One connection. Invariant: `queued` of a stream holds what does not fit into its window or the connection's.
@@ -28,6 +28,8 @@ pub(crate) struct Http2 {
     initial_window: i64,
     frame_max: usize,
     consumed: u32,
+    /// Whether the peer has begun to speak HTTP/2.
+    greeted: bool,
 }
 
 #[derive(Debug, Default)]
@@ -61,11 +63,18 @@ pub(crate) enum Event<'a> {
     Reset(u32, u32),
     /// No stream above this one will be served, for this reason.
     GoAway(u32, u32),
+    /// The answer to a ping.
+    Pong,
 }
 
 /// A peer that does not speak HTTP/2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Broken {
+    /// The first line of its answer.
+    #[error("{kind} answered, with `{0}`", kind = frame::kind_of(.0))]
+    Greeting(String),
+    #[error("a server that wants TLS answered")]
+    Tls,
     #[error("HTTP/2: {0}")]
     Head(#[from] hpack::Unreadable),
     #[error("HTTP/2: a frame of {0} bytes is larger than allowed")]
@@ -83,7 +92,6 @@ const GRPC: [(&str, &str); 2] = [("content-type", "application/grpc"), ("te", "t
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 const HEADERS: u8 = 1;
 const RESET: u8 = 3;
-const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GO_AWAY: u8 = 7;
 const WINDOW: u8 = 8;
@@ -106,6 +114,7 @@ impl Http2 {
             initial_window: i64::from(DEFAULT_WINDOW_BYTES),
             frame_max: FRAME_BYTES_MAX,
             consumed: 0,
+            greeted: false,
         };
         let mut settings = Vec::with_capacity(18);
         // No dynamic table, no pushes, a window as large as Envoy's.
@@ -154,6 +163,16 @@ impl Http2 {
         );
         self.frame(HEADERS, END_HEADERS, id, &block);
         id
+    }
+
+    /// Asks the peer whether it is there.
+    pub(crate) fn ping(&mut self) {
+        self.frame(PING, 0, 0, &[0; 8]);
+    }
+
+    /// Whether the peer has begun to speak HTTP/2.
+    pub(crate) const fn is_greeted(&self) -> bool {
+        self.greeted
     }
 
     /// Sends `bytes` on a stream as soon as the peer's windows allow.
@@ -229,6 +248,7 @@ impl Http2 {
             }
             let mut pending = std::mem::take(&mut self.pending);
             let frame = if whole { input } else { &pending };
+            self.greeted = self.greeted || frame::greets(frame)?;
             let wanted = needed(frame)?;
             let complete = frame.len() >= wanted && frame.len() >= HEAD_BYTES;
             if complete {
@@ -300,6 +320,7 @@ impl Http2 {
             ))?,
             SETTINGS if flags & ACK == 0 => self.settings(payload),
             PING if flags & ACK == 0 => self.frame(PING, ACK, 0, payload),
+            PING => sink(Event::Pong)?,
             WINDOW => self.widened(stream, i64::from(integer(payload))),
             _ => {} // Unknown frames mean nothing.
         }

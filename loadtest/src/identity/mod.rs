@@ -17,19 +17,19 @@ use distributary::proto::google::protobuf::value::Kind;
 use distributary::proto::google::protobuf::{Struct, Value};
 use prost::Message as _;
 
-/// An identity as written.
+/// An identity as written. The texts of help name no `{n}`: clap would take it for the end of a line. The name of a value may.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct IdentityShape {
-    /// The node id of each client; {n} in it is the client's number, counted from 0.
-    #[arg(long, global = true, value_name = "ID")]
+    /// The node id of each client; the braces with the n in them stand for the client's number, counted from 0.
+    #[arg(long, global = true, value_name = "ID-{n}")]
     pub(crate) node_id: Option<String>,
-    /// The node cluster; may have {n} in it.
+    /// The node cluster; may have the number in it, as --node-id.
     #[arg(long, global = true, value_name = "CLUSTER")]
     pub(crate) node_cluster: Option<String>,
-    /// The node locality: region/zone/sub_zone; may have {n} in it.
+    /// The node locality: region/zone/sub_zone; may have the number in it, as --node-id.
     #[arg(long, global = true, value_name = "PLACE")]
     pub(crate) locality: Option<String>,
-    /// A file with the node metadata, an object in JSON or YAML; its texts may have {n} in them.
+    /// A file with the node metadata, an object in JSON or YAML; its texts may have the number in them, as --node-id.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) node_metadata: Option<PathBuf>,
     /// A file with the nodes of a real fleet, which the clients take in turns: a list of nodes, a bootstrap, or what Envoy's

@@ -5,7 +5,7 @@ use anyhow::{bail, ensure};
 
 use super::{
     Assertion, Base, Distribution, Machine, Note, Percentiles, Phase, Quantity, Record, Second, ServerCost, ToolCost,
-    Unit, float,
+    Unit, float, known_sum,
 };
 use crate::shard::Share;
 
@@ -195,6 +195,7 @@ fn phases(parts: &[Part], base: Option<Base>) -> anyhow::Result<Vec<Phase>> {
         sum.length_ms = end_ms - start_ms;
         for (start, phase) in &found {
             sum.clients += phase.clients;
+            sum.with_stream = known_sum(sum.with_stream, phase.with_stream);
             sum.propagation.add(&phase.propagation)?;
             sum.join.add(&phase.join)?;
             sum.waits.add(&phase.waits)?;
@@ -242,6 +243,7 @@ fn tool(a: ToolCost, b: ToolCost) -> ToolCost {
 fn add_seconds(sum: &mut Vec<Second>, more: &[Second], shift_ms: f64) {
     let kept = |last: Option<&Second>| Second {
         clients: last.map_or(0, |last| last.clients),
+        with_stream: last.and_then(|last| last.with_stream),
         ..Second::default()
     };
     let (before, after) = (kept(sum.last()), kept(more.last()));
@@ -249,6 +251,7 @@ fn add_seconds(sum: &mut Vec<Second>, more: &[Second], shift_ms: f64) {
         let (Some(second), gone) = (more.get(at), sum.get_mut(at)) else {
             if let Some(second) = sum.get_mut(at) {
                 second.clients += after.clients;
+                second.with_stream = known_sum(second.with_stream, after.with_stream);
             }
             continue;
         };
@@ -288,7 +291,8 @@ fn both(a: &Second, b: &Second) -> Second {
             .or(a.resident_bytes)
             .or(b.resident_bytes),
         clients: a.clients + b.clients,
-        owed: super::known_sum(a.owed, b.owed),
+        with_stream: known_sum(a.with_stream, b.with_stream),
+        owed: known_sum(a.owed, b.owed),
     }
 }
 

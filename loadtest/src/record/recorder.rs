@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::state::{Open, SECOND_LEAST, State, millis};
 use super::{
     Assertion, Base, Breach, Distribution, FORM, Machine, Note, Phase, Quantity, Ratio, Record, Relation, Second,
-    TOOL_SHARE_MAX, Unit, Verdict, float, surroundings,
+    TOOL_LOAD_LEAST, TOOL_SHARE_MAX, Unit, Verdict, float, surroundings,
 };
 use crate::process::{Meter, Process};
 use crate::shard::{Shard, Share};
@@ -27,14 +27,27 @@ pub(crate) struct Claim<'a> {
     pub(crate) bound: f64,
     /// Whether it is about time, and therefore void if the tool took too much processor time.
     pub(crate) timed: bool,
-    /// The tool's part of all processor time, if it is not that of the whole phase.
-    pub(crate) tool_share: Option<f64>,
+    /// How busy the tool was, if it is not that of the whole phase.
+    pub(crate) effort: Option<Effort>,
+    /// The reason, if it does not hold and the figures do not show why.
+    pub(crate) why: Option<String>,
+}
+
+/// How busy the tool was during something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// Its part of the processor time of all, from 0 to 1.
+    pub(crate) share: f64,
+    /// Its processor time as a part of the time that passed: 1 is one processor.
+    pub(crate) load: f64,
 }
 
 /// The state of the fleets, available at any time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fleets {
     pub(crate) clients: u64,
+    /// How many of the clients have a stream; none if none uses streams.
+    pub(crate) with_stream: Option<u64>,
     /// How many deliveries of changes are still to come, if that is known.
     pub(crate) owed: Option<u64>,
 }
@@ -167,17 +180,19 @@ impl Recorder {
     pub(crate) fn claim(&self, claim: &Claim<'_>) -> Verdict {
         let mut state = self.state();
         let held = claim.relation.holds(claim.measured.value, claim.bound);
-        let of_phase = state.open.as_ref().and_then(|open| open.phase.figures(None).tool_share);
-        let share = claim.tool_share.or(of_phase);
+        let effort = claim.effort.or_else(|| state.effort());
         // A claim without a measurement fails; it is not void.
         let timed = claim.timed && claim.measured.value.is_finite();
-        let busy = share.filter(|share| timed && *share > TOOL_SHARE_MAX);
+        let busy = effort.filter(|it| timed && it.share > TOOL_SHARE_MAX && it.load > TOOL_LOAD_LEAST);
         let verdict = match (busy, held) {
             (Some(_), _) => Verdict::Void,
             (None, true) => Verdict::Held,
             (None, false) => Verdict::Failed,
         };
-        let why = busy.map(|share| format!("the tool took {:.0} % of all processor time", share * 100.0));
+        let why = match busy {
+            Some(Effort { share, .. }) => Some(format!("the tool took {:.0} % of all processor time", share * 100.0)),
+            None => claim.why.clone().filter(|_| !held),
+        };
         let assertion = Assertion {
             phase: state.phase(),
             text: claim.text.to_owned(),
@@ -231,7 +246,8 @@ impl Recorder {
             relation: Relation::Exactly,
             bound: float(wanted),
             timed: false,
-            tool_share: None,
+            effort: None,
+            why: None,
         });
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Distribution, Fleets, Phase, Record, Second, ServerCost, counter, float, known_sum};
+use super::{Distribution, Effort, Fleets, Phase, Record, Second, ServerCost, counter, float, known_sum};
 use crate::process::Meter;
 use crate::tally::{Feed, Tally};
 
@@ -56,6 +56,7 @@ impl State {
             }
             let counted = count();
             fleets.clients += counted.clients;
+            fleets.with_stream = known_sum(fleets.with_stream, counted.with_stream);
             fleets.owed = known_sum(fleets.owed, counted.owed);
         }
         let percent = |cpu: Duration| 100.0 * cpu.as_secs_f64() / span.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -72,15 +73,20 @@ impl State {
             tool_cpu_percent: percent(tool),
             resident_bytes: server.map(|(_, cost)| cost.resident_bytes),
             clients: fleets.clients,
+            with_stream: fleets.with_stream,
             owed: fleets.owed,
         };
         for (name, amount) in counted(&self.fresh) {
             self.count(name, float(amount));
         }
+        for (loss, amount) in std::mem::take(&mut self.fresh.losses) {
+            self.count(&loss.counter(), float(amount));
+        }
         let Some(Open { phase, .. }) = &mut self.open else {
             return Ok(second);
         };
         phase.clients = fleets.clients;
+        phase.with_stream = fleets.with_stream;
         phase.propagation.add(&self.fresh.propagation)?;
         phase.join.add(&self.fresh.join)?;
         phase.waits.add(&self.fresh.waits)?;
@@ -103,6 +109,16 @@ impl State {
         for counters in phase.into_iter().chain([&mut self.record.counters]) {
             *counters.entry(name.to_owned()).or_default() += amount;
         }
+    }
+
+    /// Returns how busy the tool was in the current phase up to the last tick, if the server's processor time is known.
+    pub(super) fn effort(&self) -> Option<Effort> {
+        let Open { phase, began } = self.open.as_ref()?;
+        let passed_ms = millis(self.ticked.saturating_duration_since(*began));
+        Some(Effort {
+            share: phase.figures(None).tool_share?,
+            load: phase.tool.cpu_ms / passed_ms.max(f64::MIN_POSITIVE),
+        })
     }
 
     pub(super) fn closed(&self, now: Instant) -> Option<Phase> {

@@ -32,6 +32,9 @@ pub(crate) struct Listen {
     /// The file to write.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Replace the file if there is one.
+    #[arg(long)]
+    force: bool,
     /// For how long; default: until Ctrl-C.
     #[arg(long = "for", value_name = "TIME", value_parser = seconds)]
     time: Option<Duration>,
@@ -79,7 +82,7 @@ impl Listen {
         let names = (0..clients).map(|number| identity.node(number).id).collect();
         let head = Head::new(place.uri(), unix_seconds(), names);
         let mut tape = Tape {
-            sink: Sink::create(&self.output, &head)?,
+            sink: Sink::create(&self.output, &head, self.force)?,
             schemas: Schemas::standard(),
             begun: now(),
             at_ms: 0,
@@ -117,6 +120,10 @@ impl Listen {
         // Clients that wait for room go on.
         drop(heard);
         fleets.into_iter().try_for_each(|fleet| fleet.stop().map(drop))?;
+        if whole.is_err() && tape.sink.is_empty() {
+            // The next try needs the name.
+            std::fs::remove_file(&self.output).with_context(|| format!("cannot delete {}", self.output.display()))?;
+        }
         whole?;
         tape.close(&self.output)
     }

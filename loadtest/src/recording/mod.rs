@@ -17,7 +17,7 @@ pub(crate) mod playing;
 mod tests;
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, BufWriter, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
@@ -106,9 +106,17 @@ impl Head {
 }
 
 impl Sink {
-    /// Creates the file.
-    pub(crate) fn create(path: &Path, head: &Head) -> anyhow::Result<Self> {
-        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    /// Creates the file. `replaces`: also if there is one.
+    pub(crate) fn create(path: &Path, head: &Head, replaces: bool) -> anyhow::Result<Self> {
+        let mut options = File::options();
+        options.write(true).truncate(true).create(true).create_new(!replaces);
+        let (file, name) = (options.open(path), path.display());
+        if let Err(error) = &file
+            && error.kind() == ErrorKind::AlreadyExists
+        {
+            bail!("{name} is there already: choose another --output, or replace it with --force");
+        }
+        let file = file.with_context(|| format!("cannot write {name}"))?;
         let mut sink = Self {
             file: BufWriter::new(file),
             path: path.to_owned(),
@@ -140,6 +148,11 @@ impl Sink {
             .flush()
             .with_context(|| format!("cannot write {}", self.path.display()))?;
         Ok(events)
+    }
+
+    /// Whether no event was written.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.events == 0
     }
 
     fn line(&mut self, line: &impl Serialize) -> anyhow::Result<()> {

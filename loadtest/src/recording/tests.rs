@@ -57,7 +57,7 @@ fn event(at_ms: u64, client: usize, name: &str) -> Event {
 fn written(folder: &Folder, events: &[Event]) -> PathBuf {
     let file = folder.0.join("written.jsonl");
     let clients = vec!["edge-0".to_owned(), "edge-1".to_owned()];
-    let mut sink = Sink::create(&file, &Head::new("http://origin:1".to_owned(), 7, clients)).unwrap();
+    let mut sink = Sink::create(&file, &Head::new("http://origin:1".to_owned(), 7, clients), false).unwrap();
     for event in events {
         assert!(sink.write(event).unwrap());
     }

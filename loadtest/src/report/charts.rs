@@ -92,7 +92,10 @@ const OVER_TIME: [Chart; 8] = [
         title: "Clients",
         label: "clients",
         scale: Scale::Linear,
-        series: &[series("joined", |_, second| Some(float(second.clients)))],
+        series: &[
+            series("joined", |_, second| Some(float(second.clients))),
+            series("with a stream", |_, second| second.with_stream.map(float)),
+        ],
     },
 ];
 

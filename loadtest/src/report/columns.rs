@@ -42,9 +42,12 @@ const fn column(key: &'static str, title: &'static str, unit: Unit, of: fn(&Phas
 }
 
 /// What happened in a phase.
-pub(super) const EXTENT: [Column; 4] = [
+pub(super) const EXTENT: [Column; 5] = [
     column("length_ms", "length", Unit::Millis, |phase| Some(phase.length_ms)),
     column("clients", "clients", Unit::Count, |phase| Some(float(phase.clients))),
+    column("with_stream", "with a stream", Unit::Count, |phase| {
+        phase.with_stream.map(float)
+    }),
     column("bytes", "bytes", Unit::Bytes, |phase| said(phase, counter::BYTES)),
     column("messages", "messages", Unit::Count, |phase| {
         said(phase, counter::RESPONSES)

@@ -36,6 +36,7 @@ fn of_second(second: &Second, key: &str) -> Option<f64> {
     match key {
         "length_ms" => Some(second.span_ms),
         "clients" => Some(float(second.clients)),
+        "with_stream" => second.with_stream.map(float),
         "bytes" => Some(float(second.bytes)),
         "messages" => Some(float(second.messages)),
         "deliveries" => Some(float(second.deliveries)),

@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Voice;
-use crate::record::{Live, Quantity, Unit, float};
+use crate::record::{Live, Quantity, Second, Unit, float};
 
 /// Shows the progress of the run.
 pub(crate) struct Progress {
@@ -76,10 +76,7 @@ pub(super) fn sentence(live: &Live) -> String {
     let mut words = vec![
         live.phase.clone().unwrap_or_else(|| "between phases".to_owned()),
         text(second.at_ms, Unit::Millis),
-        match second.owed {
-            None | Some(0) => format!("{} clients", second.clients),
-            Some(owed) => format!("{} clients, {owed} deliveries to come", second.clients),
-        },
+        clients(second),
     ];
     if let Some(times) = second.propagation_micros {
         let [p50, p99] = [times.p50, times.p99].map(|micros| text(float(micros), Unit::Micros));
@@ -93,4 +90,16 @@ pub(super) fn sentence(live: &Live) -> String {
     }
     words.push(format!("tool {}", text(second.tool_cpu_percent, Unit::Percent)));
     words.join(" | ")
+}
+
+/// Returns how many clients there are, how many have a stream, and what is to come to them.
+fn clients(second: &Second) -> String {
+    let mut text = format!("{} clients", second.clients);
+    if let Some(with_stream) = second.with_stream {
+        text.push_str(&format!(", {with_stream} with a stream"));
+    }
+    if let Some(owed) = second.owed.filter(|owed| *owed > 0) {
+        text.push_str(&format!(", {owed} deliveries to come"));
+    }
+    text
 }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 
 use super::contender::{Contender, Manner, Networks, Origin, Server, Upstream, world};
 use super::file::{AcksShape, ClientKind, Group, Scenario, Streams};
-use super::scout::scout;
+use super::scout::{scout, settle};
 use super::{FILES_BESIDES, local};
 use crate::arguments::Arguments;
 use crate::client::profile::{Acks, Behaviour, Delay, Interest, Names, Profile};
@@ -81,10 +81,13 @@ impl Cast {
         }
         let setup = setup(scenario, &main_world, arguments, &everybody);
         let main = stage.relay(main_world, everybody.clone(), true).await?;
-        if foreign {
-            scout(&main.plan, &arguments.name, arguments.deadline).await?;
-        } else if !arguments.name.is_empty() {
-            bail!("--name needs --server or --upstream: the built-in control plane chooses its own names");
+        match main.control_plane.as_ref().filter(|_| arguments.server.is_some()) {
+            _ if foreign => scout(&main.plan, &arguments.name, arguments.deadline).await?,
+            _ if !arguments.name.is_empty() => {
+                bail!("--name needs --server or --upstream: the built-in control plane chooses its own names");
+            }
+            Some(control_plane) => settle(&main.plan, control_plane, arguments.deadline).await?,
+            None => {}
         }
         let floor = match scenario.floor && !foreign {
             true => Some(stage.floor(everybody).await?),

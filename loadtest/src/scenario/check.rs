@@ -22,7 +22,7 @@ impl Scenario {
     pub(super) fn check(&self) -> anyhow::Result<()> {
         if self.story.is_some() {
             let own = self.world.is_empty() && self.phases.is_empty() && self.clients.groups.is_empty();
-            let plain = !self.floor && !self.calm && self.tls.is_none();
+            let plain = !self.floor && !self.calm && !self.churn && self.tls.is_none();
             ensure!(
                 own && plain,
                 "a `story` takes its figures from flags: leave out all other keys but `description`"

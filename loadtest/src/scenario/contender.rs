@@ -311,6 +311,16 @@ impl Contender {
         }
     }
 
+    /// Whether the server that the clients ask runs, as far as this program has a say in it.
+    pub(super) fn is_served(&self, arguments: &Arguments) -> bool {
+        let own = arguments.direct && self.control_plane_address.is_some();
+        match &self.server {
+            Server::Relay { relay, .. } => relay.is_some(),
+            Server::Other(_) => !own || self.control_plane.is_some(),
+            Server::Floor(_) => true,
+        }
+    }
+
     pub(super) fn stop_control_plane(&mut self) {
         self.control_plane = None;
     }

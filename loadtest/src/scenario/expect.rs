@@ -8,7 +8,9 @@ use super::contender::{Round, Spent};
 use super::past::{Past, Rounds, Usage};
 use super::phase::{Expect, Figure, Stalled};
 use super::play::Play;
-use crate::record::{Claim, Distribution, Quantity, Recorder, Relation, ServerCost, Unit, Verdict, counter, float};
+use crate::record::{
+    Claim, Distribution, Effort, Quantity, Recorder, Relation, ServerCost, Unit, Verdict, counter, float,
+};
 use crate::sockets;
 
 /// Records the costs of rounds as multiples of the floor's and of the calm relay's.
@@ -30,14 +32,16 @@ pub(super) fn ratios(recorder: &Recorder, rounds: &Rounds) {
     }
 }
 
-/// The tool's part of all processor time during the turns of the server under test. The turns of the floor and of the calm relay
-/// do not count.
-fn tool_share(rounds: &Rounds) -> Option<f64> {
+/// How busy the tool was during the turns of the server under test. The turns of the floor and of the calm relay do not count.
+fn effort(rounds: &Rounds) -> Option<Effort> {
     let spent = rounds.main.iter().map(|round| round.spent).chain(rounds.join);
     let sum = |of: fn(Spent) -> Duration| spent.clone().map(of).sum::<Duration>().as_secs_f64();
     let (tool, relay) = (sum(|spent| spent.tool), sum(|spent| spent.cpu));
     // Without a process that is watched, the server's time is not known.
-    (relay > 0.0).then(|| tool / (tool + relay))
+    (relay > 0.0).then(|| Effort {
+        share: tool / (tool + relay),
+        load: tool / sum(|spent| spent.taken).max(f64::MIN_POSITIVE),
+    })
 }
 
 fn per_delivery(round: &Round) -> f64 {
@@ -59,7 +63,8 @@ impl Bar<'_> {
             relation,
             bound,
             timed,
-            tool_share: tool_share(&self.past.rounds),
+            effort: effort(&self.past.rounds),
+            why: None,
         };
         if self.recorder.claim(&claim) == Verdict::Failed {
             self.failed += 1;

@@ -39,6 +39,9 @@ pub(crate) struct Scenario {
     pub(crate) calm: bool,
     #[serde(default)]
     pub(crate) tls: Option<TlsShape>,
+    /// Whether clients lose their streams on purpose, so that they need not have one at the end of each phase.
+    #[serde(default)]
+    pub(crate) churn: bool,
     /// Where the resources of a control plane that is not this program's say when they changed: a path of fields.
     #[serde(default)]
     pub(crate) changed_at: BTreeMap<Kind, String>,

@@ -20,6 +20,7 @@ pub(crate) mod quantities;
 mod returning;
 mod scout;
 mod steps;
+mod streams;
 mod warm_start;
 
 use std::net::{Ipv4Addr, SocketAddr};

@@ -34,6 +34,8 @@ pub(super) struct Play<'a> {
     /// The number of deliveries that the changes so far require.
     pub(super) wanted: u64,
     based: bool,
+    /// Whether all clients must have a stream at the end of each phase.
+    pub(super) keeps_streams: bool,
     /// The relay's counters when the phase began.
     metrics: Metrics,
     knee: Knee,
@@ -72,6 +74,7 @@ pub(crate) async fn run(
         turns: 0,
         wanted: 0,
         based: false,
+        keeps_streams: scenario.keeps_streams(),
         metrics: Metrics::default(),
         knee: Knee::default(),
     };
@@ -81,10 +84,13 @@ pub(crate) async fn run(
         }
         say(&phase.name);
         recorder.begin(&phase.name, now())?;
-        if let Err(error) = play.phase(phase).await {
-            if error.is::<Refusal>() {
-                return Err(error);
-            }
+        let before = play.streams();
+        let outcome = play.phase(phase).await;
+        if outcome.as_ref().is_err_and(|error| error.is::<Refusal>()) {
+            return outcome;
+        }
+        play.check_streams(before).await?;
+        if let Err(error) = outcome {
             recorder.fail(&format!("phase `{}`", phase.name), Some(format!("{error:#}")));
             break;
         }

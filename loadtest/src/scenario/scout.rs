@@ -1,5 +1,5 @@
-//! Looks at a control plane that is not part of this program before the clients come: whether it serves one of them at all, and which
-//! names there are for clients that ask by name.
+//! Looks at a server that runs already before the clients come: whether it serves one of them at all, which names there are for clients
+//! that ask by name, and whether it still serves what it was told in an earlier run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,11 +7,15 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use tokio::time::{sleep, timeout};
 
+use super::now;
 use crate::client::profile::{Behaviour, Interest, Profile};
+use crate::control_plane::ControlPlane;
 use crate::crew::Crew;
 use crate::fleet::{Fleet, Plan};
 use crate::kind::Kind;
+use crate::ledger::Content;
 use crate::shard::Shard;
+use crate::world::World;
 
 /// How long the first answer and the search for names may take.
 const SEARCH_MAX: Duration = Duration::from_secs(20);
@@ -98,3 +102,86 @@ async fn ask(plan: &Plan, profile: Profile, searches: bool, patience: Duration) 
 }
 
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Waits until a relay that ran before serves what this run's control plane says. Until then it serves what it kept of an earlier run:
+/// it stays subscribed for a while, and must find the new control plane.
+pub(super) async fn settle(plan: &Plan, control_plane: &ControlPlane, patience: Duration) -> anyhow::Result<()> {
+    let learned = World::learning();
+    let fleet = Fleet::start(&learner(plan, &learned)?, 1)?;
+    let progress = Arc::clone(&fleet.progress);
+    fleet.admit(1);
+    let settled = async {
+        let (mut before, mut since) = (None, now());
+        loop {
+            if let Some(refusal) = progress.refusal() {
+                return Err(anyhow::Error::from(refusal));
+            }
+            let moved = Some((progress.messages(), control_plane.counts.bytes()));
+            let ready = progress.complete() > 0 && control_plane.counts.streams() > 0;
+            if moved != before || !ready || stale(&plan.world, &learned).is_some() {
+                (before, since) = (moved, now());
+            }
+            // A breach is for the clients to find.
+            if since.elapsed() >= QUIET || progress.violated() > 0 {
+                return Ok(());
+            }
+            sleep(LOOK).await;
+        }
+    };
+    let settled = timeout(patience, settled).await;
+    fleet.stop()?;
+    let (server, own) = (&plan.target.authority, control_plane.address);
+    match (settled, stale(&plan.world, &learned)) {
+        (Ok(settled), _) => settled.with_context(|| server.to_string()),
+        (Err(_), _) if control_plane.counts.streams() == 0 => {
+            bail!(
+                "{server} opened no stream to the control plane of this run within {patience:?}: its upstream must be {own}"
+            )
+        }
+        (Err(_), Some(name)) => bail!(
+            "{server} still serves `{name}` as an earlier control plane did after {patience:?}: wait until it has unsubscribed \
+             (`timers.linger` of a relay), or restart it"
+        ),
+        (Err(_), None) => bail!("{server} sent less than a client asked for within {patience:?}, or was never quiet"),
+    }
+}
+
+/// Plans one client that asks as the first one of the plan, and takes what comes.
+fn learner(plan: &Plan, learned: &Arc<World>) -> anyhow::Result<Plan> {
+    let like = plan.profile(0).context("there are no clients")?;
+    for (kind, _) in &like.interests {
+        let (Some(own), Some(ledger)) = (plan.world.ledger(*kind), learned.ledger(*kind)) else {
+            continue;
+        };
+        (0..own.len()).for_each(|index| _ = ledger.index(own.name(index).as_bytes()));
+    }
+    let profile = Profile {
+        polls: None,
+        aggregated: like.aggregated || like.polls.is_some(),
+        behaviour: Behaviour {
+            returns: true,
+            ..Behaviour::default()
+        },
+        ..Profile::clone(like)
+    };
+    Ok(Plan {
+        clients: 1,
+        per_connection: 1,
+        world: Arc::clone(learned),
+        crew: Crew::of(profile),
+        ..plan.clone()
+    })
+}
+
+/// Returns a resource that a server served last with a content that this run's control plane does not say.
+fn stale(own: &World, learned: &World) -> Option<String> {
+    learned.ledgers().iter().find_map(|ledger| {
+        let own = own.ledger(ledger.kind());
+        (0..ledger.len()).find_map(|index| {
+            let latest = |history: &[Arc<Content>]| history.last().and_then(|content| content.hash);
+            let (name, served) = (ledger.name(index), ledger.inspect(index, latest).flatten()?);
+            let said = own.and_then(|own| own.inspect(own.index(name.as_bytes())?, latest).flatten());
+            (said != Some(served)).then_some(name)
+        })
+    })
+}

@@ -62,6 +62,7 @@ pub(super) fn attach(recorder: &Recorder, fleet: &Fleet, world: Option<&World>) 
     let (progress, bell) = (Arc::clone(&fleet.progress), world.map(|world| Arc::clone(&world.bell)));
     recorder.attach(fleet.feeds.clone(), move || Fleets {
         clients: u64::from(progress.complete()),
+        with_stream: progress.streaming(),
         owed: bell.as_ref().map(|bell| bell.owed()),
     });
 }

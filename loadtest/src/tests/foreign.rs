@@ -33,7 +33,7 @@ pub(super) fn another() -> (ControlPlane, Arc<World>) {
 }
 
 /// The usual scenario of another server, with nine clients and a short watch, and with these phases after it.
-fn any_server(more: &str) -> Scenario {
+pub(super) fn any_server(more: &str) -> Scenario {
     let text = BUILT_IN.iter().find(|(name, _)| *name == "any-server").unwrap().1;
     let mut scenario = Scenario::parse("here", &(text.replace("30s", "1s") + more)).unwrap();
     scenario.clients.count = 9;
@@ -113,10 +113,10 @@ fn a_live_server_passes_and_what_is_not_known_is_left_out() {
     assert!(record.held(), "{:#?}\n{:#?}", record.assertions, record.breaches);
     let said: Vec<_> = record.assertions.iter().map(|it| &*it.text).collect();
     let joined = "clients with an answer to all that they asked for";
-    assert_eq!(
-        said,
-        [joined, joined, "clients that lack a change that another one saw"]
-    );
+    let streams = "clients without a stream at the end";
+    let behind = "clients that lack a change that another one saw";
+    assert_eq!(said, [joined, streams, joined, streams, behind, streams]);
+    assert_eq!(record.phases.last().unwrap().with_stream, Some(9));
     let note = record.notes.iter().find(|note| note.what == "changes").unwrap();
     assert_eq!(note.value, "no client saw one after another client");
     let watch = record.phases.last().unwrap();
@@ -213,16 +213,36 @@ fn a_server_that_refuses_or_is_none_is_told_without_a_breach() {
             "{error}"
         );
     }
-    let http1 = serve(|mut client| async move {
+}
+
+/// Answers every connection with these bytes.
+fn saying(answer: &'static [u8]) -> SocketAddr {
+    serve(move |mut client| async move {
         use tokio::io::AsyncWriteExt as _;
-        let _ = client.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        let _ = client.write_all(answer).await;
         std::future::pending().await
-    });
-    let error = reason(&format!("--server {http1}"));
-    assert!(
-        error.contains("HTTP/2") && error.contains("is it an xDS server?"),
-        "{error}"
-    );
+    })
+}
+
+#[test]
+fn a_server_that_does_not_speak_http2_is_told() {
+    for (address, words) in [
+        (
+            saying(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+            "an HTTP/1 server answered, with `HTTP/1.1 400 Bad Request`; xDS is gRPC over HTTP/2: give the server's port for gRPC",
+        ),
+        (
+            saying(b"SSH-2.0-x\r\n"),
+            "a server that does not speak HTTP/2 answered, with `SSH-2.0-x`; xDS is gRPC",
+        ),
+        (
+            saying(&[21, 3, 1, 0, 2, 2, 70]),
+            "a server that wants TLS answered; write https:// before its address",
+        ),
+    ] {
+        let error = reason(&format!("--server {address}"));
+        assert!(error.contains(words) && error.contains(&address.to_string()), "{error}");
+    }
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn arguments_of_commands_have_names_of_their_own() {
         "run churn",
         "explain p99_below",
         "merge a.json b.json",
-        "record --server 127.0.0.1:1 -o x --for 3m",
+        "record --server 127.0.0.1:1 -o x --for 3m --force",
         "play x --pace 2",
         "completions zsh",
         "manual x",
@@ -146,6 +146,22 @@ fn shells_and_man_know_every_flag() {
         assert!(script.contains(&format!("--{long}")), "{long}");
         assert!(page.contains(&format!("\\-\\-{}", long.replace('-', "\\-"))), "{long}");
     }
+}
+
+/// In a text of help, clap takes `{n}` for the end of a line.
+#[test]
+fn help_shows_how_the_number_of_a_client_is_written() {
+    let command = Arguments::command();
+    for argument in command.get_arguments() {
+        let texts = [argument.get_help(), argument.get_long_help()];
+        assert!(
+            !texts.into_iter().flatten().any(|it| it.to_string().contains("{n}")),
+            "{}",
+            argument.get_id()
+        );
+    }
+    let help = parsed("--help").unwrap_err();
+    assert!(help.contains("--node-id <ID-{n}>"), "{help}");
 }
 
 #[test]

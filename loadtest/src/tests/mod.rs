@@ -1,5 +1,6 @@
 //! Tests that the reader reads the same however the bytes are split, and that the checker finds every fault.
 
+mod again;
 mod faults;
 mod foreign;
 mod habits;
@@ -9,11 +10,13 @@ mod order;
 mod outside;
 mod places;
 mod polls;
+mod presence;
 mod record;
 mod recording;
 mod returning;
 mod scenarios;
 mod sharing;
+mod streams;
 mod waits;
 
 use std::sync::Arc;

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use super::now;
-use crate::record::{Claim, Distribution, Quantity, Ratio, Record, Recorder, Relation, Schedule, Unit, Verdict};
+use crate::loss::{Failure, Loss, Status};
+use crate::process::Process;
+use crate::record::{
+    Claim, Distribution, Effort, Quantity, Ratio, Record, Recorder, Relation, Schedule, Unit, Verdict,
+};
 use crate::tally::{Feed, Tally};
 
 fn micros(values: impl IntoIterator<Item = u64>) -> Distribution {
@@ -90,22 +94,54 @@ fn at_most(bound: f64, measured: f64, timed: bool) -> Claim<'static> {
         relation: Relation::AtMost,
         bound,
         timed,
-        tool_share: None,
+        effort: None,
+        why: None,
     }
 }
 
-/// A time says nothing about the server if the tool took most of the processor time; a count does.
+/// A time says nothing about the server if the tool took most of the processor time; a count does. A tool that took nearly nothing
+/// was not in the way.
 #[test]
 fn a_busy_tool_voids_times_alone() {
     let recorder = Recorder::new("test", now()).unwrap();
     recorder.begin("first", now()).unwrap();
-    let claim = |timed, share| Claim {
-        tool_share: Some(share),
+    let claim = |timed, share, load| Claim {
+        effort: Some(Effort { share, load }),
         ..at_most(5.0, 4.0, timed)
     };
-    assert_eq!(recorder.claim(&claim(true, 0.7)), Verdict::Void);
-    assert_eq!(recorder.claim(&claim(true, 0.5)), Verdict::Held);
-    assert_eq!(recorder.claim(&claim(false, 0.7)), Verdict::Held);
+    assert_eq!(recorder.claim(&claim(true, 0.7, 0.5)), Verdict::Void);
+    assert_eq!(recorder.claim(&claim(true, 0.5, 0.5)), Verdict::Held);
+    assert_eq!(recorder.claim(&claim(false, 0.7, 0.5)), Verdict::Held);
+    assert_eq!(recorder.claim(&claim(true, 0.97, 0.004)), Verdict::Held);
+}
+
+/// Of a phase, the tool's load is its processor time by the time that passed.
+#[test]
+fn a_tool_that_idles_beside_an_idle_server_voids_nothing() {
+    let mut server = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let begin = now();
+    let recorder = Recorder::new("test", begin).unwrap();
+    recorder.watch(&Process::of(server.id())).unwrap();
+    recorder.begin("first", begin).unwrap();
+    // As if an hour had passed; the system may count processor time only from time to time.
+    let share = || {
+        recorder
+            .look(begin + Duration::from_secs(3600))
+            .unwrap()
+            .unwrap()
+            .figures
+            .tool_share
+    };
+    while share().is_none() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(60),
+            "no processor time is counted"
+        );
+    }
+    assert!(share().unwrap() > 0.6);
+    assert_eq!(recorder.claim(&at_most(5.0, 4.0, true)), Verdict::Held);
+    server.kill().unwrap();
+    server.wait().unwrap();
 }
 
 #[test]
@@ -116,6 +152,7 @@ fn a_run_is_recorded_phase_by_phase() {
     let feed = Feed::new().unwrap();
     recorder.attach(vec![feed.clone()], || crate::record::Fleets {
         clients: 3,
+        with_stream: Some(2),
         owed: Some(2),
     });
     recorder.begin("first", at(0)).unwrap();
@@ -123,6 +160,10 @@ fn a_run_is_recorded_phase_by_phase() {
     let live = recorder.tick(at(1000)).unwrap();
     assert_eq!((live.phase.as_deref(), live.second.deliveries), (Some("first"), 1));
     feed.tally().deliver(Duration::from_millis(30));
+    let ended = Loss::Stream(Status::read("0"));
+    feed.tally()
+        .losses
+        .extend([(ended, 2), (Loss::Connection(Failure::Refused), 1)]);
     recorder.begin("second", at(1500)).unwrap();
     assert_eq!(recorder.claim(&at_most(5.0, 5.0, false)), Verdict::Held);
     assert_eq!(recorder.claim(&at_most(5.0, f64::NAN, false)), Verdict::Failed);
@@ -139,7 +180,15 @@ fn a_run_is_recorded_phase_by_phase() {
     );
     assert_eq!((second.series.len(), second.propagation.count()), (1, 0));
     assert!((first.length_ms - 1500.0).abs() < 1e-6 && (second.start_ms - 1500.0).abs() < 1e-6);
-    assert_eq!(second.series[0].owed, Some(2));
+    assert_eq!(
+        (second.series[0].owed, second.series[0].with_stream),
+        (Some(2), Some(2))
+    );
+    assert_eq!(first.with_stream, Some(2));
+    let lost = [("streams ended: OK", 2.0), ("connections failed: refused", 1.0)];
+    for (name, count) in lost {
+        assert_eq!((first.counters[name], record.counters[name]), (count, count), "{name}");
+    }
     let phases: Vec<_> = record.assertions.iter().map(|it| it.phase.as_deref()).collect();
     assert_eq!(phases, [Some("second"), Some("second"), None]);
     assert!(!record.held());

@@ -64,7 +64,7 @@ async fn recorded(folder: &Folder, words: &str) -> (PathBuf, Arc<World>) {
     let (world, control_plane) = origin();
     let file = folder.0.join("recording.jsonl");
     let words = format!(
-        "record --server {} --output {} --node-id edge-{{n}} {words}",
+        "record --server {} --output {} --force --node-id edge-{{n}} {words}",
         control_plane.address,
         file.display()
     );
@@ -170,7 +170,7 @@ async fn a_recording_played_to_many_clients_ends_as_the_control_plane_did() {
 fn of_two_nodes(folder: &Folder) -> PathBuf {
     let file = folder.0.join("nodes.jsonl");
     let nodes = vec!["edge-0".to_owned(), "edge-1".to_owned()];
-    let mut sink = Sink::create(&file, &Head::new("http://origin:1".to_owned(), 7, nodes)).unwrap();
+    let mut sink = Sink::create(&file, &Head::new("http://origin:1".to_owned(), 7, nodes), false).unwrap();
     for (at_ms, client, name) in [(0, 0, "a"), (0, 1, "b"), (5, 1, "c")] {
         let event = Event {
             at_ms,
@@ -277,7 +277,11 @@ async fn secrets_are_left_out() {
     let control_plane = ControlPlane::start(LOCAL, Arc::clone(&world), None).unwrap();
     let folder = Folder::new().unwrap();
     let file = folder.0.join("secret.jsonl");
-    let words = format!("record --server {} --output {}", control_plane.address, file.display());
+    let words = format!(
+        "record --server {} --output {} --force",
+        control_plane.address,
+        file.display()
+    );
     let given = arguments(&words);
     let Some(Command::Record(listen)) = &given.command else {
         panic!("not the command")
@@ -334,4 +338,33 @@ async fn who_cannot_be_recorded_is_told() {
         nothing.starts_with("the server said nothing within 200ms (--deadline)"),
         "{nothing}"
     );
+    assert!(!file.exists(), "the next try needs the name");
+}
+
+#[tokio::test]
+async fn a_recording_is_replaced_only_by_force() {
+    let (_world, control_plane) = origin();
+    let folder = Folder::new().unwrap();
+    let file = folder.0.join("kept.jsonl");
+    std::fs::write(&file, "kept").unwrap();
+    let record = async |more: &str| {
+        let words = format!(
+            "record --server {} --output {} --for 300ms{more}",
+            control_plane.address,
+            file.display()
+        );
+        let arguments = arguments(&words);
+        let Some(Command::Record(listen)) = &arguments.command else {
+            panic!("not the command")
+        };
+        listen.run(&arguments, std::future::pending()).await
+    };
+    let refused = record("").await.unwrap_err().to_string();
+    assert!(
+        refused.ends_with("kept.jsonl is there already: choose another --output, or replace it with --force"),
+        "{refused}"
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
+    record(" --force").await.unwrap();
+    assert!(!read(&file).events.is_empty());
 }

@@ -190,11 +190,11 @@ impl Accounts {
                 }
             }
             ReceiptKind::Update => {}
-            ReceiptKind::Ack { since } => {
+            ReceiptKind::Ack(changed) => {
                 account.accepted = NonZeroU32::new(u32::try_from(after).unwrap_or(u32::MAX).max(1));
                 counters.acks.inc();
-                if let Some(since) = since {
-                    let waited = now.saturating_duration_since(*since);
+                if let Some(changed) = changed {
+                    let waited = now.saturating_duration_since(changed.since);
                     counters.convergence.observe(waited.as_secs_f64(), traced);
                 }
             }

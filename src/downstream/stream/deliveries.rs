@@ -37,9 +37,9 @@ impl Deliveries {
         let mut oldest = None;
         for (_, delivery) in deliveries.extract_if(.., |(sent, _)| sent.as_bytes() == nonce) {
             match kind {
-                ReceiptKind::Ack { since } => {
+                ReceiptKind::Ack(changed) => {
                     let change = delivery.change();
-                    if *since == Some(change.arrival.received) {
+                    if changed.as_ref().is_some_and(|changed| changed.since == change.arrival.received) {
                         oldest = Some(change.own);
                     }
                     delivery.accept(now);

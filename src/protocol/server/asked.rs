@@ -1,4 +1,4 @@
-//! How long a client has waited for an answer.
+//! How long a client has waited for an answer, and what is news to it afterwards.
 //!
 //! Owns the bound of that wait. Does not know what the client asked for, and what follows if nobody answers.
 
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Asked {
     wait: Wait,
+    /// The last request, its answer, or the last interruption. What had arrived by then is no news.
     last: Instant,
 }
 
@@ -39,13 +40,26 @@ impl Asked {
     }
 
     /// Something was sent.
-    pub(super) const fn answered(&mut self) {
+    pub(super) const fn answered(&mut self, now: Instant) {
         if matches!(self.wait, Wait::Since(_)) {
             self.wait = Wait::Over;
+            self.last = now;
         }
     }
 
-    /// Returns when the client last asked for more.
+    /// The client reads another server from now on, or has rejected a response. What had arrived by now is sent again, or late, for
+    /// that reason.
+    pub(super) const fn interrupted(&mut self, now: Instant) {
+        self.last = now;
+    }
+
+    /// Whether content that arrived then is a change to the client: it is no answer to a request, nothing that another server had
+    /// already, and no further try after a rejection.
+    pub(super) fn is_news(&self, received: Instant) -> bool {
+        received > self.last
+    }
+
+    /// Returns when the client last asked for more, was answered, or was interrupted.
     pub(super) const fn last(&self) -> Instant {
         self.last
     }
@@ -102,7 +116,23 @@ mod tests {
         assert!(asked.waive(bound, now + bound) && asked.is_waived() && asked.ends(bound).is_none());
         asked.more(now + bound);
         assert!(!asked.is_waived());
-        asked.answered();
-        assert_eq!((asked.ends(bound), asked.since()), (None, now + bound));
+        asked.answered(now + bound + second);
+        assert_eq!((asked.ends(bound), asked.since()), (None, now + bound + second));
+    }
+
+    /// What arrives after the answer is news; a further response is no further answer.
+    #[test]
+    fn what_is_news() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let now = Instant::now();
+        let after = |seconds| now + Duration::from_secs(seconds);
+        let mut asked = Asked::new(now);
+        asked.more(after(1));
+        asked.answered(after(3));
+        assert!(!asked.is_news(after(2)) && !asked.is_news(after(3)) && asked.is_news(after(4)));
+        asked.answered(after(5));
+        assert!(asked.is_news(after(4)));
+        asked.interrupted(after(6));
+        assert!(!asked.is_news(after(4)) && asked.is_news(after(7)));
     }
 }

@@ -83,9 +83,9 @@ impl Subscription {
             Composed::Not(step) => step,
             Composed::Batch { batch, since, set } => {
                 self.first = false;
-                self.asked.answered();
-                let since = since.map(|since| since.max(self.asked.last()));
-                Step::Send(self.send(batch, since, set, nonces, now))
+                let asked = self.asked.last();
+                self.asked.answered(now);
+                Step::Send(self.send(batch, (since, asked), set, nonces, now))
             }
         }
     }
@@ -115,17 +115,18 @@ impl Subscription {
     fn send(
         &mut self,
         batch: Arc<Batch>,
-        since: Option<Instant>,
+        (since, asked): (Option<Instant>, Instant),
         set: Option<Version>,
         nonces: &mut Nonces,
         now: Instant,
     ) -> Response {
         let nonce = nonces.next();
+        let news = since.filter(|since| self.asked.is_news(*since));
         self.flights.send(Flight {
             nonce,
             batch: batch.clone(),
             set: set.map(Box::new),
-            since,
+            since: news,
             sent: now,
             undone: None,
         });
@@ -135,7 +136,7 @@ impl Subscription {
             nonce: nonces.text(nonce, self.is_under_way()),
             version: set.unwrap_or_else(|| self.version()),
             batch,
-            since,
+            since: since.map(|since| since.max(asked)),
         }
     }
 

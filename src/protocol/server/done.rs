@@ -19,10 +19,10 @@ impl Server {
             .find(|one| one.type_url.url().as_bytes() == type_url)?;
         let number = nonces.number(nonce)?;
         let flight = subscription.flights.settle(number)?;
-        let since = subscription.accept(&flight);
+        let changed = subscription.accept(flight);
         Some(Receipt {
             type_url: subscription.type_url.clone(),
-            kind: ReceiptKind::Ack { since },
+            kind: ReceiptKind::Ack(changed),
             faults: NameFaults::default(),
         })
     }

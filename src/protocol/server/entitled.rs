@@ -27,7 +27,7 @@ impl Subscription {
             self.want(target.clone(), true);
             self.asked.more(now);
         }
-        self.handle_moved();
+        self.handle_moved(now);
     }
 
     fn requested_targets(&self) -> BTreeSet<Target> {

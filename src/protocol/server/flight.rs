@@ -25,12 +25,12 @@ pub struct Response {
     pub version: Version,
     /// Its resources and removals.
     pub batch: Arc<Batch>,
-    /// When the oldest change in it was received from upstream, if it has a change.
+    /// When the oldest content in it that is new to the client was received from upstream, if it has any.
     pub since: Option<Instant>,
 }
 
 /// The result of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Receipt {
     /// The request's type.
     pub type_url: TypeUrl,
@@ -41,17 +41,14 @@ pub struct Receipt {
 }
 
 /// The kind of a request (B-05).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum ReceiptKind {
     /// The first request of its type on the stream.
     First,
     /// A change of the subscription, or nothing new.
     Update,
-    /// The client accepted a response.
-    Ack {
-        /// When the oldest change in the response was received from upstream, if it had a change.
-        since: Option<Instant>,
-    },
+    /// The client accepted a response. Has its changes, if it had any.
+    Ack(Option<Changed>),
     /// The client rejected a response.
     Nack {
         /// What was rejected: the first names with their versions, and how many more there are.
@@ -63,6 +60,15 @@ pub enum ReceiptKind {
     Stale,
 }
 
+/// What changed at a client with a response: content that is new to it, and that came after it had asked for it.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    /// When the oldest change in the response was received from upstream.
+    pub since: Instant,
+    /// The response.
+    pub batch: Arc<Batch>,
+}
+
 /// A response that was sent, and not acknowledged or rejected yet.
 #[derive(Debug)]
 pub(super) struct Flight {
@@ -70,6 +76,7 @@ pub(super) struct Flight {
     pub(super) batch: Arc<Batch>,
     /// Full state: the version of the set.
     pub(super) set: Option<Box<Version>>,
+    /// When the oldest change in it was received from upstream, if it has a change.
     pub(super) since: Option<Instant>,
     pub(super) sent: Instant,
     /// The names of resources in it that a later response has removed, and the removed names of which a later response has brought
@@ -141,6 +148,7 @@ impl Subscription {
         error: Option<&Detail>,
         nonces: Nonces,
         answers: &impl Answers,
+        now: Instant,
     ) -> ReceiptKind {
         if nonce.is_empty() {
             return ReceiptKind::Update;
@@ -154,11 +162,10 @@ impl Subscription {
             return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
         };
         let kind = match error {
-            None => ReceiptKind::Ack {
-                since: self.accept(&flight),
-            },
+            None => ReceiptKind::Ack(self.accept(flight)),
             Some(detail) => {
                 let response = flight.summary();
+                self.asked.interrupted(now);
                 let objection = Objection::new(&detail.message, flight.sent);
                 self.park(flight, answers.objection(objection));
                 ReceiptKind::Nack {
@@ -173,13 +180,14 @@ impl Subscription {
         kind
     }
 
-    /// The client has accepted a response. Returns when the oldest change in it was received.
-    pub(super) fn accept(&mut self, flight: &Flight) -> Option<Instant> {
-        self.absolve(flight);
+    /// The client has accepted a response. Returns its changes.
+    pub(super) fn accept(&mut self, flight: Flight) -> Option<Changed> {
+        self.absolve(&flight);
         if flight.set.is_some() {
             self.cold.forget_refused_set();
         }
-        flight.since
+        let batch = flight.batch;
+        flight.since.map(|since| Changed { since, batch })
     }
 
     /// Whether the client holds exactly this content. It may hold a resource that it does not want any more: a full state lists

@@ -47,7 +47,7 @@ mod stream;
 mod subscription;
 mod whole;
 
-pub use flight::{Receipt, ReceiptKind, Response};
+pub use flight::{Changed, Receipt, ReceiptKind, Response};
 pub(in crate::protocol) use name_faults::NameBound;
 pub use name_faults::{NameFault, NameFaults};
 pub use nonce::Nonce;

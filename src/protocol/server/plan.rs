@@ -139,10 +139,12 @@ impl Plan {
         planned && self.items.contains_key(resource.name()) || self.room.takes(resource.weight())
     }
 
-    /// Notes that the response brings this resource as something new.
-    fn add(&mut self, resource: &Resource) {
+    /// Notes that the response brings this resource, and when it arrived if it is new to the client.
+    fn add(&mut self, resource: &Resource, new: bool) {
         self.adds = true;
-        self.since = self.since.into_iter().chain([resource.received()]).min();
+        if new {
+            self.since = self.since.into_iter().chain([resource.received()]).min();
+        }
     }
 
     pub(super) fn put(&mut self, item: Item) {
@@ -211,14 +213,14 @@ impl Subscription {
             let asked = aliases.filter(|alias| self.names.contains(alias) && holds(alias));
             let holds = asked.map(|alias| (alias.clone(), Held::Content(resource.clone())));
             plan.holds.extend(holds);
-            plan.add(resource);
+            plan.add(resource, true);
         }
         plan.put(self.item(resource, slot, plan.allowed.now));
     }
 
     /// Notes what the client holds once it has this content, under every name by which it asked for it (C-20) or holds it.
     pub(super) fn plan_content(&self, name: &Name, resource: &Arc<Resource>, slot: TypeSight<'_>, plan: &mut Plan) {
-        plan.add(resource);
+        plan.add(resource, !self.held(name).is(resource.version()));
         let others = std::iter::once(resource.name()).chain(resource.aliases());
         let asked = |other: &Name| self.names.contains(other) && self.is_served(other);
         let others = others.filter(|other| *other != name && (asked(other) || self.held(other).perhaps()));
@@ -249,7 +251,7 @@ impl Subscription {
         match self.current(own, slot) {
             Current::Unwanted | Current::Uncovered => drop(plan.removed.insert(own.clone())),
             Current::Known(Known::Present(new)) if !held.is(new.version()) && !self.refuses(new) => {
-                plan.add(new);
+                plan.add(new, true);
                 plan.holds.push((own.clone(), Held::Content(new.clone())));
                 plan.put(self.item(new, slot, plan.allowed.now));
             }

@@ -32,7 +32,7 @@ impl Subscription {
             self.first = self.full_state();
             ReceiptKind::First
         } else {
-            self.settle(&request.response_nonce, request.error_detail.as_ref(), nonces, answers)
+            self.settle(&request.response_nonce, request.error_detail.as_ref(), nonces, answers, now)
         };
         // B-09, B-23: the names of every request count, in arrival order, whatever its nonce says.
         let remembers = first && !request.version_info.is_empty();
@@ -189,7 +189,7 @@ impl Subscription {
         let receipt = if first {
             ReceiptKind::First
         } else {
-            self.settle(&request.response_nonce, request.error_detail.as_ref(), nonces, answers)
+            self.settle(&request.response_nonce, request.error_detail.as_ref(), nonces, answers, now)
         };
         let located = self.handle_locators(&request.resource_locators_subscribe, bound, answers);
         let lost = &request.resource_locators_unsubscribe;

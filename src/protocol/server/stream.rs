@@ -206,9 +206,9 @@ impl Server {
 
     /// From now on, the names of an authority are read from another view. What differs there counts as a change, and nothing else
     /// does (G-11).
-    pub fn handle_moved(&mut self) {
+    pub fn handle_moved(&mut self, now: Instant) {
         self.done = false;
-        self.types.iter_mut().for_each(Subscription::handle_moved);
+        self.types.iter_mut().for_each(|one| one.handle_moved(now));
     }
 
     /// Returns the next interest that begins or ends.

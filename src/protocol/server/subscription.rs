@@ -123,7 +123,8 @@ impl Subscription {
     }
 
     /// G-08, G-17: what was still to be sent from the former view is not sent any more.
-    pub(super) fn handle_moved(&mut self) {
+    pub(super) fn handle_moved(&mut self, now: Instant) {
+        self.asked.interrupted(now);
         self.cut_off();
         self.handle_dirty(Dirty::All);
     }

@@ -377,7 +377,7 @@ impl Ahead {
             server.handle_dirty(type_url, dirty);
         });
         if place.settle(scopes, &self.server, now) {
-            self.server.handle_moved();
+            self.server.handle_moved(now);
         }
         let mut wanted = false;
         while let Some(want) = self.server.poll_want() {

@@ -307,6 +307,17 @@ fn a_second_is_one_line() {
     let line = live::sentence(&Live { phase, second });
     let wanted = "changes | 8.00 s | 100 clients, 3 deliveries to come | 400 deliveries, p50 4.00 ms, p99 9.00 ms | 400 KiB/s | server 10.0 %, 5.00 MiB | tool 15.0 %";
     assert_eq!(line, wanted);
+    let second = Second {
+        clients: 200,
+        with_stream: Some(198),
+        owed: Some(132),
+        ..Second::default()
+    };
+    let line = live::sentence(&Live { phase: None, second });
+    assert!(
+        line.contains("| 200 clients, 198 with a stream, 132 deliveries to come |"),
+        "{line}"
+    );
     let second = Second::default();
     assert_eq!(
         live::sentence(&Live { phase: None, second }),

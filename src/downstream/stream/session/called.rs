@@ -37,7 +37,7 @@ impl Session {
             && seats.settle(&self.shared.scopes, &self.server, self.now)
         {
             self.stirred = true;
-            self.server.handle_moved();
+            self.server.handle_moved(self.now);
         }
     }
 

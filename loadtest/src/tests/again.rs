@@ -1,0 +1,83 @@
+//! Tests of a second run at a relay that still has what the first run said.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::now;
+use super::scenarios::try_record;
+use crate::client::profile::Profile;
+use crate::connection::Target;
+use crate::control_plane::ControlPlane;
+use crate::crew::Crew;
+use crate::fleet::{Fleet, Plan};
+use crate::kind::{Dialect, Kind};
+use crate::ledger::{Spec, What};
+use crate::relay::free_address;
+use crate::scenario::file::Scenario;
+use crate::shard::Shard;
+use crate::world::World;
+
+/// A relay that ran before serves what it kept of an earlier run, until it has found the control plane of this one.
+#[test]
+fn what_is_kept_of_an_earlier_run_is_no_breach() {
+    let scenario = Scenario::parse(
+        "here",
+        "description: Again.
+world: { cds: { count: 3, bytes: 200 } }
+clients: { count: 4, groups: [{ kind: clusters }] }
+phases: [{ name: join, do: { join: {} } }, { name: rest, do: { rest: 100ms } }]
+",
+    )
+    .unwrap();
+    // In place of the relay: what it serves, and its stream to the control plane.
+    let spec = Spec {
+        kind: Kind::Cds,
+        resources: 3,
+        extras: 0,
+        bytes: 200,
+        authority: None,
+    };
+    let kept = World::new(&[spec], now());
+    let clusters = Arc::clone(kept.ledger(Kind::Cds).unwrap());
+    clusters.change(1, 0, false, now()).unwrap();
+    let relay = ControlPlane::start("127.0.0.1:0".parse().unwrap(), kept, None).unwrap();
+    let own = free_address().unwrap();
+    let words = |deadline: &str| format!("--server {} --control-plane {own} --deadline {deadline}", relay.address);
+    let unasked = try_record(&scenario, &words("300ms")).unwrap_err().to_string();
+    assert!(
+        unasked.contains("its upstream must be") && unasked.contains(&own.to_string()),
+        "{unasked}"
+    );
+    let plan = Plan {
+        target: Target::local(own, None),
+        clients: 1,
+        per_connection: 1,
+        world: World::learning(),
+        crew: Crew::of(Profile::plain(Dialect::Delta, Kind::Cds, 0)).returning(),
+        shard: Shard::WHOLE,
+    };
+    let upstream = Fleet::start(&plan, 1).unwrap();
+    upstream.admit(1);
+    let kept = try_record(&scenario, &words("2s")).unwrap_err().to_string();
+    assert!(
+        kept.contains("still serves `cluster-0000001` as an earlier control plane did"),
+        "{kept}"
+    );
+    let asked = upstream.progress.messages();
+    let finds = std::thread::spawn(move || {
+        let begin = now();
+        while upstream.progress.messages() == asked {
+            assert!(
+                begin.elapsed() < Duration::from_secs(60),
+                "the control plane does not answer"
+            );
+            std::thread::yield_now();
+        }
+        clusters.write(1, What::Former, 0, false, now()).unwrap();
+        clusters.announce(&[1]);
+        upstream
+    });
+    let record = try_record(&scenario, &words("60s")).unwrap();
+    assert!(record.held(), "{:#?}\n{:#?}", record.assertions, record.breaches);
+    finds.join().unwrap().stop().unwrap();
+}
