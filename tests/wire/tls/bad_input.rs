@@ -12,6 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::{client, converses, counted, refused};
+use crate::identity::Log;
 use crate::support::certificates::{Authority, VERSIONS};
 use crate::support::{PATIENCE, Relay, raw, until};
 
@@ -40,6 +41,15 @@ async fn last_words(mut socket: TcpStream) -> Vec<u8> {
 /// Clients that use the wrong port get an answer in their own protocol, and the log reports both cases.
 #[tokio::test]
 async fn tls_on_one_side_only() {
+    let (log, _guard) = Log::begin();
+    let warned = async || {
+        let warned = || {
+            log.warnings()
+                .iter()
+                .any(|line| line.starts_with("no TLS connection: "))
+        };
+        until(warned, || "no warning".to_owned()).await;
+    };
     let authority = Authority::new();
     let relay = authority.relay();
     for (count, says) in [(1, raw::PREFACE), (2, b"GET / HTTP/1.1\r\nhost: relay\r\n\r\n")] {
@@ -48,12 +58,14 @@ async fn tls_on_one_side_only() {
         let said = last_words(plain).await;
         assert_eq!(said.first(), Some(&21), "an alert: {}", said.escape_ascii());
         counted(&relay, "not_tls", count).await;
+        warned().await;
     }
 
     let relay = Relay::start();
     let said = refused(&relay, &Arc::new(authority.client(None, &VERSIONS))).await;
     assert!(said.contains("InvalidContentType"), "{said}");
     counted(&relay, "no_tls_here", 1).await;
+    warned().await;
 }
 
 /// Garbage in place of a hello, and hellos that are cut or changed at random: only that connection ends.
