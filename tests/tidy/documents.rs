@@ -224,6 +224,9 @@ fn every_metric_says_what_it_is() {
     }
 }
 
+/// Labels whose names begin as those of metrics do.
+const LABELS: [&str; 2] = ["grpc_xds_cache_state", "grpc_xds_resource_type"];
+
 #[test]
 fn dashboards_and_alerts_show_metrics_that_exist() {
     let names = metrics();
@@ -233,6 +236,7 @@ fn dashboards_and_alerts_show_metrics_that_exist() {
     ] {
         let text = tree::read(path);
         let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let words = words.filter(|word| !LABELS.contains(word));
         let shown = words.filter(|word| {
             ["distributary_", "grpc_", "process_"]
                 .iter()

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::cli::asking::{Answer, Bounds, Relay, encoded};
 
@@ -61,6 +62,18 @@ pub(super) struct OfType {
 #[derive(Debug, Deserialize)]
 pub(super) struct Lacking {
     pub(super) count: u64,
+}
+
+impl Standings {
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "streams": self.streams,
+            "up_to_date": self.up_to_date,
+            "rejecting": self.rejecting,
+            "lagging": self.lagging,
+            "waiting": self.waiting,
+        })
+    }
 }
 
 /// `/views`
