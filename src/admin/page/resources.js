@@ -1,7 +1,6 @@
 // Resources: a search among all of them, and one in full.
 
 import { Rounds, path } from "./asked.js";
-import { chart, linear } from "./charts.js";
 import { h, show } from "./elements.js";
 import {
   asJson,
@@ -24,8 +23,6 @@ import { LIMIT_MAX, searched } from "./searched.js";
 import { bytes, count, many, seconds, span, typeName, typeWord } from "./words.js";
 
 const ONE_PAUSE = 2000;
-// Where the curve of adoption begins, in seconds.
-const FIRST = 0.001;
 
 /** `wanted` are the type, and the part of a name. */
 export function open(place, live, [type = "", text = ""]) {
@@ -136,7 +133,7 @@ function whole({ type, contents, clients, adoption, unanswered }) {
         standings(clients),
         unanswered > 0 && h("p", { class: "problem" }, `${many(unanswered, "client")} did not answer in time.`),
       ),
-      section("adoption", "Adoption of the last change", null, adoption && curve(adoption)),
+      section("adoption", "Adoption of the last change", null, adoption && adopted(adoption)),
     ),
     section(
       "content",
@@ -198,45 +195,14 @@ function standings(clients) {
   );
 }
 
-/** Returns how many clients had accepted the content after which time; each mark of the time is ten times the one before. */
-function curve({ curve: all, came_later: later, took_longer: longer }) {
-  const top = all[all.length - 1].clients;
-  if (top === 0) {
-    return empty(
-      later > 0
-        ? "All who have it came after it."
-        : longer > 0
-          ? "All took longer than an hour."
-          : "No client has accepted it yet.",
-    );
+/** Says how many clients have accepted the content, and when the last of them had at the latest. */
+function adopted({ accepted, came_later: later, not_accepted: missing, at_latest_seconds: latest }) {
+  if (accepted === 0) {
+    return empty("No client has accepted it yet.");
   }
-  const last = all.find((one) => one.clients === top);
-  const end = 10 ** Math.ceil(Math.log10(last.seconds * 1.5));
-  const place = (at) => Math.max(0, Math.log10(at / FIRST) / Math.log10(end / FIRST));
-  const steps = [[0, 0]];
-  for (const { seconds: at, clients: number } of all.filter((one) => one.seconds <= last.seconds)) {
-    steps.push([place(at), steps[steps.length - 1][1]], [place(at), number]);
-  }
-  steps.push([1, top]);
-  const feet = [];
-  for (let at = FIRST; at <= end * 1.01; at *= 10) {
-    feet.push(at < 1 ? `${Math.round(at * 1000)} ms` : span(Math.round(at)));
-  }
-  const words = `${many(top, "client")} had accepted it within ${last.seconds < 60 ? seconds(last.seconds) : span(last.seconds)}`;
-  const others = [
-    longer > 0 && `${many(longer, "client")} took longer than an hour`,
-    later > 0 && `${many(later, "client")} came after it`,
-  ].filter(Boolean);
-  return [
-    chart({
-      rows: [{ name: "median", points: steps, filled: true }],
-      scale: linear(top),
-      label: (number) => count(Math.round(number)),
-      words,
-      feet,
-    }),
-    h("p", { class: "quiet" }, [words, ...others].join("; "), "."),
-  ];
+  const within = latest === null ? "" : `, at the latest ${latest < 60 ? seconds(latest) : span(Math.ceil(latest))} after it arrived`;
+  const others = later > 0 ? `; ${many(later, "client")} came after it` : "";
+  return h("p", null, `Accepted by ${count(accepted)} of ${many(accepted + missing, "client")}${within}${others}.`);
 }
 
 /** Returns equal contents as one. */

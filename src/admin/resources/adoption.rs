@@ -1,6 +1,6 @@
-//! How fast the clients accepted the last change of a resource.
+//! How many clients have accepted a content, and when all of them had at the latest.
 //!
-//! Owns the curve. It follows from what the streams know anyway: nothing is noted for it.
+//! Owns the bound. It follows from what the streams know anyway: nothing is noted for it.
 
 use std::time::{Duration, Instant};
 
@@ -9,25 +9,22 @@ use serde_json::{Value, json};
 use crate::inquiry::ClientResource;
 use crate::xds::Standing;
 
-/// The curve.
+/// The clients that want a content.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Adoption {
-    /// How many clients accepted it within each of the times, and not within the one before; at last, those that took longer.
-    within: [usize; TIMES.len() + 1],
-    /// Those that came after the change.
+    /// Those that have accepted it.
+    accepted: usize,
+    /// Those of them that came after the change.
     came_later: usize,
     /// Those that have not accepted it.
     missing: usize,
+    /// How long after the change the others had accepted it at the latest.
+    latest: Option<Duration>,
 }
 
-/// The times of the curve, in milliseconds.
-const TIMES: [u64; 15] = [
-    5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000, 3_600_000,
-];
-
 impl Adoption {
-    /// Adds a client whose stream began at `began`, and which last accepted something of the type at `accepted`. If that was a later
-    /// change of another resource, this one was accepted earlier than the curve says.
+    /// Adds a client whose stream began at `began`, and which last accepted something of the type at `accepted`. It accepted this
+    /// content then, or earlier: a later change of another resource hides an earlier time.
     pub(super) fn add(&mut self, began: Instant, accepted: Option<Instant>, resource: &ClientResource) {
         let Some(content) = &resource.resource else { return };
         let accepted = accepted.filter(|_| resource.standing == Standing::Accepted);
@@ -35,32 +32,26 @@ impl Adoption {
     }
 
     fn note(&mut self, received: Instant, began: Instant, accepted: Option<Instant>) {
-        match accepted {
-            None => self.missing += 1,
-            Some(_) if began > received => self.came_later += 1,
-            Some(at) => {
-                let waited = at.saturating_duration_since(received);
-                let place = TIMES.partition_point(|time| Duration::from_millis(*time) < waited);
-                if let Some(count) = self.within.get_mut(place) {
-                    *count += 1;
-                }
-            }
+        let Some(at) = accepted else {
+            self.missing += 1;
+            return;
+        };
+        self.accepted += 1;
+        if began > received {
+            self.came_later += 1;
+        } else {
+            self.latest = self.latest.max(Some(at.saturating_duration_since(received)));
         }
     }
 
-    /// Returns how many clients had accepted it at most so many seconds after the relay received it.
+    /// Returns the counts, and the bound once nobody is missing.
     pub(super) fn json(&self) -> Value {
-        let mut sum = 0;
-        let curve = TIMES.iter().zip(self.within).map(|(time, count)| {
-            sum += count;
-            json!({ "seconds": Duration::from_millis(*time).as_secs_f64(), "clients": sum })
-        });
-        let curve: Vec<Value> = curve.collect();
+        let latest = self.latest.filter(|_| self.missing == 0);
         json!({
-            "curve": curve,
-            "took_longer": self.within.last(),
+            "accepted": self.accepted,
             "came_later": self.came_later,
             "not_accepted": self.missing,
+            "at_latest_seconds": latest.map(|latest| latest.as_secs_f64()),
         })
     }
 }
@@ -71,28 +62,22 @@ mod tests {
     use crate::clock;
 
     #[test]
-    fn the_curve_adds_up() {
+    fn the_last_client_counts() {
         let received = clock::now();
         let after = |millis| received + Duration::from_millis(millis);
         let mut adoption = Adoption::default();
-        for accepted in [
-            Some(received),
-            Some(after(5)),
-            Some(after(6)),
-            Some(after(3_600_001)),
-            None,
-        ] {
-            adoption.note(received, received, accepted);
+        for accepted in [after(5), after(250), after(6)] {
+            adoption.note(received, received, Some(accepted));
         }
-        adoption.note(received, after(1), Some(after(2)));
-        adoption.note(received, after(1), None);
-        let json = adoption.json();
-        assert_eq!(json["curve"][0], json!({ "seconds": 0.005, "clients": 2 }));
-        assert_eq!(json["curve"][1], json!({ "seconds": 0.01, "clients": 3 }));
-        assert_eq!(json["curve"][14], json!({ "seconds": 3600.0, "clients": 3 }));
-        assert_eq!(
-            (&json["took_longer"], &json["came_later"], &json["not_accepted"]),
-            (&json!(1), &json!(1), &json!(2))
-        );
+        adoption.note(received, after(1), Some(after(2000)));
+        let mut expected = json!({ "accepted": 4, "came_later": 1, "not_accepted": 0, "at_latest_seconds": 0.25 });
+        assert_eq!(adoption.json(), expected);
+        adoption.note(received, received, None);
+        expected["not_accepted"] = 1.into();
+        expected["at_latest_seconds"] = Value::Null;
+        assert_eq!(adoption.json(), expected);
+        let mut newcomers = Adoption::default();
+        newcomers.note(received, after(1), Some(after(2)));
+        assert_eq!(newcomers.json()["at_latest_seconds"], Value::Null);
     }
 }

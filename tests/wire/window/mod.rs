@@ -325,14 +325,11 @@ async fn who_rejects_what() {
 
 /// All four clients had been there before the change, and have accepted it.
 fn all_have_adopted(adoption: &Value) {
-    assert_eq!(
-        adoption["curve"][14],
-        json!({ "seconds": 3600.0, "clients": 4 }),
-        "{adoption}"
-    );
-    for others in ["took_longer", "came_later", "not_accepted"] {
+    assert_eq!(adoption["accepted"], 4, "{adoption}");
+    for others in ["came_later", "not_accepted"] {
         assert_eq!(adoption[others], 0, "{adoption}");
     }
+    assert!(adoption["at_latest_seconds"].as_f64().unwrap() > 0.0, "{adoption}");
 }
 
 /// The list of resources has all pages of each type, those that fit, or as many as are asked for.
