@@ -19,7 +19,7 @@ VIEWS = {
     "servers": ["answering", "unused"],
     "resources": ["many-0", "payments"],
     "resource/cds/payments": ["One rejects it.", "connect_timeout"],
-    "resource/eds/many-0": ["accepted it within"],
+    "resource/eds/many-0": ["Accepted by"],
     "clients": ["edge-fra-1", "subscriber"],
     "clients/edge": ["edge-fra-1", "1 stream"],
     "rejections": ["ConnectTimeout", "what changed"],

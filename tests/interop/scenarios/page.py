@@ -108,7 +108,7 @@ def the_page(world):
     # How fast a change reaches everybody.
     go(page, "#resource/eds/many-0")
     world.control_plane.apply(put=[make.endpoints("many-0", 8081)])
-    page.sees(['"port_value": 8081', f"{CLIENTS + 1} clients had accepted it within"])
+    page.sees(['"port_value": 8081', f"Accepted by {CLIENTS + 1} of {CLIENTS + 1} clients, at the latest"])
     accessible(world, page)
 
     # A failover, and back.
