@@ -284,7 +284,8 @@ mod tests {
         );
         let answer = ask(address, "GET /clusters?format=json");
         assert!(answer.contains("content-type: application/json\r\n"), "{answer}");
-        assert!(answer.ends_with("{\"authorities\":[],\"faults\":[]}"), "{answer}");
+        assert!(answer.contains("{\"authorities\":[],\"clients\":{"), "{answer}");
+        assert!(answer.ends_with("\"faults\":[]}"), "{answer}");
         let answer = ask(address, "GET /clusters?format=xml");
         assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
         assert!(

@@ -218,6 +218,16 @@ impl Client {
         assert!(settled > 0, "there is nothing to settle");
     }
 
+    /// Returns how many whole seconds ago the oldest change arrived that the last acknowledgement was for, if it was for one.
+    pub(crate) fn changed(&self, now: Instant) -> Option<u64> {
+        let receipt = self.last_receipt.as_ref().expect("a request");
+        let ReceiptKind::Ack(changed) = &receipt.kind else {
+            panic!("the last request was no acknowledgement: {}", word(&receipt.kind));
+        };
+        let since = changed.as_ref()?.since;
+        Some(now.saturating_duration_since(since).as_secs())
+    }
+
     /// Sends a request as it is.
     pub(crate) fn send(&mut self, settings: &Arc<StreamSettings>, type_url: &TypeUrl, raw: Raw, now: Instant) {
         let meant = self.service.as_ref().unwrap_or(type_url).clone();

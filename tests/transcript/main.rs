@@ -13,6 +13,7 @@
 
 mod absence;
 mod access;
+mod changes;
 mod chunks;
 mod client;
 mod collections;

@@ -11,6 +11,7 @@
 //! client sends cds [a *] v1 n2 => ack      # a SotW request as it is: names, version and nonce of the nth response of the
 //! client sends cds +a -b n2 !              # type; a delta request; `!` adds an error; `=>` checks how it was understood
 //! client status cds Error                  # how the relay sees the client
+//! client changed 2s | changed nothing      # its last acknowledgement was for a change that had arrived so many seconds before
 //! client shares cds second                 # its last version is the one that another client was sent
 //! client ends Unavailable no upstream      # the stream ends with this code, and with these words in its message
 //! client wants cds a b                      # what the relay wants of the view for this client
@@ -263,6 +264,11 @@ impl Story {
                 let version = |name: &str| self.clients[name].version(&type_url(topic)).to_owned();
                 assert_eq!(version(name), version(other), "K-09: {name} and {other} hold the same");
             }
+            ("changed", [ago]) => assert_eq!(
+                client.changed(now),
+                expected_change(ago),
+                "how long ago the change came"
+            ),
             ("speaks", [topic]) => client.service = Some(type_url(topic)),
             ("can", features) => {
                 let node = client.node.get_or_insert_default();
@@ -478,4 +484,9 @@ fn view(client: &Client) -> &'static str {
     } else {
         "other"
     }
+}
+
+/// `2s`, or `nothing`.
+fn expected_change(ago: &str) -> Option<u64> {
+    (ago != "nothing").then(|| duration(ago).as_secs())
 }
