@@ -112,20 +112,23 @@ async fn a_relay_that_serves() {
     let mut stream: Delta = client.open(&fresh()).await;
     let mut call = plane.call().await;
     call.delta().await;
-    call.send(&clusters("n1", &[("a", "1"), ("b", "1")], &[]));
-    let nonce = soon("a response", stream.message()).await.nonce;
-    stream.says(
-        &distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest {
-            type_url: CDS.to_owned(),
-            response_nonce: nonce,
-            ..Default::default()
-        },
-    );
-    let acked = "distributary_acks_total{type=\"cds\"}";
-    eventually("an acknowledgement", || {
-        (value(&metrics(&relay), acked) == Some(1.0)).then_some(())
-    })
-    .await;
+    // The answer, which is no change, and a change.
+    for (nonce, version, acks) in [("n1", "1", 1.0), ("n2", "2", 2.0)] {
+        call.send(&clusters(nonce, &[("a", version), ("b", "1")], &[]));
+        let nonce = soon("a response", stream.message()).await.nonce;
+        stream.says(
+            &distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest {
+                type_url: CDS.to_owned(),
+                response_nonce: nonce,
+                ..Default::default()
+            },
+        );
+        let acked = "distributary_acks_total{type=\"cds\"}";
+        eventually("an acknowledgement", || {
+            (value(&metrics(&relay), acked) == Some(acks)).then_some(())
+        })
+        .await;
+    }
     let mut odd = fresh();
     odd.type_url = "type.googleapis.com/evil.\"\\\n{x=\"y\"} 1".to_owned();
     let _odd: Delta = client.open(&odd).await;
@@ -165,7 +168,7 @@ async fn a_relay_that_serves() {
     let mut plane = Plane::tcp(listen(address).await, h2::server::Builder::new());
     let mut call = soon("a call", plane.call()).await;
     call.delta().await;
-    call.send(&clusters("n2", &[("a", "1"), ("b", "1")], &[]));
+    call.send(&clusters("n3", &[("a", "2"), ("b", "1")], &[]));
     eventually("an answer", || {
         (value(&metrics(&relay), &stale) == Some(0.0)).then_some(())
     })
