@@ -1,37 +1,78 @@
-//! What counts as a change at a client, and since when: content that is new to it, and that came after it had asked for it.
+//! What convergence counts: a change is content that is new to a client, and that arrived after the client had its answer.
 
-use crate::story::{both, delta, sotw};
+use crate::story::{both, delta};
 
-/// Answers are no changes, whether the content was there before the request or comes after it. What comes later is one, and is as
-/// old as its arrival.
+/// What a client is sent because it has asked is no change, whether it was there before the request or arrived after it.
 #[test]
 fn an_answer_is_no_change() {
     both(
         "
-        origin put cds a@1, put eds e@1
-        wait 2s
+        origin put cds a@1, put eds e@1, silent rds
+        wait 5s
         client subscribe cds *
-        client <- cds [a@1], ack
-        client changed nothing
+        client <- cds [a@1], ack => no change
         client subscribe eds e
-        client <- eds [e@1], ack
-        client changed nothing
+        client <- eds [e@1], ack => no change
+        client subscribe rds r
         wait 2s
-        origin put eds e@2
-        wait 3s
-        client <- eds [e@2], ack
-        client changed 3s
+        origin put rds r@1, speaks rds
+        client <- rds [r@1], ack => no change
+        client reconnects
         origin put cds a@2
-        wait 4s
-        client <- cds [a@2], ack
-        client changed 4s
+        wait 5s
+        client subscribe cds
+        client <- cds [a@2], ack => no change
         ",
     );
 }
 
-/// K-13: endpoints that are sent again because their cluster has changed are no change, however old they are.
+/// The age of a change is that of its content. The oldest one counts.
 #[test]
-fn endpoints_that_are_sent_again_are_no_change() {
+fn a_change_counts_from_its_arrival() {
+    both(
+        "
+        origin put cds a@1 b@1, put eds e@1
+        client subscribe cds *
+        client <- cds [a@1 b@1], ack
+        client subscribe eds e
+        client <- eds [e@1], ack
+        wait 5s
+        origin put cds a@2, put eds e@2
+        client <- cds sotw [a@2 b@1] | delta [a@2]
+        client <- eds [e@2]
+        wait 3s
+        client ack cds => changed 3s
+        client ack eds => changed 3s
+        client stalls
+        origin put cds b@2
+        wait 2s
+        origin put cds a@3 c@1
+        wait 1s
+        client reads
+        client <- cds sotw [a@3 b@2 c@1] | delta [a@3 b@2 c@1]
+        client ack => changed 3s
+        ",
+    );
+}
+
+/// What did not exist when it was asked for, and exists later, is a change to a client that was answered.
+#[test]
+fn what_comes_to_exist_is_a_change() {
+    delta(
+        "
+        client subscribe rds r
+        client <- rds -[r], ack => no change
+        wait 5s
+        origin put rds r@1
+        wait 1s
+        client <- rds [r@1], ack => changed 1s
+        ",
+    );
+}
+
+/// K-13: endpoints that follow a changed cluster are no change, however old they are; the cluster is.
+#[test]
+fn endpoints_that_follow_a_cluster_are_no_change() {
     both(
         "
         origin put cds x@1:eds, put eds x@1
@@ -39,93 +80,122 @@ fn endpoints_that_are_sent_again_are_no_change() {
         client <- cds [x@1], ack
         client subscribe eds x
         client <- eds [x@1], ack
-        wait 1s
+        wait 30s
         origin put eds x@2
-        client <- eds [x@2], ack
-        client changed 0s
+        client <- eds [x@2], ack => changed 0ns
         wait 30s
         origin put cds x@2:eds
-        client <- cds [x@2], ack
-        client changed 0s
-        client <- eds [x@2], ack
-        client changed nothing
+        client <- cds [x@2]
+        client <- eds [x@2], ack => no change
+        wait 1s
+        client ack cds => changed 1s
         ",
     );
 }
 
-/// What another server had already is no change; what it says later is one.
+/// What another server has is no change, also if it arrived there after the client had its answer; what changes there later is.
 #[test]
 fn a_move_is_no_change() {
     both(
         "
-        origin put eds e@1
-        client subscribe eds e
-        client <- eds [e@1], ack
-        wait 1s
-        other put eds e@2
-        wait 5s
-        client moves other
-        client <- eds [e@2], ack
-        client changed nothing
-        wait 1s
-        other put eds e@3
-        wait 2s
-        client <- eds [e@3], ack
-        client changed 2s
-        ",
-    );
-}
-
-/// A further try after a rejection is no change; repaired content is one.
-#[test]
-fn a_further_try_is_no_change() {
-    delta(
-        "
-        origin put cds a@1 b@1
+        origin put cds a@1 b@1, put eds e@1
         client subscribe cds *
         client <- cds [a@1 b@1], ack
-        origin put cds a@2 b@bad
-        client <- cds [a@2 b@bad]
-        wait 3s
-        client nack cds
-        wait 3s
-        origin put cds b@3
-        wait 2s
-        client <- cds [a@2 b@3], ack
-        client changed 2s
-        ",
-    );
-    sotw(
-        "
-        origin put eds a@1
-        client subscribe eds a
-        client <- eds [a@1], ack
-        origin put eds a@bad
-        client <- eds [a@bad]
-        client nack eds
-        wait 3s
-        origin put eds a@3
-        wait 2s
-        client <- eds [a@3], ack
-        client changed 2s
+        client subscribe eds e
+        client <- eds [e@1], ack
+        wait 5s
+        other put cds a@2 b@1, put eds e@2
+        wait 1s
+        client moves other
+        client <- cds sotw [a@2 b@1] | delta [a@2]
+        client ack cds => no change
+        client <- eds [e@2], ack => no change
+        wait 1s
+        other put cds a@3, put eds e@3
+        client <- cds sotw [a@3 b@1] | delta [a@3]
+        client <- eds [e@3]
+        wait 1s
+        client ack cds => changed 1s
+        client ack eds => changed 1s
         ",
     );
 }
 
-/// S-07: what the rules allow from now on is no change.
+/// B-22: what is sent once more after a rejection is no change; repaired content is.
+#[test]
+fn only_the_repair_of_a_rejection_is_a_change() {
+    both(
+        "
+        origin put eds A@1 B@1
+        client subscribe eds A B
+        client <- eds [A@1 B@1], ack
+        wait 5s
+        origin put eds A@2 B@bad
+        client <- eds [A@2 B@bad]
+        wait 1s
+        client nack
+        wait 1s
+        client unsubscribe eds B
+        client <- eds [A@2], ack => no change
+        wait 1s
+        origin put eds A@bad
+        client <- eds [A@bad], nack
+        wait 5s
+        origin put eds A@3
+        client <- eds [A@3]
+        wait 1s
+        client ack => changed 1s
+        ",
+    );
+}
+
+/// S-07: what a changed rule allows is no change, also if it arrived after the client had its answer; what changes of it later is.
 #[test]
 fn what_a_rule_allows_is_no_change() {
     both(
         "
-        relay rule {names: a}
-        origin put eds a@1 b@1
+        relay rules {names: a}
+        origin put cds a@1, put eds a@1
+        client subscribe cds *
+        client <- cds [a@1], ack
         client subscribe eds a b
-        client <- eds sotw [a@1] | delta [a@1] -[b], ack
-        origin put eds b@2
+        client <- eds sotw [a@1] | delta [a@1] -[b]
+        client ack
         wait 5s
-        relay rules {names: a}; {names: b}
-        client <- eds [b@2], ack
-        client changed nothing
+        origin put cds b@1, put eds b@1
+        wait 1s
+        relay rules
+        client <- cds sotw [a@1 b@1] | delta [b@1]
+        client ack cds => no change
+        client <- eds [b@1], ack => no change
+        wait 1s
+        origin put cds b@2, put eds b@2
+        client <- cds sotw [a@1 b@2] | delta [b@2]
+        client <- eds [b@2]
+        wait 1s
+        client ack cds => changed 1s
+        client ack eds => changed 1s
+        ",
+    );
+}
+
+/// B-15, C-11: what is sent because a client asks for it again is no change.
+#[test]
+fn a_repeated_request_brings_no_change() {
+    both(
+        "
+        origin put eds A@1
+        client subscribe eds A
+        client <- eds [A@1], ack
+        wait 5s
+        origin put eds A@2
+        client <- eds [A@2], ack => changed 0ns
+        client unsubscribe eds A
+        wait 5s
+        client subscribe eds A
+        client <- eds [A@2], ack => no change
+        delta client sends eds +A
+        delta client <- eds [A@2], ack => no change
         ",
     );
 }

@@ -27,7 +27,7 @@ pub(crate) struct Client {
     repeats_node: bool,
     pub(crate) inbox: VecDeque<Said>,
     pub(crate) ended: Option<End>,
-    pub(crate) last_receipt: Option<Receipt>,
+    last_receipt: Option<Receipt>,
     /// Whether its transport is stalled.
     pub(crate) stalled: bool,
     /// Whether the shell around the relay's machine has a reason to look at it.
@@ -218,16 +218,6 @@ impl Client {
         assert!(settled > 0, "there is nothing to settle");
     }
 
-    /// Returns how many whole seconds ago the oldest change arrived that the last acknowledgement was for, if it was for one.
-    pub(crate) fn changed(&self, now: Instant) -> Option<u64> {
-        let receipt = self.last_receipt.as_ref().expect("a request");
-        let ReceiptKind::Ack(changed) = &receipt.kind else {
-            panic!("the last request was no acknowledgement: {}", word(&receipt.kind));
-        };
-        let since = changed.as_ref()?.since;
-        Some(now.saturating_duration_since(since).as_secs())
-    }
-
     /// Sends a request as it is.
     pub(crate) fn send(&mut self, settings: &Arc<StreamSettings>, type_url: &TypeUrl, raw: Raw, now: Instant) {
         let meant = self.service.as_ref().unwrap_or(type_url).clone();
@@ -283,6 +273,20 @@ impl Client {
             Ok(receipt) => self.last_receipt = Some(receipt),
             Err(end) => self.ended = Some(end),
         }
+    }
+
+    /// Checks how the relay understood the last request: its kind, or what the client has accepted with it.
+    pub(crate) fn was_understood(&self, how: &str, now: Instant) {
+        let kind = match &self.last_receipt.as_ref().expect("a request").kind {
+            ReceiptKind::First => "first".to_owned(),
+            ReceiptKind::Update => "update".to_owned(),
+            ReceiptKind::Ack(_) if how == "ack" => how.to_owned(),
+            ReceiptKind::Ack(Some(changed)) => format!("changed {:?}", now - changed.since),
+            ReceiptKind::Ack(None) => "no change".to_owned(),
+            ReceiptKind::Nack { .. } => "nack".to_owned(),
+            ReceiptKind::Stale => "stale".to_owned(),
+        };
+        assert_eq!(kind, how, "how the request was understood (left)");
     }
 
     /// The nonce and the version of the `number`th response of a type, over all streams of this client.
@@ -483,17 +487,6 @@ impl Client {
             );
         }
         self.inbox.push_back(said);
-    }
-}
-
-/// How the relay understood a request, in the words of a story.
-pub(crate) const fn word(kind: &ReceiptKind) -> &'static str {
-    match kind {
-        ReceiptKind::First => "first",
-        ReceiptKind::Update => "update",
-        ReceiptKind::Ack(_) => "ack",
-        ReceiptKind::Nack { .. } => "nack",
-        ReceiptKind::Stale => "stale",
     }
 }
 

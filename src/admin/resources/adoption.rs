@@ -1,6 +1,7 @@
-//! How many clients have accepted a content, and when all of them had at the latest.
+//! How many clients have accepted a content, and by when.
 //!
-//! Owns the bound. It follows from what the streams know anyway: nothing is noted for it.
+//! Owns the counts and the bound. Does not know when a client accepted just this content: a stream keeps the time of its last
+//! acknowledgement of a type, which may be later.
 
 use std::time::{Duration, Instant};
 
@@ -9,49 +10,49 @@ use serde_json::{Value, json};
 use crate::inquiry::ClientResource;
 use crate::xds::Standing;
 
-/// The clients that want a content.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// The counts and the bound.
+#[derive(Debug, Default)]
 pub(super) struct Adoption {
-    /// Those that have accepted it.
+    /// The clients that have accepted it.
     accepted: usize,
-    /// Those of them that came after the change.
+    /// Those of them whose streams began after it arrived.
     came_later: usize,
-    /// Those that have not accepted it.
-    missing: usize,
-    /// How long after the change the others had accepted it at the latest.
-    latest: Option<Duration>,
+    /// The other clients that want it.
+    not_accepted: usize,
+    /// How long after its arrival the last of the clients that were there had accepted it, at the latest.
+    at_latest: Option<Duration>,
 }
 
 impl Adoption {
-    /// Adds a client whose stream began at `began`, and which last accepted something of the type at `accepted`. It accepted this
-    /// content then, or earlier: a later change of another resource hides an earlier time.
+    /// Adds a client whose stream began at `began`, and which last accepted something of the type at `accepted`.
     pub(super) fn add(&mut self, began: Instant, accepted: Option<Instant>, resource: &ClientResource) {
         let Some(content) = &resource.resource else { return };
-        let accepted = accepted.filter(|_| resource.standing == Standing::Accepted);
-        self.note(content.received(), began, accepted);
-    }
-
-    fn note(&mut self, received: Instant, began: Instant, accepted: Option<Instant>) {
-        let Some(at) = accepted else {
-            self.missing += 1;
-            return;
-        };
-        self.accepted += 1;
-        if began > received {
-            self.came_later += 1;
+        if resource.standing == Standing::Accepted {
+            // A client that has acknowledged nothing said in its first request that it holds the content.
+            self.note(content.received(), began, accepted.unwrap_or(began));
         } else {
-            self.latest = self.latest.max(Some(at.saturating_duration_since(received)));
+            self.not_accepted += 1;
         }
     }
 
-    /// Returns the counts, and the bound once nobody is missing.
+    fn note(&mut self, arrived: Instant, began: Instant, accepted: Instant) {
+        self.accepted += 1;
+        if began > arrived {
+            self.came_later += 1;
+        } else {
+            let waited = accepted.saturating_duration_since(arrived);
+            self.at_latest = self.at_latest.max(Some(waited));
+        }
+    }
+
+    /// Returns the counts, and the bound once every client has accepted the content.
     pub(super) fn json(&self) -> Value {
-        let latest = self.latest.filter(|_| self.missing == 0);
+        let bound = self.at_latest.filter(|_| self.not_accepted == 0);
         json!({
             "accepted": self.accepted,
             "came_later": self.came_later,
-            "not_accepted": self.missing,
-            "at_latest_seconds": latest.map(|latest| latest.as_secs_f64()),
+            "not_accepted": self.not_accepted,
+            "at_latest_seconds": bound.map(|bound| bound.as_secs_f64()),
         })
     }
 }
@@ -62,22 +63,17 @@ mod tests {
     use crate::clock;
 
     #[test]
-    fn the_last_client_counts() {
-        let received = clock::now();
-        let after = |millis| received + Duration::from_millis(millis);
+    fn the_last_of_those_who_were_there_counts() {
+        let arrived = clock::now();
+        let after = |millis| arrived + Duration::from_millis(millis);
         let mut adoption = Adoption::default();
-        for accepted in [after(5), after(250), after(6)] {
-            adoption.note(received, received, Some(accepted));
-        }
-        adoption.note(received, after(1), Some(after(2000)));
-        let mut expected = json!({ "accepted": 4, "came_later": 1, "not_accepted": 0, "at_latest_seconds": 0.25 });
-        assert_eq!(adoption.json(), expected);
-        adoption.note(received, received, None);
-        expected["not_accepted"] = 1.into();
-        expected["at_latest_seconds"] = Value::Null;
-        assert_eq!(adoption.json(), expected);
-        let mut newcomers = Adoption::default();
-        newcomers.note(received, after(1), Some(after(2)));
-        assert_eq!(newcomers.json()["at_latest_seconds"], Value::Null);
+        adoption.note(arrived, after(1), after(9000));
+        assert_eq!(adoption.json()["at_latest_seconds"], Value::Null);
+        adoption.note(arrived, arrived, after(500));
+        adoption.note(arrived, arrived, after(250));
+        let all = json!({ "accepted": 3, "came_later": 1, "not_accepted": 0, "at_latest_seconds": 0.5 });
+        assert_eq!(adoption.json(), all);
+        adoption.not_accepted += 1;
+        assert_eq!(adoption.json()["at_latest_seconds"], Value::Null);
     }
 }
