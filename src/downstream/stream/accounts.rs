@@ -38,7 +38,7 @@ pub(in crate::downstream) struct Accounts {
 struct Account {
     type_url: TypeUrl,
     counters: Arc<TypeMetrics>,
-    /// When the client last accepted a response: milliseconds after the start of the stream, but at least one.
+    /// When the client last accepted a response at the latest: milliseconds after the start of the stream, rounded up.
     accepted: Option<NonZeroU32>,
 }
 
@@ -191,7 +191,7 @@ impl Accounts {
             }
             ReceiptKind::Update => {}
             ReceiptKind::Ack(changed) => {
-                account.accepted = NonZeroU32::new(u32::try_from(after).unwrap_or(u32::MAX).max(1));
+                account.accepted = NonZeroU32::new(u32::try_from(after + 1).unwrap_or(u32::MAX));
                 counters.acks.inc();
                 if let Some(changed) = changed {
                     let waited = now.saturating_duration_since(changed.since);
