@@ -19,7 +19,7 @@ impl Server {
             .find(|one| one.type_url.url().as_bytes() == type_url)?;
         let number = nonces.number(nonce)?;
         let flight = subscription.flights.settle(number)?;
-        let changed = subscription.accept(flight);
+        let changed = subscription.accept(&flight);
         Some(Receipt {
             type_url: subscription.type_url.clone(),
             kind: ReceiptKind::Ack(changed),

@@ -65,8 +65,6 @@ pub enum ReceiptKind {
 pub struct Changed {
     /// When the oldest change in the response was received from upstream.
     pub since: Instant,
-    /// The response.
-    pub batch: Arc<Batch>,
 }
 
 /// A response that was sent, and not acknowledged or rejected yet.
@@ -162,7 +160,7 @@ impl Subscription {
             return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
         };
         let kind = match error {
-            None => ReceiptKind::Ack(self.accept(flight)),
+            None => ReceiptKind::Ack(self.accept(&flight)),
             Some(detail) => {
                 let response = flight.summary();
                 self.asked.interrupted(now);
@@ -181,13 +179,12 @@ impl Subscription {
     }
 
     /// The client has accepted a response. Returns its changes.
-    pub(super) fn accept(&mut self, flight: Flight) -> Option<Changed> {
-        self.absolve(&flight);
+    pub(super) fn accept(&mut self, flight: &Flight) -> Option<Changed> {
+        self.absolve(flight);
         if flight.set.is_some() {
             self.cold.forget_refused_set();
         }
-        let batch = flight.batch;
-        flight.since.map(|since| Changed { since, batch })
+        flight.since.map(|since| Changed { since })
     }
 
     /// Whether the client holds exactly this content. It may hold a resource that it does not want any more: a full state lists
