@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::census::Busy;
 use crate::config::Address;
 use crate::inquiry::{NodeMatcher, Whom};
 use crate::xds::{NoType, Pattern};
@@ -53,6 +54,12 @@ pub(super) fn wrong(why: impl Into<String>) -> Wrong {
 /// Answers that a request is wrong, and why.
 pub(super) fn bad(why: impl Into<String>) -> Response {
     wrong(why).into_response()
+}
+
+/// Answers that others have asked too much.
+pub(super) fn busy(busy: Busy) -> Response {
+    let later = [(header::RETRY_AFTER, "5")];
+    (StatusCode::SERVICE_UNAVAILABLE, later, format!("{busy}\n")).into_response()
 }
 
 /// Reads the `node`, the `class` and the `type` of a query. An error says what is wrong with it.

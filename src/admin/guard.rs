@@ -2,18 +2,18 @@
 //!
 //! Owns what a visitor has proved, and which requests need no right. The rules decide; they are in the configuration.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use axum::extract::connect_info::{ConnectInfo, Connected};
+use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::serve::IncomingStream;
-use tokio::net::{TcpListener, UnixListener};
+use rustls_pki_types::CertificateDer;
+use tokio::net::UnixStream;
 
-use super::secured::Secured;
 use super::{reflection, status};
 use crate::config::{AdminAction, AdminDenied, AdminRules};
 use crate::identity::{Identity, certified};
@@ -38,14 +38,14 @@ const PROBES: [&str; 4] = ["/live", "/healthz", "/ready", "/healthz/ready"];
 /// Lets a request pass if the rules allow it.
 pub(super) async fn pass(
     State(guard): State<Guard>,
-    ConnectInfo(Visitor(known)): ConnectInfo<Visitor>,
+    Extension(Visitor(known)): Extension<Visitor>,
     request: Request,
     next: Next,
 ) -> Response {
     let reads = [Method::GET, Method::HEAD].contains(request.method()) || only_looks(request.uri().path());
     let rules = guard.rules.load_full();
     let path = request.uri().path();
-    if rules.is_empty() || reads && PROBES.contains(&path) {
+    if rules.is_empty() || reads && is_probe(path) {
         return next.run(request).await;
     }
     let identity = match guard.tokens.of(request.headers()) {
@@ -63,6 +63,11 @@ pub(super) async fn pass(
         tracing::info!(%identity, path, "a visitor of the admin address gives an order");
     }
     next.run(request).await
+}
+
+/// Whether this is the path of a probe.
+pub(super) fn is_probe(path: &str) -> bool {
+    PROBES.contains(&path)
 }
 
 /// Whether a request with this path only looks at something, whatever its method.
@@ -87,25 +92,23 @@ fn refusal(identity: &Identity, action: AdminAction, denied: &AdminDenied) -> Re
     (StatusCode::FORBIDDEN, why).into_response()
 }
 
-impl Connected<IncomingStream<'_, TcpListener>> for Visitor {
-    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
-        Self(Identity::of_address(Some(stream.remote_addr().ip())))
+impl From<SocketAddr> for Visitor {
+    fn from(peer: SocketAddr) -> Self {
+        Self(Identity::of_address(Some(peer.ip())))
     }
 }
 
-impl Connected<IncomingStream<'_, Secured>> for Visitor {
-    fn connect_info(stream: IncomingStream<'_, Secured>) -> Self {
-        let identity = Identity::of_address(Some(stream.remote_addr().ip()));
-        let (_, session) = stream.io().get_ref();
-        let certificate = session.peer_certificates().and_then(<[_]>::first);
-        Self(identity.with(certificate.map(|shown| certified(shown).texts).unwrap_or_default()))
-    }
-}
-
-impl Connected<IncomingStream<'_, UnixListener>> for Visitor {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
-        let credentials = stream.io().peer_cred().ok();
+impl Visitor {
+    /// A visitor over a Unix socket.
+    pub(super) fn local(socket: &UnixStream) -> Self {
+        let credentials = socket.peer_cred().ok();
         let texts = credentials.map(|by| [format!("uid:{}", by.uid()), format!("gid:{}", by.gid())]);
         Self(texts.into_iter().flatten().collect())
+    }
+
+    /// The same visitor, who has shown this chain of certificates.
+    pub(super) fn certified(&self, chain: Option<&[CertificateDer<'_>]>) -> Self {
+        let certificate = chain.and_then(<[_]>::first);
+        Self(self.0.with(certificate.map(|shown| certified(shown).texts).unwrap_or_default()))
     }
 }

@@ -6,7 +6,6 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use tower::limit::GlobalConcurrencyLimitLayer;
 
 use super::forms::{self, Asked, Format};
 use super::orders::Access;
@@ -16,9 +15,6 @@ use super::{
 };
 use crate::clock::WallClock;
 use crate::telemetry::{Exposition, Status};
-
-/// How many requests are answered at the same time; the others wait.
-const CONCURRENT_REQUESTS: usize = 64;
 
 pub(super) const HELP: &str = "\
 /                  this list; for browsers, a page that shows it all
@@ -87,7 +83,6 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
         .with_state(shown)
         .layer(middleware::map_response(as_declared))
         .layer(middleware::from_fn(trace))
-        .layer(GlobalConcurrencyLimitLayer::new(CONCURRENT_REQUESTS))
 }
 
 pub(super) async fn ready(State(shown): State<Shown>) -> (StatusCode, String) {

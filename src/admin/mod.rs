@@ -6,6 +6,7 @@ mod clients;
 mod clusters;
 mod config_dump;
 mod counts;
+mod entrance;
 mod events;
 mod forms;
 mod guard;
@@ -16,13 +17,14 @@ mod orders;
 mod page;
 mod probes;
 mod process;
+mod reception;
 mod reflection;
 mod reload;
 mod resources;
-mod secured;
 mod stats;
 mod status;
 mod views;
+mod visits;
 mod written;
 
 pub use clusters::{Clusters, Held, Lacking, Overview, Server, Spoken, State};
@@ -32,27 +34,23 @@ pub use process::Process;
 pub use reload::{ReloadAnswer, ReloadOrder};
 
 use std::io;
-use std::net::{self, SocketAddr};
-use std::os::unix::net as unix;
-use std::path::Path;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use axum::Router;
-use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener};
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
-use tokio::net::{TcpListener, UnixListener};
+use futures_util::future::OptionFuture;
+use rustix::process::{Resource, getrlimit};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::census::ClientStatus;
-use crate::config::{Address, is_abstract, system_path};
+use crate::config::Address;
 use crate::telemetry::{Health, Metrics};
 use crate::tls::{InUse, ServerTls};
-use guard::Visitor;
+use entrance::Bound;
 use orders::Access;
-use secured::Secured;
+use reception::Manner;
+use visits::Room;
 
 /// The admin address in use; dropping it closes it.
 #[derive(Debug)]
@@ -158,8 +156,24 @@ impl Admin {
         std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {
-                let probing = bound_probes.map(|bound| (bound, probes::router(shown.clone())));
-                let serving = (bound, tls, http::router(shown, access));
+                let probing = bound_probes.map(|bound| Serving {
+                    bound,
+                    tls: None,
+                    router: probes::router(shown.clone()),
+                    manner: Manner {
+                        room: room(probes::CONNECTIONS_MAX),
+                        once: Some(probes::LIFETIME),
+                    },
+                });
+                let serving = Serving {
+                    bound,
+                    tls,
+                    router: http::router(shown, access),
+                    manner: Manner {
+                        room: room(CONNECTIONS_MAX),
+                        once: None,
+                    },
+                };
                 run(serving, probing, stopped, &report);
             })
             .map_err(AdminError::Thread)?;
@@ -196,64 +210,42 @@ impl Admin {
     }
 }
 
-/// The most connections that wait to be accepted.
-const BACKLOG: i32 = 128;
+/// The most connections to the admin address...
+const CONNECTIONS_MAX: usize = 128;
+/// ... and to each address, as a part of the descriptors that the process may have. Clients need the others.
+const PART_OF_DESCRIPTORS: u64 = 8;
+/// How many there are at least.
+const CONNECTIONS_MIN: usize = 8;
+/// How many requests are answered at a time, probes apart. At most every other connection is one that the relay works for, so that
+/// another one can give way to a probe.
+const ANSWERS_MAX: usize = 64;
 /// How far the thread steps back behind those that serve clients. It still gets a quarter of a busy processor, for probes.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 5;
 
-/// A listener that is not registered with a runtime yet.
-enum Bound {
-    Socket(net::TcpListener),
-    Unix(unix::UnixListener),
+/// What is served at a bound address.
+struct Serving {
+    bound: Bound,
+    tls: Option<Arc<ServerTls>>,
+    router: Router,
+    manner: Manner,
 }
 
-impl Bound {
-    /// Binds this address. Also returns it with the port that the system chose for port 0.
-    fn bind(address: &Address) -> io::Result<(Self, Address)> {
-        Ok(match address {
-            Address::Socket(socket) => {
-                let listener = net::TcpListener::bind(socket)?;
-                listener.set_nonblocking(true)?;
-                let bound = Address::Socket(listener.local_addr()?);
-                (Self::Socket(listener), bound)
-            }
-            Address::Unix(path) => {
-                let listener = bind_unix(path)?;
-                listener.set_nonblocking(true)?;
-                (Self::Unix(listener), address.clone())
-            }
-        })
+/// Returns how much room there is at an address for at most so many connections.
+fn room(connections_max: usize) -> Room {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let part = usize::try_from(descriptors / PART_OF_DESCRIPTORS).unwrap_or(usize::MAX);
+    let connections = part.clamp(CONNECTIONS_MIN, connections_max);
+    Room {
+        connections,
+        answers: ANSWERS_MAX.min(connections / 2),
     }
 }
-
-/// Binds a Unix socket. Replaces a socket file that a dead process has left, to which nobody answers.
-fn bind_unix(path: &Path) -> io::Result<unix::UnixListener> {
-    if is_abstract(path) {
-        let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
-        socket.bind(&socket2::SockAddr::unix(system_path(path))?)?;
-        socket.listen(BACKLOG)?;
-        return Ok(socket.into());
-    }
-    match unix::UnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            if unix::UnixStream::connect(path).is_ok() {
-                return Err(error);
-            }
-            std::fs::remove_file(path)?;
-            unix::UnixListener::bind(path)
-        }
-        bound => bound,
-    }
-}
-
-/// What is served at a bound address, with or without TLS.
-type Serving = (Bound, Option<Arc<ServerTls>>, Router);
 
 /// The body of the admin thread.
 fn run(
     serving: Serving,
-    probing: Option<(Bound, Router)>,
+    probing: Option<Serving>,
     stopped: oneshot::Receiver<()>,
     report: &SyncSender<io::Result<()>>,
 ) {
@@ -267,14 +259,14 @@ fn run(
         Err(error) => return report.send(Err(error)).unwrap_or_default(),
     };
     runtime.block_on(async {
-        let begun = begin(serving).and_then(|serving| Ok((serving, begin_probes(probing)?)));
+        let begun = serving.begin().and_then(|serving| Ok((serving, probing.map(Serving::begin).transpose()?)));
         match begun {
             Ok((serving, probing)) => {
                 // The thread that called `Admin::start` waits for this.
                 let _ = report.send(Ok(()));
                 tokio::select! {
                     () = serving => {}
-                    () = probing => {}
+                    Some(()) = OptionFuture::from(probing) => {}
                     _ = stopped => {}
                 }
             }
@@ -283,35 +275,9 @@ fn run(
     });
 }
 
-/// Returns what serves the admin address. To be called within a runtime.
-fn begin((bound, tls, router): Serving) -> io::Result<BoxFuture<'static, ()>> {
-    Ok(match bound {
-        Bound::Socket(listener) => {
-            let listener = TcpListener::from_std(listener)?;
-            match tls {
-                Some(tls) => serve(Secured::new(listener, tls), router).boxed(),
-                None => serve(listener, router).boxed(),
-            }
-        }
-        Bound::Unix(listener) => serve(UnixListener::from_std(listener)?, router).boxed(),
-    })
-}
-
-/// Returns what serves the probes, or waits forever if they have no address. To be called within a runtime.
-fn begin_probes(probing: Option<(Bound, Router)>) -> io::Result<BoxFuture<'static, ()>> {
-    Ok(match probing {
-        Some((Bound::Socket(listener), router)) => probes::serve(TcpListener::from_std(listener)?, router).boxed(),
-        Some((Bound::Unix(listener), router)) => probes::serve(UnixListener::from_std(listener)?, router).boxed(),
-        None => std::future::pending().boxed(),
-    })
-}
-
-async fn serve<L>(listener: L, router: Router)
-where
-    L: Listener,
-    L::Addr: std::fmt::Debug,
-    Visitor: for<'a> Connected<IncomingStream<'a, L>>,
-{
-    let ended = axum::serve(listener, router.into_make_service_with_connect_info::<Visitor>()).await;
-    tracing::error!(?ended, "the admin address stopped unexpectedly");
+impl Serving {
+    /// Returns what serves it. To be called within a runtime.
+    fn begin(self) -> io::Result<impl Future<Output = ()>> {
+        Ok(reception::serve(self.bound.open(self.tls)?, self.router, self.manner))
+    }
 }

@@ -69,6 +69,10 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
         Ok(whom) => whom,
         Err(fault) => return forms::wrong(fault).into_response(),
     };
+    let _turn = match shown.status.questions().turn().await {
+        Ok(turn) => turn,
+        Err(busy) => return forms::busy(busy),
+    };
     let clock = WallClock::read();
     let mut round = shown.status.census().ask(Question {
         whom: whom.clone(),

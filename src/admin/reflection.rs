@@ -33,6 +33,9 @@ const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 const REFLECTION_ALPHA: &str = "grpc.reflection.v1alpha.ServerReflection";
 const METHOD: &str = "ServerReflectionInfo";
 
+/// The most bytes of a request.
+const REQUEST_BYTES_MAX: usize = 16 << 10;
+
 /// The file of the messages of CSDS.
 const CLIENT_STATUS_FILE: &str = "envoy/service/status/v3/csds.proto";
 
@@ -42,7 +45,10 @@ static OWN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/reflection.bin"));
 /// Returns the routes.
 pub(super) fn router(schemas: &Schemas) -> Router<Shown> {
     let server = Reflection(schemas.clone());
-    let answers = any(async move |request: Request| Grpc::new(Codec::default()).streaming(server, request).await);
+    let answers = any(async move |request: Request| {
+        let grpc = Grpc::new(Codec::default()).max_decoding_message_size(REQUEST_BYTES_MAX);
+        { grpc }.streaming(server, request).await
+    });
     Router::new()
         .route(&format!("/{REFLECTION}/{METHOD}"), answers.clone())
         .route(&format!("/{REFLECTION_ALPHA}/{METHOD}"), answers)

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use tonic::Code;
 
 use super::Shown;
-use crate::census::{ClientStatus, ClientStatusServer, SERVICE};
+use super::written::{self, Page};
+use crate::census::{ClientStatus, ClientStatusServer, Document, SERVICE, StatusMethod};
 
 /// The path for questions as JSON.
 pub(super) const JSON_PATH: &str = "/v3/discovery:client_status";
@@ -33,18 +33,24 @@ pub(super) fn only_looks(path: &str) -> bool {
     path == JSON_PATH || service.is_some_and(|method| method.starts_with('/'))
 }
 
+/// Whether a request with this path asks again and again.
+pub(super) fn is_stream(path: &str) -> bool {
+    StatusMethod::of(path) == Some(StatusMethod::Stream)
+}
+
 async fn json(State(shown): State<Shown>, body: Bytes) -> Response {
-    match shown.status.answer_json(&body).await {
-        Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
-        Err(status) => {
-            let code = if status.code() == Code::InvalidArgument {
-                StatusCode::BAD_REQUEST
-            } else if status.code() == Code::ResourceExhausted {
-                StatusCode::PAYLOAD_TOO_LARGE
-            } else {
-                StatusCode::INTERNAL_SERVER_ERROR
-            };
-            (code, format!("{}\n", status.message())).into_response()
+    match shown.status.document(&body) {
+        Ok(document) => {
+            let questions = shown.status.questions();
+            written::answer(questions, "application/json", |page| write(document, page)).await
         }
+        Err(status) => (StatusCode::BAD_REQUEST, format!("{}\n", status.message())).into_response(),
     }
+}
+
+async fn write(mut document: Document, mut page: Page) -> Page {
+    while let Some(text) = document.next().await {
+        page.write(&text).await;
+    }
+    page
 }

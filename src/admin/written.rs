@@ -1,6 +1,6 @@
 //! An answer that is written while it is read: a slow reader keeps no more than what is written at a time.
 //!
-//! Owns the way from the writer to the reader. Does not know what is written.
+//! Owns the way from the writer to the reader, and that it is a question only while it is worked on. Does not know what is written.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -12,10 +12,14 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use tokio::sync::mpsc;
 
+use super::forms;
+use crate::census::{Questions, Turn};
+
 /// What an answer is written to.
 pub(super) struct Page {
     full: mpsc::Sender<String>,
     text: String,
+    turn: Turn,
 }
 
 /// How many bytes are sent at a time.
@@ -27,19 +31,34 @@ impl Page {
         self.text.push_str(text);
         if self.text.len() >= FULL {
             // Whoever does not read any more lets go of the writer too.
-            drop(self.full.send(std::mem::take(&mut self.text)).await);
+            drop(self.turn.aside(self.full.send(std::mem::take(&mut self.text))).await);
         }
     }
 }
 
 /// Answers with what `write` writes on the page that it returns. It goes on only while somebody reads.
-pub(super) fn answer<W>(content_type: &'static str, write: impl FnOnce(Page) -> W) -> Response
+pub(super) async fn answer<W>(
+    questions: &Questions,
+    content_type: &'static str,
+    write: impl FnOnce(Page) -> W,
+) -> Response
+where
+    W: Future<Output = Page> + Send + 'static,
+{
+    match questions.turn().await {
+        Ok(turn) => answer_in(turn, content_type, write),
+        Err(busy) => forms::busy(busy),
+    }
+}
+
+/// Answers in this turn.
+pub(super) fn answer_in<W>(turn: Turn, content_type: &'static str, write: impl FnOnce(Page) -> W) -> Response
 where
     W: Future<Output = Page> + Send + 'static,
 {
     let (full, mut texts) = mpsc::channel(1);
     let text = String::new();
-    let mut writing: Option<Pin<Box<W>>> = Some(Box::pin(write(Page { full, text })));
+    let mut writing: Option<Pin<Box<W>>> = Some(Box::pin(write(Page { full, text, turn })));
     let mut rest = None;
     let body = stream::poll_fn(move |cx| {
         if let Some(Poll::Ready(page)) = writing.as_mut().map(|writing| writing.as_mut().poll(cx)) {

@@ -1,21 +1,24 @@
 //! The answer to a question of CSDS.
 //!
-//! Owns what is asked of whom, and how large an answer may be. Knows nothing of the transport, and does not decide who may ask.
+//! Owns what is asked of whom. Knows nothing of the transport, and does not decide who may ask.
 
 use std::sync::Arc;
 
-use prost::Message as _;
+use bytes::Bytes;
+use prost::Message;
 use serde_json::Value;
-use tokio::sync::Semaphore;
 use tonic::Status;
 
 use super::Census;
+use super::answer::Answer;
+use super::configs::{Configs, Piece};
 use super::csds::{Contents, client_types};
-use super::entries::Entry;
-use crate::inquiry::{ClientStream, Depth, Likeness, NodeMatcher, Question, TextMatcher, Whom};
+use super::document::Document;
+use super::questions::Questions;
+use crate::inquiry::{Depth, Likeness, NodeMatcher, Question, TextMatcher, Whom};
 use crate::json::{Bounds, Fault, Schemas, Secrets, Tree, Unknown};
 use crate::proto::envoy::config::core::v3 as core;
-use crate::proto::envoy::service::status::v3::{ClientConfig, ClientStatusRequest, ClientStatusResponse};
+use crate::proto::envoy::service::status::v3::{ClientConfig, ClientStatusRequest};
 use crate::proto::envoy::r#type::matcher::v3 as matcher;
 use crate::xds::{Expression, Path, Resource, TypeUrl};
 
@@ -26,13 +29,8 @@ pub struct ClientStatus {
     /// The relay's own node.
     node: Arc<core::Node>,
     schemas: Schemas,
-    answering: Arc<Semaphore>,
+    questions: Questions,
 }
-
-/// The most bytes of an answer.
-const ANSWER_BYTES_MAX: usize = 32 << 20;
-/// How many answers are collected at the same time; the others wait.
-const ANSWERS_AT_ONCE: usize = 2;
 
 impl ClientStatus {
     /// Answers for the relay with this node.
@@ -42,38 +40,48 @@ impl ClientStatus {
             census,
             node: Arc::new(node),
             schemas,
-            answering: Arc::new(Semaphore::new(ANSWERS_AT_ONCE)),
+            questions: Questions::default(),
         }
     }
 
-    /// Answers one question. Without matchers it is about the relay itself: what it has of its control planes. With matchers it is
-    /// about the clients whose nodes match one of them.
+    /// Answers one question: the parts of a ClientStatusResponse. Without matchers it is about the relay itself: what it has of its
+    /// control planes. With matchers it is about the clients whose nodes match one of them.
     ///
     /// # Errors
-    /// A matcher is not understood, or the answer would be too large.
-    pub async fn answer(&self, request: ClientStatusRequest) -> Result<ClientStatusResponse, Status> {
-        let contents = Contents::new(self.schemas.clone(), !request.exclude_resource_contents);
-        let nodes = request
-            .node_matchers
-            .iter()
-            .map(read)
-            .collect::<Result<Vec<_>, Status>>()?;
-        let answering = self.answering.acquire().await;
-        let config = match nodes.is_empty() {
-            true => vec![self.relay(&contents)],
-            false => self.clients(nodes, &contents).await?,
-        };
-        drop(answering);
-        let response = ClientStatusResponse { config };
-        fits(response.encoded_len())?;
-        Ok(response)
+    /// A matcher is not understood, the answer would be too large, or others have asked too much.
+    pub async fn answer(&self, request: &ClientStatusRequest) -> Result<Vec<Bytes>, Status> {
+        const CONFIG: u32 = 1;
+        let mut configs = self.configs(request)?;
+        let mut answer = Answer::new(self.questions.whole_turn().await?);
+        let mut begun = false;
+        while let Some(piece) = configs.next().await {
+            match piece {
+                Piece::Begin(config) => {
+                    if std::mem::replace(&mut begun, true) {
+                        answer.end(CONFIG).await?;
+                    }
+                    answer.extend(&*config).await?;
+                }
+                Piece::Resources(generic_xds_configs) => {
+                    let resources = ClientConfig {
+                        generic_xds_configs,
+                        ..ClientConfig::default()
+                    };
+                    answer.extend(&resources).await?;
+                }
+            }
+        }
+        if begun {
+            answer.end(CONFIG).await?;
+        }
+        answer.finish(&()).await
     }
 
     /// Answers a question that is written as JSON, in JSON.
     ///
     /// # Errors
-    /// It is no question, or as above.
-    pub async fn answer_json(&self, body: &[u8]) -> Result<Vec<u8>, Status> {
+    /// It is no question, or a matcher is not understood.
+    pub fn document(&self, body: &[u8]) -> Result<Document, Status> {
         let invalid =
             |fault: Fault| Status::invalid_argument(format!("the body is not a ClientStatusRequest: {fault}"));
         let body = if body.is_empty() { b"{}" } else { body };
@@ -82,11 +90,24 @@ impl ClientStatus {
         let encoded = self.schemas.encode(name, &tree, "", Unknown::Deny).map_err(invalid)?;
         let request =
             ClientStatusRequest::decode(encoded.value).map_err(|error| Status::internal(error.to_string()))?;
-        let response = self.answer(request).await?.encode_to_vec();
-        let name = "envoy.service.status.v3.ClientStatusResponse";
-        let json = self.schemas.decode(name, &response, Secrets::Redact);
-        json.map(|json| json.text)
-            .map_err(|fault| Status::internal(fault.to_string()))
+        Ok(Document::new(self.schemas.clone(), self.configs(&request)?))
+    }
+
+    /// Returns what a question is answered with.
+    fn configs(&self, request: &ClientStatusRequest) -> Result<Configs, Status> {
+        let contents = Contents::new(self.schemas.clone(), !request.exclude_resource_contents);
+        let nodes = request.node_matchers.iter().map(read);
+        let nodes = nodes.collect::<Result<Vec<_>, Status>>()?;
+        if nodes.is_empty() {
+            let node = (*self.node).clone();
+            return Ok(Configs::of_relay(contents, node, self.census.entries(|_| true)));
+        }
+        let whom = Whom {
+            nodes,
+            ..Whom::default()
+        };
+        let depth = Depth::Resources;
+        Ok(Configs::of_clients(contents, self.census.ask(Question { whom, depth })))
     }
 
     /// Returns a content as JSON without its secrets; null if its type is not known.
@@ -124,58 +145,34 @@ impl ClientStatus {
         &self.census
     }
 
-    /// Returns all client streams, with the status of each of their types.
+    /// The places of questions.
+    #[must_use]
+    pub const fn questions(&self) -> &Questions {
+        &self.questions
+    }
+
+    /// Returns all client streams, with the status of each of their types: the parts of a message that has each of them, as `shown`
+    /// makes it, in this repeated field, and then these fields.
     ///
     /// # Errors
-    /// The answer would be too large.
-    pub async fn fleet(&self) -> Result<Vec<ClientConfig>, Status> {
-        let question = Question {
+    /// The answer would be too large, or others have asked too much.
+    pub async fn fleet<M: Message>(
+        &self,
+        field: u32,
+        shown: impl Fn(&ClientConfig) -> M,
+        fields: &impl Message,
+    ) -> Result<Vec<Bytes>, Status> {
+        let mut answer = Answer::new(self.questions.whole_turn().await?);
+        let mut round = self.census.ask(Question {
             whom: Whom::default(),
             depth: Depth::Types,
-        };
-        self.collect(question, client_types).await
-    }
-
-    fn relay(&self, contents: &Contents) -> ClientConfig {
-        let mut entries: Vec<Entry> = Vec::new();
-        self.census.visit(|entry| entries.push(entry));
-        contents.relay((*self.node).clone(), &entries)
-    }
-
-    async fn clients(&self, nodes: Vec<NodeMatcher>, contents: &Contents) -> Result<Vec<ClientConfig>, Status> {
-        let whom = Whom {
-            nodes,
-            ..Whom::default()
-        };
-        let depth = Depth::Resources;
-        self.collect(Question { whom, depth }, |stream| contents.client(stream))
-            .await
-    }
-
-    async fn collect(
-        &self,
-        question: Question,
-        show: impl Fn(&ClientStream) -> ClientConfig,
-    ) -> Result<Vec<ClientConfig>, Status> {
-        let mut round = self.census.ask(question);
-        let (mut found, mut bytes) = (Vec::new(), 0);
+        });
         while let Some(stream) = round.next().await {
-            let config = show(&stream);
-            bytes += config.encoded_len();
-            fits(bytes)?;
-            found.push(config);
+            answer.extend(&shown(&client_types(&stream))).await?;
+            answer.end(field).await?;
         }
-        Ok(found)
+        answer.finish(fields).await
     }
-}
-
-fn fits(bytes: usize) -> Result<(), Status> {
-    if bytes <= ANSWER_BYTES_MAX {
-        return Ok(());
-    }
-    Err(Status::resource_exhausted(format!(
-        "the answer has more than {ANSWER_BYTES_MAX} bytes; ask about fewer nodes, or set `exclude_resource_contents`"
-    )))
 }
 
 fn read(asked: &matcher::NodeMatcher) -> Result<NodeMatcher, Status> {

@@ -9,7 +9,6 @@ use crate::clock::WallClock;
 use crate::inquiry::{ClientResource, ClientStream, ClientType};
 use crate::json::Schemas;
 use crate::proto::envoy::admin::v3::UpdateFailureState;
-use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::envoy::service::status::v3::client_config::GenericXdsConfig;
 use crate::proto::envoy::service::status::v3::{ClientConfig, ConfigStatus};
 use crate::proto::google::protobuf::{Any, Timestamp};
@@ -52,18 +51,17 @@ impl Contents {
         })
     }
 
-    /// Returns what a client was sent, and what it made of that: the server's view of it.
+    /// Returns a client, without its resources.
     pub(super) fn client(&self, stream: &ClientStream) -> ClientConfig {
-        let types = stream.types.iter();
-        let configs = types.flat_map(|one| one.resources.iter().map(|resource| self.at_client(one, resource)));
         ClientConfig {
             node: Some(stream.node.wire()),
-            generic_xds_configs: configs.collect(),
+            generic_xds_configs: Vec::new(),
             client_scope: format!("stream {} ({})", stream.number, stream.dialect.word()),
         }
     }
 
-    fn at_client(&self, one: &ClientType, resource: &ClientResource) -> GenericXdsConfig {
+    /// Returns what a client was sent of a resource, and what it made of that: the server's view of it.
+    pub(super) fn at_client(&self, one: &ClientType, resource: &ClientResource) -> GenericXdsConfig {
         let content = resource.resource.as_ref();
         let version = content.map(|content| content.version().to_string()).unwrap_or_default();
         let any = content.and_then(|content| self.content(&one.type_url, content));
@@ -85,38 +83,22 @@ impl Contents {
         }
     }
 
-    /// Returns what the relay has of its control planes: the client's view of it.
-    pub(super) fn relay(&self, node: core::Node, entries: &[Entry]) -> ClientConfig {
-        let configs = entries.iter().map(|entry| GenericXdsConfig {
+    /// Returns what the relay has of a name: the client's view of it.
+    pub(super) fn at_relay(&self, entry: &Entry) -> GenericXdsConfig {
+        let content = entry.resource.as_ref();
+        let name = entry.name.as_ref();
+        GenericXdsConfig {
             type_url: entry.type_url.url().to_owned(),
-            name: entry
-                .name
-                .as_ref()
-                .map_or_else(String::new, |name| name.as_str().to_owned()),
-            version_info: entry
-                .resource
-                .as_ref()
-                .map(|content| content.version().to_string())
-                .unwrap_or_default(),
-            xds_config: entry
-                .resource
-                .as_ref()
-                .and_then(|content| self.content(&entry.type_url, content)),
-            last_updated: entry
-                .resource
-                .as_ref()
-                .and_then(|content| self.time(content.received())),
+            name: name.map_or_else(String::new, |name| name.as_str().to_owned()),
+            version_info: content.map(|content| content.version().to_string()).unwrap_or_default(),
+            xds_config: content.and_then(|content| self.content(&entry.type_url, content)),
+            last_updated: content.and_then(|content| self.time(content.received())),
             client_status: entry.cached.status().into(),
             error_state: entry.error.as_ref().map(|details| UpdateFailureState {
                 details: details.message.to_string(),
                 ..UpdateFailureState::default()
             }),
             ..GenericXdsConfig::default()
-        });
-        ClientConfig {
-            node: Some(node),
-            generic_xds_configs: configs.collect(),
-            client_scope: String::new(),
         }
     }
 }

@@ -3,11 +3,15 @@
 //! Owns the way of a question: view by view, and some sessions at a time, whoever else asks, so that nobody feels it and the answers
 //! take little memory. Does not know who asks.
 
+mod answer;
 mod answered;
 mod cached;
+mod configs;
 mod csds;
+mod document;
 mod entries;
 mod pages;
+mod questions;
 mod service;
 mod standings;
 
@@ -19,14 +23,16 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::cache::{Respondents, Scopes, View};
 use crate::clock;
-use crate::inquiry::{ClientStream, Inquiry, Question, StreamNumber};
+use crate::inquiry::{ClientStream, Depth, Inquiry, Question, StreamNumber};
 use crate::xds::TypeUrl;
 pub use answered::ClientStatus;
 pub use cached::Cached;
+pub use document::Document;
 pub use entries::{Entry, visit, visit_name};
 use pages::Extent;
 pub use pages::Pages;
-pub use service::{Allowed, ClientStatusServer, SERVICE};
+pub use questions::{Busy, Questions, Turn};
+pub use service::{Allowed, ClientStatusServer, SERVICE, StatusMethod};
 use standings::LastStandings;
 pub use standings::{Standings, TypeStandings};
 
@@ -65,6 +71,8 @@ struct Asked {
 
 /// How many sessions are asked at a time.
 const AT_ONCE: usize = 128;
+/// The same if they tell each resource: a stream may have a hundred thousand.
+const AT_ONCE_IN_FULL: usize = 8;
 /// How long they may take, and how long others wait for them. Each answers in its next turn, so this is only needed by a relay that
 /// has no time at all.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -84,11 +92,6 @@ impl Census {
     #[must_use]
     pub fn views(&self) -> Vec<Arc<View>> {
         self.scopes.all()
-    }
-
-    /// Calls `tell` with all that the views have, name by name.
-    pub fn visit(&self, mut tell: impl FnMut(Entry)) {
-        self.views().iter().for_each(|view| visit(view, &mut tell));
     }
 
     /// Returns the contents of the types that are chosen, to be read some at a time.
@@ -165,8 +168,12 @@ impl Round {
     /// Asks the next sessions. Returns nothing if all were asked.
     async fn ask_some(&mut self) -> Option<Asked> {
         let turn = clock::timeout(PATIENCE, self.turn.clone().acquire_owned()).await;
-        let (inquiry, answers) = Inquiry::new(self.question.clone(), AT_ONCE, turn.and_then(Result::ok));
-        while !(self.respondents.as_mut()).is_some_and(|respondents| respondents.ask_some(AT_ONCE, &inquiry)) {
+        let at_once = match self.question.depth {
+            Depth::Resources => AT_ONCE_IN_FULL,
+            Depth::Types | Depth::Rejections | Depth::Resource(..) => AT_ONCE,
+        };
+        let (inquiry, answers) = Inquiry::new(self.question.clone(), at_once, turn.and_then(Result::ok));
+        while !(self.respondents.as_mut()).is_some_and(|respondents| respondents.ask_some(at_once, &inquiry)) {
             self.respondents = Some(self.views.pop()?.respondents(&self.question));
         }
         let inquiry = Arc::downgrade(&inquiry);

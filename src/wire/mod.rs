@@ -24,7 +24,7 @@ pub use deadline::timeout;
 pub use frame::{ACCEPTED_ENCODINGS, Deframer, Encoding, Read};
 pub use listen::{Listener, Peer, Socket};
 pub use proxy::{ProxyFault, is_proxy_header, proxied};
-pub use response::{ResponseFields, encode, message};
+pub use response::{ResponseFields, encode, message, message_of};
 pub use rope::{Progress, Rope};
 pub use scan::{Malformed, Scan, acknowledgement, around};
 pub use sealed::{HANDSHAKE, Sealed, hello};

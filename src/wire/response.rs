@@ -83,6 +83,14 @@ pub fn message(encoded: &[u8]) -> Bytes {
     bytes.freeze()
 }
 
+/// Returns a large message of these parts with its gRPC prefix.
+#[must_use]
+pub fn message_of(parts: Vec<Bytes>) -> Rope {
+    let mut prefix = BytesMut::with_capacity(PREFIX_LEN);
+    put_prefix(&mut prefix, parts.iter().map(Bytes::len).sum());
+    Rope::new(prefix.freeze(), parts.into())
+}
+
 fn put_prefix(into: &mut impl BufMut, length: usize) {
     let [a, b, c, d] = u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes();
     into.put_slice(&[0, a, b, c, d]);

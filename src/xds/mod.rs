@@ -69,7 +69,7 @@ pub use passes::{Member, Members, Parts, Passes, Taken};
 pub use path::{Path, member_path};
 pub use pattern::{Fields, Pattern};
 pub use presented::{Presented, escaped};
-pub use printable::printable;
+pub use printable::{INVISIBLE, is_escaped, printable};
 pub use resource::{Resource, ResourceParts, WRAPPER_URL};
 pub(crate) use resource::{field_len, put_field, put_key_len};
 pub use resource_error::{ResourceError, Trouble};

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::Shown;
 use super::forms::{self, Format};
 use super::written::{self, Page};
-use crate::census::Round;
+use crate::census::{Round, Turn};
 use crate::clock::WallClock;
 use crate::inquiry::{ClientStream, Depth, NodeMatcher, Question, Whom};
 
@@ -34,6 +34,9 @@ struct Wanted {
 
 const USAGE: &str =
     "write /clients, with any of ?format=json, node=ID, class=CLASS (with * for any text), type=TYPE and limit=COUNT\n";
+
+/// How much is said of those that are not ready.
+const WAITING_BYTES_MAX: usize = 64 << 10;
 
 /// Returns the routes.
 pub(super) fn router() -> Router<Shown> {
@@ -60,9 +63,12 @@ async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRej
         depth: Depth::Types,
     });
     let room = wanted.limit.unwrap_or(usize::MAX);
+    let questions = shown.status.questions();
     match wanted.format {
-        Format::Json => written::answer("application/json", |page| write_json(round, room, page)),
-        Format::Text => written::answer("text/plain; charset=utf-8", |page| write_lines(round, room, page)),
+        Format::Json => written::answer(questions, "application/json", |page| write_json(round, room, page)).await,
+        Format::Text => {
+            written::answer(questions, "text/plain; charset=utf-8", |page| write_lines(round, room, page)).await
+        }
     }
 }
 
@@ -108,35 +114,6 @@ async fn write_lines(mut round: Round, room: usize, mut page: Page) -> Page {
     page
 }
 
-/// Returns all streams of a client: the one with this number, or those of a node.
-async fn find(shown: &Shown, client: &str) -> Result<Vec<ClientStream>, Response> {
-    let whom = match (client.strip_prefix("node="), client.parse()) {
-        (Some(node), _) => Whom {
-            nodes: vec![NodeMatcher::id_is(node)],
-            ..Whom::default()
-        },
-        (None, Ok(number)) => Whom {
-            stream: Some(number),
-            ..Whom::default()
-        },
-        (None, Err(())) => {
-            let text = "write /clients/NUMBER, as /clients shows it, or /clients/node=ID\n";
-            return Err((StatusCode::BAD_REQUEST, text).into_response());
-        }
-    };
-    let depth = Depth::Resources;
-    let mut round = shown.status.census().ask(Question { whom, depth });
-    let mut found = Vec::new();
-    while let Some(stream) = round.next().await {
-        found.push(stream);
-    }
-    if found.is_empty() {
-        let text = format!("no stream of `{client}` is open here\n");
-        return Err((StatusCode::NOT_FOUND, text).into_response());
-    }
-    Ok(found)
-}
-
 /// The query of one client.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -154,25 +131,71 @@ async fn one(
         return forms::bad("write /clients/ID or /clients/ID?limit=COUNT\n");
     };
     match find(&shown, &client).await {
-        Ok(streams) => {
-            let clock = WallClock::read();
-            let streams = streams.iter().map(|stream| shown::json(stream, clock, extent.limit));
-            let streams: Vec<_> = streams.collect();
-            forms::json(&serde_json::json!({ "streams": streams }))
-        }
+        Ok((turn, first, round)) => written::answer_in(turn, "application/json", |page| {
+            write_streams(first, round, extent.limit, page)
+        }),
         Err(response) => response,
     }
 }
 
+/// Returns the first stream of a client, which is the one with this number or one of a node, and the question to its others.
+async fn find(shown: &Shown, client: &str) -> Result<(Turn, ClientStream, Round), Response> {
+    let whom = match (client.strip_prefix("node="), client.parse()) {
+        (Some(node), _) => Whom {
+            nodes: vec![NodeMatcher::id_is(node)],
+            ..Whom::default()
+        },
+        (None, Ok(number)) => Whom {
+            stream: Some(number),
+            ..Whom::default()
+        },
+        (None, Err(())) => {
+            return Err(forms::bad("write /clients/NUMBER, as /clients shows it, or /clients/node=ID\n"));
+        }
+    };
+    let turn = shown.status.questions().turn().await.map_err(forms::busy)?;
+    let depth = Depth::Resources;
+    let mut round = shown.status.census().ask(Question { whom, depth });
+    match round.next().await {
+        Some(first) => Ok((turn, first, round)),
+        None => {
+            let text = format!("no stream of `{client}` is open here\n");
+            Err((StatusCode::NOT_FOUND, text).into_response())
+        }
+    }
+}
+
+/// Writes each of the streams in full.
+async fn write_streams(first: ClientStream, mut round: Round, limit: Option<usize>, mut page: Page) -> Page {
+    let clock = WallClock::read();
+    let mut before = "{\"streams\":[\n";
+    let mut next = Some(first);
+    while let Some(stream) = next {
+        let stream = shown::json(&stream, clock, limit);
+        page.write(&format!("{before}{stream:#}")).await;
+        before = ",\n";
+        next = round.next().await;
+    }
+    page.write("\n]}\n").await;
+    page
+}
+
 /// 200 once the client has accepted all that it asked for.
 async fn ready(State(shown): State<Shown>, Path(client): Path<String>) -> Response {
-    let streams = match find(&shown, &client).await {
-        Ok(streams) => streams,
+    let (_turn, first, mut round) = match find(&shown, &client).await {
+        Ok(found) => found,
         Err(response) => return response,
     };
-    let waiting: Vec<String> = streams.iter().flat_map(shown::waiting).collect();
+    let mut waiting = String::new();
+    let mut next = Some(first);
+    while let Some(stream) = next {
+        if waiting.len() < WAITING_BYTES_MAX {
+            waiting.extend(shown::waiting(&stream));
+        }
+        next = round.next().await;
+    }
     match waiting.is_empty() {
         true => "READY\n".into_response(),
-        false => (StatusCode::SERVICE_UNAVAILABLE, waiting.concat()).into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, waiting).into_response(),
     }
 }

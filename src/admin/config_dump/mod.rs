@@ -53,7 +53,10 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
         return forms::bad(USAGE);
     };
     match sections(&wanted).and_then(|sections| Ok((sections, Dump::new(shown, &wanted)?))) {
-        Ok((sections, dump)) => written::answer("application/json", |page| dump.write(sections, page)),
+        Ok((sections, dump)) => {
+            let questions = dump.shown.status.questions().clone();
+            written::answer(&questions, "application/json", |page| dump.write(sections, page)).await
+        }
         Err(wrong) => wrong.into_response(),
     }
 }

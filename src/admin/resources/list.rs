@@ -56,7 +56,10 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
     let asked = wanted.type_url.as_deref().map(str::parse).transpose();
     let asked = asked.map_err(|NoType| forms::wrong(format!("type: {NoType}\n")));
     match asked.and_then(|asked| Ok((asked, List::new(&wanted)?))) {
-        Ok((asked, list)) => written::answer("application/json", |page| list.write(census, asked, page)),
+        Ok((asked, list)) => {
+            let questions = shown.status.questions();
+            written::answer(questions, "application/json", |page| list.write(census, asked, page)).await
+        }
         Err(wrong) => wrong.into_response(),
     }
 }

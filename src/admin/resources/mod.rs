@@ -123,7 +123,10 @@ async fn one(
         );
         return (StatusCode::CONFLICT, text).into_response();
     }
-    forms::json(&whole(&shown, whom, first, &name, &entries).await)
+    match shown.status.questions().turn().await {
+        Ok(_turn) => forms::json(&whole(&shown, whom, first, &name, &entries).await),
+        Err(busy) => forms::busy(busy),
+    }
 }
 
 /// Returns all that is known of a name: its contents, and how many clients have each of them, or not.

@@ -4,6 +4,7 @@
 
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use prost::Message as _;
@@ -15,17 +16,20 @@ use crate::proto::envoy::config::core::v3::ControlPlane;
 use crate::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
 use crate::proto::envoy::service::status::v3::ClientConfig;
 use crate::proto::google::protobuf::Any;
-use crate::wire::{Rope, message};
+use crate::wire::{Rope, message_of};
 
 /// The type.
 pub(super) const SYNCZ: &str = "istio.io/debug/syncz";
 /// What it is answered with.
 const CLIENT_CONFIG: &str = "type.googleapis.com/envoy.service.status.v3.ClientConfig";
 
+/// The field `resources` of the answer.
+const RESOURCES: u32 = 2;
+
 /// The questions of one stream.
 #[derive(Default)]
 pub(super) struct Syncz {
-    asking: Option<BoxFuture<'static, Result<Vec<ClientConfig>, Status>>>,
+    asking: Option<BoxFuture<'static, Result<Vec<Bytes>, Status>>>,
     answer: Option<Rope>,
     /// How often it was answered; the last nonce.
     answered: u64,
@@ -38,8 +42,11 @@ impl Session {
         allowed(&self.shared, self.accounts.identity())()?;
         let syncz = self.syncz.get_or_insert_default();
         if syncz.answered == 0 || request.response_nonce != syncz.answered.to_string() {
-            let status = self.shared.status.clone();
-            syncz.asking = Some(async move { status.fleet().await }.boxed());
+            // An earlier question that is not answered yet is not asked any more.
+            syncz.asking = None;
+            let shared = self.shared.clone();
+            let fields = fields(syncz.answered + 1, &shared.identifier);
+            syncz.asking = Some(async move { shared.status.fleet(RESOURCES, resource, &fields).await }.boxed());
         }
         Ok(())
     }
@@ -53,10 +60,9 @@ impl Session {
         syncz.asking = None;
         self.stirred = true;
         match found {
-            Ok(clients) => {
+            Ok(parts) => {
                 syncz.answered += 1;
-                let response = response(&clients, syncz.answered, &self.shared.identifier);
-                syncz.answer = Some(Rope::from(message(&response.encode_to_vec())));
+                syncz.answer = Some(message_of(parts));
             }
             Err(status) => drop(self.end.get_or_insert(status)),
         }
@@ -68,14 +74,18 @@ impl Session {
     }
 }
 
-fn response(clients: &[ClientConfig], nonce: u64, identifier: &str) -> DiscoveryResponse {
-    let resources = clients.iter().map(|client| Any {
+/// Returns a stream as the resource that it is in the answer.
+fn resource(client: &ClientConfig) -> Any {
+    Any {
         type_url: CLIENT_CONFIG.to_owned(),
         value: client.encode_to_vec().into(),
-    });
+    }
+}
+
+/// Returns the fields of the answer that are not its resources.
+fn fields(nonce: u64, identifier: &str) -> DiscoveryResponse {
     DiscoveryResponse {
         version_info: nonce.to_string(),
-        resources: resources.collect(),
         type_url: SYNCZ.to_owned(),
         nonce: nonce.to_string(),
         control_plane: Some(ControlPlane {

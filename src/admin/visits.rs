@@ -1,0 +1,244 @@
+//! Who is connected to an address, and for whom the relay waits.
+//!
+//! Owns the bounds: how many connections and answers there are, and how long a visitor may keep the relay waiting. Whoever keeps it
+//! waiting longest gives way to a newcomer. Knows no sockets, and does not read the time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{AbortHandle, AbortRegistration};
+use parking_lot::Mutex;
+
+/// How many there may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Connections.
+    pub(super) connections: usize,
+    /// Answers that are made or sent; those to probes do not count.
+    pub(super) answers: usize,
+}
+
+/// The visits to one address.
+#[derive(Debug)]
+pub(super) struct Visits {
+    room: Room,
+    known: Mutex<BTreeMap<u64, Visit>>,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Visit {
+    ends: AbortHandle,
+    /// Whether it was told to end.
+    ended: bool,
+    /// When it came, or had its last answer.
+    since: Instant,
+    /// How long it may be without a request.
+    patience: Duration,
+    requests: BTreeMap<u64, Request>,
+}
+
+#[derive(Debug)]
+struct Request {
+    /// Whether it counts as an answer.
+    counts: bool,
+    waits: Option<Wait>,
+}
+
+/// Since when the relay waits for the client, and how long it does.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    since: Instant,
+    patience: Duration,
+}
+
+/// A connection that is open. Dropping it ends the visit.
+#[derive(Debug)]
+pub(super) struct Presence {
+    visits: Arc<Visits>,
+    number: u64,
+}
+
+/// A request from its head to the end of its answer.
+#[derive(Debug)]
+pub(super) struct Answering {
+    presence: Arc<Presence>,
+    number: u64,
+}
+
+/// How long a connection may take for its first request...
+const FIRST: Duration = Duration::from_secs(10);
+/// ... for the body of a request...
+const BODY: Duration = Duration::from_secs(10);
+/// ... for the next request...
+const NEXT: Duration = Duration::from_secs(60);
+/// ... and to take what is sent.
+const ANSWER: Duration = Duration::from_secs(30);
+/// How long a stream may be without a question.
+const STREAM: Duration = Duration::from_secs(600);
+
+impl Visits {
+    pub(super) fn new(room: Room) -> Arc<Self> {
+        Arc::new(Self {
+            room,
+            known: Mutex::default(),
+        })
+    }
+
+    /// Whether a connection may be accepted: if there is no room, the relay waits for the client of another one.
+    pub(super) fn may_enter(&self) -> bool {
+        let known = self.known.lock();
+        let staying = || known.values().filter(|visit| !visit.ended);
+        staying().count() < self.room.connections || staying().any(|visit| visit.waits_since().is_some())
+    }
+
+    /// A connection begins. If there is no room, another one ends.
+    pub(super) fn enter(self: &Arc<Self>, now: Instant) -> (Arc<Presence>, AbortRegistration) {
+        let (ends, registration) = AbortHandle::new_pair();
+        let mut known = self.known.lock();
+        if known.values().filter(|visit| !visit.ended).count() >= self.room.connections {
+            end_longest(&mut known, |_| true);
+        }
+        let number = known.last_key_value().map_or(0, |(last, _)| last + 1);
+        let visit = Visit {
+            ends,
+            ended: false,
+            since: now,
+            patience: FIRST,
+            requests: BTreeMap::new(),
+        };
+        known.insert(number, visit);
+        let visits = self.clone();
+        (Arc::new(Presence { visits, number }), registration)
+    }
+
+    /// Ends all that have kept the relay waiting for too long.
+    pub(super) fn end_overdue(&self, now: Instant) {
+        let mut known = self.known.lock();
+        for visit in known.values_mut().filter(|visit| visit.is_overdue(now)) {
+            visit.end();
+        }
+    }
+
+    /// Returns whether another answer may begin. If there is no room, the visit ends that takes its answers most slowly.
+    fn makes_room(&self) -> bool {
+        let mut known = self.known.lock();
+        let staying = known.values().filter(|visit| !visit.ended);
+        staying.map(Visit::answers).sum::<usize>() < self.room.answers
+            || end_longest(&mut known, |visit| visit.answers() > 0)
+    }
+
+    fn with<T>(&self, number: u64, change: impl FnOnce(&mut Visit) -> T) -> Option<T> {
+        self.known.lock().get_mut(&number).map(change)
+    }
+}
+
+/// Ends the one of the chosen visits for which the relay has waited longest. Returns whether there is one.
+fn end_longest(known: &mut BTreeMap<u64, Visit>, chosen: impl Fn(&Visit) -> bool) -> bool {
+    let waiting = known.values_mut().filter(|visit| !visit.ended && chosen(visit));
+    let waiting = waiting.filter_map(|visit| Some((visit.waits_since()?, visit)));
+    match waiting.min_by_key(|(since, _)| *since) {
+        Some((_, visit)) => visit.end(),
+        None => return false,
+    }
+    true
+}
+
+impl Visit {
+    fn answers(&self) -> usize {
+        self.requests.values().filter(|request| request.counts).count()
+    }
+
+    /// Returns since when the relay does nothing but wait for the client.
+    fn waits_since(&self) -> Option<Instant> {
+        let mut latest = None;
+        for request in self.requests.values() {
+            latest = latest.max(Some(request.waits?.since));
+        }
+        Some(latest.unwrap_or(self.since))
+    }
+
+    fn is_overdue(&self, now: Instant) -> bool {
+        let over = |wait: Wait| now.saturating_duration_since(wait.since) >= wait.patience;
+        let idle = Wait {
+            since: self.since,
+            patience: self.patience,
+        };
+        self.requests.is_empty() && over(idle) || self.requests.values().any(|one| one.waits.is_some_and(over))
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.ends.abort();
+    }
+}
+
+impl Presence {
+    /// A request begins: its head is there. Returns nothing if there is no room for its answer.
+    pub(super) fn request(self: &Arc<Self>, counts: bool, now: Instant) -> Option<Answering> {
+        if counts && !self.visits.makes_room() {
+            return None;
+        }
+        let wait = Wait {
+            since: now,
+            patience: BODY,
+        };
+        let number = self.visits.with(self.number, |visit| {
+            let number = visit.requests.last_key_value().map_or(0, |(last, _)| last + 1);
+            let request = Request {
+                counts,
+                waits: Some(wait),
+            };
+            visit.requests.insert(number, request);
+            number
+        })?;
+        Some(Answering {
+            presence: self.clone(),
+            number,
+        })
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.visits.known.lock().remove(&self.number);
+    }
+}
+
+impl Answering {
+    /// The relay works on the answer.
+    pub(super) fn works(&self) {
+        self.set(None);
+    }
+
+    /// Something was sent, and the client has to take it.
+    pub(super) fn sent(&self, now: Instant) {
+        self.set(Some(Wait {
+            since: now,
+            patience: ANSWER,
+        }));
+    }
+
+    /// The client may ask something more.
+    pub(super) fn listens(&self, now: Instant) {
+        self.set(Some(Wait {
+            since: now,
+            patience: STREAM,
+        }));
+    }
+
+    fn set(&self, waits: Option<Wait>) {
+        let set = |visit: &mut Visit| visit.requests.get_mut(&self.number).map(|request| request.waits = waits);
+        let _ = self.presence.visits.with(self.presence.number, set);
+    }
+
+    /// The answer has ended.
+    pub(super) fn end(&self, now: Instant) {
+        let end = |visit: &mut Visit| {
+            visit.requests.remove(&self.number);
+            (visit.since, visit.patience) = (now, NEXT);
+        };
+        let _ = self.presence.visits.with(self.presence.number, end);
+    }
+}
