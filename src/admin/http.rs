@@ -80,6 +80,7 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
         .merge(status::router(shown.status.clone()))
         .merge(orders::router(access))
         .layer(middleware::from_fn_with_state(shown.guard.clone(), guard::pass))
+        .layer(middleware::from_fn(orders::unambiguous))
         .with_state(shown)
         .layer(middleware::map_response(as_declared))
         .layer(middleware::from_fn(trace))

@@ -5,7 +5,7 @@
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -70,6 +70,19 @@ async fn fail(State(shown): State<Shown>) -> &'static str {
 async fn recover(State(shown): State<Shown>) -> &'static str {
     shown.health.fail(false);
     "OK\n"
+}
+
+/// Refuses a POST with a header twice by which requests are judged: it would count as one thing here, and as another elsewhere.
+pub(super) async fn unambiguous(request: Request, next: Next) -> Response {
+    let several = |name: &HeaderName| request.headers().get_all(name).iter().nth(1).is_some();
+    let doubled = [header::HOST, header::ORIGIN].into_iter().find(several);
+    match doubled.filter(|_| request.method() == Method::POST) {
+        None => next.run(request).await,
+        Some(name) => {
+            let why = format!("the request has several `{name}` headers; send one\n");
+            (StatusCode::BAD_REQUEST, why).into_response()
+        }
+    }
 }
 
 /// Returns why a request may come from a web page. A page cannot choose the `Host` header. An attacker can make a host name

@@ -2,6 +2,7 @@
 
 use super::plain::Plain;
 use super::tree::{Tree, Value};
+use crate::xds::is_escaped;
 
 impl Tree {
     /// Returns it as JSON over several lines.
@@ -57,21 +58,21 @@ fn json(tree: &Tree, indent: usize, out: &mut String) {
                     out.push(',');
                 }
                 line(indent + STEP, out);
-                out.push_str(&quoted(&entry.key));
+                out.push_str(&json_text(&entry.key));
                 out.push_str(": ");
                 json(&entry.value, indent + STEP, out);
             }
             line(indent, out);
             out.push('}');
         }
-        Value::Text(text) => out.push_str(&quoted(text)),
+        Value::Text(text) => out.push_str(&json_text(text)),
         Value::Plain(plain) => out.push_str(&match Plain::of(plain) {
             Plain::Bool(truth) => truth.to_string(),
             Plain::Number(number) if number.is_finite() => {
                 let written = serde_json::Value::from(number).to_string();
                 written.strip_suffix(".0").map_or(written.clone(), str::to_owned)
             }
-            Plain::Number(_) | Plain::Text(_) => quoted(plain),
+            Plain::Number(_) | Plain::Text(_) => json_text(plain),
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Map(_) => {
             out.push_str(&scalar(tree));
@@ -149,19 +150,28 @@ fn scalar(tree: &Tree) -> String {
     }
 }
 
-/// Returns the text in double quotes, which mean the same in JSON and YAML; escapes characters that YAML does not allow.
-fn quoted(text: &str) -> String {
+/// Returns the text in double quotes, which mean nearly the same in JSON and YAML; escapes what cannot be seen, and what YAML does not
+/// allow. `wide` escapes characters that have more than four digits.
+fn quoted(text: &str, wide: impl Fn(char) -> String) -> String {
     let mut out = String::new();
     for character in serde_json::Value::from(text).to_string().chars() {
-        let printed =
-            !matches!(character, '\u{7F}'..='\u{9F}' | '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{FFFE}'..='\u{FFFF}');
-        if printed {
-            out.push(character);
-        } else {
-            out.push_str(&format!("\\u{:04x}", u32::from(character)));
+        let escaped = is_escaped(character) || matches!(character, '\u{FFFE}'..='\u{FFFF}');
+        match u32::from(character) {
+            code @ ..=0xFFFF if escaped => out.push_str(&format!("\\u{code:04x}")),
+            _ if escaped => out.push_str(&wide(character)),
+            _ => out.push(character),
         }
     }
     out
+}
+
+/// Returns the text as JSON has it.
+fn json_text(text: &str) -> String {
+    quoted(text, |character| {
+        let mut units = [0; 2];
+        let units = character.encode_utf16(&mut units).iter();
+        units.map(|unit| format!("\\u{unit:04x}")).collect()
+    })
 }
 
 /// Returns a string without quotes only if every version of YAML reads it as a string.
@@ -171,5 +181,8 @@ fn text(text: &str) -> String {
     let reserved = ["y", "n", "yes", "no", "on", "off", "null", "true", "false"];
     let is_word = reserved.iter().any(|word| text.eq_ignore_ascii_case(word));
     let plain = starts && text.chars().all(careful) && !is_word && matches!(Plain::of(text), Plain::Text(_));
-    if plain { text.to_owned() } else { quoted(text) }
+    if plain {
+        return text.to_owned();
+    }
+    quoted(text, |character| format!("\\U{:08x}", u32::from(character)))
 }

@@ -108,6 +108,7 @@ fn shown(part: &Part) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::xds::INVISIBLE;
 
     fn accepting(accept: &str) -> HeaderMap {
         [(header::ACCEPT, HeaderValue::from_str(accept).unwrap())]
@@ -146,6 +147,19 @@ mod tests {
             );
         }
         assert_eq!(part(Path("mod.rs".to_owned())).await.status(), StatusCode::NOT_FOUND);
+    }
+
+    /// The page escapes what all other outputs escape; tabs and ends of lines are its own affair.
+    #[test]
+    fn nothing_is_hidden() {
+        let range = |(first, last): (char, char)| match first == last {
+            true => format!("\\u{{{:x}}}", u32::from(first)),
+            false => format!("\\u{{{:x}}}-\\u{{{:x}}}", u32::from(first), u32::from(last)),
+        };
+        let controls = [('\0', '\u{8}'), ('\u{b}', '\u{1f}'), ('\u{7f}', '\u{9f}')];
+        let all: String = controls.into_iter().chain(INVISIBLE).map(range).collect();
+        let elements = PARTS.iter().find(|part| part.name == "elements.js").unwrap();
+        assert!(elements.text.contains(&format!("/[{all}]/gu")), "write /[{all}]/gu");
     }
 
     /// Scripts, styles and pictures have paths of their own, because the policy allows none within the page; and each import exists.

@@ -1,10 +1,11 @@
 //! The response to a call that is not a stream: to health checks, polls, and refused calls.
 //!
-//! Owns how it is sent to the transport. Knows nothing of its content.
+//! Owns how it is sent to the transport, and that a client which does not read it gives it up. Knows nothing of its content.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use h2::SendStream;
@@ -14,6 +15,7 @@ use http::{HeaderValue, Response};
 use http_body::Body as _;
 
 use super::PendingResponse;
+use crate::clock::{Sleep, sleep};
 use crate::downstream::body::Body;
 use crate::wire::{Progress, Rope, SharedSlices};
 
@@ -21,6 +23,10 @@ use crate::wire::{Progress, Rope, SharedSlices};
 pub(in crate::downstream) struct UnaryCall {
     state: State,
     progress: Arc<Progress>,
+    /// How long the client may read nothing.
+    patience: Option<Duration>,
+    /// The end of that, while the client reads nothing.
+    stalls: Option<Sleep>,
 }
 
 enum State {
@@ -34,10 +40,13 @@ impl UnaryCall {
         answering: PendingResponse,
         respond: SendResponse<Rope>,
         shared_slices: Arc<SharedSlices>,
+        patience: Option<Duration>,
     ) -> Self {
         Self {
             state: State::PendingResponse(answering, respond),
             progress: Arc::new(Progress::new(shared_slices)),
+            patience,
+            stalls: None,
         }
     }
 
@@ -59,7 +68,17 @@ impl UnaryCall {
                     if send.poll_reset(cx).is_ready() {
                         return Poll::Ready(());
                     }
-                    return say(body, send, &self.progress, cx);
+                    let mut sent = false;
+                    if say(body, send, &self.progress, &mut sent, cx).is_ready() {
+                        return Poll::Ready(());
+                    }
+                    if sent || self.progress.ready(cx.waker()) {
+                        self.stalls = None;
+                    }
+                    return match self.progress.ready(cx.waker()) {
+                        true => Poll::Pending,
+                        false => stall(send, self.patience, &mut self.stalls, cx),
+                    };
                 }
             }
         }
@@ -84,11 +103,35 @@ fn begin(response: Response<Body>, respond: &mut SendResponse<Rope>) -> Option<(
     }
 }
 
-fn say(body: &mut Body, send: &mut SendStream<Rope>, progress: &Arc<Progress>, cx: &mut Context<'_>) -> Poll<()> {
+/// Ready when the client has read nothing for too long.
+fn stall(
+    send: &mut SendStream<Rope>,
+    patience: Option<Duration>,
+    stalls: &mut Option<Sleep>,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
+    let Some(patience) = patience else {
+        return Poll::Pending;
+    };
+    ready!(stalls.get_or_insert_with(|| sleep(patience)).poll_unpin(cx));
+    tracing::debug!("the client does not read a response");
+    send.send_reset(h2::Reason::CANCEL);
+    Poll::Ready(())
+}
+
+/// Sends the body as far as there is room. Ready when all of it was sent.
+fn say(
+    body: &mut Body,
+    send: &mut SendStream<Rope>,
+    progress: &Arc<Progress>,
+    some: &mut bool,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
     while progress.ready(cx.waker()) {
         let sent = match ready!(Pin::new(&mut *body).poll_frame(cx)) {
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(rope) => {
+                    *some = true;
                     let over = body.is_end_stream();
                     let sent = send.send_data(rope.reporting(progress), over);
                     if over {

@@ -255,7 +255,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         let Some(number) = self.open.next_number() else { return };
         let kind = match self.calls.call(request, &self.links, now) {
             Called::Answer(answering) => {
-                let answer = UnaryCall::new(answering, respond, self.links.shared_slices.clone());
+                let patience = self.calls.shared.settings.load().timers.write_stall;
+                let answer = UnaryCall::new(answering, respond, self.links.shared_slices.clone(), patience);
                 Kind::Unary(Box::new(answer))
             }
             // The headers are sent at once, because the first response may come much later.

@@ -85,7 +85,7 @@ def the_page(world):
     eventually("only the Envoy is found", lambda: "subscriber" not in page.text())
     accessible(world, page)
     page.follow("edge-fra-1")
-    page.sees(["It has accepted all that it asked for.", "eu / fra-1", "payments", MARKUP, "right-to-\\u202eleft"])
+    page.sees(["It has accepted all that it asked for.", "eu / fra-1", "payments", MARKUP, "right-to-\\u{202e}left"])
     accessible(world, page)
     if page.value("document.images.length") or page.value("document.title") == "broken":
         raise Failed("a name became markup")
