@@ -109,6 +109,9 @@ impl Visitor {
     /// The same visitor, who has shown this chain of certificates.
     pub(super) fn certified(&self, chain: Option<&[CertificateDer<'_>]>) -> Self {
         let certificate = chain.and_then(<[_]>::first);
-        Self(self.0.with(certificate.map(|shown| certified(shown).texts).unwrap_or_default()))
+        Self(
+            self.0
+                .with(certificate.map(|shown| certified(shown).texts).unwrap_or_default()),
+        )
     }
 }

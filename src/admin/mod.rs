@@ -259,7 +259,9 @@ fn run(
         Err(error) => return report.send(Err(error)).unwrap_or_default(),
     };
     runtime.block_on(async {
-        let begun = serving.begin().and_then(|serving| Ok((serving, probing.map(Serving::begin).transpose()?)));
+        let begun = serving
+            .begin()
+            .and_then(|serving| Ok((serving, probing.map(Serving::begin).transpose()?)));
         match begun {
             Ok((serving, probing)) => {
                 // The thread that called `Admin::start` waits for this.

@@ -102,7 +102,9 @@ impl Conversation {
         if once.is_some() {
             http = http.http1_only();
         }
-        http.http1().max_buf_size(HEAD_BYTES_MAX as usize).keep_alive(once.is_none());
+        http.http1()
+            .max_buf_size(HEAD_BYTES_MAX as usize)
+            .keep_alive(once.is_none());
         http.http2()
             .max_concurrent_streams(STREAMS_MAX)
             .max_header_list_size(HEAD_BYTES_MAX)
@@ -128,7 +130,11 @@ impl Conversation {
         let counts = !(is_probe(path) && request.body().is_end_stream());
         let Some(answering) = self.presence.request(counts, clock::now()) else {
             let why = "too many requests are being answered already; ask again in a few seconds\n";
-            return Ok(Answer::response((StatusCode::SERVICE_UNAVAILABLE, why).into_response(), None, false));
+            return Ok(Answer::response(
+                (StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
+                None,
+                false,
+            ));
         };
         let mut request = match streams {
             true => request.map(Body::new),

@@ -133,7 +133,12 @@ mod tests {
     #[tokio::test]
     async fn the_parts_are_the_message() {
         let questions = Questions::default();
-        for sizes in [vec![], vec![(0, 0)], vec![(2, 10); 3], vec![(1, 10), (3, 70_000), (1, 10), (40, 2000), (0, 0)]] {
+        for sizes in [
+            vec![],
+            vec![(0, 0)],
+            vec![(2, 10); 3],
+            vec![(1, 10), (3, 70_000), (1, 10), (40, 2000), (0, 0)],
+        ] {
             let mut answer = Answer::new(questions.whole_turn().await.unwrap());
             for (count, bytes) in &sizes {
                 answer.extend(&resources(*count, *bytes)).await.unwrap();

@@ -2,9 +2,9 @@
 //!
 //! Owns the place between two pieces. Whoever takes them slowly keeps no more than one stream or one page. Does not know the form.
 
+use super::Round;
 use super::csds::Contents;
 use super::pages::Pages;
-use super::Round;
 use crate::inquiry::{ClientResource, ClientStream, ClientType};
 use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::envoy::service::status::v3::ClientConfig;

@@ -168,7 +168,10 @@ mod tests {
         assert!(waiting.next().unwrap().await.is_ok(), "who waits longest is next");
         let began = clock::now();
         let others = join_all(waiting).await;
-        assert!(others.iter().filter(|turn| turn.is_ok()).count() >= 1, "its place is free again");
+        assert!(
+            others.iter().filter(|turn| turn.is_ok()).count() >= 1,
+            "its place is free again"
+        );
         assert!(clock::now() - began <= PATIENCE + Duration::from_millis(1));
     }
 

@@ -62,7 +62,10 @@ mod tests {
     #[test]
     fn only_what_cannot_be_seen_is_escaped() {
         assert_eq!(printable("a\n\u{1b}[2J\u{85}b"), "a\\n\\u{1b}[2J\\u{85}b");
-        assert!(matches!(printable("ä \"\\ 🦀 שלום 日本\u{3000}語 e\u{301}"), Cow::Borrowed(_)));
+        assert!(matches!(
+            printable("ä \"\\ 🦀 שלום 日本\u{3000}語 e\u{301}"),
+            Cow::Borrowed(_)
+        ));
     }
 
     /// What turns the direction of text, joins, or takes no room.
@@ -70,7 +73,15 @@ mod tests {
     fn nothing_is_hidden_and_nothing_turned() {
         let turning = ('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}');
         let marks = ('\u{200b}'..='\u{200f}').chain('\u{2060}'..='\u{2064}');
-        let others = ['\u{feff}', '\u{2028}', '\u{2029}', '\u{61c}', '\u{ad}', '\u{e0041}', '\u{fe0f}'];
+        let others = [
+            '\u{feff}',
+            '\u{2028}',
+            '\u{2029}',
+            '\u{61c}',
+            '\u{ad}',
+            '\u{e0041}',
+            '\u{fe0f}',
+        ];
         for character in turning.chain(marks).chain(others) {
             let text = format!("a{character}b");
             let escaped = format!("a\\u{{{:x}}}b", u32::from(character));

@@ -4,11 +4,14 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
-use super::{PATIENCE, Relay, SERVE, program};
+use super::{PATIENCE, Relay, SERVE, address_in, ask, file, now, program};
 
 /// A relay that is started with these limits, which are shell commands.
 fn under(limits: &str) -> Relay {
-    let relay = program(&SERVE);
+    started(limits, program(&SERVE))
+}
+
+fn started(limits: &str, relay: Command) -> Relay {
     let mut shell = Command::new("sh");
     shell
         .args(["-c", &format!("{limits}; exec \"$0\" \"$@\"")])
@@ -52,6 +55,45 @@ fn connections_that_cannot_be_accepted_are_few_lines() {
     suppressed();
     assert!(suppressed() > 0);
     drop(sockets);
+}
+
+/// Visitors who say nothing take a part of the descriptors, and not for long: clients and probes need the others.
+#[test]
+fn silent_visitors_leave_descriptors_to_clients() {
+    let text = "upstream: {xds_servers: [{server_uri: '127.0.0.1:1'}]}\nlisteners: [{address: '127.0.0.1:0'}]\n\
+                admin: {address: '127.0.0.1:0'}\nprobes: {address: '127.0.0.1:0'}\n";
+    let path = file("silent-visitors.yaml", text);
+    let relay = started("ulimit -n 500", program(&["serve", "--config", path.to_str().unwrap()]));
+    let admin = address_in(&relay.line("admin address"));
+    let probes = address_in(&relay.line("address of the probes"));
+    let clients = address(&relay);
+    let descriptors = || {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", relay.child.id()));
+        open.unwrap().count()
+    };
+    let before = descriptors();
+    let silent = |address: &String| {
+        let sockets = (0..300).map(|_| TcpStream::connect(address).unwrap());
+        sockets.collect::<Vec<_>>()
+    };
+    let _visitors = [silent(&admin), silent(&probes)];
+    for address in [&admin, &probes] {
+        assert!(ask(address, "GET /live").starts_with("HTTP/1.1 200 "), "{address}");
+    }
+    let taken = descriptors().saturating_sub(before);
+    assert!((62..=2 * 62 + 2).contains(&taken), "{taken} of 500 descriptors");
+    // 300 clients still get in, and nobody has to wait for that.
+    let sockets: Vec<_> = (0..300).map(|_| TcpStream::connect(clients).unwrap()).collect();
+    let waits = |wanted: &dyn Fn(usize) -> bool| {
+        let begun = now();
+        while !wanted(descriptors()) {
+            assert!(begun.elapsed() < PATIENCE, "{} descriptors", descriptors());
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    waits(&|open| open >= before + 300);
+    drop(sockets);
+    waits(&|open| open <= before + 2);
 }
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {

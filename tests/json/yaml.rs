@@ -29,6 +29,25 @@ fn complaint(name: &str, text: &str) -> String {
 const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
 
 /// J-05: if the field is a string, any scalar is a string; elsewhere the field decides what it is.
+/// What cannot be seen is escaped, in both forms, and means the same.
+#[test]
+fn nothing_is_hidden() {
+    let json = serde_json::json!({"a\u{202e}b": "zero\u{200b}width \u{e0041}tag \u{1F980}", "c": ["\u{2028}", "\u{fe0f}\u{7f}"]});
+    let tree = crate::tree(&json.to_string());
+    for text in [tree.to_json(), tree.to_yaml()] {
+        let hidden = |c: &char| *c != '\n' && distributary::xds::is_escaped(*c);
+        assert_eq!(text.chars().find(hidden), None, "{text:?}");
+        assert!(text.contains("\\u202e") && text.contains('\u{1F980}'), "{text}");
+        let back = Tree::yaml(text.as_bytes(), Bounds::FILE);
+        if let Ok(back) = back {
+            let back: serde_json::Value = serde_json::from_str(&back.to_json()).unwrap();
+            assert_eq!(back, json, "{text}");
+        }
+    }
+    let back: serde_json::Value = serde_json::from_str(&tree.to_json()).unwrap();
+    assert_eq!(back, json);
+}
+
 #[test]
 fn scalars_are_what_their_field_says() {
     for name in [

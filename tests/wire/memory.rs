@@ -4,16 +4,18 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use distributary::proto::envoy::service::status::v3::ClientStatusRequest;
 use distributary::proto::google::rpc::Status;
 use distributary::wire::message;
+use distributary::xds::Dialect;
 use prost::Message as _;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::neighbours::packed;
 use crate::support::client::Client;
-use crate::support::messages::node;
+use crate::support::messages::{Subscriber, node};
 use crate::support::process::Process;
-use crate::support::{ADS, Address, EDS, raw, until};
+use crate::support::{ADS, Address, CDS, EDS, PATIENCE, now, raw, until};
 
 fn path() -> String {
     format!("/{ADS}/DeltaAggregatedResources")
@@ -180,6 +182,95 @@ async fn what_is_not_read_is_shared() {
     // The allocator may give back meanwhile what it kept.
     let each = relay.resident().saturating_sub(base) / CLIENTS;
     assert!(each < 100_000, "{each} bytes a client, and {} unread", NAMES * 1000);
+}
+
+/// Answers that are sent as a whole may take 48 MiB; another one of at most 32 MiB may be on its way.
+const ANSWERS: usize = (48 + 32 + 32) << 20;
+const FETCH: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
+
+/// A file of 12 MiB of resources.
+fn large(name: &str) -> std::path::PathBuf {
+    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let resource = |n: usize| {
+        format!(
+            r#"{{"@type": "{CDS}", "name": "n{n}", "altStatName": "{}"}}"#,
+            "x".repeat(4096)
+        )
+    };
+    let resources: Vec<String> = (0..3000).map(resource).collect();
+    std::fs::write(&path, format!(r#"{{"resources": [{}]}}"#, resources.join(","))).unwrap();
+    path
+}
+
+/// Clients that a rule allows to ask read nothing of their answers, on a listener and on the admin address. Others are told so, and
+/// are answered once these have left.
+#[tokio::test]
+async fn questions_have_a_budget() {
+    let rules = "rules: [{name: all}, {name: operators, dialects: csds}]\nlimits: {upstream_message: 64MiB}\n";
+    let relay = Process::of("questions", large("questions.json").to_str().unwrap(), rules);
+    let client = Client::connect(&Address::Tcp(relay.clients)).await;
+    let call = client.call(&path()).await;
+    let mut follower = Subscriber::new(call, Dialect::Delta, CDS);
+    follower.subscribe(&["*"]);
+    until_all(&mut follower, 3000).await;
+    let ask = async |client: &Client| {
+        let mut call = client.unary(FETCH, &ClientStatusRequest::default()).await;
+        call.next_bytes().await.map(|answer| answer.len())
+    };
+    assert!(ask(&client).await.unwrap() > 12_000_000);
+    let base = relay.resident();
+    let mut unread = Vec::new();
+    for n in 0..16 {
+        let address = Address::Tcp([relay.clients, relay.admin][n % 2]);
+        let nothing = h2::client::Builder::new().initial_window_size(0).clone();
+        let (reads_nothing, _) = Client::with(&address, &nothing).await;
+        let call = reads_nothing.unary(FETCH, &ClientStatusRequest::default()).await;
+        unread.push((reads_nothing, call));
+    }
+    let (begun, mut most) = (now(), 0);
+    let refused = loop {
+        let refused = ask(&client).await.err();
+        most = most.max(relay.resident().saturating_sub(base));
+        match refused {
+            Some(ended) => break ended,
+            None => assert!(
+                begun.elapsed() < PATIENCE,
+                "nobody is refused, and {} MiB more",
+                most >> 20
+            ),
+        }
+    };
+    println!("{} MiB more, of 16 answers of 12 MiB", most >> 20);
+    let words = [
+        "answers that nobody has read yet take all of the 48 MiB",
+        "other questions of this kind",
+    ];
+    assert!(
+        [8, 14].contains(&refused.code) && words.iter().any(|words| refused.message.contains(words)),
+        "{refused:?}"
+    );
+    assert!(most < ANSWERS, "{} MiB more", most >> 20);
+    // What is sent while it is written is answered all the same.
+    let metrics = relay.metrics();
+    assert!(metrics.contains("distributary_connections"), "{metrics}");
+    drop(unread);
+    let answered = async {
+        while ask(&client).await.is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, answered)
+        .await
+        .expect("the memory is not free again");
+}
+
+/// Takes responses until there were so many resources.
+async fn until_all(follower: &mut Subscriber, resources: usize) {
+    let mut taken = 0;
+    while taken < resources {
+        taken += follower.next().await.unwrap().bodies.len();
+        follower.ack();
+    }
 }
 
 async fn answered(relay: &Process, responses: usize) {

@@ -67,7 +67,10 @@ async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRej
     match wanted.format {
         Format::Json => written::answer(questions, "application/json", |page| write_json(round, room, page)).await,
         Format::Text => {
-            written::answer(questions, "text/plain; charset=utf-8", |page| write_lines(round, room, page)).await
+            written::answer(questions, "text/plain; charset=utf-8", |page| {
+                write_lines(round, room, page)
+            })
+            .await
         }
     }
 }
@@ -150,7 +153,9 @@ async fn find(shown: &Shown, client: &str) -> Result<(Turn, ClientStream, Round)
             ..Whom::default()
         },
         (None, Err(())) => {
-            return Err(forms::bad("write /clients/NUMBER, as /clients shows it, or /clients/node=ID\n"));
+            return Err(forms::bad(
+                "write /clients/NUMBER, as /clients shows it, or /clients/node=ID\n",
+            ));
         }
     };
     let turn = shown.status.questions().turn().await.map_err(forms::busy)?;

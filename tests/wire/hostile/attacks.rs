@@ -23,6 +23,7 @@ use crate::support::{CDS, EDS};
 pub(super) struct Listeners {
     pub(super) plain: SocketAddr,
     pub(super) secure: SocketAddr,
+    pub(super) admin: SocketAddr,
     pub(super) trust: Arc<ClientConfig>,
 }
 
@@ -32,14 +33,23 @@ pub(super) struct Attack {
     /// How many connections there are at a time.
     pub(super) connections: usize,
     hello: Hello,
-    /// Whether it attacks the listener with TLS.
-    secure: bool,
+    place: Place,
     /// What is sent for the n-th time on a connection. After the last one the connection is dropped and begun anew.
     turn: fn(u32) -> Vec<u8>,
     turns: u32,
     pause: Duration,
     /// Whether what the relay sends is read.
     reads: bool,
+}
+
+/// What it attacks.
+#[derive(Clone, Copy)]
+enum Place {
+    Plain,
+    /// The listener with TLS.
+    Secure,
+    /// The admin address.
+    Admin,
 }
 
 /// How a connection begins.
@@ -53,7 +63,7 @@ const USUAL: Attack = Attack {
     name: "",
     connections: 4,
     hello: Hello::Http2,
-    secure: false,
+    place: Place::Plain,
     turn: |_| Vec::new(),
     turns: u32::MAX,
     pause: Duration::from_millis(2),
@@ -167,7 +177,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "streams that do not read, over TLS",
-        secure: true,
+        place: Place::Secure,
         turn: asks_for_all,
         turns: 500,
         reads: false,
@@ -177,7 +187,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "handshakes without an end",
         connections: 100,
         hello: Hello::Nothing,
-        secure: true,
+        place: Place::Secure,
         turn: |n| if n == 0 { HANDSHAKE.clone() } else { Vec::new() },
         turns: 20,
         pause: Duration::from_millis(50),
@@ -279,7 +289,51 @@ pub(super) const ATTACKS: &[Attack] = &[
         pause: Duration::from_millis(5),
         ..USUAL
     },
+    Attack {
+        name: "questions on the admin address without an end",
+        place: Place::Admin,
+        connections: 200,
+        hello: Hello::Nothing,
+        turn: |n| match n {
+            0 => QUESTION.as_bytes().to_vec(),
+            _ => Vec::new(),
+        },
+        pause: Duration::from_millis(500),
+        ..USUAL
+    },
+    Attack {
+        name: "visitors of the admin address that are silent",
+        place: Place::Admin,
+        connections: 600,
+        hello: Hello::Nothing,
+        pause: Duration::from_millis(500),
+        ..USUAL
+    },
+    Attack {
+        name: "questions whose answers nobody reads",
+        turn: asks_about_all,
+        turns: 50,
+        reads: false,
+        pause: Duration::from_millis(20),
+        ..USUAL
+    },
+    Attack {
+        name: "questions on the admin address whose answers nobody reads",
+        place: Place::Admin,
+        turn: asks_about_all,
+        turns: 50,
+        reads: false,
+        pause: Duration::from_millis(20),
+        ..USUAL
+    },
 ];
+
+/// A question of CSDS that a rule allows.
+fn asks_about_all(n: u32) -> Vec<u8> {
+    let no_window = frame(SETTINGS, 0, 0, &[0, INITIAL_WINDOW_SIZE, 0, 0, 0, 0]);
+    let first = if n == 0 { no_window } else { Vec::new() };
+    [first, call(id(n), FETCH, &[]), frame(DATA, END_STREAM, id(n), &[0; 5])].concat()
+}
 
 /// A new stream that asks for all clusters.
 fn asks_for_all(n: u32) -> Vec<u8> {
@@ -297,8 +351,10 @@ impl Attack {
     }
 
     async fn connection(&self, listeners: &Listeners) -> std::io::Result<()> {
-        if !self.secure {
-            return self.speak(TcpStream::connect(listeners.plain).await?).await;
+        match self.place {
+            Place::Plain => return self.speak(TcpStream::connect(listeners.plain).await?).await,
+            Place::Admin => return self.speak(TcpStream::connect(listeners.admin).await?).await,
+            Place::Secure => {}
         }
         let socket = TcpStream::connect(listeners.secure).await?;
         match self.hello {

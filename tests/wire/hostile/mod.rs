@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use distributary::xds::Dialect;
 use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::{AbortHandle, JoinHandle};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
@@ -168,6 +169,7 @@ impl World {
             authorities.join(", ")
         );
         let mut more = "timers: {linger: 1s}\nclasses: [{key: [cluster]}]\n".to_owned();
+        more += "rules: [{name: all}, {name: operators, dialects: csds}]\n";
         if let Some(budget) = scale.budget {
             more += &format!("limits: {{memory: {budget}}}\n");
         }
@@ -175,6 +177,7 @@ impl World {
         let listeners = Listeners {
             plain: relay.clients,
             secure: relay.others[0],
+            admin: relay.admin,
             trust: Arc::new(authority.client(None, &VERSIONS)),
         };
         let following = Arc::new(Mutex::new(Following {
@@ -240,6 +243,23 @@ impl World {
         begun.elapsed()
     }
 
+    /// A kubelet asks whether the relay is ready. Returns how long the answer took.
+    async fn probe(&self) -> Duration {
+        let begun = now();
+        let asked = async {
+            let mut socket = raw::socket(self.listeners.admin).await;
+            socket.write_all(b"GET /ready HTTP/1.0\r\n\r\n").await.unwrap();
+            let mut answer = String::new();
+            socket.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        let answer = tokio::time::timeout(PATIENCE, asked)
+            .await
+            .expect("no answer to a probe");
+        assert!(answer.starts_with("HTTP/1.0 200 "), "{answer}");
+        begun.elapsed()
+    }
+
     /// Honest clients go on while somebody attacks. Returns all times of changes, and the longest of an arrival.
     async fn endures(&mut self, of_each: Duration) -> (Vec<Duration>, Duration) {
         let begun = now();
@@ -247,6 +267,7 @@ impl World {
         while begun.elapsed() < of_each {
             took.extend(self.change().await);
             arrived = arrived.max(self.arrival(false).await).max(self.arrival(true).await);
+            arrived = arrived.max(self.probe().await);
             tokio::time::sleep(PAUSE).await;
         }
         took.sort_unstable();

@@ -78,6 +78,10 @@ pub(super) const FILLER: &str = "a value of some forty bytes, again and again";
 pub(super) const POLL: &str = "POST /v3/discovery:clusters HTTP/1.1\r\nhost: relay\r\ncontent-type: application/json\r\ncontent-length: \
                     100000\r\n\r\n";
 
+pub(super) const FETCH: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
+pub(super) const QUESTION: &str =
+    "POST /v3/discovery:client_status HTTP/1.1\r\nhost: relay\r\ncontent-length: 100\r\n\r\n{";
+
 /// The beginning of the only call of a connection.
 pub(super) fn begin(n: u32, path: &str) -> Vec<u8> {
     if n == 0 { call(1, path, &[]) } else { Vec::new() }

@@ -104,6 +104,10 @@ impl Poller {
         let head = String::from_utf8(self.read.drain(..split).collect()).unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let length = head.to_ascii_lowercase();
+        if length.contains("\r\ntransfer-encoding: chunked\r\n") {
+            let body = self.chunks().await;
+            return Answer { status, head, body };
+        }
         let length = length.lines().find_map(|line| line.strip_prefix("content-length: "));
         let length: usize = length.map_or(0, |length| length.parse().unwrap());
         while self.read.len() < length {
@@ -111,6 +115,26 @@ impl Poller {
         }
         let body = self.read.drain(..length).collect();
         Answer { status, head, body }
+    }
+
+    async fn chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            let Some(at) = self.read.windows(2).position(|two| two == b"\r\n") else {
+                self.more().await;
+                continue;
+            };
+            let size = std::str::from_utf8(&self.read[..at]).unwrap();
+            let size = usize::from_str_radix(size, 16).unwrap();
+            while self.read.len() < at + size + 4 {
+                self.more().await;
+            }
+            let chunk: Vec<u8> = self.read.drain(..at + size + 4).collect();
+            body.extend_from_slice(&chunk[at + 2..at + 2 + size]);
+            if size == 0 {
+                return body;
+            }
+        }
     }
 
     async fn more(&mut self) {

@@ -14,7 +14,7 @@ pub(crate) struct Process {
     pub(crate) clients: SocketAddr,
     /// The addresses of the other listeners.
     pub(crate) others: Vec<SocketAddr>,
-    admin: SocketAddr,
+    pub(crate) admin: SocketAddr,
     lines: Arc<AtomicUsize>,
 }
 

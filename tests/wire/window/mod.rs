@@ -8,6 +8,7 @@ mod reflection;
 mod standings;
 mod stats;
 mod syncz;
+mod visitors;
 mod waiting;
 
 use std::sync::Arc;
