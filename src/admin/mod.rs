@@ -160,19 +160,13 @@ impl Admin {
                     bound,
                     tls: None,
                     router: probes::router(shown.clone()),
-                    manner: Manner {
-                        room: room(probes::CONNECTIONS_MAX),
-                        once: Some(probes::LIFETIME),
-                    },
+                    manner: Manner::once(room(probes::CONNECTIONS_MAX), probes::LIFETIME),
                 });
                 let serving = Serving {
                     bound,
                     tls,
                     router: http::router(shown, access),
-                    manner: Manner {
-                        room: room(CONNECTIONS_MAX),
-                        once: None,
-                    },
+                    manner: Manner::many(room(CONNECTIONS_MAX)),
                 };
                 run(serving, probing, stopped, &report);
             })
@@ -216,9 +210,6 @@ const CONNECTIONS_MAX: usize = 128;
 const PART_OF_DESCRIPTORS: u64 = 8;
 /// How many there are at least.
 const CONNECTIONS_MIN: usize = 8;
-/// How many requests are answered at a time, probes apart. At most every other connection is one that the relay works for, so that
-/// another one can give way to a probe.
-const ANSWERS_MAX: usize = 64;
 /// How far the thread steps back behind those that serve clients. It still gets a quarter of a busy processor, for probes.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 5;
@@ -235,11 +226,7 @@ struct Serving {
 fn room(connections_max: usize) -> Room {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let part = usize::try_from(descriptors / PART_OF_DESCRIPTORS).unwrap_or(usize::MAX);
-    let connections = part.clamp(CONNECTIONS_MIN, connections_max);
-    Room {
-        connections,
-        answers: ANSWERS_MAX.min(connections / 2),
-    }
+    Room::new(part.clamp(CONNECTIONS_MIN, connections_max))
 }
 
 /// The body of the admin thread.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Request, Response, StatusCode};
+use axum::http::{Request, Response, StatusCode, header};
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use futures_util::future::Abortable;
@@ -32,9 +32,9 @@ use crate::clock;
 /// How connections are served.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner {
-    pub(super) room: Room,
+    room: Room,
     /// How long a connection lasts that has one request; without it, each may have many.
-    pub(super) once: Option<Duration>,
+    once: Option<Duration>,
 }
 
 /// What a connection is served with.
@@ -54,6 +54,8 @@ const STREAMS_MAX: u32 = 16;
 const WINDOW: u32 = 64 << 10;
 /// How many bytes of an answer are given to the transport at a time.
 const SENT_BYTES_MAX: usize = 16 << 10;
+/// From how many bytes on an answer that is in memory as a whole counts with its size.
+const LARGE: u64 = 64 << 10;
 /// How often is looked who has kept the relay waiting for too long.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long to wait after an error of the system, so that it is not repeated without end.
@@ -91,6 +93,21 @@ async fn arrival(entrance: &Entrance) -> Arrival {
             Err(error) => tracing::warn!(%error, "the admin address cannot accept a connection"),
         }
         clock::sleep(PAUSE).await;
+    }
+}
+
+impl Manner {
+    /// Lets each connection have many requests.
+    pub(super) const fn many(room: Room) -> Self {
+        Self { room, once: None }
+    }
+
+    /// Lets each connection have one request and last so long.
+    pub(super) const fn once(room: Room, lifetime: Duration) -> Self {
+        Self {
+            room,
+            once: Some(lifetime),
+        }
     }
 }
 
@@ -146,7 +163,11 @@ impl Conversation {
         answering.works();
         request.extensions_mut().insert(visitor);
         let response = self.router.clone().oneshot(request).await;
-        let response = response.unwrap_or_else(|never| match never {});
+        let mut response = response.unwrap_or_else(|never| match never {});
+        let bytes = response.body().size_hint().lower();
+        if bytes > LARGE && !answering.weighs(usize::try_from(bytes).unwrap_or(usize::MAX)) {
+            response = busy();
+        }
         Ok(Answer::response(response, Some(answering), streams))
     }
 }
@@ -164,6 +185,12 @@ async fn whole(request: Request<Incoming>) -> Result<Request<Body>, Response<Bod
             Err((StatusCode::PAYLOAD_TOO_LARGE, why).into_response())
         }
     }
+}
+
+/// Answers that there is no room for an answer.
+fn busy() -> Response<Body> {
+    let why = "too many requests are being answered already; ask again in a few seconds\n";
+    (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], why).into_response()
 }
 
 /// The body of an answer. It notes when the visitor has to take something.
@@ -247,11 +274,5 @@ impl http_body::Body for Answer {
 impl AsRef<[u8]> for Sent {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
-    }
-}
-
-impl Drop for Answering {
-    fn drop(&mut self) {
-        self.end(clock::now());
     }
 }

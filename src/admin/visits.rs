@@ -1,7 +1,7 @@
 //! Who is connected to an address, and for whom the relay waits.
 //!
 //! Owns the bounds: how many connections and answers there are, and how long a visitor may keep the relay waiting. Whoever keeps it
-//! waiting longest gives way to a newcomer. Knows no sockets, and does not read the time.
+//! waiting longest gives way to a newcomer. Knows no sockets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 use futures_util::future::{AbortHandle, AbortRegistration};
 use parking_lot::Mutex;
 
+use crate::clock;
+
 /// How many there may be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     /// Connections.
-    pub(super) connections: usize,
+    connections: usize,
     /// Answers that are made or sent; those to probes do not count.
-    pub(super) answers: usize,
+    answers: usize,
 }
 
 /// The visits to one address.
@@ -43,6 +45,8 @@ struct Visit {
 struct Request {
     /// Whether it counts as an answer.
     counts: bool,
+    /// How large the answer is, if it is in memory as a whole.
+    bytes: usize,
     waits: Option<Wait>,
 }
 
@@ -67,6 +71,11 @@ pub(super) struct Answering {
     number: u64,
 }
 
+/// The most requests for which an address has room. At most every other connection is one that the relay works for, so that another
+/// one can give way.
+const ANSWERS_MAX: usize = 64;
+/// How many bytes of large answers there may be at a time. A larger one is alone.
+const BYTES_MAX: usize = 32 << 20;
 /// How long a connection may take for its first request...
 const FIRST: Duration = Duration::from_secs(10);
 /// ... for the body of a request...
@@ -77,6 +86,16 @@ const NEXT: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(30);
 /// How long a stream may be without a question.
 const STREAM: Duration = Duration::from_secs(600);
+
+impl Room {
+    /// Room for so many connections.
+    pub(super) fn new(connections: usize) -> Self {
+        Self {
+            connections,
+            answers: ANSWERS_MAX.min(connections / 2),
+        }
+    }
+}
 
 impl Visits {
     pub(super) fn new(room: Room) -> Arc<Self> {
@@ -129,6 +148,22 @@ impl Visits {
             || end_longest(&mut known, |visit| visit.answers() > 0)
     }
 
+    /// Returns whether an answer of so many bytes has room, to a request that is not counted yet with that. Visits end that take
+    /// large answers slowly.
+    fn makes_room_of(&self, bytes: usize) -> bool {
+        let mut known = self.known.lock();
+        loop {
+            let staying = known.values().filter(|visit| !visit.ended);
+            let held = staying.map(Visit::bytes).sum::<usize>();
+            if held == 0 || held.saturating_add(bytes) <= BYTES_MAX {
+                return true;
+            }
+            if !end_longest(&mut known, |visit| visit.bytes() > 0) {
+                return false;
+            }
+        }
+    }
+
     fn with<T>(&self, number: u64, change: impl FnOnce(&mut Visit) -> T) -> Option<T> {
         self.known.lock().get_mut(&number).map(change)
     }
@@ -148,6 +183,10 @@ fn end_longest(known: &mut BTreeMap<u64, Visit>, chosen: impl Fn(&Visit) -> bool
 impl Visit {
     fn answers(&self) -> usize {
         self.requests.values().filter(|request| request.counts).count()
+    }
+
+    fn bytes(&self) -> usize {
+        self.requests.values().map(|request| request.bytes).sum()
     }
 
     /// Returns since when the relay does nothing but wait for the client.
@@ -188,6 +227,7 @@ impl Presence {
             let number = visit.requests.last_key_value().map_or(0, |(last, _)| last + 1);
             let request = Request {
                 counts,
+                bytes: 0,
                 waits: Some(wait),
             };
             visit.requests.insert(number, request);
@@ -210,6 +250,17 @@ impl Answering {
     /// The relay works on the answer.
     pub(super) fn works(&self) {
         self.set(None);
+    }
+
+    /// The answer is there, and has so many bytes. Returns whether there is room for them.
+    pub(super) fn weighs(&self, bytes: usize) -> bool {
+        let Self { presence, number } = self;
+        let room = presence.visits.makes_room_of(bytes);
+        if room {
+            let set = |visit: &mut Visit| visit.requests.get_mut(number).map(|request| request.bytes = bytes);
+            let _ = presence.visits.with(presence.number, set);
+        }
+        room
     }
 
     /// Something was sent, and the client has to take it.
@@ -239,7 +290,7 @@ impl Answering {
     }
 
     /// The answer has ended.
-    pub(super) fn end(&self, now: Instant) {
+    fn end(&self, now: Instant) {
         let end = |visit: &mut Visit| {
             visit.requests.remove(&self.number);
             (visit.since, visit.patience) = (now, NEXT);
@@ -248,16 +299,19 @@ impl Answering {
     }
 }
 
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.end(clock::now());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock;
 
     fn visits() -> Arc<Visits> {
-        Visits::new(Room {
-            connections: 3,
-            answers: 2,
-        })
+        let (connections, answers) = (3, 2);
+        Visits::new(Room { connections, answers })
     }
 
     fn ended(visits: &Visits) -> Vec<u64> {
@@ -284,11 +338,11 @@ mod tests {
         assert_eq!(ended(&visits), [1], "the second one has asked nothing");
         drop(second);
         answering.works();
-        let _others = [
+        let others = [
             third.request(true, at(5)).unwrap(),
             fourth.request(false, at(5)).unwrap(),
         ];
-        _others.iter().for_each(Answering::works);
+        others.iter().for_each(Answering::works);
         assert!(!visits.may_enter(), "the relay works for all of them");
         answering.sent(at(6));
         assert!(visits.may_enter());
@@ -316,6 +370,22 @@ mod tests {
         quick.end(at(6));
         drop(quick);
         assert!(probe.request(true, at(6)).is_some());
+        assert_eq!(ended(&visits), [0]);
+    }
+
+    /// Large answers have room together; one that is larger than all of it is alone.
+    #[test]
+    fn large_answers_give_way() {
+        let visits = visits();
+        let start = clock::now();
+        let [one, other] = [0, 1].map(|second| visits.enter(start + Duration::from_secs(second)).0);
+        let first = one.request(true, start).unwrap();
+        let second = other.request(true, start).unwrap();
+        assert!(first.weighs(BYTES_MAX + 1));
+        first.works();
+        assert!(!second.weighs(1), "the relay works on the other one");
+        first.sent(start);
+        assert!(second.weighs(BYTES_MAX));
         assert_eq!(ended(&visits), [0]);
     }
 

@@ -1,5 +1,7 @@
 //! CSDS, with the messages that its users send: grpcdebug, which asks nothing, and programs that ask about some nodes.
 
+use std::time::Duration;
+
 use distributary::json::{Bounds, Schemas, Tree, Unknown};
 use distributary::proto::envoy::admin::v3::ClientResourceStatus;
 use distributary::proto::envoy::service::status::v3::client_config::GenericXdsConfig;
@@ -181,6 +183,24 @@ async fn secrets_stay_secret() {
     let bytes = call.next_bytes().await.unwrap();
     let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
     assert!(has("SEEN") && has("[redacted]") && !has("HIDDEN"));
+}
+
+/// On a listener, who reads nothing of an answer loses it: its memory is needed for other answers.
+#[tokio::test]
+async fn an_answer_that_nobody_reads_ends() {
+    let relay = Relay::with(|plan| plan.settings.timers.write_stall = Some(Duration::from_millis(300)));
+    govern(&relay, "[{name: operators, dialects: csds}]");
+    let names: Vec<String> = (0..2000).map(|n| format!("{n}-{}", "x".repeat(100))).collect();
+    relay.put(CDS, &names.iter().map(String::as_str).collect::<Vec<_>>(), "1");
+    let nothing = h2::client::Builder::new().initial_window_size(0).clone();
+    let (client, _) = Client::with(&relay.address, &nothing).await;
+    let mut call = client.unary(FETCH, &ClientStatusRequest::default()).await;
+    let ended = call.end().await;
+    assert!(ended.message.starts_with("reset: "), "{ended:?}");
+    // Who reads gets all of it.
+    let (client, _) = Client::with(&relay.address, &h2::client::Builder::new()).await;
+    let mut call = client.unary(FETCH, &ClientStatusRequest::default()).await;
+    assert_eq!(call.next::<ClientStatusResponse>().await.unwrap().config.len(), 1);
 }
 
 /// S-10: on a listener for clients only a rule that says so allows it, and only as long as it says so.
