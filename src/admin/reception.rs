@@ -146,12 +146,7 @@ impl Conversation {
         // Probes share no room with anything else.
         let counts = !(is_probe(path) && request.body().is_end_stream());
         let Some(answering) = self.presence.request(counts, clock::now()) else {
-            let why = "too many requests are being answered already; ask again in a few seconds\n";
-            return Ok(Answer::response(
-                (StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
-                None,
-                false,
-            ));
+            return Ok(Answer::response(busy(), None, false));
         };
         let mut request = match streams {
             true => request.map(Body::new),
