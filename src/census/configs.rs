@@ -28,7 +28,7 @@ enum Source {
     /// What the relay has of its control planes; the node of the only configuration comes first.
     Relay(Option<Box<core::Node>>, Pages),
     /// What clients have; the resources of one of them are taken.
-    Clients(Round, StreamResources),
+    Clients(Box<Round>, StreamResources),
 }
 
 /// The resources of one stream that are left.
@@ -54,7 +54,7 @@ impl Configs {
     pub(super) fn of_clients(contents: Contents, round: Round) -> Self {
         Self {
             contents,
-            source: Source::Clients(round, StreamResources::default()),
+            source: Source::Clients(Box::new(round), StreamResources::default()),
         }
     }
 

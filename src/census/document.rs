@@ -82,6 +82,6 @@ impl Document {
 
     fn json(&self, name: &str, message: &impl Message) -> Option<String> {
         let json = self.schemas.decode(name, &message.encode_to_vec(), Secrets::Redact);
-        String::from_utf8(json.ok()?.text.into()).ok()
+        String::from_utf8(json.ok()?.text).ok()
     }
 }
