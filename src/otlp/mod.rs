@@ -4,8 +4,8 @@
 //! every export has the sums since the start; of traces those that fit into a queue.
 //!
 //! The crates `opentelemetry_sdk` and `opentelemetry-otlp` (0.33) would replace little of it. They know no variable for certificates,
-//! for signals that are off, or for no export at all, and ignore bad numbers without a word. They keep no span for a collector that is
-//! away, and conceal why it cannot be reached. Metrics of another registry need an instrument each, and have no exemplars.
+//! for signals that are off, or for no export at all, and ignore bad times and sizes without a word. They keep no span for a collector
+//! that is away, and conceal why it cannot be reached. Metrics of another registry need an instrument each, and have no exemplars.
 
 mod collector;
 mod described;
