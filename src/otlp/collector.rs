@@ -2,22 +2,32 @@
 //!
 //! Owns the connection, one for each export, and how long an export may take. Knows nothing of what is exported.
 
-use std::io::Write as _;
+use std::error::Error;
+use std::future::ready;
+use std::io::{self, Write as _};
 
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, TE, USER_AGENT};
-use http::request::Builder;
-use http::{HeaderMap, HeaderValue, Request, Uri};
+use http::Uri;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT};
+use http::uri::PathAndQuery;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use prost::Message;
+use tonic::client::Grpc;
+use tonic::codec::CompressionEncoding;
+use tonic::metadata::MetadataMap;
+use tonic::transport::{self, Endpoint};
+use tonic::{Extensions, Request, Status};
+use tonic_prost::ProstCodec;
+use tower::service_fn;
 
 use super::environment::{Protocol, Target};
 use crate::clock;
 use crate::tls::{HTTP1, HTTP2};
-use crate::upstream::{Duplex, Failure, connect, host};
+use crate::upstream::{Duplex, Failure, connect, host, reason};
 
 /// A collector.
 pub(super) struct Collector {
@@ -31,8 +41,7 @@ pub(super) struct Rejected(pub(super) String);
 /// The most that is read of an answer, and the most of it that is shown.
 const ANSWER_BYTES: usize = 64 * 1024;
 const WORDS: usize = 200;
-/// The bytes before a gRPC message: whether it is compressed, and its length.
-const PREFIX: usize = 5;
+const AGENT: &str = concat!("distributary/", env!("CARGO_PKG_VERSION"));
 
 impl From<Failure> for Rejected {
     fn from(failure: Failure) -> Self {
@@ -46,9 +55,20 @@ impl From<hyper::Error> for Rejected {
     }
 }
 
-impl From<h2::Error> for Rejected {
-    fn from(error: h2::Error) -> Self {
-        Self(format!("HTTP/2: {error}; is it the port for OTLP over gRPC?"))
+impl From<transport::Error> for Rejected {
+    fn from(error: transport::Error) -> Self {
+        Self(http2(&error))
+    }
+}
+
+impl From<Status> for Rejected {
+    fn from(status: Status) -> Self {
+        // A status that was made from an error of the transport is none of the collector's.
+        let why = status.source().map(http2).unwrap_or_else(|| {
+            let said = words(status.message().as_bytes());
+            format!("gRPC status {}: {said}", i32::from(status.code()))
+        });
+        Self(why)
     }
 }
 
@@ -63,12 +83,20 @@ impl Collector {
     }
 
     /// Sends a message; returns the message that answers it.
-    pub(super) async fn send(&self, message: Vec<u8>) -> Result<Bytes, Rejected> {
+    pub(super) async fn send<Q, A>(&self, message: Q) -> Result<A, Rejected>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
         let target = &self.target;
         let exchange = async {
             match target.protocol {
                 Protocol::Grpc => self.call(message).await,
-                Protocol::Http => self.post(message).await,
+                Protocol::Http => {
+                    let answer = self.post(message.encode_to_vec()).await?;
+                    // The status has said that the collector took the message.
+                    Ok(A::decode(answer).unwrap_or_default())
+                }
             }
         };
         let answer = clock::timeout(target.timeout, exchange).await;
@@ -85,38 +113,25 @@ impl Collector {
         Ok(connected.io)
     }
 
-    fn request(&self, content_type: &'static str) -> Builder {
-        let mut request = Request::post(&self.target.uri)
-            .header(CONTENT_TYPE, content_type)
-            .header(USER_AGENT, concat!("distributary/", env!("CARGO_PKG_VERSION")));
-        for (name, value) in &self.target.headers {
-            request = request.header(name, value);
-        }
-        request
-    }
-
-    fn body(&self, message: Vec<u8>) -> Vec<u8> {
-        if self.target.gzip {
-            compressed(&message)
-        } else {
-            message
-        }
-    }
-
     async fn post(&self, message: Vec<u8>) -> Result<Bytes, Rejected> {
         let (mut sender, connection) = http1::handshake(TokioIo::new(self.connected(HTTP1).await?)).await?;
-        let mut request = self.request("application/x-protobuf");
-        if self.target.gzip {
-            request = request.header(CONTENT_ENCODING, "gzip");
-        }
         let uri = &self.target.uri;
         // In HTTP/1.1 the host is a field of its own.
         let host = uri.authority().map_or("", |authority| authority.as_str());
-        let request = request
+        let mut request = http::Request::post(uri.path_and_query().map_or("/", |path| path.as_str()))
             .header(HOST, host)
-            .uri(uri.path_and_query().map_or("/", |path| path.as_str()))
-            .body(Full::new(Bytes::from(self.body(message))))
+            .header(CONTENT_TYPE, "application/x-protobuf")
+            .header(USER_AGENT, AGENT);
+        let body = if self.target.gzip {
+            request = request.header(CONTENT_ENCODING, "gzip");
+            compressed(&message)
+        } else {
+            message
+        };
+        let mut request = request
+            .body(Full::new(Bytes::from(body)))
             .map_err(|error| Rejected(error.to_string()))?;
+        request.headers_mut().extend(self.target.headers.clone());
         let exchange = async {
             let (head, body) = sender.send_request(request).await?.into_parts();
             let body = Limited::new(body, ANSWER_BYTES).collect().await;
@@ -130,70 +145,43 @@ impl Collector {
             answer = exchange => answer,
             ended = connection => match ended {
                 Err(error) => Err(error.into()),
-                Ok(()) => Err(closed()),
+                Ok(()) => Err(Rejected("the collector closed the connection without an answer".to_owned())),
             },
         }
     }
 
-    async fn call(&self, message: Vec<u8>) -> Result<Bytes, Rejected> {
-        let (sender, connection) = h2::client::handshake(self.connected(HTTP2).await?).await?;
-        let mut request = self.request("application/grpc").header(TE, "trailers");
-        if self.target.gzip {
-            request = request.header("grpc-encoding", "gzip");
+    async fn call<Q, A>(&self, message: Q) -> Result<A, Rejected>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
+        let target = &self.target;
+        let mut connected = Some(TokioIo::new(self.connected(HTTP2).await?));
+        let connect = service_fn(move |_: Uri| {
+            let io = connected.take();
+            ready(io.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected)))
+        });
+        let endpoint = Endpoint::from(target.uri.clone()).user_agent(AGENT)?;
+        let channel = endpoint.connect_with_connector(connect).await?;
+        let mut client = Grpc::new(channel).max_decoding_message_size(ANSWER_BYTES);
+        if target.gzip {
+            client = client.send_compressed(CompressionEncoding::Gzip);
         }
-        let request = request.body(()).map_err(|error| Rejected(error.to_string()))?;
-        let body = framed(self.body(message), self.target.gzip);
-        let exchange = async {
-            let (response, mut stream) = sender.ready().await?.send_request(request, false)?;
-            stream.send_data(body, true)?;
-            let (head, mut body) = response.await?.into_parts();
-            let mut read = BytesMut::new();
-            while let Some(data) = body.data().await {
-                let data = data?;
-                // This fails only if the stream has ended.
-                let _ = body.flow_control().release_capacity(data.len());
-                if read.len() < ANSWER_BYTES {
-                    read.extend_from_slice(&data);
-                }
-            }
-            let trailers = body.trailers().await?;
-            judged(&head.headers, trailers.as_ref())?;
-            let message = read.freeze();
-            Ok(message.slice(PREFIX.min(message.len())..))
-        };
-        tokio::select! {
-            answer = exchange => answer,
-            ended = connection => match ended {
-                Err(error) => Err(error.into()),
-                Ok(()) => Err(closed()),
-            },
-        }
+        client.ready().await?;
+        let headers = MetadataMap::from_headers(target.headers.clone());
+        let path = target.uri.path_and_query().cloned();
+        let answer = client.unary(
+            Request::from_parts(headers, Extensions::default(), message),
+            path.unwrap_or_else(|| PathAndQuery::from_static("/")),
+            ProstCodec::default(),
+        );
+        Ok(answer.await?.into_inner())
     }
 }
 
-fn closed() -> Rejected {
-    Rejected("the collector closed the connection without an answer".to_owned())
-}
-
-/// Returns an error unless the call ended with the status OK.
-fn judged(head: &HeaderMap, trailers: Option<&HeaderMap>) -> Result<(), Rejected> {
-    let all = trailers.into_iter().chain([head]);
-    let field = |name: &str| {
-        all.clone()
-            .find_map(|fields| fields.get(name))
-            .map(HeaderValue::as_bytes)
-    };
-    match field("grpc-status") {
-        Some(b"0") => Ok(()),
-        Some(status) => Err(Rejected(format!(
-            "gRPC status {}: {}",
-            words(status),
-            words(field("grpc-message").unwrap_or_default())
-        ))),
-        None => Err(Rejected(
-            "the answer is not gRPC; is it the port for OTLP over gRPC?".to_owned(),
-        )),
-    }
+/// Returns why a connection for gRPC failed.
+fn http2(error: &(dyn Error + 'static)) -> String {
+    format!("HTTP/2: {}; is it the port for OTLP over gRPC?", reason(error))
 }
 
 /// Returns the beginning of what a collector says, safe to print.
@@ -207,12 +195,4 @@ fn compressed(message: &[u8]) -> Vec<u8> {
     // Writing to memory does not fail.
     let _ = encoder.write_all(message);
     encoder.finish().unwrap_or_default()
-}
-
-fn framed(message: Vec<u8>, compressed: bool) -> Bytes {
-    let mut framed = BytesMut::with_capacity(PREFIX + message.len());
-    framed.put_u8(u8::from(compressed));
-    framed.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
-    framed.put_slice(&message);
-    framed.freeze()
 }

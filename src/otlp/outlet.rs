@@ -2,7 +2,7 @@
 //!
 //! Owns what the log says when exports begin to fail, and when they work again. Knows nothing of what is exported.
 
-use bytes::Bytes;
+use prost::Message;
 
 use super::collector::{Collector, Rejected};
 use super::environment::Target;
@@ -24,7 +24,11 @@ impl Outlet {
     }
 
     /// Sends a message. Returns the collector's answer, if it took the message.
-    pub(super) async fn send(&mut self, message: Vec<u8>) -> Option<Bytes> {
+    pub(super) async fn send<Q, A>(&mut self, message: Q) -> Option<A>
+    where
+        Q: Message + 'static,
+        A: Message + Default + 'static,
+    {
         let (signal, endpoint) = (self.signal, self.collector.endpoint());
         match self.collector.send(message).await {
             Ok(answer) => {

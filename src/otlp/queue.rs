@@ -5,8 +5,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use prost::Message as _;
-
 use super::environment::Batches;
 use super::outlet::Outlet;
 use super::spans::{self, SPANS};
@@ -51,14 +49,13 @@ impl Queue {
             let batch = self.batch.min(self.waiting.len());
             let changes = self.waiting.iter().take(batch);
             let request = spans::request(self.resource.clone(), changes, WallClock::read());
-            let Some(answer) = self.outlet.send(request.encode_to_vec()).await else {
-                return;
-            };
+            let answer: Option<ExportTraceServiceResponse> = self.outlet.send(request).await;
+            let Some(answer) = answer else { return };
             self.waiting.drain(..batch);
             self.traces.exported(batch);
-            let answer = ExportTraceServiceResponse::decode(answer).unwrap_or_default();
-            let part = answer.partial_success.unwrap_or_default();
-            self.outlet.took_a_part(part.rejected_spans, &part.error_message);
+            if let Some(part) = answer.partial_success {
+                self.outlet.took_a_part(part.rejected_spans, &part.error_message);
+            }
         }
     }
 }

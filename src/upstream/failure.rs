@@ -248,7 +248,8 @@ const fn method(dialect: Dialect) -> &'static str {
 
 /// Returns why a connection failed. Each layer of the transport wraps the error of the layer below in words of its own; only the
 /// lowest one knows the reason.
-fn reason(error: &(dyn Error + 'static)) -> String {
+#[must_use]
+pub fn reason(error: &(dyn Error + 'static)) -> String {
     let mut lowest = error;
     let mut layer = Some(error);
     while let Some(error) = layer {

@@ -31,7 +31,7 @@ mod writer;
 
 pub use access::ClassFiles;
 pub use connect::{Connected, Duplex, connect, host};
-pub use failure::Failure;
+pub use failure::{Failure, reason};
 pub use files::{
     Asked, Content, Dictionary, FileChanges, FileSet, FileWriter, Files, FilesStatus, Format, Listed, ParsedFile,
     Stamp, Stated, Twice,

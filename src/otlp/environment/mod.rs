@@ -8,6 +8,7 @@ mod tests;
 
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
 use target::{METRICS, TRACES};
 pub(super) use target::{Protocol, Target};
 
@@ -181,20 +182,8 @@ impl Reading<'_> {
 /// Returns `key=value` pairs with commas between them; values may be percent-encoded.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+    let decoded = |text: &str| percent_decode_str(text.trim()).decode_utf8_lossy().into_owned();
     pairs
-        .map(|(key, value)| (key.trim().to_owned(), decoded(value.trim())))
+        .map(|(key, value)| (key.trim().to_owned(), decoded(value)))
         .collect()
-}
-
-/// Returns the text that is meant by percent-encoded text. What is not encoded stays.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|_| *first == b'%');
-        let byte = digits.and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = byte.and(after.get(2..)).unwrap_or(after);
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

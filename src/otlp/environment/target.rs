@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::uri::{Authority, PathAndQuery};
-use http::{HeaderName, HeaderValue, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 use super::{Reading, pairs};
 use crate::config::{Credentials, Endpoint, Identity, Supply, Tls};
@@ -18,7 +18,7 @@ pub(in crate::otlp) struct Target {
     pub(in crate::otlp) endpoint: Endpoint,
     pub(in crate::otlp) credentials: Credentials,
     pub(in crate::otlp) protocol: Protocol,
-    pub(in crate::otlp) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(in crate::otlp) headers: HeaderMap,
     pub(in crate::otlp) timeout: Duration,
     pub(in crate::otlp) gzip: bool,
 }
@@ -166,18 +166,18 @@ impl Reading<'_> {
         })
     }
 
-    fn headers(&mut self, signal: Signal) -> Vec<(HeaderName, HeaderValue)> {
+    fn headers(&mut self, signal: Signal) -> HeaderMap {
         let Some((text, name)) = self.otlp(signal, "HEADERS") else {
-            return Vec::new();
+            return HeaderMap::new();
         };
-        let mut headers = Vec::new();
+        let mut headers = HeaderMap::new();
         for (key, value) in pairs(&text) {
             let header = HeaderName::try_from(&key).ok().zip(HeaderValue::try_from(&value).ok());
             match header {
                 Some((key, mut value)) => {
                     // It may be a token.
                     value.set_sensitive(true);
-                    headers.push((key, value));
+                    headers.append(key, value);
                 }
                 None => self.complain(format!("{name} has the header `{key}`, which cannot be sent")),
             }

@@ -138,6 +138,32 @@ async fn the_last_export_has_a_limit() {
     }
 }
 
+/// A collector that takes a connection and says nothing costs one connection at a time.
+#[tokio::test]
+async fn a_silent_collector_is_left() {
+    for protocol in ["grpc", "http/protobuf"] {
+        let (listener, address) = listen().await;
+        let variables = vec![
+            (ENDPOINT, format!("http://{address}/v1/metrics")),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol.to_owned()),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "50".to_owned()),
+        ];
+        let export = start(&measured(), variables);
+        let left = async {
+            for _ in 0..3 {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut read = Vec::new();
+                // Whether it ends or is reset, it is closed.
+                let _ = tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut read).await;
+                assert!(!read.is_empty(), "{protocol}");
+            }
+        };
+        tokio::time::timeout(SOON, left).await.unwrap();
+        drop(listener);
+        drop(export);
+    }
+}
+
 /// What a collector says is shown without what a terminal would take for an order.
 #[tokio::test]
 async fn a_refusal_says_why() {
@@ -152,12 +178,13 @@ async fn a_refusal_says_why() {
         });
         Collector::new(environment.metrics.unwrap())
     };
-    let (collector, message) = (target("http/protobuf"), Request::default().encode_to_vec());
-    let (_, refused) = tokio::join!(
-        over_http::<Request>(&listener, PATH, 400),
-        collector.send(message.clone())
-    );
-    assert_eq!(refused.unwrap_err().0, "HTTP status 400 Bad Request: no\\u{1b}[2J");
+    let send = async |protocol| {
+        let answer = target(protocol).send(Request::default()).await;
+        let refused: Result<ExportMetricsServiceResponse, _> = answer;
+        refused.unwrap_err().0
+    };
+    let (_, why) = tokio::join!(over_http::<Request>(&listener, PATH, 400), send("http/protobuf"));
+    assert_eq!(why, "HTTP status 400 Bad Request: no\\u{1b}[2J");
     // A collector's port for HTTP does not speak gRPC.
     let foreign = async {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -166,8 +193,6 @@ async fn a_refusal_says_why() {
             .unwrap();
         stream
     };
-    let collector = target("grpc");
-    let (_stream, refused) = tokio::join!(foreign, collector.send(message));
-    let why = refused.unwrap_err().0;
+    let (_stream, why) = tokio::join!(foreign, send("grpc"));
     assert!(why.contains("is it the port for OTLP over gRPC?"), "{why}");
 }
