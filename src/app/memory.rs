@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::config::MemoryLimit;
 use crate::downstream::Used;
 
-/// The part of the limit of a cgroup that is the budget, in percent. The rest is for what the kernel counts as well: sockets, files.
+/// The part of a limit that is the budget, in percent. The rest is for what counts as well: sockets and files in a cgroup, other
+/// programs on the machine, what is allocated from one look to the next.
 const OUR_PART: usize = 80;
 /// A limit of the first version of cgroups that is none.
 const UNLIMITED: usize = 1 << 62;
@@ -19,6 +20,17 @@ pub(super) struct Memory {
     root: PathBuf,
 }
 
+/// What the kernel tells of the memory of the process, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Pages {
+    /// All of its address space.
+    space: usize,
+    /// What it has for itself in memory: the kernel cannot take it back. What the allocator has not given back is part of it.
+    resident: usize,
+    /// Private memory that can be written, in memory or not.
+    data: usize,
+}
+
 impl Memory {
     pub(super) fn new() -> Self {
         Self {
@@ -26,27 +38,79 @@ impl Memory {
         }
     }
 
-    /// Returns the bytes that the process uses now, and its budget; 0 means no budget. Both may change at any time. This reads
-    /// some files that the kernel makes up, which takes a fraction of a millisecond.
+    /// Whether the memory of the process can be read.
+    pub(super) fn is_known(&self) -> bool {
+        self.pages().is_some()
+    }
+
+    /// Returns the bytes that the process uses now, and its budget; 0 means no budget. Of several limits, that one counts which is
+    /// nearest. All may change at any time. This reads some files that the kernel makes up, which takes a fraction of a millisecond.
     pub(super) fn used(&self, limit: MemoryLimit) -> Used {
-        let max = match limit {
-            MemoryLimit::Bytes(bytes) => bytes,
-            MemoryLimit::Auto => self.limit_of_groups().map_or(0, |limit| limit / 100 * OUR_PART),
-        };
-        Used {
-            used: self.resident().unwrap_or_default(),
-            max,
+        let pages = self.pages();
+        let used = pages.map_or(0, |pages| pages.resident);
+        match limit {
+            MemoryLimit::Bytes(max) => Used { used, max },
+            MemoryLimit::Auto => self.nearest(pages).unwrap_or(Used { used, max: 0 }),
         }
     }
 
-    /// Returns the bytes that the process has for itself in memory, which are what the kernel cannot take back. What the allocator
-    /// has not given back to the system is part of it.
-    pub(super) fn resident(&self) -> Option<usize> {
-        // Each field counts pages: all of the process, those in memory, and those in memory that are of files or shared.
-        let pages = read_to_string(self.root.join("proc/self/statm")).ok()?;
-        let mut pages = pages.split_ascii_whitespace().skip(1).map(str::parse::<usize>);
-        let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);
-        resident.checked_sub(shared)?.checked_mul(rustix::param::page_size())
+    fn nearest(&self, pages: Option<Pages>) -> Option<Used> {
+        let resident = self.limit_of_groups().into_iter().chain(self.machine()).min();
+        let [data, space] = self.limits_of_process();
+        // For the limits of the process counts what is reserved, resident or not.
+        let limits = [
+            (resident, pages.map(|pages| pages.resident)),
+            (data, pages.map(|pages| pages.data)),
+            (space, pages.map(|pages| pages.space)),
+        ];
+        let limits = limits.into_iter().filter_map(|(limit, used)| {
+            Some(Used {
+                used: used.unwrap_or_default(),
+                max: limit? / 100 * OUR_PART,
+            })
+        });
+        limits.max_by(|one, other| {
+            let cross = |one: &Used, other: &Used| one.used.saturating_mul(other.max.max(1));
+            cross(one, other).cmp(&cross(other, one)).then(other.max.cmp(&one.max))
+        })
+    }
+
+    fn pages(&self) -> Option<Pages> {
+        let counts = read_to_string(self.root.join("proc/self/statm")).ok()?;
+        let bytes = |count: &str| count.parse::<usize>().ok()?.checked_mul(rustix::param::page_size());
+        let counts: Vec<usize> = counts.split_ascii_whitespace().map_while(bytes).collect();
+        // The third one is what belongs to files or is shared.
+        let [space, resident, shared, _, _, data, ..] = *counts else {
+            return None;
+        };
+        Some(Pages {
+            space,
+            resident: resident.checked_sub(shared)?,
+            data,
+        })
+    }
+
+    /// Returns the limits of the process itself: of its data (RLIMIT_DATA), and of its address space (RLIMIT_AS).
+    fn limits_of_process(&self) -> [Option<usize>; 2] {
+        let limits = read_to_string(self.root.join("proc/self/limits")).unwrap_or_default();
+        // Each line has a name, the soft limit, the hard limit, and the unit.
+        ["Max data size", "Max address space"].map(|name| {
+            let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_ascii_whitespace().next()?.parse().ok()
+        })
+    }
+
+    /// Returns how much memory the machine has.
+    fn machine(&self) -> Option<usize> {
+        let told = read_to_string(self.root.join("proc/meminfo")).ok()?;
+        let total = told.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        total
+            .trim()
+            .strip_suffix("kB")?
+            .trim()
+            .parse::<usize>()
+            .ok()?
+            .checked_mul(1024)
     }
 
     /// Returns the smallest limit of the process's cgroup and of those around it.
@@ -126,6 +190,43 @@ mod tests {
             ],
         );
         assert_eq!(budget(&first), GIB / 100 * 80);
+    }
+
+    /// The limits of the process and the memory of the machine count as the limit of a cgroup does: the nearest.
+    #[test]
+    fn the_nearest_limit_of_the_system_counts() {
+        const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units     \n\
+            Max data size             DATA            unlimited            bytes     \n\
+            Max stack size            8388608              unlimited            bytes     \n\
+            Max address space         SPACE            unlimited            bytes     \n";
+        let page = rustix::param::page_size();
+        for (data, space, group, nearest, used) in [
+            ("unlimited", "unlimited", "max", 8 * GIB, 200),
+            ("1073741824", "unlimited", "max", GIB, 700),
+            ("1073741824", "unlimited", "2147483648", GIB, 700),
+            ("1073741824", "unlimited", "1048576", 1 << 20, 200),
+            ("2147483648", "1073741824", "max", GIB, 1300),
+            ("1099511627776", "unlimited", "17179869184", 8 * GIB, 200),
+        ] {
+            let limits = LIMITS.replace("DATA", data).replace("SPACE", space);
+            let memory = system(
+                "process",
+                &[
+                    ("proc/self/limits", limits.as_str()),
+                    ("proc/self/statm", "1300 500 300 90 0 700 0\n"),
+                    ("proc/meminfo", "MemTotal:        8388608 kB\nMemFree:  1 kB\n"),
+                    ("proc/self/cgroup", "0::/\n"),
+                    ("sys/fs/cgroup/memory.max", group),
+                ],
+            );
+            let counted = memory.used(MemoryLimit::Auto);
+            let expected = Used {
+                used: used * page,
+                max: nearest / 100 * 80,
+            };
+            assert_eq!(counted, expected, "{data} {space} {group}");
+            budget(&memory);
+        }
     }
 
     #[test]

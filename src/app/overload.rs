@@ -20,7 +20,7 @@ pub(super) struct Overload {
 impl Overload {
     pub(super) fn new(shared: &Arc<Shared>) -> Self {
         let memory = Memory::new();
-        if memory.resident().is_none() {
+        if !memory.is_known() {
             tracing::warn!("the memory of the process cannot be read; `limits.memory` has no effect");
         }
         Self {

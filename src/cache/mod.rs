@@ -12,6 +12,7 @@ mod node_ids;
 mod routes;
 mod scopes;
 mod shared;
+mod vacancy;
 mod view;
 
 pub use claims::Claims;
@@ -22,6 +23,9 @@ pub use shared::{Library, Text, Uses};
 pub use view::{EarlierContent, Knowledge, Respondents, Seat, Summary, View, ViewSettings, WordsQuestion};
 
 use crate::xds::Unfit;
+
+/// The most bytes of the values that divide clients into classes: each view has some copies of them. No name is longer by default.
+const KEY_BYTES_MAX: usize = 4096;
 
 /// What clients ask for exceeds a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,4 +66,7 @@ pub enum NoPlace {
     /// Its class has no credentials.
     #[error(transparent)]
     Unfit(#[from] Unfit),
+    /// What divides clients into classes is longer in its node than it may be.
+    #[error("the `key` of its class has values of {0} bytes, of which there may be {KEY_BYTES_MAX}")]
+    Key(usize),
 }

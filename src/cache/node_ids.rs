@@ -35,11 +35,13 @@ impl NodeIds {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn class(key: &str, endpoint_collections: bool) -> Class {
         Class {
-            key: vec![key.to_owned()],
+            key: Arc::new([key.to_owned()]),
             endpoint_collections,
             ..Class::default()
         }

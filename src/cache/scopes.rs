@@ -15,8 +15,9 @@ use tokio::sync::Notify;
 use super::claims::{Claims, is_fair};
 use super::node_ids::NodeIds;
 use super::routes::Routes;
+use super::vacancy::Vacancy;
 use super::view::{Seat, View, ViewSettings};
-use super::{Full, NoPlace};
+use super::{Full, KEY_BYTES_MAX, NoPlace};
 use crate::proto::envoy::config::core::v3 as core;
 use crate::xds::{Class, Classes, Node, Selector, Taken};
 
@@ -31,6 +32,7 @@ pub struct Scopes {
     /// That of the routes.
     generation: AtomicU64,
     views: Mutex<Views>,
+    vacancy: Arc<Vacancy>,
     news: Notify,
     connections: AtomicU64,
     said: AtomicBool,
@@ -73,6 +75,7 @@ impl Scopes {
                 ids: NodeIds::default(),
                 created: Vec::new(),
             }),
+            vacancy: Arc::default(),
             news: Notify::new(),
             connections: AtomicU64::new(1),
             said: AtomicBool::new(false),
@@ -98,6 +101,11 @@ impl Scopes {
         views.settings = settings;
         views.limit = limit;
         views.open.values().for_each(|open| open.view.set(settings));
+    }
+
+    /// So many bytes are left of this limit of memory until the next call, for names that nobody had asked for; 0 is no limit.
+    pub fn leave_room(&self, left: usize, memory: usize) {
+        self.vacancy.set(left, memory);
     }
 
     /// Which servers are asked for the names of each authority.
@@ -140,7 +148,7 @@ impl Scopes {
     /// # Errors
     ///
     /// There would be more views than allowed, and each of them has a session; or this connection has as many as are left for all
-    /// others; or the client's class has no credentials.
+    /// others; or the client's class has no credentials, or too long a key.
     pub fn enter(
         &self,
         node: &Arc<Node>,
@@ -178,9 +186,19 @@ impl Scopes {
             return Ok(seat);
         }
         key.0.credentials()?;
+        let bytes = key.0.key.iter().map(String::len).sum();
+        if bytes > KEY_BYTES_MAX {
+            return Err(NoPlace::Key(bytes));
+        }
         views.admit(claims)?;
         let wake_on_failure = self.routes.load().wake_on_failure(server);
-        let view = View::of(server, wake_on_failure, key.0.clone(), views.settings);
+        let view = View::of(
+            server,
+            wake_on_failure,
+            key.0.clone(),
+            views.settings,
+            self.vacancy.clone(),
+        );
         let seat = Seat::new(view.clone(), authority.cloned(), claims.clone());
         view.come_through(&node.relays);
         views.created.push(view.clone());

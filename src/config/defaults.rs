@@ -29,8 +29,8 @@ pub struct Limits {
     pub streams_per_identity: usize,
     /// Streams that begin in a second.
     pub new_streams_per_second: usize,
-    /// Names that all streams together subscribe to.
-    pub subscriptions: usize,
+    /// Names that all streams together subscribe to; `None`: as many as `memory` allows.
+    pub subscriptions: Option<usize>,
     /// Open streams of one connection.
     pub streams_per_connection: usize,
     /// Resource types that one stream subscribes to.
@@ -62,7 +62,7 @@ pub struct Limits {
 /// The limit of the memory of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryLimit {
-    /// Four fifths of the limit of the cgroup, if it has one.
+    /// Four fifths of the nearest limit of the system: of the cgroup, of the process, or the memory of the machine.
     Auto,
     /// So many bytes; 0 means no limit.
     Bytes(usize),
@@ -76,7 +76,7 @@ impl Default for Limits {
             streams: 0,
             streams_per_identity: 0,
             new_streams_per_second: 0,
-            subscriptions: 0,
+            subscriptions: None,
             streams_per_connection: 4096,
             types_per_stream: 64,
             names_per_stream: 200_000,

@@ -35,6 +35,9 @@ struct Open {
     short: (Option<Action>, usize),
 }
 
+/// A subscription takes some 12 bytes. By default all of them may take about a third of the memory.
+const SUBSCRIPTION_BYTES: usize = 32;
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     connections: usize,
@@ -127,7 +130,7 @@ impl Admission {
         [
             (open.all.connections, limits.connections),
             (open.all.streams, limits.streams),
-            (open.subscriptions, limits.subscriptions),
+            (open.subscriptions, open.subscriptions_max()),
         ]
         .map(|(used, max)| Used { used, max })
     }
@@ -145,6 +148,12 @@ impl Open {
             });
         }
         Ok(())
+    }
+
+    /// Returns how many names streams may subscribe to.
+    fn subscriptions_max(&self) -> usize {
+        let (_, memory) = self.short;
+        self.limits.subscriptions.unwrap_or(memory / SUBSCRIPTION_BYTES)
     }
 
     fn of(&self, address: IpAddr) -> Count {
@@ -226,7 +235,7 @@ impl Stay {
         let others = open.subscriptions - *subscriptions;
         if names > *subscriptions {
             open.check(Action::HoldSubscriptions)?;
-            let max = open.limits.subscriptions;
+            let max = open.subscriptions_max();
             within(others + names - 1, max, "subscriptions", Some(AGAIN))?;
         }
         open.subscriptions = others + names;
@@ -355,7 +364,7 @@ mod tests {
     fn as_many_names_as_there_may_be() {
         let now = now();
         let limits = AdmissionLimits {
-            subscriptions: 10,
+            subscriptions: Some(10),
             ..AdmissionLimits::default()
         };
         let admission = Arc::new(Admission::new(limits, now));
@@ -371,5 +380,21 @@ mod tests {
         assert!(other.subscribe(10).is_ok());
         drop(other);
         assert_eq!(of_names().used, 0);
+    }
+
+    /// By default the limit on names follows that of memory, whenever that changes.
+    #[test]
+    fn as_many_names_as_the_memory_allows() {
+        let now = now();
+        let admission = Arc::new(Admission::new(AdmissionLimits::default(), now));
+        let guest = Arc::new(come(&admission, peer(1)).unwrap());
+        let mut stream = guest.stream(now).unwrap();
+        assert!(stream.subscribe(usize::MAX / 2).is_ok(), "there is no limit");
+        admission.press(None, 3200);
+        assert_eq!(admission.used()[2].max, 100);
+        assert!(stream.subscribe(100).is_ok());
+        assert_eq!(stream.subscribe(101).unwrap_err().limit, "subscriptions");
+        admission.press(None, 6400);
+        assert!(stream.subscribe(101).is_ok());
     }
 }

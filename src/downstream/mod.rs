@@ -15,6 +15,7 @@ mod connection;
 mod entrance;
 mod full;
 mod handshakes;
+mod lockout;
 mod log;
 mod overload;
 mod portion;

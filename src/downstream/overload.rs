@@ -64,6 +64,9 @@ impl Action {
     }
 }
 
+/// Up to how many percent of the budget names may be new: somewhat more than where [`Action::HoldSubscriptions`] begins, which is
+/// gentler.
+const NAMES_UP_TO: usize = 97;
 /// The part of the budget that unfinished requests may take, if it is small.
 const READING_PART: usize = 8;
 
@@ -73,6 +76,8 @@ impl Shared {
     pub fn act(&self, memory: Used) -> Option<Action> {
         let last = Action::last(memory);
         self.admission.press(last, memory.max);
+        let names = memory.max / 100 * NAMES_UP_TO;
+        self.scopes.leave_room(names.saturating_sub(memory.used), memory.max);
         self.budget.resize(match (last, memory.max) {
             (Some(_), _) => 0,
             (None, 0) => usize::MAX,

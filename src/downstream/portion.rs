@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::admission::Guest;
+use super::lockout::Lockout;
 use super::shared::Shared;
 use crate::cache::Claims;
 use crate::identity::Identity;
@@ -20,6 +21,8 @@ pub(super) struct Portion {
     pub(super) guest: Arc<Guest>,
     /// Who the client is, as far as the connection says.
     pub(super) identity: Identity,
+    /// What its refused tokens cost it.
+    pub(super) lockout: Lockout,
 }
 
 impl Portion {
@@ -30,6 +33,7 @@ impl Portion {
             claims: shared.scopes.claims(),
             guest,
             identity,
+            lockout: Lockout::default(),
         })
     }
 }

@@ -47,7 +47,8 @@ pub struct AdmissionLimits {
     /// Streams that begin in a second.
     pub new_streams_per_second: u32,
     /// Names that all streams together subscribe to.
-    pub subscriptions: usize,
+    /// `None`: as many as the limit of memory allows.
+    pub subscriptions: Option<usize>,
 }
 
 /// How long things may take; `None` means forever.

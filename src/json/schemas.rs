@@ -81,6 +81,12 @@ impl Schemas {
         })
     }
 
+    /// Whether the descriptors are unpacked. The first conversion unpacks them, which takes a tenth of a second.
+    #[must_use]
+    pub fn are_unpacked(&self) -> bool {
+        self.extended.is_some() || STANDARD.get().is_some()
+    }
+
     pub(super) fn pool(&self) -> &DescriptorPool {
         self.extended.as_deref().unwrap_or_else(|| standard())
     }

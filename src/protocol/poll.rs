@@ -131,8 +131,10 @@ impl Poll {
     /// for types where a client does not take a missing resource for a removal (B-16).
     #[must_use]
     pub fn answer<'a>(&'a self, sight: &'a Sight, last: bool) -> PollAnswer<'a> {
-        let found = PollContent::of(self.server.type_sight(&self.type_url, sight), self.names.as_deref());
-        let partial = last && !self.type_url.traits().full_state && found.resources().next().is_some();
+        let partial = last && !self.type_url.traits().full_state;
+        let type_sight = self.server.type_sight(&self.type_url, sight);
+        let found = PollContent::of(type_sight, self.names.as_deref(), partial);
+        let partial = partial && found.resources().next().is_some();
         if (!found.open || partial) && found.version().to_string() != self.version {
             // H-02: any other version gets the content, whatever the client has.
             PollAnswer::News(found)
@@ -145,8 +147,9 @@ impl Poll {
 }
 
 impl<'a> PollContent<'a> {
-    /// Collects what is known of these names; `None`: of all resources.
-    fn of(type_sight: TypeSight<'a>, names: Option<&'a [Name]>) -> Self {
+    /// Collects what is known of these names; `None`: of all resources. Unless a part is wanted too, this ends with the first name of
+    /// which nothing is known: there may be many names, and a poll looks often.
+    fn of(type_sight: TypeSight<'a>, names: Option<&'a [Name]>, partial: bool) -> Self {
         let mut found = Self {
             all: None,
             named: BTreeMap::new(),
@@ -161,6 +164,9 @@ impl<'a> PollContent<'a> {
             found.open = found.all.is_none();
         }
         for name in names.unwrap_or_default() {
+            if found.open && !partial {
+                break;
+            }
             match type_sight.known(name) {
                 Some(Known::Present(resource)) => drop(found.named.insert(resource.name(), resource)),
                 Some(Known::Absent(_)) => {}

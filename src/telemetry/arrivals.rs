@@ -15,7 +15,7 @@ const PROXY_HEADERS: [&str; 7] = [
     "closed",
     "stranger",
 ];
-const TOKENS: [&str; 10] = [
+const TOKENS: [&str; 11] = [
     "good",
     "malformed",
     "several",
@@ -26,6 +26,7 @@ const TOKENS: [&str; 10] = [
     "early",
     "audience",
     "claim",
+    "unchecked",
 ];
 
 /// The counters of what clients show before they are served.

@@ -10,21 +10,33 @@ use super::{TokenFault, Tokens};
 const SCHEME: &[u8] = b"bearer ";
 
 impl Tokens {
+    /// Whether a call brings a token along. Not if nobody issues tokens: then none is looked at.
+    #[must_use]
+    pub fn are_in(&self, headers: &HeaderMap) -> bool {
+        !self.0.issuers.load().is_empty() && all(headers).next().is_some()
+    }
+
     /// Checks the token that a call brings along. Returns what it says of the client; none if there is no token, or if nobody
     /// issues tokens, so that none is looked at.
     #[must_use]
     pub fn of(&self, headers: &HeaderMap) -> Option<Result<Vec<String>, TokenFault>> {
-        if self.0.issuers.load().is_empty() {
+        if !self.are_in(headers) {
             return None;
         }
-        let values = headers.get_all(AUTHORIZATION).iter();
-        let mut tokens = values.filter_map(|value| token(value.as_bytes()));
+        let mut tokens = all(headers);
         let token = tokens.next()?;
         Some(match tokens.next() {
             None => self.check(token),
             Some(_) => Err(TokenFault::Several),
         })
     }
+}
+
+fn all(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    headers
+        .get_all(AUTHORIZATION)
+        .iter()
+        .filter_map(|value| token(value.as_bytes()))
 }
 
 /// Returns the token in a value of the header. Bytes that no token has make an empty one, which is refused.

@@ -11,6 +11,8 @@ use arc_swap::ArcSwap;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 
+use super::refused::Refused;
+
 /// The keys of one issuer, as its file was when it was last good.
 #[derive(Debug)]
 pub(super) struct Keys {
@@ -23,6 +25,8 @@ pub(super) struct Keys {
 pub(super) struct Set {
     text: Vec<u8>,
     pub(super) keys: Vec<Key>,
+    /// Tokens that none of these keys has signed.
+    pub(super) refused: Refused,
 }
 
 /// One public key.
@@ -101,7 +105,11 @@ impl Set {
         };
         // RFC 7517: implementations "SHOULD ignore JWKs within a JWK Set that use 'kty' values that are not understood by them".
         let keys = keys.iter().filter_map(key).collect();
-        Ok(Self { text, keys })
+        Ok(Self {
+            text,
+            keys,
+            refused: Refused::default(),
+        })
     }
 }
 

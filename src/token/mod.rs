@@ -4,6 +4,7 @@
 
 mod bearer;
 mod keys;
+mod refused;
 mod renewal;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
+use crate::clock;
 use crate::config::Issuer;
 pub use keys::BadKeys;
 use keys::Keys;
@@ -179,6 +181,10 @@ impl Trusted {
             .keys
             .iter()
             .filter(|key| fits(key.id.as_ref()) && key.algorithms.contains(&header.alg));
+        // A signature takes long to check, so the same wrong one is not checked again and again.
+        if keys.refused.contains(token, clock::now()) {
+            return Err(TokenFault::Signature);
+        }
         let mut fault = TokenFault::Key;
         for key in fitting {
             let mut validation = Validation::new(header.alg);
@@ -195,6 +201,9 @@ impl Trusted {
             if fault != TokenFault::Signature {
                 break;
             }
+        }
+        if fault == TokenFault::Signature {
+            keys.refused.note(token, clock::now());
         }
         Err(fault)
     }

@@ -106,7 +106,7 @@ impl Come {
         let mut message = match self.begun.take() {
             Some(begun) => begun,
             None => match self.begin().map_err(|status| Failure::Message(Box::new(status)))? {
-                Some(length) => Cutter::new(length),
+                Some(length) => Cutter::new(length, self.bytes_max),
                 None => return Ok(None),
             },
         };
@@ -195,7 +195,7 @@ mod tests {
                 assert!(heard.len() < said.len(), "cut at {cut}");
                 come.bytes = whole.slice(part * cut..whole.len().min((part + 1) * cut));
                 while let Some(message) = come.message().unwrap() {
-                    heard.push(message.sotw().unwrap());
+                    heard.push(message.sotw().unwrap().head().clone());
                 }
             }
             assert_eq!(heard, said, "cut at {cut}");

@@ -18,7 +18,7 @@ pub struct Class {
     /// The rule; `None` if no rule matched.
     pub rule: Option<Arc<Rule>>,
     /// The values of its key, in order.
-    pub key: Vec<String>,
+    pub key: Arc<[String]>,
     /// Features that change what a server sends (K-04).
     pub endpoint_collections: bool,
 }

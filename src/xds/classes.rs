@@ -178,7 +178,7 @@ mod tests {
         let position = |class: &Class| class.rule.as_deref().and_then(|rule| classes.position(rule));
         let first = class(node("edge-1", "a", Some("t")));
         assert_eq!((position(&first), first.key.len()), (Some(0), 2));
-        assert_eq!(class(node("edge-1", "a", None)).key, ["edge-1", ""]);
+        assert_eq!(*class(node("edge-1", "a", None)).key, ["edge-1", ""]);
         assert_eq!(position(&class(node("edge-1", "b", None))), Some(1));
         assert_eq!(class(node("core", "a", None)), Class::default());
         let without = Classes::default().class(&node("edge-1", "a", None), &[]);
@@ -253,7 +253,7 @@ mod tests {
         ] {
             let (at, values, _) = class(identity);
             assert_eq!(
-                (at, values.as_slice()),
+                (at, &*values),
                 (rule, key.iter().map(ToString::to_string).collect::<Vec<_>>().as_slice())
             );
         }

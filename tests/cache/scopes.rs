@@ -59,7 +59,7 @@ fn one_view_for_a_class_under_races() {
     let keys: BTreeSet<_> = scopes
         .all()
         .iter()
-        .map(|view| (view.class().key.clone(), view.seats()))
+        .map(|view| (view.class().key.to_vec(), view.seats()))
         .collect();
     assert_eq!(keys, [(vec!["a".to_owned()], 4), (vec!["b".to_owned()], 4)].into());
 }
@@ -223,7 +223,7 @@ fn the_advice_is_the_whole_rule() {
     let classes = Classes::new(vec![rule.clone()]);
     let class = |rule: Option<&Rule>| Class {
         rule: rule.cloned().map(Arc::new),
-        key: vec![String::new()],
+        key: Arc::new([String::new()]),
         endpoint_collections: false,
     };
     assert_eq!(
@@ -281,7 +281,7 @@ fn views_with_one_node_id_are_found() {
     let (two, id, twin) = begin(&client("a", "b/c", false), None, 0);
     assert_eq!(
         (id.as_str(), twin.unwrap()),
-        ("a/b/c", vec!["a/b".to_owned(), "c".to_owned()])
+        ("a/b/c", ["a/b".to_owned(), "c".to_owned()].into())
     );
     let (_three, _, twin) = begin(&client("x", "y", false), None, 0);
     assert_eq!(twin, None);
@@ -340,4 +340,42 @@ impl tracing::Subscriber for Log {
     fn enter(&self, _: &tracing::span::Id) {}
 
     fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// What divides clients is theirs to choose, and each view has copies of it: a long one opens no view.
+#[test]
+fn long_keys_open_no_view() {
+    let scopes = by_cluster(0);
+    let enter = |bytes| scopes.enter(&node(&"x".repeat(bytes)), None, 0, &Arc::default());
+    assert!(enter(4096).is_ok());
+    let error = enter(4097).err().expect("it is too long").to_string();
+    assert!(error.contains("4097") && error.contains("4096"), "{error}");
+    assert_eq!(scopes.all().len(), 1);
+}
+
+/// Names that nobody had asked for take the memory that is left; others do not.
+#[test]
+fn new_names_need_memory() {
+    let scopes = by_cluster(0);
+    let seat = |cluster| {
+        scopes
+            .enter(&node(cluster), None, 0, &Arc::default())
+            .expect("there is room")
+    };
+    let want = |name: &str| Want {
+        type_url: TypeUrl::new("type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"),
+        target: Target::Name(Name::from(name)),
+        wanted: true,
+        written: None,
+    };
+    let (one, other) = (seat("one"), seat("other"));
+    scopes.leave_room(2 * 1024, 1 << 20);
+    assert!(one.want(&want("a")).is_ok() && other.want(&want("a")).is_ok());
+    let full = one.want(&want("b")).expect_err("there is no room");
+    assert_eq!((full.limit, full.value), ("memory", 1 << 20));
+    assert!(seat("one").want(&want("a")).is_ok(), "it is asked for already");
+    scopes.leave_room(1024, 1 << 20);
+    assert!(one.want(&want("b")).is_ok());
+    scopes.leave_room(0, 0);
+    assert!(one.want(&want("c")).is_ok(), "there is no limit");
 }

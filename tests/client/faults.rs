@@ -337,7 +337,7 @@ fn noise() {
         }
         let mut upstream = Upstream::streaming(Dialect::Sotw, EDS, &["a", "b"]);
         if let Ok(response) = read_sotw(Bytes::from(bytes)) {
-            let ours = TypeUrl::new(&response.type_url) == TypeUrl::new(EDS);
+            let ours = TypeUrl::new(&response.head().type_url) == TypeUrl::new(EDS);
             upstream.hears_sotw(response);
             assert_eq!(upstream.sent().len(), usize::from(ours));
         }

@@ -8,6 +8,7 @@ mod demand;
 mod departures;
 mod errors;
 mod faults;
+mod multitudes;
 mod names;
 mod restored;
 mod sotw;
@@ -25,7 +26,7 @@ use distributary::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource,
 };
 use distributary::proto::google::protobuf::{Any, Duration as Seconds};
-use distributary::protocol::{Client, ClientSettings, Request, read_delta};
+use distributary::protocol::{Client, ClientSettings, Request, SotwResponse, read_delta};
 use distributary::xds::{Changes, Cut, Dialect, Known, Name, ServerFeatures, State, Target, TypeUrl, Types, Want};
 use prost::Message;
 
@@ -127,7 +128,7 @@ impl Upstream {
         self.publish(changes);
     }
 
-    pub(crate) fn hears_sotw(&mut self, response: DiscoveryResponse) {
+    pub(crate) fn hears_sotw(&mut self, response: impl Into<SotwResponse>) {
         let changes = self.client.handle_sotw(response, self.now);
         self.publish(changes);
     }

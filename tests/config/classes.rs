@@ -30,7 +30,7 @@ fn keys_with_dots_stand_in_quotes() {
     assert_eq!(config.classes, Classes::new(vec![rule.clone()]));
     let class = Class {
         rule: Some(Arc::new(rule)),
-        key: vec!["web".to_owned(), String::new()],
+        key: Arc::new(["web".to_owned(), String::new()]),
         endpoint_collections: false,
     };
     assert_eq!(class.presented().id.as_deref(), Some("r/web"));

@@ -149,6 +149,34 @@ async fn an_answer_beyond_the_limit() {
     assert_eq!(relay.metrics.failures.get(), 1);
 }
 
+/// E-13: of an answer with very many tiny entries the end is rejected before it is judged. What was known stays, and the stream
+/// goes on.
+#[tokio::test]
+async fn an_answer_of_tiny_entries() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::with(plane.address, &[(EDS, "a"), (EDS, "b")], |plan| {
+        plan.upstream_message = 100_000;
+    });
+    let mut call = plane.call().await;
+    while call.delta().await.resource_names_subscribe.last().map(String::as_str) != Some("b") {}
+    call.send(&delta(EDS, "n1", &["a=1", "b=1"], &[]));
+    relay.knows(EDS, "a=1 b=1").await;
+    let mut response: DeltaDiscoveryResponse = delta(EDS, "n2", &["a=2"], &[]);
+    response.resources.resize(10_000, Resource::default());
+    response.resources.extend(delta(EDS, "", &["b=2"], &[]).resources);
+    call.send(&response);
+    relay.knows(EDS, "a=2 b=1").await;
+    let refused = loop {
+        let request = call.delta().await;
+        if request.response_nonce == "n2" {
+            break request.error_detail.unwrap().message;
+        }
+    };
+    assert!(refused.contains("`limits.upstream_message`"), "{refused}");
+    call.send(&delta(EDS, "n3", &["b=3"], &[]));
+    relay.knows(EDS, "a=2 b=3").await;
+}
+
 /// K-22: a server that sends the same again and again changes nothing and wakes no session; the relay keeps reading.
 #[tokio::test]
 async fn the_same_again_and_again() {

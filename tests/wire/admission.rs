@@ -109,7 +109,7 @@ async fn asks(relay: &Relay, dialect: Dialect, names: &[&str]) -> Subscriber {
 
 fn names_limited_to(subscriptions: usize) -> Relay {
     let relay = Relay::with(|plan| {
-        plan.admission.subscriptions = subscriptions;
+        plan.admission.subscriptions = Some(subscriptions);
         plan.protocol.timers.unanswered = Duration::from_secs(1);
     });
     relay.put(EDS, &["a", "b", "c", "d"], "1");
@@ -171,7 +171,7 @@ async fn names_that_find_no_room() {
 /// A stream that waits for room ends like any other when its client goes, or when the relay does.
 #[tokio::test]
 async fn who_waits_for_room_may_go() {
-    let relay = Relay::with(|plan| plan.admission.subscriptions = 2);
+    let relay = Relay::with(|plan| plan.admission.subscriptions = Some(2));
     relay.put(EDS, &["a", "b", "c", "d"], "1");
     let mut clients = Vec::new();
     for name in ["a", "b"] {

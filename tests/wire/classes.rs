@@ -25,7 +25,7 @@ async fn view(relay: &Relay, key: &[&str]) -> Arc<View> {
     let look = async {
         loop {
             let views = relay.shared.scopes.all();
-            if let Some(view) = views.into_iter().find(|view| view.class().key == key) {
+            if let Some(view) = views.into_iter().find(|view| *view.class().key == *key) {
                 return view;
             }
             tokio::task::yield_now().await;

@@ -20,6 +20,7 @@ mod hostile;
 mod identity;
 mod laggards;
 mod lifetimes;
+mod lockout;
 mod memory;
 mod neighbours;
 mod overload;

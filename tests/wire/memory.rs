@@ -278,6 +278,49 @@ async fn until_all(follower: &mut Subscriber, resources: usize) {
     }
 }
 
+/// Under limits of the process itself (RLIMIT_DATA, RLIMIT_AS) the relay refuses what it has no memory for, and does not end. If the
+/// allocator gives back what it does not need, there is room for others when those who took too much have left.
+#[tokio::test]
+#[cfg_attr(
+    not(feature = "jemalloc"),
+    ignore = "other allocators reserve in other ways; --features jemalloc"
+)]
+async fn limits_of_the_process_are_kept() {
+    const GIVES_BACK: &str = "export _RJEM_MALLOC_CONF=retain:false; ulimit -d 204800";
+    for limit in ["ulimit -d 204800", GIVES_BACK, "ulimit -v 700000"] {
+        let upstream = "xds_servers: [{server_uri: '127.0.0.1:1'}]";
+        let relay = Process::under(limit, "limited", upstream, &[""], "timers: {linger: 100ms}\n");
+        let mut calls = Vec::new();
+        for round in 0..12 {
+            let client = Client::connect(&Address::Tcp(relay.clients)).await;
+            let mut call = client.call(&path()).await;
+            let names = (0..100_000).map(|n| format!("{round}-name-of-cluster-{n}"));
+            call.send(&request(names.collect()));
+            calls.push((client, call));
+        }
+        let refused = |line: &str| line.starts_with("distributary_refused_total{limit=\"") && !line.ends_with(" 0");
+        until(
+            || relay.metrics().lines().any(refused),
+            || format!("{limit}: {}", relay.metrics()),
+        )
+        .await;
+        drop(calls);
+        until(|| relay.is_empty(), || format!("{limit}: somebody stays")).await;
+        if limit == GIVES_BACK {
+            let short = || {
+                relay
+                    .metrics()
+                    .contains("overload_active{action=\"reject_connections\"} 1")
+            };
+            until(|| !short(), || relay.metrics()).await;
+            let client = Client::connect(&Address::Tcp(relay.clients)).await;
+            let mut call = client.call(&path()).await;
+            call.send(&request(vec!["a".to_owned()]));
+            assert!(call.is_silent().await);
+        }
+    }
+}
+
 async fn answered(relay: &Process, responses: usize) {
     until(
         || relay.responses() >= responses,

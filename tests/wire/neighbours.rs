@@ -94,6 +94,36 @@ async fn polls_without_an_end() {
     .await;
 }
 
+/// A large poll is read on a thread of its own: whoever shares the thread of its connection is answered meanwhile.
+#[tokio::test]
+async fn a_large_poll_is_read_beside_others() {
+    let relay = Relay::start();
+    crate::rest::put(&relay, CDS, &["a"], 1);
+    let client = relay.connect().await;
+    assert_eq!(check(&client).await, 1);
+    let mut poller = Poller::connect(relay.port()).await;
+    // Read to its end before anything is found to be wrong with it.
+    let names = "\"a-name-that-nobody-knows\",".repeat(300_000);
+    let body = format!("{{\"resource_names\": [{names}\"a\"]");
+    let order = std::sync::Mutex::new(Vec::new());
+    let polls = async {
+        let answer = poller.poll("/v3/discovery:clusters", &body).await;
+        assert_eq!(answer.status, 400);
+        order.lock().unwrap().push("poll");
+    };
+    let checks = async {
+        until(
+            || relay.shared.budget.bytes() >= body.len(),
+            || relay.shared.budget.bytes().to_string(),
+        )
+        .await;
+        assert_eq!(check(&client).await, 1);
+        order.lock().unwrap().push("check");
+    };
+    tokio::join!(polls, checks);
+    assert_eq!(*order.lock().unwrap(), ["check", "poll"]);
+}
+
 /// A request of many names is processed in slices, and other clients have turns in between. Its meaning does not change.
 #[tokio::test]
 async fn requests_of_many_names() {

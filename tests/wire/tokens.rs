@@ -78,7 +78,7 @@ fn with(claims: &Value) -> Value {
 /// The keys of an issuer in a file.
 pub(crate) struct Published {
     folder: Folder,
-    file: PathBuf,
+    pub(crate) file: PathBuf,
 }
 
 impl Published {

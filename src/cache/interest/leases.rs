@@ -18,6 +18,7 @@ use super::shard::{LeaseChanges, SHARDS, Shard};
 use super::waiters::Waiters;
 use crate::cache::Full;
 use crate::cache::claims::{Claims, is_fair};
+use crate::cache::vacancy::Vacancy;
 use crate::xds::{Cut, Name, Target, TypeUrl};
 
 /// All leases of one view, in shards by target, because many sessions come and go at the same time.
@@ -33,10 +34,11 @@ pub(in crate::cache) struct Leases {
     wanted: AtomicUsize,
     /// How many leases there are, lingering ones included.
     kept: AtomicUsize,
+    vacancy: Arc<Vacancy>,
 }
 
 impl Leases {
-    pub(in crate::cache) fn new(linger: Duration, limit: usize) -> Self {
+    pub(in crate::cache) fn new(linger: Duration, limit: usize, vacancy: Arc<Vacancy>) -> Self {
         let leases = Self {
             shards: (0..SHARDS).map(|number| Mutex::new(Shard::new(number))).collect(),
             hasher: RandomState::new(),
@@ -45,6 +47,7 @@ impl Leases {
             new_types: Mutex::default(),
             wanted: AtomicUsize::new(0),
             kept: AtomicUsize::new(0),
+            vacancy,
         };
         leases.set(linger, limit);
         leases
@@ -273,6 +276,17 @@ impl Leases {
         let limit = self.limit.load(Ordering::Relaxed);
         let left = limit.saturating_sub(wanted);
         let fair = is_fair(claims.names(), left);
+        let vacant = if new { self.vacancy.take() } else { Ok(()) };
+        if let Err(value) = vacant {
+            self.wanted.fetch_sub(1, Ordering::Relaxed);
+            self.kept.fetch_sub(1, Ordering::Relaxed);
+            return Err(Full {
+                limit: "memory",
+                value,
+                own: claims.names(),
+                left: 0,
+            });
+        }
         if limit > 0 && (!fair || new && kept >= limit.saturating_mul(2)) {
             self.wanted.fetch_sub(1, Ordering::Relaxed);
             self.kept.fetch_sub(usize::from(new), Ordering::Relaxed);

@@ -35,6 +35,7 @@ pub use words::WordsQuestion;
 use crate::cache::Claims;
 use crate::cache::interest::{Leases, Set, Sets, Woken, Written};
 use crate::cache::routes::WakeOnFailure;
+use crate::cache::vacancy::Vacancy;
 use crate::xds::{Baselines, Changes, Class, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
 
 /// One view.
@@ -105,12 +106,17 @@ impl View {
     /// Creates a view of the only server, in which nothing is known.
     #[must_use]
     pub fn new(class: Class, settings: ViewSettings) -> Arc<Self> {
-        Self::of(0, WakeOnFailure::Nobody, class, settings)
+        Self::of(0, WakeOnFailure::Nobody, class, settings, Arc::default())
     }
 
     /// Creates a view of this server, in which nothing is known.
-    #[must_use]
-    pub fn of(server: usize, wake_on_failure: WakeOnFailure, class: Class, settings: ViewSettings) -> Arc<Self> {
+    pub(in crate::cache) fn of(
+        server: usize,
+        wake_on_failure: WakeOnFailure,
+        class: Class,
+        settings: ViewSettings,
+        vacancy: Arc<Vacancy>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             class,
             server,
@@ -119,7 +125,7 @@ impl View {
             cut: ArcSwap::default(),
             restored: ArcSwapOption::empty(),
             generation: AtomicU64::new(0),
-            leases: Leases::new(settings.linger, settings.names_per_view),
+            leases: Leases::new(settings.linger, settings.names_per_view, vacancy),
             written: Written::default(),
             sets: Sets::default(),
             unsettled: Mutex::default(),

@@ -282,6 +282,7 @@ impl Check {
         }
         let memory = self.read("limits.memory", limits.memory.as_ref(), memory);
         let memory = memory.unwrap_or(usual.memory);
+        let subscriptions = self.read("limits.subscriptions", limits.subscriptions.as_ref(), subscriptions);
         let request = size!(request, MESSAGE_LEAST);
         self.fits(memory, request, limits.memory.as_ref());
         Limits {
@@ -290,7 +291,7 @@ impl Check {
             streams: count!(streams),
             streams_per_identity: count!(streams_per_identity),
             new_streams_per_second: count!(new_streams_per_second),
-            subscriptions: count!(subscriptions),
+            subscriptions: subscriptions.unwrap_or(usual.subscriptions),
             streams_per_connection: count!(streams_per_connection),
             types_per_stream: count!(types_per_stream),
             names_per_stream: count!(names_per_stream),
@@ -372,6 +373,14 @@ impl Check {
 }
 
 /// Reads `auto` or a size.
+fn subscriptions(text: &str) -> Result<Option<usize>, String> {
+    if text == "auto" {
+        return Ok(None);
+    }
+    let count = quantity::count(text).map(Some);
+    count.map_err(|message| message.replacen("write a", "write auto or a", 1))
+}
+
 fn memory(text: &str) -> Result<MemoryLimit, String> {
     if text == "auto" {
         return Ok(MemoryLimit::Auto);

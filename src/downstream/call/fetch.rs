@@ -57,7 +57,7 @@ impl Fetch {
             Some(theirs) if theirs.is_zero() => return Err(Status::deadline_exceeded("grpc-timeout is zero")),
             theirs => hold(theirs, settings.protocol.timers.unanswered),
         };
-        let identity = identified(shared, &self.portion.identity, request.headers());
+        let identity = identified(shared, &self.portion, request.headers());
         let identity = identity.map_err(Status::unauthenticated)?;
         tracing::debug!(%identity, "a unary call begins");
         let limits = &settings.limits;
@@ -74,7 +74,8 @@ impl Fetch {
         // A unary call is always answered, whatever the client has.
         asked.version_info = String::new();
         let who = (&self.portion.claims, &identity);
-        let poll = Poll::new(shared, who, self.type_url, asked, clock::now()).map_err(Refusal::status)?;
+        let poll = Poll::begin(shared, who, self.type_url, asked, clock::now()).await;
+        let poll = poll.map_err(Refusal::status)?;
         let polled = poll.wait(hold, self.drain, |found, poll| Ok(reply(found, poll, shared)));
         match polled.await.map_err(Refusal::status)? {
             Polled::News(rope) => Ok(rope),

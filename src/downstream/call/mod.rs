@@ -190,7 +190,7 @@ impl Calls {
             self.not_admitted(links.portion.guest.peer(), &full);
             full.status()
         })?;
-        let identity = identified(&self.shared, &links.portion.identity, request.headers());
+        let identity = identified(&self.shared, &links.portion, request.headers());
         let identity = identity.map_err(Status::unauthenticated)?;
         let deframer = Deframer::new(encoding, settings.limits.request, links.portion.share.clone());
         let pace = Pace::new(settings.limits.requests_per_second, now);

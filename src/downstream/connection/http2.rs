@@ -6,7 +6,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -48,6 +48,8 @@ struct Inner<S> {
     line: Line,
     /// What those who are not in the line may do.
     allowance: Allowance,
+    /// How many calls have begun in this turn.
+    begun: usize,
     /// Whether the client had not taken everything after the last turn.
     stuck: bool,
     draining: bool,
@@ -58,6 +60,9 @@ const TRANSPORT: u32 = FIRST;
 /// How many parts, and how often the transport, are polled in a turn. Then other connections have their turn.
 const PARTS_IN_A_TURN: usize = 128;
 const TRANSPORT_IN_A_TURN: usize = 4;
+/// How many calls may begin in a turn, and after how long no more do: a call may have a token, whose signature takes long to check.
+const CALLS_IN_A_TURN: usize = 64;
+const CALLS_TIME: Duration = Duration::from_micros(500);
 /// The flow-control windows: how many bytes a stream may send before its requests are read, and the least and the most for all
 /// streams of a connection together. A stream that is read slowly must leave room for the others.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
@@ -114,6 +119,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
                 open: OpenCalls::default(),
                 line: Line::default(),
                 allowance: Allowance::new(HELPING_BYTES),
+                begun: 0,
                 stuck: false,
                 draining: false,
             },
@@ -179,6 +185,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
     /// Begins a turn. Returns whether streams wait for the transport, or may have to.
     fn begin(&mut self) -> bool {
         let crowded = self.stuck || !self.line.is_empty();
+        self.begun = 0;
         self.allowance.begin();
         if !crowded {
             self.allowance.set_room(HELPING_BYTES);
@@ -208,7 +215,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
                     break;
                 }
                 again -= 1;
-                if let Poll::Ready(ended) = self.poll_transport::<CROWDED>(&turn, cx, now) {
+                if let Poll::Ready(ended) = self.poll_transport(&turn, ear, cx, now) {
                     return Poll::Ready(ended);
                 }
                 if CROWDED && self.allowance.room() == 0 && !cork.is_blocked() {
@@ -236,19 +243,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         Poll::Pending
     }
 
-    fn poll_transport<const CROWDED: bool>(
+    fn poll_transport(
         &mut self,
         turn: &Turn<'_>,
+        ear: &Ear,
         cx: &mut Context<'_>,
         now: Instant,
     ) -> Poll<Result<(), h2::Error>> {
-        loop {
+        while self.begun < CALLS_IN_A_TURN {
             match std::task::ready!(self.transport.poll_accept(cx)) {
                 Some(Ok((request, respond))) => self.accept(request, respond, turn, now),
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 None => return Poll::Ready(Ok(())),
             }
+            self.begun += 1;
+            if clock::now().saturating_duration_since(now) >= CALLS_TIME {
+                self.begun = CALLS_IN_A_TURN;
+            }
         }
+        // The next turn goes on.
+        ear.wake();
+        Poll::Pending
     }
 
     fn accept(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Rope>, turn: &Turn<'_>, now: Instant) {

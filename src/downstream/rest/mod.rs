@@ -4,6 +4,7 @@
 //! alone (H-05). `poll` waits for changes, and `reply` writes the response.
 
 mod head;
+mod large;
 mod poll;
 mod refusal;
 mod reply;
@@ -32,7 +33,7 @@ use crate::downstream::shared::Shared;
 use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use crate::protocol::{self, PollContent};
 use crate::shutdown::Drain;
-use crate::wire::{Charge, Share};
+use crate::wire::Charge;
 
 /// Answers all polls of one listener.
 pub(super) struct Polls {
@@ -81,19 +82,23 @@ impl Polls {
     async fn poll(&self, request: Request<RequestBody>, portion: Arc<Portion>) -> Result<Response<Body>, Refusal> {
         let settings = self.shared.settings.load_full();
         let method = Method::of(&request, &settings)?;
-        let identity = identified(&self.shared, &portion.identity, request.headers());
+        let identity = identified(&self.shared, &portion, request.headers());
         let identity = identity.map_err(Refusal::unauthenticated)?;
         tracing::debug!(%identity, "a poll begins");
         let hold = head::hold(request.headers(), settings.timers.rest_poll);
-        let asked = clock::timeout(BODY_TIMEOUT, self.read(request, portion.share.clone())).await;
-        let asked = asked.unwrap_or_else(|| Err(Refusal::slow(BODY_TIMEOUT)))?;
-        let poll = Poll::new(
+        let mut charge = Charge::new(portion.share.clone());
+        let body = clock::timeout(BODY_TIMEOUT, self.gather(request, &mut charge)).await;
+        let body = body.unwrap_or_else(|| Err(Refusal::slow(BODY_TIMEOUT)))?;
+        let asked = self.read(body).await?;
+        drop(charge);
+        let poll = Poll::begin(
             &self.shared,
             (&portion.claims, &identity),
             method.type_url,
             asked,
             clock::now(),
-        )?;
+        )
+        .await?;
         let told = |found: &PollContent<'_>, poll: &protocol::Poll| {
             reply(found, poll.type_url(), &self.shared).map_err(Refusal::internal)
         };
@@ -112,18 +117,28 @@ impl Polls {
         }
     }
 
-    async fn read(&self, request: Request<RequestBody>, share: Arc<Share>) -> Result<DiscoveryRequest, Refusal> {
+    /// Reads the body, and charges its memory.
+    async fn gather(&self, request: Request<RequestBody>, charge: &mut Charge) -> Result<Bytes, Refusal> {
         let limits = self.shared.settings.load().limits;
         let (head, body) = request.into_parts();
         if announced(&head.headers).is_some_and(|length| length > limits.request) {
             return Err(Refusal::large(limits.request));
         }
-        let mut charge = Charge::new(share);
-        let body = gather(body, &mut charge, limits.request).await?;
+        let body = gather(body, charge, limits.request).await?;
         if body.is_empty() {
             return Err(Refusal::bad("the body is empty; send a DiscoveryRequest as JSON"));
         }
-        let asked = self.shared.schemas.request(&body);
+        Ok(body)
+    }
+
+    async fn read(&self, body: Bytes) -> Result<DiscoveryRequest, Refusal> {
+        let limits = self.shared.settings.load().limits;
+        let schemas = self.shared.schemas.clone();
+        let asked = if body.len() > large::BODY_BYTES || !schemas.are_unpacked() {
+            large::in_turn(move || schemas.request(&body)).await?
+        } else {
+            schemas.request(&body)
+        };
         let asked = asked.map_err(|fault| Refusal::bad(format!("the body is not a DiscoveryRequest: {fault}")))?;
         let node = asked.node.as_ref().map_or(0, prost::Message::encoded_len);
         if limits.node_bytes > 0 && node > limits.node_bytes {

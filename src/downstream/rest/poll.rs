@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Buf;
 
+use super::large;
 use super::refusal::Refusal;
 use crate::cache::{Claims, NoPlace};
 use crate::clock;
@@ -49,7 +50,7 @@ pub(in crate::downstream) fn hold(theirs: Option<Duration>, most: Duration) -> D
 
 impl<'a> Poll<'a> {
     /// Begins a poll: subscribes to what it asks for.
-    pub(in crate::downstream) fn new(
+    pub(in crate::downstream) async fn begin(
         shared: &'a Shared,
         (claims, identity): (&Arc<Claims>, &Identity),
         type_url: TypeUrl,
@@ -63,14 +64,10 @@ impl<'a> Poll<'a> {
             count_end(shared, &end);
             Refusal::of(end)
         };
-        let poll = protocol::Poll::new(
-            settings.clone(),
-            identity.clone(),
-            type_url,
-            asked,
-            &*shared.library,
-            now,
-        );
+        let large = asked.resource_names.len() > large::NAMES;
+        let (protocol, identity, library) = (settings.clone(), identity.clone(), shared.library.clone());
+        let read = move || protocol::Poll::new(protocol, identity, type_url, asked, &*library, now);
+        let poll = if large { large::in_turn(read).await? } else { read() };
         let mut poll = poll.map_err(refused)?;
         for (fault, count, _) in poll.faults().iter() {
             shared.metrics.name_fault(fault.word(), count);
@@ -79,13 +76,18 @@ impl<'a> Poll<'a> {
             count_no_place(shared, &error);
             match error {
                 NoPlace::Full(full) => Refusal::unavailable(full.to_string()),
-                NoPlace::Unfit(unfit) => Refusal::forbidden(unfit.to_string()),
+                NoPlace::Unfit(_) | NoPlace::Key(_) => Refusal::forbidden(error.to_string()),
             }
         };
         let node = poll.server().node().cloned().unwrap_or_default();
         let mut seats = Seats::enter(&shared.scopes, &node, claims, settings.timers.unanswered).map_err(no_place)?;
+        let mut wanted = 0_usize;
         while let Some(want) = poll.poll_want() {
             seats.want(&shared.scopes, &want).map_err(no_place)?;
+            wanted += 1;
+            if wanted.is_multiple_of(large::NAMES) {
+                tokio::task::yield_now().await;
+            }
         }
         Ok(Self {
             shared,

@@ -14,7 +14,7 @@ pub(super) fn no_place(shared: &Shared, error: NoPlace) -> Status {
     count_no_place(shared, &error);
     match error {
         NoPlace::Full(full) => Status::resource_exhausted(full.to_string()),
-        NoPlace::Unfit(unfit) => Status::permission_denied(unfit.to_string()),
+        NoPlace::Unfit(_) | NoPlace::Key(_) => Status::permission_denied(error.to_string()),
     }
 }
 
@@ -27,7 +27,7 @@ pub(super) fn status(shared: &Shared, end: End) -> Status {
 pub(in crate::downstream) fn count_no_place(shared: &Shared, error: &NoPlace) {
     match error {
         NoPlace::Full(full) => shared.metrics.refused(full.limit),
-        NoPlace::Unfit(_) => {
+        NoPlace::Unfit(_) | NoPlace::Key(_) => {
             shared.metrics.refused_classes.inc();
         }
     }

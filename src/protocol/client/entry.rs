@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use prost::Message as _;
 
-use super::wire::{is_message, next_field, string_field};
+use super::wire::{OTHER_BYTES_MAX, is_message, next_field, string_field};
 use crate::proto::envoy::service::discovery::v3::Resource;
 use crate::proto::google::protobuf::Any;
 use crate::xds::xdstp::{self, SCHEME};
@@ -36,6 +36,8 @@ pub(super) struct Fault {
 }
 
 const NAME_SHOWN: usize = 128;
+/// Many times more aliases than a virtual host has domains.
+const ALIASES_MAX: usize = 4096;
 
 /// Returns how a fault names the entry.
 pub(super) fn called(name: &str) -> String {
@@ -120,6 +122,12 @@ impl Entry {
             });
         };
         let (text, name) = (name, canonical(name, type_url).map_err(Fault::nameless)?);
+        if wrapper.aliases.len() > ALIASES_MAX {
+            return Err(Fault {
+                name: Some(name.to_string()),
+                what: format!("has more than {ALIASES_MAX} aliases"),
+            });
+        }
         let constraints = rule.and_then(Constraints::new);
         let mut aliases: Vec<Name> = wrapper
             .aliases
@@ -178,7 +186,8 @@ impl<'a> Wrapper<'a> {
                 1 => wrapper.version = text()?,
                 2 => read_any(content?, wrapper.body.get_or_insert_default())?,
                 3 => wrapper.name = text()?,
-                4 => wrapper.aliases.push(text()?),
+                4 if wrapper.aliases.len() <= ALIASES_MAX => wrapper.aliases.push(text()?),
+                6..=9 if rest.len() + content?.len() > OTHER_BYTES_MAX => return None,
                 6..=9 => put_field(&mut rest, number, content?),
                 _ => {}
             }

@@ -7,13 +7,14 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use prost::Message as _;
 
 use super::acks::Ack;
 use super::entry::{Entry, Fault, called, canonical};
 use super::refusals::Refusal;
 use super::ways::Ways;
-use super::wire::DeltaResponse;
-use crate::proto::envoy::service::discovery::v3::{self as discovery, DiscoveryResponse};
+use super::wire::{DeltaResponse, FIELD_BYTES_MIN, OTHER_BYTES_MAX, SotwResponse};
+use crate::proto::envoy::service::discovery::v3 as discovery;
 use crate::proto::google::protobuf::Any;
 use crate::xds::{Constraints, Name, ResourceError, TypeUrl, variant_key};
 
@@ -86,21 +87,28 @@ impl Faults {
 
 impl Message {
     /// Reads a SotW response.
-    pub(super) fn sotw(response: DiscoveryResponse, type_url: &TypeUrl, ways: &Ways) -> Self {
-        let identifier = response.control_plane.map(|plane| plane.identifier);
-        let mut message = Self::new(response.nonce, identifier, response.version_info);
+    pub(super) fn sotw(response: SotwResponse, type_url: &TypeUrl, ways: &Ways) -> Self {
+        let SotwResponse { head, entries, full } = response;
+        let identifier = head.control_plane.map(|plane| plane.identifier);
+        let mut message = Self::new(head.nonce, identifier, head.version_info, full);
         message.whole = true;
         let read = |any: Any| Entry::of_any(any, type_url);
-        message.take(response.resources.into_iter().map(read), ways);
-        message.complain(response.resource_errors, type_url);
+        if entries.is_empty() {
+            message.take(head.resources.into_iter().map(read), ways);
+        } else {
+            // E-13: an entry that is not readable is read as an empty one, so that only this entry is rejected.
+            let decoded = entries.into_iter().map(|entry| Any::decode(entry).unwrap_or_default());
+            message.take(decoded.map(read), ways);
+        }
+        message.complain(head.resource_errors, type_url);
         message
     }
 
     /// Reads a delta response.
     pub(super) fn delta(response: DeltaResponse, type_url: &TypeUrl, ways: &Ways) -> Self {
-        let DeltaResponse { head, entries } = response;
+        let DeltaResponse { head, entries, full } = response;
         let identifier = head.control_plane.map(|plane| plane.identifier);
-        let mut message = Self::new(head.nonce, identifier, head.system_version_info);
+        let mut message = Self::new(head.nonce, identifier, head.system_version_info, full);
         // The mark of another relay counts only if the control plane's identifier is that of a relay.
         let relay = message.identifier.starts_with(RELAY);
         message.more = relay.then(|| message.nonce.ends_with(MORE));
@@ -121,7 +129,12 @@ impl Message {
         message
     }
 
-    fn new(nonce: String, identifier: Option<String>, version: String) -> Self {
+    /// Creates a message without entries. If its end was left out because it is too large, that may be meant for any name.
+    fn new(nonce: String, identifier: Option<String>, version: String, full: bool) -> Self {
+        let mut faults = Faults::default();
+        if full {
+            faults.add("the response", &too_large());
+        }
         Self {
             nonce,
             identifier: identifier.unwrap_or_default(),
@@ -131,8 +144,8 @@ impl Message {
             removed_as: BTreeMap::new(),
             spoiled: BTreeSet::new(),
             errors: BTreeMap::new(),
-            faults: Faults::default(),
-            uncertain: false,
+            faults,
+            uncertain: full,
             more: None,
             whole: false,
             varied: BTreeSet::new(),
@@ -288,6 +301,14 @@ impl Message {
         let spoiled = &self.spoiled;
         self.removed = removed.into_iter().filter(|name| !spoiled.contains(name)).collect();
     }
+}
+
+/// Returns the fault of a response whose end was left out.
+fn too_large() -> String {
+    format!(
+        "is larger than `limits.upstream_message`, where each field counts as at least {FIELD_BYTES_MIN} bytes, or a field besides \
+         its resources is larger than {OTHER_BYTES_MAX} bytes; its end is rejected: send fewer resources in one response"
+    )
 }
 
 /// How another relay begins its identifier, and how it ends a nonce when more messages of the same answer follow.

@@ -36,14 +36,14 @@ use unserved::Unserved;
 use ways::Ways;
 
 use crate::proto::envoy::config::core::v3::Node;
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, DiscoveryResponse};
+use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::xds::{Changes, Dialect, ServerFeatures, Slot, Target, TypeUrl, Types, Update, Want};
 pub use node::come_through;
 pub use noted::Received;
 pub use parted::Parted;
 pub use rhythm::Rhythm;
 pub use stated::stated;
-pub use wire::{Cutter, DeltaResponse, Unreadable, read_delta, read_sotw};
+pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable, read_delta, read_sotw};
 
 /// The client's half of one ADS stream to one server, over all the connections that the stream takes.
 ///
@@ -260,8 +260,9 @@ impl Client {
     }
 
     /// Takes a SotW response whose last byte was read at `received`.
-    pub fn handle_sotw(&mut self, response: DiscoveryResponse, received: Instant) -> Vec<Changes> {
-        let type_url = self.settings.types.resolve(&response.type_url);
+    pub fn handle_sotw(&mut self, response: impl Into<SotwResponse>, received: Instant) -> Vec<Changes> {
+        let response = response.into();
+        let type_url = self.settings.types.resolve(&response.head.type_url);
         self.receive(&type_url, received, |type_url, ways| {
             Message::sotw(response, type_url, ways)
         })

@@ -8,7 +8,6 @@ use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse};
-use crate::proto::google::protobuf::Any;
 use crate::xds::put_field;
 
 /// A response without a readable type and nonce, so that the relay cannot send a NACK for it.
@@ -24,6 +23,16 @@ pub struct DeltaResponse {
     pub(super) head: DeltaDiscoveryResponse,
     /// The entries, in order.
     pub(super) entries: Vec<Bytes>,
+    /// Whether the end of the response is left out, because it is too large.
+    pub(super) full: bool,
+}
+
+/// The same of a SotW response. One that was not cut out of a message has its entries in `head`.
+#[derive(Debug)]
+pub struct SotwResponse {
+    pub(super) head: DiscoveryResponse,
+    pub(super) entries: Vec<Bytes>,
+    pub(super) full: bool,
 }
 
 /// A response of either dialect that is cut into its entries while it arrives; the received buffers are not kept.
@@ -40,8 +49,16 @@ pub struct Cutter {
     named: bool,
     /// The bytes of a field that is not complete yet.
     begun: BytesMut,
+    /// How much of the limit is left.
+    room: usize,
+    /// Whether a field was left out.
+    full: bool,
 }
 
+/// A field counts as at least so many bytes: that is about the memory that it takes, however small it is.
+pub const FIELD_BYTES_MIN: usize = 256;
+/// A field that is no entry has at most so many bytes. It is decoded as a whole, and may consist of very many tiny parts.
+pub(super) const OTHER_BYTES_MAX: usize = 64 * 1024;
 /// The field numbers of `resources`, `type_url` and `nonce` in both kinds of response.
 const RESOURCES: u32 = 2;
 const TYPE_URL: u32 = 4;
@@ -55,7 +72,7 @@ const FIELD_HEAD_MAX: usize = 20;
 ///
 /// # Errors
 /// If it is damaged, and its type or its nonce is lost.
-pub fn read_sotw(message: impl AsRef<[u8]>) -> Result<DiscoveryResponse, Unreadable> {
+pub fn read_sotw(message: impl AsRef<[u8]>) -> Result<SotwResponse, Unreadable> {
     Cutter::whole(message.as_ref()).sotw()
 }
 
@@ -77,22 +94,50 @@ impl DeltaResponse {
     }
 }
 
-impl Cutter {
-    /// Creates a cutter for a response of this many bytes, before any of them came.
+impl SotwResponse {
+    /// Returns everything but the entries.
     #[must_use]
-    pub fn new(length: usize) -> Self {
+    pub const fn head(&self) -> &DiscoveryResponse {
+        &self.head
+    }
+
+    /// Returns the server's own name for itself, if it says one.
+    pub const fn identifier(&mut self) -> Option<&mut String> {
+        match &mut self.head.control_plane {
+            Some(plane) => Some(&mut plane.identifier),
+            None => None,
+        }
+    }
+}
+
+impl From<DiscoveryResponse> for SotwResponse {
+    fn from(head: DiscoveryResponse) -> Self {
+        Self {
+            head,
+            entries: Vec::new(),
+            full: false,
+        }
+    }
+}
+
+impl Cutter {
+    /// Creates a cutter for a response of this many bytes, before any of them came. All of its fields may count `limit` bytes; the
+    /// rest is left out.
+    #[must_use]
+    pub fn new(length: usize, limit: usize) -> Self {
         let room = length.min(HEAD_BYTES);
         Self {
             length,
             left: length,
             head: BytesMut::with_capacity(room),
             least: BytesMut::with_capacity(room),
+            room: limit,
             ..Self::default()
         }
     }
 
     fn whole(message: &[u8]) -> Self {
-        let mut cutter = Self::new(message.len());
+        let mut cutter = Self::new(message.len(), usize::MAX);
         cutter.push(message);
         cutter
     }
@@ -136,6 +181,9 @@ impl Cutter {
         while let Some((number, content)) = next_field(&mut rest) {
             bytes = rest;
             let Some(content) = content else { continue };
+            if !self.admits(number, content.len()) {
+                continue;
+            }
             if number == RESOURCES {
                 self.entries.push(entry(content));
                 continue;
@@ -150,24 +198,33 @@ impl Cutter {
         bytes
     }
 
+    /// Whether there is room for a field; type and nonce are always read. After the first field that is left out there is none.
+    fn admits(&mut self, number: u32, bytes: usize) -> bool {
+        if matches!(number, TYPE_URL | NONCE) {
+            return true;
+        }
+        let fits = number == RESOURCES || bytes <= OTHER_BYTES_MAX;
+        match self.room.checked_sub(bytes.max(FIELD_BYTES_MIN)).filter(|_| fits) {
+            Some(room) => self.room = room,
+            None => (self.room, self.full) = (0, true),
+        }
+        !self.full
+    }
+
     /// Takes the gathered bytes. Returns whether all of them were readable.
     fn finish_begun(&mut self) -> bool {
         let begun = std::mem::take(&mut self.begun).freeze();
         self.cut(&begun, |content| begun.slice_ref(content)).is_empty()
     }
 
-    /// Returns the SotW response. E-13: an entry that is not readable is in it as an empty one, so that only this entry is
-    /// rejected.
+    /// Returns the SotW response. E-13: an entry that is not readable is rejected alone, when it is decoded.
     ///
     /// # Errors
     /// If it is damaged, and its type or its nonce is lost.
-    pub fn sotw(self) -> Result<DiscoveryResponse, Unreadable> {
-        let (head, entries) = self.finish::<DiscoveryResponse>()?;
-        let resources = entries.into_iter().map(|entry| Any::decode(entry).unwrap_or_default());
-        Ok(DiscoveryResponse {
-            resources: resources.collect(),
-            ..head
-        })
+    pub fn sotw(self) -> Result<SotwResponse, Unreadable> {
+        let full = self.full;
+        let (head, entries) = self.finish()?;
+        Ok(SotwResponse { head, entries, full })
     }
 
     /// Returns the delta response. E-13: an entry that is not readable is rejected alone, when it is decoded.
@@ -175,8 +232,9 @@ impl Cutter {
     /// # Errors
     /// If it is damaged, and its type or its nonce is lost.
     pub fn delta(self) -> Result<DeltaResponse, Unreadable> {
+        let full = self.full;
         let (head, entries) = self.finish()?;
-        Ok(DeltaResponse { head, entries })
+        Ok(DeltaResponse { head, entries, full })
     }
 
     /// Returns all fields but the entries, and the entries. If the other fields are damaged, only type and nonce are kept. An
@@ -272,7 +330,7 @@ mod tests {
     }
 
     fn pushed(message: &[u8], cut: usize, length: usize) -> Cutter {
-        let mut cutter = Cutter::new(length);
+        let mut cutter = Cutter::new(length, usize::MAX);
         message.chunks(cut).for_each(|part| cutter.push(part));
         assert_eq!(cutter.left(), length.saturating_sub(message.len()));
         cutter

@@ -22,8 +22,7 @@ impl Leg {
         Ok(match dialect {
             Dialect::Sotw => {
                 let mut response = message.sotw()?;
-                let plane = response.control_plane.as_mut();
-                let span = plane.and_then(|plane| TraceContext::take(&mut plane.identifier));
+                let span = response.identifier().and_then(TraceContext::take);
                 (self.client.handle_sotw(response, received), span)
             }
             Dialect::Delta => {

@@ -17,7 +17,7 @@ use super::poller::{Poller, Question};
 use super::{Polling, RestServer};
 use crate::json::{Bounds, Secrets, Tree, Unknown};
 use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
-use crate::protocol::{Client, Received};
+use crate::protocol::{Client, FIELD_BYTES_MIN, Received};
 use crate::telemetry::Arrival;
 use crate::upstream::access::Access;
 use crate::upstream::clock::{dice, now};
@@ -25,6 +25,9 @@ use crate::upstream::failure::Failure;
 use crate::upstream::status::{Answers, Board, Phase};
 use crate::upstream::writer::Talk;
 use crate::xds::{Changes, Dialect, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
+
+/// A value or key in a JSON answer counts as so many bytes of the limit: it takes more memory than its text.
+const VALUE_BYTES_MIN: usize = 16;
 
 type Outcome = (Result<Reply, Failure>, Option<Link>);
 
@@ -203,7 +206,19 @@ impl PollLeg {
             path: type_url.path().unwrap_or_default(),
             why: fault.to_string(),
         };
-        let tree = Tree::json(body, Bounds::FILE).map_err(failed)?;
+        let limit = self.polling.upstream_message;
+        let values = limit / VALUE_BYTES_MIN;
+        let tree = Tree::json(body, Bounds { values }).map_err(failed)?;
+        let resources = tree.get("resources").and_then(Tree::items).map_or(0, <[Tree]>::len);
+        if resources > limit / FIELD_BYTES_MIN {
+            return Err(Failure::Response {
+                path: type_url.path().unwrap_or_default(),
+                why: format!(
+                    "the answer has {resources} resources, each of which counts as at least {FIELD_BYTES_MIN} bytes, and \
+                     `limits.upstream_message` is {limit}"
+                ),
+            });
+        }
         let said = self.polling.schemas.response(&tree, Unknown::Ignore).map_err(failed)?;
         let resources = said.resources.into_iter().map(|read| match read {
             Ok(parsed) => parsed.value,

@@ -115,6 +115,27 @@ pub(super) const ATTACKS: &[Attack] = &[
         ..USUAL
     },
     Attack {
+        name: "names that nobody else has",
+        connections: 12,
+        turn: |n| {
+            let some = (0..1000).map(|name| format!("a-name-that-nobody-knows-{}-{name}", another()));
+            [begin(n, &delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
+        },
+        turns: 190,
+        ..USUAL
+    },
+    Attack {
+        name: "wrong tokens",
+        turn: |n| {
+            let heads = (5 * n..5 * n + 5).map(|n| {
+                let token = format!("Bearer {}", wrong_token(another()));
+                call(id(n), &sotw(), &[("authorization", &token)])
+            });
+            heads.collect::<Vec<_>>().concat()
+        },
+        ..USUAL
+    },
+    Attack {
         name: "invented types",
         connections: 5,
         turn: |n| {
@@ -135,6 +156,27 @@ pub(super) const ATTACKS: &[Attack] = &[
             let request = DiscoveryRequest {
                 node: Some(Node {
                     cluster: format!("invented-{n}"),
+                    ..node()
+                }),
+                type_url: CDS.to_owned(),
+                ..Default::default()
+            };
+            [
+                call(id(n), &sotw(), &[]),
+                data(id(n), &message(&request.encode_to_vec())),
+            ]
+            .concat()
+        },
+        turns: 200,
+        pause: Duration::from_millis(20),
+        ..USUAL
+    },
+    Attack {
+        name: "invented classes with long names",
+        turn: |n| {
+            let request = DiscoveryRequest {
+                node: Some(Node {
+                    cluster: format!("{n}-{}", "x".repeat(50_000)),
                     ..node()
                 }),
                 type_url: CDS.to_owned(),

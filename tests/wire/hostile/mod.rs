@@ -16,12 +16,14 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use self::attacks::{ATTACKS, Attack, Listeners};
 use self::planes::{PLANES, Running};
+pub(crate) use self::words::wrong_token;
 use crate::support::certificates::{Authority, Folder, VERSIONS, agree};
 use crate::support::client::Client;
 use crate::support::messages::Subscriber;
 use crate::support::process::Process;
 use crate::support::{ADS, Address, CDS, EDS, PATIENCE, now, raw, spawn, until};
 use crate::tls::speak;
+use crate::tokens::{ISSUER, Published, Signer};
 
 /// How many clusters the control plane has. The last one changes.
 const CLUSTERS: usize = 100;
@@ -142,7 +144,7 @@ struct World {
     planes: Vec<Running>,
     honest: Vec<Honest>,
     following: Arc<Mutex<Following>>,
-    _files: Folder,
+    _files: (Folder, Published),
 }
 
 impl World {
@@ -168,8 +170,13 @@ impl World {
             content.path.display(),
             authorities.join(", ")
         );
-        let mut more = "timers: {linger: 1s}\nclasses: [{key: [cluster]}]\n".to_owned();
-        more += "rules: [{name: all}, {name: operators, dialects: csds}]\n";
+        let published = Published::new(&[Signer::new("key").public()]);
+        let mut more = format!(
+            "timers: {{linger: 1s}}\nclasses: [{{key: [cluster]}}]\n\
+             rules: [{{name: all}}, {{name: operators, dialects: csds}}]\n\
+             jwt: [{{issuer: '{ISSUER}', audiences: [relay], jwks_file: '{}'}}]\n",
+            published.file.display()
+        );
         if let Some(budget) = scale.budget {
             more += &format!("limits: {{memory: {budget}}}\n");
         }
@@ -192,7 +199,7 @@ impl World {
             planes,
             honest: Vec::new(),
             following,
-            _files: files,
+            _files: (files, published),
         };
         for n in 0..scale.honest {
             let client = world.client(n % 4 == 0).await;

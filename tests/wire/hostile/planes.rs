@@ -40,6 +40,8 @@ enum Does {
     Swells,
     /// Sends a million resources for which nobody has asked.
     Multiplies,
+    /// Sends a million entries in one response, each empty or tiny.
+    Crumbles,
     /// Sends bytes without a meaning instead of messages.
     Garbles,
     /// Answers polls with what is no JSON.
@@ -50,6 +52,7 @@ pub(super) const PLANES: &[Plane] = &[
     Plane::new("floods", "", Does::Floods),
     Plane::new("swells", "", Does::Swells),
     Plane::new("multiplies", "", Does::Multiplies),
+    Plane::new("crumbles", "", Does::Crumbles),
     Plane::new("garbles", "", Does::Garbles),
     Plane::new("babbles", "rest+http://", Does::Babbles),
 ];
@@ -167,6 +170,7 @@ async fn answer(mut stream: SendStream<Bytes>, does: Does, delta: bool, count: &
                     .collect();
                 send(&mut stream, &response(&names, turn, delta)).await?;
             }
+            Does::Crumbles => send(&mut stream, &crumbs(turn, delta)).await?,
             Does::Garbles | Does::Babbles => send(&mut stream, &message(&[0xff; 1000])).await?,
         }
         count.fetch_add(1, Ordering::Relaxed);
@@ -207,6 +211,13 @@ fn response(names: &[String], version: usize, delta: bool) -> Bytes {
         ..Default::default()
     };
     message(&response.encode_to_vec())
+}
+
+/// A response with very many entries of two to four bytes, in the dialect of the call.
+fn crumbs(turn: usize, delta: bool) -> Bytes {
+    let whole = response(&[name("crumbles", "a")], turn, delta);
+    let entry: &[u8] = [&[0x12, 0][..], &[0x12, 2, 0x1a, 0]][turn % 2];
+    message(&[whole.get(5..).unwrap(), &entry.repeat(MULTITUDE)].concat())
 }
 
 /// Sends as fast as the relay reads.

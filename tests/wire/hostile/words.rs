@@ -1,7 +1,10 @@
 //! What attackers say, as bytes.
 
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::proto::google::rpc::Status;
 use distributary::wire::message;
@@ -13,6 +16,7 @@ use crate::support::messages::node;
 use crate::support::raw::{DATA, call, frame};
 use crate::support::{ADS, CDS, EDS};
 use crate::tls::hello;
+use crate::tokens::ISSUER;
 
 pub(super) const CHECK: &str = "/grpc.health.v1.Health/Check";
 pub(super) const PING: u8 = 6;
@@ -81,6 +85,20 @@ pub(super) const POLL: &str = "POST /v3/discovery:clusters HTTP/1.1\r\nhost: rel
 pub(super) const FETCH: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
 pub(super) const QUESTION: &str =
     "POST /v3/discovery:client_status HTTP/1.1\r\nhost: relay\r\ncontent-length: 100\r\n\r\n{";
+
+/// A number that nobody had before.
+pub(super) fn another() -> u32 {
+    static NUMBERS: AtomicU32 = AtomicU32::new(0);
+    NUMBERS.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A token of a trusted issuer that its key did not sign.
+pub(crate) fn wrong_token(number: u32) -> String {
+    let header = BASE64_URL_SAFE_NO_PAD.encode(r#"{"alg":"ES256","typ":"JWT"}"#);
+    let claims = BASE64_URL_SAFE_NO_PAD.encode(format!(r#"{{"iss":"{ISSUER}","sub":"{number}"}}"#));
+    let signature = BASE64_URL_SAFE_NO_PAD.encode([7; 64]);
+    format!("{header}.{claims}.{signature}")
+}
 
 /// The beginning of the only call of a connection.
 pub(super) fn begin(n: u32, path: &str) -> Vec<u8> {

@@ -38,6 +38,11 @@ impl Process {
     /// The program with these `upstream`, a listener for each of these texts, with it after its address, and these lines in its
     /// configuration. `DISTRIBUTARY_BIN` may name another build of it.
     pub(crate) fn with(name: &str, upstream: &str, listeners: &[&str], more: &str) -> Self {
+        Self::under("true", name, upstream, listeners, more)
+    }
+
+    /// The same under limits of the system, which are a command of the shell.
+    pub(crate) fn under(limits: &str, name: &str, upstream: &str, listeners: &[&str], more: &str) -> Self {
         let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.yaml"));
         let addresses = listeners
             .iter()
@@ -48,7 +53,9 @@ impl Process {
         std::fs::write(&path, text).unwrap();
         let program =
             std::env::var("DISTRIBUTARY_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_distributary").to_owned());
-        let mut child = Command::new(program)
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("{limits}; exec \"$0\" \"$@\"")])
+            .arg(program)
             .args(["serve", "--log-level", "info", "--config"])
             .arg(&path)
             .stdin(Stdio::null())

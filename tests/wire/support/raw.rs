@@ -95,7 +95,14 @@ pub(crate) fn call(stream: u32, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
         // A literal that is not indexed, with a new name.
         block.push(0);
         for text in [name, value] {
-            block.push(u8::try_from(text.len()).unwrap());
+            // An integer with a prefix of seven bits (RFC 7541, 5.1).
+            match text.len().checked_sub(127) {
+                None => block.push(u8::try_from(text.len()).unwrap()),
+                Some(rest) => {
+                    block.push(127);
+                    prost::encoding::encode_varint(rest as u64, &mut block);
+                }
+            }
             block.extend(text.as_bytes());
         }
     }

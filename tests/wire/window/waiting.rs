@@ -86,7 +86,7 @@ async fn by_class() {
         one.subscribe(&["*"]);
         window.until(id, CDS, "NOT_SENT").await;
         let views = relay.shared.scopes.all();
-        let view = views.iter().find(|view| view.class().key == [id]).unwrap();
+        let view = views.iter().find(|view| *view.class().key == [id]).unwrap();
         let body = Cluster {
             name: "web".to_owned(),
             eds_cluster_config: Some(EdsClusterConfig {
