@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
 use crate::proto::envoy::service::discovery::v3::DynamicParameterConstraints;
-use crate::xds::{Changes, Constraints, Cut, Name, Reason, Resource, ResourceParts, TypeUrl, Types, Update};
+use crate::xds::{Changes, Constraints, Cut, Name, Phase, Reason, Resource, ResourceParts, TypeUrl, Types, Update};
 
 /// The largest file that is read: no snapshot is as large, and a larger file does not fit into memory.
 const LARGEST: u64 = 16 << 30;
@@ -119,6 +119,7 @@ fn half(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Option<C
         updates,
         complete,
         answered: None,
+        phase: Phase::Steady,
     }))
 }
 

@@ -63,6 +63,7 @@ mod tests {
             updates,
             complete: None,
             answered: None,
+            phase: Phase::Steady,
         }
     }
 

@@ -19,7 +19,7 @@ use super::way::Way;
 use crate::cache::{View, WordsQuestion};
 use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Demand, Departures, Leg as Which};
+use crate::protocol::{Demand, Guard, Leg as Which};
 use crate::telemetry::{Arrival, Traces};
 use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable};
 
@@ -35,7 +35,7 @@ pub struct Writer<L: Talk = Way> {
     /// The server's name for operators and clients.
     server: String,
     demand: Demand,
-    departures: Departures,
+    guard: Guard,
     questions: mpsc::Receiver<WordsQuestion>,
     traces: Arc<Traces>,
     main: L,
@@ -101,33 +101,19 @@ impl Writer<Way> {
             let (node, target, access) = (node.clone(), target.clone(), access.clone());
             Way::new(which, node, target, access, settings.clone(), answers.clone())
         };
-        let departures = Departures::new(settings.removal_quiet, settings.order_gate);
-        Self::of(
-            view,
-            target.uri(),
-            traces,
-            departures,
-            way(Which::Main),
-            way(Which::Aside),
-        )
+        let guard = Guard::new(settings.removal_quiet, settings.order_gate, view.guard());
+        Self::of(view, target.uri(), traces, guard, way(Which::Main), way(Which::Aside))
     }
 }
 
 impl<L: Talk> Writer<L> {
-    pub(super) fn of(
-        view: Arc<View>,
-        server: &str,
-        traces: Arc<Traces>,
-        departures: Departures,
-        main: L,
-        aside: L,
-    ) -> Self {
+    pub(super) fn of(view: Arc<View>, server: &str, traces: Arc<Traces>, guard: Guard, main: L, aside: L) -> Self {
         Self {
             questions: view.questions(),
             view,
             server: server.to_owned(),
             demand: Demand::default(),
-            departures,
+            guard,
             traces,
             main,
             aside,
@@ -142,7 +128,7 @@ impl<L: Talk> Writer<L> {
             self.next(&mut changes).await;
             // A server that sends without a pause must not block the other tasks of this thread.
             tokio::task::yield_now().await;
-            if self.departures.poll_timeout().is_some_and(|due| due <= now()) {
+            if self.guard.poll_timeout().is_some_and(|due| due <= now()) {
                 // D-03: on a busy machine, a route may have arrived in time and not been read.
                 poll_fn(|cx| Poll::Ready(self.hear(cx, &mut changes))).await;
             }
@@ -151,9 +137,9 @@ impl<L: Talk> Writer<L> {
 
     async fn turn(&mut self, changes: &mut Vec<Changes>) {
         let (quiet, bound) = self.main.removal_times();
-        self.departures.set(quiet, bound);
+        self.guard.set(quiet, bound);
         // What the servers said waits, if it removes. What follows from a want below does not wait: it answers the want (D-03).
-        self.departures.hold(changes, &self.view.cut(), now());
+        self.guard.hold(changes, &self.view.cut(), now());
         if self.view.take_superseded() {
             self.main.supersede();
             self.aside.supersede();
@@ -164,6 +150,9 @@ impl<L: Talk> Writer<L> {
         }
         let wants = self.view.take_wants(now());
         for want in wants {
+            if !want.wanted {
+                self.guard.handle_unwanted(&want.type_url, &want.target);
+            }
             let told = self.demand.handle_want(&want, &self.view.cut());
             self.tell(told, changes);
         }
@@ -173,11 +162,15 @@ impl<L: Talk> Writer<L> {
             self.main.turn(&mut said);
             self.aside.turn(&mut said);
             let cut = self.view.cut();
-            self.departures.hold(&mut said, &cut, now());
+            self.guard.hold(&mut said, &cut, now());
             changes.append(&mut said);
-            changes.append(&mut self.departures.release(&cut, now()));
             if self.free_names(changes) {
                 continue;
+            }
+            if changes.is_empty() {
+                // What lets a removal go is published by now.
+                let wanted = |type_url: &TypeUrl, name: &Name| self.view.wants(type_url, name);
+                changes.append(&mut self.guard.release(&cut, wanted, now()));
             }
             if changes.is_empty() {
                 let server_state = self.server_state();
@@ -310,7 +303,7 @@ impl<L: Talk> Writer<L> {
     fn deadline(&self) -> Option<Instant> {
         let all = [
             self.view.poll_timeout(),
-            self.departures.poll_timeout(),
+            self.guard.poll_timeout(),
             self.main.poll_timeout(),
             self.aside.poll_timeout(),
         ];

@@ -5,9 +5,9 @@
 mod completeness;
 mod delta;
 mod demand;
-mod departures;
 mod errors;
 mod faults;
+mod guard;
 mod names;
 mod restored;
 mod sotw;

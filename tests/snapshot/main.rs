@@ -15,7 +15,8 @@ use distributary::proto::envoy::service::discovery::v3::{
 };
 use distributary::snapshot::{Folder, Identity, SnapshotError, read, write};
 use distributary::xds::{
-    Changes, Constraints, Cut, Expiry, Known, Name, Reason, Resource, ResourceParts, State, TypeUrl, Types, Update,
+    Changes, Constraints, Cut, Expiry, Known, Name, Phase, Reason, Resource, ResourceParts, State, TypeUrl, Types,
+    Update,
 };
 use prost::Message;
 use xxhash_rust::xxh3::xxh3_128;
@@ -89,6 +90,7 @@ fn with(cut: &Cut, type_url: &str, wildcard: Option<bool>, updates: Vec<Update>)
         updates,
         complete: wildcard,
         answered: Some(true),
+        phase: Phase::Steady,
     };
     cut.with(&changes).0
 }

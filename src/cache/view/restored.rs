@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::View;
 use crate::cache::interest::Woken;
-use crate::xds::{Changes, Cut, Known, ServerState, State, TypeUrl, Update};
+use crate::xds::{Changes, Cut, Known, Phase, ServerState, State, TypeUrl, Update};
 
 impl View {
     /// Stores what an earlier run knew. It is not served before somebody wants it.
@@ -105,5 +105,6 @@ fn all_of(state: &State, wildcard: bool) -> Changes {
         updates: updates.chain(variants).collect(),
         complete: state.complete().then_some(true),
         answered: None,
+        phase: Phase::Steady,
     }
 }

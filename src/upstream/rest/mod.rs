@@ -28,7 +28,7 @@ use crate::cache::View;
 use crate::config::Rest;
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Client, ClientSettings, Departures};
+use crate::protocol::{Client, ClientSettings, Guard};
 use crate::telemetry::UpstreamMetrics;
 use crate::xds::Dialect;
 
@@ -131,8 +131,8 @@ impl Writer<PollLeg> {
             PollLeg::new(client, server.clone(), access.clone(), polling.clone())
         };
         let (main, aside) = (leg(), leg());
-        let departures = Departures::new(polling.removal_quiet, polling.order_gate);
+        let guard = Guard::new(polling.removal_quiet, polling.order_gate, view.guard());
         let traces = server.metrics.traces.clone();
-        Self::of(view, &server.uri, traces, departures, main, aside)
+        Self::of(view, &server.uri, traces, guard, main, aside)
     }
 }

@@ -1,0 +1,78 @@
+//! The removals of a view that are held.
+//!
+//! Owns what others see of them, the settings by which they are held, and orders on their way to the writer. Holds nothing itself.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use super::View;
+use crate::xds::{GuardSettings, Hold, HoldOrder, Name, Target, TypeUrl};
+
+/// The settings and the holds of a view.
+#[derive(Default)]
+pub(super) struct Guarded {
+    settings: Mutex<GuardSettings>,
+    holds: ArcSwap<Vec<Hold>>,
+    orders: Mutex<Vec<HoldOrder>>,
+}
+
+/// How many orders may wait for the writer.
+const ORDERS_MAX: usize = 64;
+
+impl View {
+    /// Returns by which settings removals are held.
+    #[must_use]
+    pub fn guard(&self) -> GuardSettings {
+        *self.guarded.settings.lock()
+    }
+
+    /// Replaces these settings, and wakes the writer if they are others.
+    pub fn set_guard(&self, settings: GuardSettings) {
+        let mut held = self.guarded.settings.lock();
+        if std::mem::replace(&mut *held, settings) != settings {
+            self.interest.notify_one();
+        }
+    }
+
+    /// Whether a session wants this name now, or a collection that it belongs to.
+    #[must_use]
+    pub fn wants(&self, type_url: &TypeUrl, name: &Name) -> bool {
+        let mut any = false;
+        for target in std::iter::once(name.clone()).chain(name.collection()) {
+            self.leases.waiters(type_url, &Target::Name(target), |_| any = true);
+        }
+        any
+    }
+
+    /// Returns the holds.
+    #[must_use]
+    pub fn holds(&self) -> Arc<Vec<Hold>> {
+        self.guarded.holds.load_full()
+    }
+
+    /// The writer publishes the holds.
+    pub fn publish_holds(&self, holds: Vec<Hold>) {
+        self.guarded.holds.store(Arc::new(holds));
+    }
+
+    /// Takes an order for the writer. Returns how many held removals it is for; none if too many orders wait.
+    pub fn order(&self, order: HoldOrder) -> usize {
+        let concerned = order.target.count(&self.holds());
+        let mut orders = self.guarded.orders.lock();
+        if concerned == 0 || orders.len() >= ORDERS_MAX {
+            return 0;
+        }
+        orders.push(order);
+        drop(orders);
+        self.interest.notify_one();
+        concerned
+    }
+
+    /// The writer takes the orders that have come since the last call.
+    #[must_use]
+    pub fn take_orders(&self) -> Vec<HoldOrder> {
+        std::mem::take(&mut *self.guarded.orders.lock())
+    }
+}
