@@ -18,7 +18,7 @@ use super::routes::Routes;
 use super::view::{Seat, View, ViewSettings};
 use super::{Full, NoPlace};
 use crate::proto::envoy::config::core::v3 as core;
-use crate::xds::{Class, Classes, Node, Selector, Taken};
+use crate::xds::{Class, Classes, GuardSettings, Guards, Node, Selector, Taken};
 
 /// All views.
 ///
@@ -27,6 +27,7 @@ use crate::xds::{Class, Classes, Node, Selector, Taken};
 pub struct Scopes {
     /// The rules in effect, for words: the class of a client is in its node.
     classes: ArcSwap<Classes>,
+    guards: ArcSwap<Guards>,
     routes: ArcSwap<Routes>,
     /// That of the routes.
     generation: AtomicU64,
@@ -64,6 +65,7 @@ impl Scopes {
     pub fn new(classes: Classes, routes: Routes, settings: ViewSettings, limit: usize) -> Self {
         Self {
             classes: ArcSwap::from_pointee(classes),
+            guards: ArcSwap::default(),
             generation: AtomicU64::new(routes.generation()),
             routes: ArcSwap::from_pointee(routes),
             views: Mutex::new(Views {
@@ -84,6 +86,18 @@ impl Scopes {
     /// Replaces the rules by which clients that come are divided. Clients that are there stay in their classes.
     pub fn set_classes(&self, classes: Classes) {
         self.classes.store(Arc::new(classes));
+    }
+
+    /// Replaces the settings by which removals are held.
+    pub fn set_guards(&self, guards: Guards) {
+        self.guards.store(Arc::new(guards));
+        self.all()
+            .iter()
+            .for_each(|view| view.set_guard(self.guard(view.class())));
+    }
+
+    fn guard(&self, class: &Class) -> GuardSettings {
+        self.guards.load().of(self.rule(class))
     }
 
     /// Returns the position of the rule of a class; `None` if it has none, or if the rule is not in effect any more.
@@ -181,6 +195,7 @@ impl Scopes {
         views.admit(claims)?;
         let wake_on_failure = self.routes.load().wake_on_failure(server);
         let view = View::of(server, wake_on_failure, key.0.clone(), views.settings);
+        view.set_guard(self.guard(&key.0));
         let seat = Seat::new(view.clone(), authority.cloned(), claims.clone());
         view.come_through(&node.relays);
         views.created.push(view.clone());

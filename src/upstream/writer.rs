@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::access::ClassFiles;
 use super::clock::now;
+use super::hold_log;
 use super::status::{Answers, Board, Status};
 use super::target::{Target, UpstreamSettings};
 use super::traced;
@@ -20,7 +21,7 @@ use crate::cache::{View, WordsQuestion};
 use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Demand, Guard, Leg as Which};
-use crate::telemetry::{Arrival, Traces};
+use crate::telemetry::{Arrival, HoldMetrics, Traces};
 use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable};
 
 /// How much of a server's error text is passed on to clients.
@@ -38,6 +39,7 @@ pub struct Writer<L: Talk = Way> {
     guard: Guard,
     questions: mpsc::Receiver<WordsQuestion>,
     traces: Arc<Traces>,
+    holds: Arc<HoldMetrics>,
     main: L,
     aside: L,
 }
@@ -95,19 +97,26 @@ impl Writer<Way> {
         settings: &Arc<UpstreamSettings>,
     ) -> Self {
         let access = target.access.for_class(files);
-        let traces = target.metrics.traces.clone();
+        let told = (target.metrics.traces.clone(), target.metrics.holds.clone());
         let answers = Answers::default();
         let way = |which| {
             let (node, target, access) = (node.clone(), target.clone(), access.clone());
             Way::new(which, node, target, access, settings.clone(), answers.clone())
         };
         let guard = Guard::new(settings.removal_quiet, settings.order_gate, view.guard());
-        Self::of(view, target.uri(), traces, guard, way(Which::Main), way(Which::Aside))
+        Self::of(view, target.uri(), told, guard, way(Which::Main), way(Which::Aside))
     }
 }
 
 impl<L: Talk> Writer<L> {
-    pub(super) fn of(view: Arc<View>, server: &str, traces: Arc<Traces>, guard: Guard, main: L, aside: L) -> Self {
+    pub(super) fn of(
+        view: Arc<View>,
+        server: &str,
+        (traces, holds): (Arc<Traces>, Arc<HoldMetrics>),
+        guard: Guard,
+        main: L,
+        aside: L,
+    ) -> Self {
         Self {
             questions: view.questions(),
             view,
@@ -115,6 +124,7 @@ impl<L: Talk> Writer<L> {
             demand: Demand::default(),
             guard,
             traces,
+            holds,
             main,
             aside,
         }
@@ -122,6 +132,9 @@ impl<L: Talk> Writer<L> {
 
     /// Works until the view is closed.
     pub async fn run(mut self) {
+        if let Some(restored) = self.view.restored() {
+            self.guard.remember(restored.holds());
+        }
         let mut changes = Vec::new();
         while !self.view.is_closed() {
             self.turn(&mut changes).await;
@@ -138,6 +151,10 @@ impl<L: Talk> Writer<L> {
     async fn turn(&mut self, changes: &mut Vec<Changes>) {
         let (quiet, bound) = self.main.removal_times();
         self.guard.set(quiet, bound);
+        self.guard.handle_settings(self.view.guard());
+        for order in self.view.take_orders() {
+            self.guard.handle_order(&order, now());
+        }
         // What the servers said waits, if it removes. What follows from a want below does not wait: it answers the want (D-03).
         self.guard.hold(changes, &self.view.cut(), now());
         if self.view.take_superseded() {
@@ -177,6 +194,7 @@ impl<L: Talk> Writer<L> {
                 if server_state == ServerState::Up {
                     self.view.forget_restored();
                 }
+                self.tell_holds();
                 self.view.publish_reason(self.reason(server_state).as_deref());
                 self.view.publish_server_state(server_state);
                 return;
@@ -190,6 +208,17 @@ impl<L: Talk> Writer<L> {
             changes.clear();
             let told = self.demand.handle_cut(&self.view.cut());
             self.tell(told, changes);
+        }
+    }
+
+    /// Publishes the holds, and logs what has begun and ended.
+    fn tell_holds(&mut self) {
+        let Some((holds, events)) = self.guard.take_holds() else {
+            return;
+        };
+        self.view.publish_holds(holds);
+        for event in &events {
+            hold_log::note(event, &self.server, &self.view, &self.holds);
         }
     }
 

@@ -86,6 +86,24 @@ impl GuardSettings {
     };
 }
 
+/// The settings of a relay, and those of classes that have their own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guards {
+    /// For all classes that have none of their own.
+    pub all: GuardSettings,
+    /// By the position of the class's rule.
+    pub classes: Vec<Option<GuardSettings>>,
+}
+
+impl Guards {
+    /// Returns the settings for the class of this rule.
+    #[must_use]
+    pub fn of(&self, rule: Option<usize>) -> GuardSettings {
+        let own = rule.and_then(|at| *self.classes.get(at)?);
+        own.unwrap_or(self.all)
+    }
+}
+
 /// Why a removal is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HoldReason {

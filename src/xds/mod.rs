@@ -61,8 +61,8 @@ pub use cut::{Cut, ServerState, Slot};
 pub use difference::{Difference, Left, Part, Room};
 pub use expression::Expression;
 pub use guard::{
-    GuardSettings, HeldRemoval, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget, MassHold,
-    ReferenceHold, Within,
+    GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget,
+    MassHold, ReferenceHold, Within,
 };
 pub use held::{Extra, Held, Seen};
 pub use interest::{Dirty, Target, Want};

@@ -4,17 +4,15 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use super::View;
 use crate::xds::{GuardSettings, Hold, HoldOrder, Name, Target, TypeUrl};
 
-/// The settings and the holds of a view.
+/// The settings of a view, and orders.
 #[derive(Default)]
 pub(super) struct Guarded {
     settings: Mutex<GuardSettings>,
-    holds: ArcSwap<Vec<Hold>>,
     orders: Mutex<Vec<HoldOrder>>,
 }
 
@@ -49,12 +47,14 @@ impl View {
     /// Returns the holds.
     #[must_use]
     pub fn holds(&self) -> Arc<Vec<Hold>> {
-        self.guarded.holds.load_full()
+        self.cut.load().holds().clone()
     }
 
     /// The writer publishes the holds.
     pub fn publish_holds(&self, holds: Vec<Hold>) {
-        self.guarded.holds.store(Arc::new(holds));
+        let _replaced = self.writer.lock();
+        let cut = self.cut.load_full();
+        self.cut.store(Arc::new(cut.with_holds(holds)));
     }
 
     /// Takes an order for the writer. Returns how many held removals it is for; none if too many orders wait.

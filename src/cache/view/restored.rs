@@ -88,7 +88,10 @@ fn over(older: &Cut, newer: &Cut) -> Cut {
         }
         both = both.with(&all_of(&slot.named, false)).0;
     }
-    both
+    // Of a type that nobody has wanted yet, the holds of the earlier run are still to come.
+    let earlier = older.holds().iter().filter(|hold| newer.slot(&hold.type_url).is_none());
+    let holds = newer.holds().iter().chain(earlier).cloned().collect();
+    both.with_holds(holds)
 }
 
 /// Returns the changes that create this half of a type.

@@ -72,7 +72,7 @@ impl Guard {
                     };
                     if of.contains(name) {
                         removal.begin_mass(now + mass.hold);
-                    } else if removal.mass.is_some_and(|_| removal.extended.is_none()) && removal.is_mass(now) {
+                    } else if removal.is_mass(now) && removal.extended.is_none() && !removal.remembered {
                         if removal.reason().is_some() {
                             self.ledger.end(&type_url, HoldReason::Mass, HoldEnd::Additions);
                         }
@@ -101,7 +101,7 @@ impl Guard {
                 }
                 let extended = removal.extended.as_ref().map(|(until, _)| *until);
                 removal.at_most = match references {
-                    ReferenceHold::For(time) => Some(removal.since + time).max(extended),
+                    ReferenceHold::For(time) => Some(removal.said + time).max(extended),
                     ReferenceHold::UntilFree | ReferenceHold::Off => None,
                 };
                 let over = removal.at_most.is_some_and(|at| at <= now);

@@ -128,13 +128,16 @@ impl Guard {
     }
 
     /// A removal begins to wait, or is said again.
-    fn enter(&mut self, names: &mut Removals, half: &Half, new: Removal) {
+    fn enter(&mut self, names: &mut Removals, half: &Half, mut new: Removal) {
         let Some(name) = new.updates.first().map(Update::name).cloned() else {
             return;
         };
         if let Some(removal) = names.get_mut(&name) {
             removal.updates = new.updates;
             return;
+        }
+        if let Some((reason, earlier)) = self.remembered.remove(&(half.clone(), name.clone())) {
+            new.remember(reason, &earlier);
         }
         if new.quiet {
             self.queue.push_back((new.since, half.clone(), name.clone()));
@@ -151,6 +154,9 @@ impl Guard {
             self.ledger.end(&half.0, reason, HoldEnd::Server);
             // The endpoints of a cluster that has returned do not wait for it any more.
             self.undecided = true;
+        }
+        if !self.remembered.is_empty() {
+            self.remembered.remove(&(half.clone(), update.name().clone()));
         }
         if let Update::Put(resource, _) = update {
             before.extend(self.make_room(names, half, resource, state));

@@ -85,7 +85,7 @@ fn holds(held: &BTreeMap<Half, Removals>) -> Vec<Hold> {
         for (name, removal) in removals {
             let Some(reason) = removal.reason() else { continue };
             let shown = HeldRemoval {
-                since: removal.since,
+                since: removal.said,
                 until: match reason {
                     HoldReason::Mass => removal.mass,
                     HoldReason::Referenced => removal.at_most,

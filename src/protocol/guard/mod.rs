@@ -20,8 +20,8 @@ use removal::{Half, Removal, Removals, removes};
 use sources::Source;
 
 use crate::xds::{
-    Changes, Cut, GuardSettings, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget, Kind, Name,
-    ReferenceHold, Target, TypeUrl, Update, Within,
+    Changes, Cut, GuardSettings, HeldRemoval, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget,
+    Kind, Name, ReferenceHold, Target, TypeUrl, Update, Within,
 };
 
 /// The removals of one view that wait. Additions and changes never wait, and a name that returns was never gone. There are three
@@ -52,6 +52,8 @@ pub struct Guard {
     /// When something that directs traffic came last.
     directed: Option<Instant>,
     first_states: FirstStates,
+    /// What an earlier run of the relay has held, until the control plane speaks of it.
+    remembered: BTreeMap<(Half, Name), (HoldReason, HeldRemoval)>,
     /// What refers to held resources.
     sources: BTreeSet<Source>,
     /// Routes among them that count only because a client wants them.
@@ -76,6 +78,7 @@ impl Guard {
             queue: VecDeque::new(),
             directed: None,
             first_states: FirstStates::default(),
+            remembered: BTreeMap::new(),
             sources: BTreeSet::new(),
             leased: BTreeSet::new(),
             clock: None,
@@ -106,6 +109,17 @@ impl Guard {
                     }
                     removal.mass = None;
                 }
+            }
+        }
+    }
+
+    /// An earlier run of the relay held these. If the control plane removes them again, their times go on.
+    pub fn remember(&mut self, holds: &[Hold]) {
+        for hold in holds {
+            for (name, removal) in &hold.removals {
+                let half = (hold.type_url.clone(), removal.wildcard);
+                let held = (hold.reason, removal.clone());
+                self.remembered.insert((half, name.clone()), held);
             }
         }
     }

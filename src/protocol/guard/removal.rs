@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::xds::{Cut, HoldReason, Kind, Known, Name, Reason, State, TypeUrl, Update};
+use crate::xds::{Cut, HeldRemoval, HoldReason, Kind, Known, Name, Reason, State, TypeUrl, Update};
 
 /// One half of a type: what the wildcard covers (`true`), or what was requested by name.
 pub(super) type Half = (TypeUrl, bool);
@@ -18,6 +18,10 @@ pub(super) type Removals = BTreeMap<Name, Removal>;
 #[derive(Debug)]
 pub(super) struct Removal {
     pub(super) since: Instant,
+    /// When it was said first, perhaps to an earlier run of the relay.
+    pub(super) said: Instant,
+    /// An earlier run has held it because too much was lost: that is not judged anew.
+    pub(super) remembered: bool,
     pub(super) updates: Vec<Update>,
     /// D-03: it waits until nothing that directs traffic has come for a while.
     pub(super) quiet: bool,
@@ -43,6 +47,8 @@ impl Removal {
     pub(super) fn new(update: Update, quiet: bool, relayed: bool, expires: Option<Instant>, now: Instant) -> Self {
         Self {
             since: now,
+            said: now,
+            remembered: false,
             updates: vec![update],
             quiet,
             mass: None,
@@ -53,6 +59,17 @@ impl Removal {
             released: false,
             extended: None,
             relayed,
+        }
+    }
+
+    /// An earlier run has held it: its times go on.
+    pub(super) fn remember(&mut self, reason: HoldReason, earlier: &HeldRemoval) {
+        self.said = earlier.since.min(self.said);
+        let reason_given = earlier.extended.clone();
+        self.extended = earlier.until.zip(reason_given);
+        if reason == HoldReason::Mass {
+            self.remembered = true;
+            self.mass = earlier.until;
         }
     }
 

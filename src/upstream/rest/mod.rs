@@ -132,7 +132,7 @@ impl Writer<PollLeg> {
         };
         let (main, aside) = (leg(), leg());
         let guard = Guard::new(polling.removal_quiet, polling.order_gate, view.guard());
-        let traces = server.metrics.traces.clone();
-        Self::of(view, &server.uri, traces, guard, main, aside)
+        let told = (server.metrics.traces.clone(), server.metrics.holds.clone());
+        Self::of(view, &server.uri, told, guard, main, aside)
     }
 }
