@@ -14,11 +14,11 @@ use tokio::sync::Notify;
 
 use super::claims::{Claims, is_fair};
 use super::node_ids::NodeIds;
-use super::routes::Routes;
+use super::routes::{Route, Routes};
 use super::view::{Seat, View, ViewSettings};
 use super::{Full, NoPlace};
 use crate::proto::envoy::config::core::v3 as core;
-use crate::xds::{Class, Classes, GuardSettings, Guards, Node, Selector, Taken};
+use crate::xds::{Class, Classes, Guards, Node, Selector, Taken};
 
 /// All views.
 ///
@@ -90,14 +90,10 @@ impl Scopes {
 
     /// Replaces the settings by which removals are held.
     pub fn set_guards(&self, guards: Guards) {
+        for view in self.all() {
+            view.set_guard(guards.of(self.rule(view.class())));
+        }
         self.guards.store(Arc::new(guards));
-        self.all()
-            .iter()
-            .for_each(|view| view.set_guard(self.guard(view.class())));
-    }
-
-    fn guard(&self, class: &Class) -> GuardSettings {
-        self.guards.load().of(self.rule(class))
     }
 
     /// Returns the position of the rule of a class; `None` if it has none, or if the rule is not in effect any more.
@@ -195,7 +191,10 @@ impl Scopes {
         views.admit(claims)?;
         let wake_on_failure = self.routes.load().wake_on_failure(server);
         let view = View::of(server, wake_on_failure, key.0.clone(), views.settings);
-        view.set_guard(self.guard(&key.0));
+        view.set_guard(self.guards.load().of(self.rule(&key.0)));
+        if let Some(left) = views.left(&key, self.routes.load().route(authority.map(|of| &**of))) {
+            view.set_left(left);
+        }
         let seat = Seat::new(view.clone(), authority.cloned(), claims.clone());
         view.come_through(&node.relays);
         views.created.push(view.clone());
@@ -349,6 +348,15 @@ impl Open {
 }
 
 impl Views {
+    /// Returns the view that clients of this class read at another of these servers, if they read any.
+    fn left(&self, (class, server): &(Class, usize), route: Option<&Route>) -> Option<&Arc<View>> {
+        let others = route?.servers.iter().filter(|other| *other != server);
+        let views = others.filter_map(|other| Some(&self.open.get(&(class.clone(), *other))?.view));
+        views
+            .filter(|view| view.readers().0 > 0)
+            .max_by_key(|view| view.readers().0)
+    }
+
     /// Whether a connection may have one more view.
     fn admit(&mut self, claims: &Arc<Claims>) -> Result<(), Full> {
         let limit = self.limit;

@@ -22,7 +22,7 @@ use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Demand, Guard, Leg as Which};
 use crate::telemetry::{Arrival, HoldMetrics, Traces};
-use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable};
+use crate::xds::{Changes, Cut, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable};
 
 /// How much of a server's error text is passed on to clients.
 const REASON_BYTES: usize = 500;
@@ -156,7 +156,7 @@ impl<L: Talk> Writer<L> {
             self.guard.handle_order(&order, now());
         }
         // What the servers said waits, if it removes. What follows from a want below does not wait: it answers the want (D-03).
-        self.guard.hold(changes, &self.view.cut(), now());
+        self.hold(changes, &self.view.cut());
         if self.view.take_superseded() {
             self.main.supersede();
             self.aside.supersede();
@@ -179,7 +179,7 @@ impl<L: Talk> Writer<L> {
             self.main.turn(&mut said);
             self.aside.turn(&mut said);
             let cut = self.view.cut();
-            self.guard.hold(&mut said, &cut, now());
+            self.hold(&mut said, &cut);
             changes.append(&mut said);
             if self.free_names(changes) {
                 continue;
@@ -209,6 +209,16 @@ impl<L: Talk> Writer<L> {
             let told = self.demand.handle_cut(&self.view.cut());
             self.tell(told, changes);
         }
+    }
+
+    /// Takes the removals that must wait out of what the server said.
+    fn hold(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
+        if Guard::asks_for_inheritance(changes)
+            && let Some(served) = self.view.served_before()
+        {
+            self.guard.inherit(served);
+        }
+        self.guard.hold(changes, cut, now());
     }
 
     /// Publishes the holds, and logs what has begun and ended.

@@ -2,18 +2,20 @@
 //!
 //! Owns what others see of them, the settings by which they are held, and orders on their way to the writer. Holds nothing itself.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
 use super::View;
-use crate::xds::{GuardSettings, Hold, HoldOrder, Name, Target, TypeUrl};
+use crate::xds::{Cut, GuardSettings, Hold, HoldOrder, Name, Target, TypeUrl};
 
 /// The settings of a view, and orders.
 #[derive(Default)]
 pub(super) struct Guarded {
     settings: Mutex<GuardSettings>,
     orders: Mutex<Vec<HoldOrder>>,
+    /// The view that the first session reads while this one begins.
+    left: Mutex<Weak<View>>,
 }
 
 /// How many orders may wait for the writer.
@@ -32,6 +34,18 @@ impl View {
         if std::mem::replace(&mut *held, settings) != settings {
             self.interest.notify_one();
         }
+    }
+
+    /// The first session of this view comes from that one.
+    pub(in crate::cache) fn set_left(&self, left: &Arc<Self>) {
+        *self.guarded.left.lock() = Arc::downgrade(left);
+    }
+
+    /// Returns what the view serves from which the first session of this one comes.
+    #[must_use]
+    pub fn served_before(&self) -> Option<Arc<Cut>> {
+        let left = self.guarded.left.lock().upgrade();
+        left.map(|left| left.cut())
     }
 
     /// Whether a session wants this name now, or a collection that it belongs to.

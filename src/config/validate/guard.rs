@@ -27,7 +27,7 @@ impl Check {
             Some(GuardShape::Parts(parts)) => *parts,
             Some(GuardShape::Word(word)) => {
                 let off = self.read(key, Some(&word), |text| match text {
-                    "off" => Ok(GuardSettings::OFF),
+                    "off" | "false" => Ok(GuardSettings::OFF),
                     _ => Err(format!(
                         "`{text}` is not a guard; write `off`, or `references` and `mass`"
                     )),

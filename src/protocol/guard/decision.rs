@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::removal::{Half, Removal, half_of, is_present};
-use super::sources::{Going, Source, Sources};
+use super::sources::{Going, Source, Sources, names_routes, refers};
 use super::{Guard, Within};
 use crate::xds::{Changes, Cut, HoldEnd, HoldReason, Kind, Name, Phase, ReferenceHold, TypeUrl, Update};
 
@@ -15,7 +15,8 @@ impl Guard {
     /// `wanted`: whether a client wants the route configuration of this name now. To be called once all that was said is published.
     pub fn release(&mut self, cut: &Cut, wanted: impl Fn(&TypeUrl, &Name) -> bool, now: Instant) -> Vec<Changes> {
         self.ripen(now);
-        self.undecided |= self.leased.iter().any(|(type_url, name)| !wanted(type_url, name));
+        self.moved |= self.leased.iter().any(|(type_url, name)| !wanted(type_url, name));
+        self.undecided |= self.moved;
         self.undecided |= self.clock.is_some_and(|clock| clock <= now);
         if !std::mem::take(&mut self.undecided) {
             return Vec::new();
@@ -85,16 +86,44 @@ impl Guard {
 
     /// Returns what goes now.
     fn decide(&mut self, cut: &Cut, wanted: impl Fn(&TypeUrl, &Name) -> bool, now: Instant) -> Going {
+        let base = self.ready(now);
+        // What refers to a held resource is known until it changes.
+        let mut anew = std::mem::take(&mut self.moved) || self.are_sources(&base);
+        loop {
+            let mut going = base.clone();
+            let mut asked = self.referred(&base, anew, now);
+            if anew {
+                self.sources.clear();
+                self.leased.clear();
+            }
+            if !asked.is_empty() {
+                self.follow(&mut asked, &mut going, &Sources::new(cut, &wanted), &wanted);
+                self.endpoints(asked, &mut going, cut);
+            }
+            if anew || !self.are_sources(&going) {
+                return going;
+            }
+            anew = true;
+        }
+    }
+
+    /// Whether held resources are referred to by any of these.
+    fn are_sources(&self, going: &Going) -> bool {
+        let is_source = |half: &Half, name: &Name| {
+            names_routes(half.0.kind()) || self.sources.contains(&(half.0.clone(), name.clone()))
+        };
+        let mut all = going.iter().filter(|(half, _)| refers(half.0.kind()));
+        !self.sources.is_empty() && all.any(|(half, names)| names.iter().any(|name| is_source(half, name)))
+    }
+
+    /// Returns the removals that wait for nothing but what may refer to them, or for nothing at all: the latter.
+    fn ready(&mut self, now: Instant) -> Going {
         let references = self.settings.references;
         let follows = self.follows_references();
-        let (mut going, mut asked) = (Going::new(), Going::new());
+        let mut going = Going::new();
         for (half, names) in &mut self.held {
-            let referred = follows && matches!(half.0.kind(), Kind::Rds | Kind::Cds | Kind::Eds);
-            for (name, removal) in names {
-                let waits = removal.quiet || removal.is_mass(now) && !removal.is_free(now);
-                if waits {
-                    continue;
-                }
+            let referred = follows && is_referred(half.0.kind());
+            for (name, removal) in names.iter_mut().filter(|(_, removal)| !removal.waits(now)) {
                 if removal.reason() == Some(HoldReason::Mass) && !removal.is_free(now) {
                     self.ledger.end(&half.0, HoldReason::Mass, HoldEnd::Clock);
                     removal.mass_over = true;
@@ -104,21 +133,29 @@ impl Guard {
                     ReferenceHold::For(time) => Some(removal.said + time).max(extended),
                     ReferenceHold::UntilFree | ReferenceHold::Off => None,
                 };
-                let over = removal.at_most.is_some_and(|at| at <= now);
-                let into = match referred && !over && !removal.is_free(now) && !removal.is_emptied() {
-                    true => &mut asked,
-                    false => &mut going,
-                };
-                into.entry(half.clone()).or_default().insert(name.clone());
+                if !(referred && removal.follows(now)) {
+                    going.entry(half.clone()).or_default().insert(name.clone());
+                }
             }
         }
-        self.sources.clear();
-        self.leased.clear();
-        if !asked.is_empty() {
-            self.follow(&mut asked, &mut going, &Sources::new(cut, &wanted), &wanted);
-            self.endpoints(asked, &mut going, cut);
-        }
         going
+    }
+
+    /// Returns the removals that wait for nothing but what may refer to them: all, or those of which that is not known.
+    fn referred(&self, ready: &Going, all: bool, now: Instant) -> Going {
+        let mut asked = Going::new();
+        for (half, names) in self.held.iter().filter(|(half, _)| is_referred(half.0.kind())) {
+            let gone = ready.get(half);
+            let waits = |(name, removal): &(&Name, &Removal)| {
+                let known = removal.by.is_some() && !all;
+                !known && !removal.waits(now) && !gone.is_some_and(|gone| gone.contains(*name))
+            };
+            let names: BTreeSet<Name> = names.iter().filter(waits).map(|(name, _)| name.clone()).collect();
+            if !names.is_empty() {
+                asked.insert(half.clone(), names);
+            }
+        }
+        asked
     }
 
     /// Lets those of the asked routes and clusters go to which nothing refers, and notes what refers to the others.
@@ -142,8 +179,9 @@ impl Guard {
             }
         }
         // An aggregate cluster that only its own members hold would hold them for ever.
-        let stays = |half: &Half, name: &Name| {
-            let asked = asked.get(half).is_some_and(|names| names.contains(name));
+        let stays = |type_url: &TypeUrl, wildcard: bool, name: &Name| {
+            let half = (type_url.clone(), wildcard);
+            let asked = asked.get(&half).is_some_and(|names| names.contains(name));
             !asked || named.contains_key(name)
         };
         let members = sources.members(&clusters, going, stays);
@@ -249,4 +287,9 @@ fn end_of(removal: &Removal, now: Instant) -> HoldEnd {
     } else {
         HoldEnd::Free
     }
+}
+
+/// Whether resources of this kind can be referred to.
+const fn is_referred(kind: Kind) -> bool {
+    matches!(kind, Kind::Cds | Kind::Rds | Kind::Eds)
 }

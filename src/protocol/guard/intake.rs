@@ -35,6 +35,8 @@ impl Guard {
                 self.sift(change, cut, now);
                 emptied |= change.updates.is_empty();
             }
+            // What the view takes over is no word of the control plane, and is not sifted.
+            self.take_over(change, cut, now);
         }
         if emptied {
             changes
@@ -47,13 +49,12 @@ impl Guard {
         if self.first_states.is_open(&change.type_url) {
             self.undecided = true;
         }
-        if self.sources.is_empty() || self.undecided || !sources::refers(change.type_url.kind()) {
+        if self.sources.is_empty() || self.moved || !sources::refers(change.type_url.kind()) {
             return;
         }
         let of = |update: &Update| self.sources.contains(&(change.type_url.clone(), update.name().clone()));
-        let kind = change.type_url.kind();
-        let names_routes = matches!(kind, Kind::Lds | Kind::Srds) && !change.updates.is_empty();
-        self.undecided = names_routes || change.updates.iter().any(of);
+        let names_routes = sources::names_routes(change.type_url.kind()) && !change.updates.is_empty();
+        self.moved = names_routes || change.updates.iter().any(of);
     }
 
     /// Whether any update of these changes may have to wait.
@@ -153,7 +154,7 @@ impl Guard {
         for reason in reasons {
             self.ledger.end(&half.0, reason, HoldEnd::Server);
             // The endpoints of a cluster that has returned do not wait for it any more.
-            self.undecided = true;
+            self.moved = true;
         }
         if !self.remembered.is_empty() {
             self.remembered.remove(&(half.clone(), update.name().clone()));

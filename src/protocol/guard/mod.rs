@@ -5,6 +5,7 @@
 
 mod decision;
 mod first_state;
+mod inheritance;
 mod intake;
 mod ledger;
 mod reading;
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use first_state::FirstStates;
+use inheritance::Inheritance;
 use ledger::Ledger;
 use removal::{Half, Removal, Removals, removes};
 use sources::Source;
@@ -52,6 +54,7 @@ pub struct Guard {
     /// When something that directs traffic came last.
     directed: Option<Instant>,
     first_states: FirstStates,
+    inheritance: Inheritance,
     /// What an earlier run of the relay has held, until the control plane speaks of it.
     remembered: BTreeMap<(Half, Name), (HoldReason, HeldRemoval)>,
     /// What refers to held resources.
@@ -60,7 +63,9 @@ pub struct Guard {
     leased: BTreeSet<Source>,
     /// When the next clock of a held removal ends.
     clock: Option<Instant>,
-    /// Whether something has changed that may let a removal go.
+    /// Whether what refers to held resources may have changed.
+    moved: bool,
+    /// Whether something else has changed that may let a removal go.
     undecided: bool,
     ledger: Ledger,
 }
@@ -78,10 +83,12 @@ impl Guard {
             queue: VecDeque::new(),
             directed: None,
             first_states: FirstStates::default(),
+            inheritance: Inheritance::default(),
             remembered: BTreeMap::new(),
             sources: BTreeSet::new(),
             leased: BTreeSet::new(),
             clock: None,
+            moved: false,
             undecided: false,
             ledger: Ledger::default(),
         }
@@ -99,7 +106,7 @@ impl Guard {
             return;
         }
         self.settings = settings;
-        self.undecided = true;
+        self.moved = true;
         if settings.mass.within == Within::Never {
             self.first_states = FirstStates::default();
             for ((type_url, _), removals) in &mut self.held {
@@ -171,7 +178,7 @@ impl Guard {
         }
         for reason in dropped.iter().filter_map(Removal::reason) {
             self.ledger.end(type_url, reason, HoldEnd::Gone);
-            self.undecided = true;
+            self.moved = true;
         }
     }
 

@@ -90,6 +90,17 @@ impl Removal {
         self.released || self.relayed || self.is_error() || self.expires.is_some_and(|at| at <= now)
     }
 
+    /// Whether it waits whatever refers to it.
+    pub(super) fn waits(&self, now: Instant) -> bool {
+        self.quiet || self.is_mass(now) && !self.is_free(now)
+    }
+
+    /// Whether what refers to it counts.
+    pub(super) fn follows(&self, now: Instant) -> bool {
+        let over = self.at_most.is_some_and(|at| at <= now);
+        !over && !self.is_free(now) && !self.is_emptied()
+    }
+
     /// Whether it waits because too much was lost.
     pub(super) fn is_mass(&self, now: Instant) -> bool {
         !self.mass_over && self.mass.is_some_and(|until| until > now)

@@ -31,8 +31,7 @@ impl<'a, W: Fn(&TypeUrl, &Name) -> bool> Sources<'a, W> {
     /// Returns the route configurations that are named, each with what names it.
     pub(super) fn routes(&self, going: &Going) -> BTreeMap<Name, Source> {
         let mut found = BTreeMap::new();
-        let naming = self.served(going).filter(|(half, _)| names_routes(half.0.kind()));
-        for ((type_url, _), resource) in naming {
+        for (type_url, _, resource) in self.served(going, names_routes) {
             let named = references(type_url.kind(), resource).map(|references| &references.routes);
             for route in named.into_iter().flatten() {
                 let source = || (type_url.clone(), resource.name().clone());
@@ -43,7 +42,6 @@ impl<'a, W: Fn(&TypeUrl, &Name) -> bool> Sources<'a, W> {
     }
 
     /// Returns those of these clusters that something names, each with what names it. `routes` are the routes that are named.
-    /// `stays`: whether an aggregate cluster stays; its members are found one hop away, so no two clusters hold each other.
     pub(super) fn clusters(
         &self,
         asked: &BTreeSet<Name>,
@@ -51,68 +49,82 @@ impl<'a, W: Fn(&TypeUrl, &Name) -> bool> Sources<'a, W> {
         going: &Going,
     ) -> BTreeMap<Name, Source> {
         let mut found = BTreeMap::new();
-        for ((type_url, _), resource) in self.served(going) {
-            let kind = type_url.kind();
-            let directs = match kind {
-                Kind::Lds | Kind::Srds | Kind::Vhds => true,
-                Kind::Rds => routes.contains_key(resource.name()) || (self.wanted)(&type_url, resource.name()),
-                Kind::Cds | Kind::Eds | Kind::Leds | Kind::Sds | Kind::Rtds | Kind::Ecds | Kind::Other => false,
+        for (type_url, _, resource) in self.served(going, directs) {
+            let in_use = || {
+                let name = resource.name();
+                type_url.kind() != Kind::Rds || routes.contains_key(name) || (self.wanted)(type_url, name)
             };
-            if directs {
-                note(&mut found, asked, &type_url, resource);
-            }
+            note(&mut found, asked, type_url, resource, in_use);
         }
         found
     }
 
-    /// Returns those of these clusters that are members of an aggregate cluster which stays.
+    /// Returns those of these clusters that are members of an aggregate cluster which stays. Members are found one hop away, so no
+    /// two clusters hold each other.
     pub(super) fn members(
         &self,
         asked: &BTreeSet<Name>,
         going: &Going,
-        stays: impl Fn(&Half, &Name) -> bool,
+        stays: impl Fn(&TypeUrl, bool, &Name) -> bool,
     ) -> BTreeMap<Name, Source> {
         let mut found = BTreeMap::new();
-        for (half, resource) in self.served(going) {
-            if half.0.kind() == Kind::Cds && stays(&half, resource.name()) {
-                note(&mut found, asked, &half.0, resource);
-            }
+        for (type_url, wildcard, resource) in self.served(going, |kind| kind == Kind::Cds) {
+            let in_use = || stays(type_url, wildcard, resource.name());
+            note(&mut found, asked, type_url, resource, in_use);
         }
         found
     }
 
-    /// Returns the resources that may refer to others, without those that go.
-    fn served<'b>(&'b self, going: &'b Going) -> impl Iterator<Item = (Half, &'b Arc<Resource>)> {
-        let slots = self.cut.slots().filter(|(type_url, _)| refers(type_url.kind()));
+    /// Returns the resources of these kinds, without those that go, each with its half.
+    fn served<'b>(
+        &'b self,
+        going: &'b Going,
+        of: impl Fn(Kind) -> bool + 'b,
+    ) -> impl Iterator<Item = (&'b TypeUrl, bool, &'b Arc<Resource>)> {
+        let slots = self.cut.slots().filter(move |(type_url, _)| of(type_url.kind()));
         slots.flat_map(move |(type_url, slot)| {
             let covered = slot.wildcard.iter().map(|state| (state, true));
             let halves = covered.chain([(&slot.named, false)]);
             halves.flat_map(move |(state, wildcard)| {
-                let half = (type_url.clone(), wildcard);
-                let gone = going.get(&half);
+                let gone = going.get(&(type_url.clone(), wildcard));
                 let all = state.resources().chain(state.variants().map(|(variant, _)| variant));
                 let stay = all.filter(move |resource| gone.is_none_or(|gone| !gone.contains(resource.name())));
-                stay.map(move |resource| (half.clone(), resource))
+                stay.map(move |resource| (type_url, wildcard, resource))
             })
         })
     }
 }
 
-fn note(found: &mut BTreeMap<Name, Source>, asked: &BTreeSet<Name>, type_url: &TypeUrl, resource: &Arc<Resource>) {
-    let Some(references) = references(type_url.kind(), resource) else {
-        return;
-    };
-    for cluster in references.clusters.iter().filter(|cluster| asked.contains(*cluster)) {
-        let source = || (type_url.clone(), resource.name().clone());
-        found.entry(cluster.clone()).or_insert_with(source);
+/// Notes which of these clusters a resource names, if it is in use.
+fn note(
+    found: &mut BTreeMap<Name, Source>,
+    asked: &BTreeSet<Name>,
+    type_url: &TypeUrl,
+    resource: &Arc<Resource>,
+    in_use: impl Fn() -> bool,
+) {
+    let references = references(type_url.kind(), resource);
+    let clusters = references.map(|references| &references.clusters).into_iter().flatten();
+    let new: Vec<&Name> = clusters
+        .filter(|cluster| asked.contains(*cluster) && !found.contains_key(*cluster))
+        .collect();
+    if !new.is_empty() && in_use() {
+        let source = (type_url.clone(), resource.name().clone());
+        found.extend(new.into_iter().map(|cluster| (cluster.clone(), source.clone())));
     }
 }
 
-const fn names_routes(kind: Kind) -> bool {
+/// Whether resources of this kind lead to clusters.
+const fn directs(kind: Kind) -> bool {
+    matches!(kind, Kind::Lds | Kind::Rds | Kind::Srds | Kind::Vhds)
+}
+
+/// Whether resources of this kind name route configurations.
+pub(super) const fn names_routes(kind: Kind) -> bool {
     matches!(kind, Kind::Lds | Kind::Srds)
 }
 
 /// Whether resources of this kind can refer to others.
 pub(super) const fn refers(kind: Kind) -> bool {
-    matches!(kind, Kind::Lds | Kind::Rds | Kind::Srds | Kind::Vhds | Kind::Cds)
+    directs(kind) || matches!(kind, Kind::Cds)
 }

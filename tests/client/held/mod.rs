@@ -2,12 +2,14 @@
 
 mod amnesia;
 mod plane;
+mod reading;
 mod stage;
 
 use std::time::Duration;
 
 use distributary::xds::{
-    Dialect, GuardSettings, HoldAction, HoldReason, HoldTarget, MassHold, Name, ReferenceHold, TypeUrl, Within,
+    Dialect, GuardSettings, HeldRemoval, Hold, HoldAction, HoldReason, HoldTarget, MassHold, Name, ReferenceHold,
+    TypeUrl, Within,
 };
 
 use crate::{CDS, EDS, LDS, RDS, ms};
@@ -53,7 +55,7 @@ fn hold(kind: &str, reason: HoldReason) -> HoldTarget {
     HoldTarget::Hold(TypeUrl::new(kind), reason)
 }
 
-/// A removed cluster stays as long as a route leads to it, with its endpoints, and goes as soon as no route does.
+/// D-09: a removed cluster stays as long as a route leads to it, with its endpoints, and goes as soon as no route does.
 #[test]
 fn a_cluster_that_a_route_names() {
     for dialect in BOTH {
@@ -94,7 +96,7 @@ fn a_route_and_then_its_cluster() {
     }
 }
 
-/// What is removed as a whole goes in one step, when the quiet time is over: listener, route, cluster, endpoints.
+/// D-09: what is removed as a whole goes in one step, when the quiet time is over: listener, route, cluster, endpoints.
 #[test]
 fn a_listener_with_all_that_it_leads_to() {
     let mut stage = settled(Dialect::Delta, USUAL);
@@ -194,7 +196,7 @@ fn references_with_a_clock() {
     assert!(stage.served(CDS).starts_with("c2 "));
 }
 
-/// A control plane that restarts with half of its clusters: they stay, and one that returns was never gone.
+/// D-10: a control plane that restarts with half of its clusters: they stay, and one that returns was never gone.
 #[test]
 fn half_a_state() {
     for dialect in BOTH {
@@ -380,7 +382,7 @@ fn each_message() {
     }
 }
 
-/// Secrets are never held, nor is what another relay says.
+/// D-10: secrets are never held, nor is what another relay says.
 #[test]
 fn what_is_never_held() {
     let mut stage = settled(Dialect::Delta, USUAL);
@@ -488,4 +490,92 @@ fn garbage_refers_to_nothing() {
     stage.remove(CDS, "c0");
     stage.pass(ms(100));
     assert!(stage.served(CDS).starts_with("c1 "));
+}
+
+/// D-10: sessions come from the view of another server, and this view has no memory of its own: what its server's first whole state
+/// lacks of what they were served is held for all of them, once.
+#[test]
+fn another_server_knows_less() {
+    for dialect in BOTH {
+        let before = settled(dialect, USUAL).upstream.cut;
+        let wants = [
+            (LDS, "*"),
+            (CDS, "*"),
+            (EDS, "c0"),
+            (EDS, "c1"),
+            (EDS, "c2"),
+            (RDS, "r"),
+        ];
+        let mut stage = Stage::new(dialect, USUAL, &wants);
+        stage.guard.inherit(before.into());
+        stage.put(LDS, "other", listener("other", "s", 81));
+        (0..5).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
+        stage.pass(Duration::from_secs(20));
+        assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9", "{dialect:?}");
+        assert_eq!(stage.why(CDS, "c7"), "mass");
+        assert_eq!(stage.served(LDS), "other", "another name is no loss");
+        if dialect == Dialect::Delta {
+            assert_eq!(
+                (stage.served(RDS).as_str(), stage.served(EDS).as_str()),
+                ("r", "c0 c1 c2")
+            );
+            assert_eq!(stage.body(EDS, "c1"), Some(endpoints("c1", 2)));
+        }
+        stage.put(CDS, "c7", cluster("c7"));
+        stage.pass(Duration::from_secs(70));
+        assert_eq!(
+            (stage.served(CDS).as_str(), stage.served(EDS).as_str()),
+            ("c0 c1 c2 c3 c4 c7", "")
+        );
+        assert!(stage.holds.is_empty(), "{:?}", stage.holds);
+    }
+}
+
+/// A view that has a memory of its own, or whose server knows nearly as much, takes nothing over.
+#[test]
+fn another_server_knows_as_much() {
+    for dialect in BOTH {
+        let before = settled(dialect, USUAL).upstream.cut;
+        let mut stage = Stage::new(dialect, USUAL, &[(CDS, "*")]);
+        stage.guard.inherit(before.into());
+        (0..9).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
+        stage.pass(Duration::from_secs(20));
+        assert_eq!(
+            (stage.served(CDS).len(), stage.heard().as_str()),
+            (26, ""),
+            "{dialect:?}"
+        );
+    }
+}
+
+/// What an earlier run has held goes on where it was: no new time begins, and one that is over does not return.
+#[test]
+fn a_memory_of_holds() {
+    for (left, gone) in [(30, 30), (0, 0)] {
+        let mut stage = settled(Dialect::Delta, USUAL);
+        stage.put(RDS, "r", route("r", &["c9"]));
+        stage.exchange();
+        let now = stage.upstream.now;
+        let removal = HeldRemoval {
+            since: now.checked_sub(Duration::from_secs(30)).unwrap_or(now),
+            until: Some(now + Duration::from_secs(left)),
+            by: None,
+            emptied: false,
+            wildcard: true,
+            extended: None,
+        };
+        let removals = (0..5).map(|n| (Name::from(format!("c{n}")), removal.clone()));
+        let hold = Hold {
+            type_url: TypeUrl::new(CDS),
+            reason: HoldReason::Mass,
+            removals: removals.collect(),
+        };
+        stage.guard.remember(&[hold]);
+        (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
+        stage.restart();
+        stage.pass(Duration::from_secs(1));
+        assert_eq!(stage.served(CDS).starts_with("c0 "), left > 0);
+        stage.pass(Duration::from_secs(gone));
+        assert_eq!(stage.served(CDS), "c5 c6 c7 c8 c9");
+    }
 }

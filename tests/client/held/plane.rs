@@ -10,6 +10,7 @@ use distributary::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource,
 };
 use distributary::proto::google::protobuf::Any;
+use distributary::xds::Hasher;
 use prost::Message;
 
 /// A state: by type and name, the body.
@@ -142,7 +143,9 @@ fn any(type_url: &str, body: &Bytes) -> Any {
 }
 
 fn version(body: &Bytes) -> String {
-    body.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut hasher = Hasher::new(0);
+    hasher.field(body);
+    hasher.finish().to_string()
 }
 
 /// A body: the name, the message, and a mark that makes contents differ.
