@@ -4,7 +4,8 @@ use std::error::Error;
 use std::path::Path;
 use std::process::Command;
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
+    "distributary/references.proto",
     "envoy/service/discovery/v3/discovery.proto",
     "envoy/config/cluster/v3/cluster.proto",
     "google/rpc/status.proto",

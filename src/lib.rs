@@ -43,6 +43,7 @@
 //! | dirty | what changed since it was last compared with what the client holds | [`xds::Dirty`] |
 //! | flight | a response that was sent, until the client acknowledges or rejects it | [`protocol::Server`] |
 //! | laggard | a client that does not read while its view changes; over a limit only hashes are kept for it | [`cache::View`] |
+//! | hold | a removal that is not passed on: something refers to what is removed, or too much is lost at once | [`protocol::Guard`] |
 //! | fallback | which of an authority's servers a session reads | [`protocol::Fallback`] |
 //! | rope | a message of a few private bytes and pieces that many clients share | [`wire::Rope`] |
 //! | cork | gathers the small writes of a turn into one | [`wire::Cork`] |
@@ -173,6 +174,9 @@
 //!   a second after a type was requested and before it was answered, that type moves to a stream of its own, with
 //!   pauses of its own. After an hour without trouble it moves back. Clients that requested a name of it get an error
 //!   (`resource_errors`) with the control plane's words; the log and `/clusters` (`suspected`) name the type.
+//! - **Nothing disappears by accident.** A removal waits until routes are quiet, until nothing that is served refers to what is
+//!   removed, and, if the first whole state of a stream lacks much of what was served, for a minute ([`protocol::Guard`]).
+//!   Additions and changes never wait. What is held is what the view serves, so nothing on the way to a client knows of it.
 //! - **EDS follows CDS.** After a cluster is added or changed, its endpoints are sent again, even if unchanged: Envoy
 //!   waits for them.
 //! - **HTTP/2 pings to control planes are rare** (every five minutes), because gRPC servers disconnect clients that ping

@@ -14,7 +14,8 @@ use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::protocol::{Opening, Server, StreamLimits, StreamSettings, StreamTimers};
 use distributary::wire::{ResponseFields, Scan, acknowledgement, encode};
 use distributary::xds::{
-    Changes, Class, Classes, Dialect, Dirty, Name, Resource, ResourceParts, Sight, Target, TypeUrl, Types, Update, Want,
+    Changes, Class, Classes, Dialect, Dirty, Name, Phase, Resource, ResourceParts, Sight, Target, TypeUrl, Types,
+    Update, Want,
 };
 use prost::Message as _;
 
@@ -223,6 +224,7 @@ fn publish(view: &View, type_url: &TypeUrl, wildcard: bool, resources: Vec<Arc<R
             .collect(),
         complete: Some(true),
         answered: Some(true),
+        phase: Phase::Steady,
     };
     drop(view.publish(&[changes]));
 }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::MissedTickBehavior;
 
-use super::{Clusters, Shown, counts};
+use super::{Clusters, Shown, counts, holds};
 use crate::clock::{self, WallClock};
 use crate::telemetry::MetricFamily;
 use crate::xds::authority_label;
@@ -50,6 +50,8 @@ struct Look {
     status: &'static str,
     /// By authority and server.
     servers: BTreeMap<(String, String), Value>,
+    /// By id.
+    holds: BTreeMap<String, Value>,
     pressure: Value,
     counts: Value,
 }
@@ -126,7 +128,9 @@ impl Readers {
         }
         let clusters = shown.overview.look();
         let status = super::process::state(shown.health.status());
-        let look = Arc::new(Look::new(status, &clusters, &shown.metrics.families()));
+        let mut look = Look::new(status, &clusters, &shown.metrics.families());
+        look.holds = holds::brief(shown);
+        let look = Arc::new(look);
         *last = Some((now, look.clone()));
         look
     }
@@ -151,6 +155,7 @@ impl Look {
         Self {
             status,
             servers: servers.collect(),
+            holds: BTreeMap::new(),
             pressure: counts::pressure(metrics),
             counts: counts::sums(metrics),
         }
@@ -176,6 +181,16 @@ impl Look {
                 &json!({ "authority": authority, "server": server, "state": "gone" }),
             );
         }
+        for (id, hold) in self
+            .holds
+            .iter()
+            .filter(|(id, hold)| before.holds.get(*id) != Some(*hold))
+        {
+            event("hold", &json!({ "id": id, "hold": hold }));
+        }
+        for id in before.holds.keys().filter(|id| !self.holds.contains_key(*id)) {
+            event("hold", &json!({ "id": id, "hold": null }));
+        }
         if self.pressure != before.pressure {
             event("pressure", &self.pressure);
         }
@@ -195,6 +210,7 @@ mod tests {
         let look = |state: &str| Look {
             status: "LIVE",
             servers: [server(state)].into(),
+            holds: BTreeMap::new(),
             pressure: json!({}),
             counts: json!({ "streams": 1 }),
         };
@@ -210,6 +226,14 @@ mod tests {
             names(&look("unreachable").since(&look("answering"))),
             ["server", "counts"]
         );
+        let held = |count: u64| Look {
+            holds: [("1-cds-mass".to_owned(), json!({ "count": count }))].into(),
+            ..look("answering")
+        };
+        assert_eq!(names(&held(1).since(&look("answering"))), ["hold", "counts"]);
+        assert_eq!(names(&held(1).since(&held(1))), ["counts"]);
+        assert_eq!(names(&held(2).since(&held(1))), ["hold", "counts"]);
+        assert!(look("answering").since(&held(2)).contains("\"hold\":null"));
         let gone = Look {
             servers: BTreeMap::new(),
             ..look("x")

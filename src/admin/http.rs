@@ -10,8 +10,8 @@ use axum::routing::get;
 use super::forms::{self, Asked, Format};
 use super::orders::Access;
 use super::{
-    Shown, certificates, clients, config_dump, events, guard, nacks, orders, page, process, reflection, resources,
-    stats, status, views,
+    Shown, certificates, clients, config_dump, events, guard, holds, nacks, orders, page, process, reflection,
+    resources, stats, status, views,
 };
 use crate::clock::WallClock;
 use crate::telemetry::{Exposition, Status};
@@ -29,6 +29,9 @@ pub(super) const HELP: &str = "\
 /views             how much of it there is for each class of clients, with digests, to compare replicas
 /config_dump       the configuration and all resources in Envoy's form; ?resource=FIELD, ?mask=FIELDS, ?name_regex=REGEX, ?include_eds
 /nacks             what clients have rejected, with their words, and since when
+/holds             removals that are not passed on, why and until when; ?format=json for programs
+/holds/extend      POST: holds removals longer; ?target=ID or TYPE/NAME, reason=TEXT, for=TIME (30m, at most 24h)
+/holds/release     POST: passes removals on; ?target=ID or TYPE/NAME, reason=TEXT
 /v3/discovery:client_status  POST: CSDS as JSON; over gRPC, envoy.service.status.v3.ClientStatusDiscoveryService, with reflection
 /events            what changes, as server-sent events
 /certs             the certificates in use, with their days until they expire, as Envoy shows them
@@ -70,6 +73,7 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
         })
         .route("/config_dump", get(config_dump::answer))
         .route("/nacks", get(nacks::answer))
+        .route("/holds", get(holds::answer))
         .merge(page::router())
         .merge(clients::router())
         .merge(resources::router())

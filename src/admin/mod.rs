@@ -10,6 +10,7 @@ mod entrance;
 mod events;
 mod forms;
 mod guard;
+mod holds;
 mod http;
 mod logging;
 mod nacks;
@@ -88,6 +89,7 @@ impl Shown {
     /// Sets the metrics that are only counted when somebody reads them.
     pub async fn refresh(&self) {
         self.overview.count_names(&self.metrics);
+        holds::measure(self);
         let standings = self.status.census().standings().await;
         let counts = standings.types.iter();
         self.metrics

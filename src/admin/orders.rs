@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde::Deserialize;
 
-use super::{DrainOrder, Shown, logging, reload};
+use super::{DrainOrder, Shown, holds, logging, reload};
 
 /// How a request has come.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +38,8 @@ pub(super) fn router(access: Access) -> Router<Shown> {
         .route("/healthcheck/ok", post(recover))
         .route("/logging", post(logging::answer))
         .route("/reload", post(reload::answer))
+        .route("/holds/extend", post(holds::extend))
+        .route("/holds/release", post(holds::release))
         .route_layer(middleware::from_fn(believed))
         .method_not_allowed_fallback(async |method: Method| {
             let text = format!("Method {method} not allowed, POST required.\n");

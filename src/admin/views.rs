@@ -35,6 +35,7 @@ fn json_of(view: &View, names: &BTreeMap<usize, String>) -> Value {
         "server": names.get(&view.server()),
         "reading": reading,
         "watching": watching,
+        "held": view.holds().iter().map(|hold| hold.removals.len()).sum::<usize>(),
         "types": types.collect::<Map<_, _>>(),
     })
 }

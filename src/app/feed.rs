@@ -56,8 +56,8 @@ pub(super) async fn feed(
                     fill(writer, view, warm.cloned(), overview);
                 }
                 Fed::Files(files) => {
-                    let departures = plan::departures(&live.config());
-                    drop(spawn(FileWriter::new(view, files, departures).run()));
+                    let guard = plan::quiet_alone(&live.config());
+                    drop(spawn(FileWriter::new(view, files, guard).run()));
                 }
             }
         }

@@ -111,6 +111,7 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
         plan::views(&config),
         config.limits.views,
     ));
+    scopes.set_guards(config.guard.clone());
     let overview = Overview::new(&fleet, &scopes, &metrics.faults);
     let in_use = Arc::new(InUse::default());
     let guard = guard(&config)?;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use crate::cache::{Scopes, ViewSettings};
 use crate::config::{Config, Credentials, Identity, Limits, Source, Tls};
 use crate::json::{Schemas, Unknown};
-use crate::protocol::{ClientSettings, Departures};
+use crate::protocol::{ClientSettings, Guard};
 use crate::upstream::{ClassFiles, Dictionary};
-use crate::xds::{Class, CredentialFiles, ServerFeatures, Types, Unfit};
+use crate::xds::{Class, CredentialFiles, GuardSettings, ServerFeatures, Types, Unfit};
 use crate::{downstream, protocol, upstream};
 
 /// Stands for "forever" where a duration is added to a point in time.
@@ -44,9 +44,13 @@ pub(super) const fn reading_bytes(config: &Config) -> usize {
     unbounded(config.limits.request).saturating_mul(4)
 }
 
-/// Returns the removals that wait in a new view of files: none yet.
-pub(super) const fn departures(config: &Config) -> Departures {
-    Departures::new(config.timers.removal_quiet, config.timers.order_gate)
+/// Returns the guard of a new view of files: an operator who removes something from a file means it.
+pub(super) fn quiet_alone(config: &Config) -> Guard {
+    Guard::new(
+        config.timers.removal_quiet,
+        config.timers.order_gate,
+        GuardSettings::OFF,
+    )
 }
 
 /// Returns the most bytes of all files of one source. Together they are one state, like one message of a control plane.

@@ -16,7 +16,7 @@ use crate::cache::{Knowledge, Scopes, View};
 use crate::config::Config;
 use crate::snapshot::{Folder, Identity, SnapshotError, read};
 use crate::telemetry::{Health, Metrics, Status};
-use crate::xds::Types;
+use crate::xds::{Hold, Types};
 
 /// The snapshots of a relay.
 pub(super) struct Warm {
@@ -29,7 +29,14 @@ pub(super) struct Warm {
     scopes: Arc<Scopes>,
     metrics: Arc<Metrics>,
     /// By identity: the view that was written last, and its generation then.
-    written: Mutex<BTreeMap<Identity, (Weak<View>, u64)>>,
+    written: Mutex<BTreeMap<Identity, Written>>,
+}
+
+/// What was written of a view.
+struct Written {
+    view: Weak<View>,
+    generation: u64,
+    holds: Arc<Vec<Hold>>,
 }
 
 /// A view that has changed since it was last written.
@@ -129,14 +136,12 @@ impl Warm {
 
     fn changed(&self) -> Vec<Changed> {
         let mut written = self.written.lock();
-        written.retain(|_, (view, _)| view.strong_count() > 0);
+        written.retain(|_, last| last.view.strong_count() > 0);
         let mut changed = Vec::new();
         for view in self.scopes.all() {
             let Some(of) = self.identity(&view) else { continue };
             let (generation, kept) = (view.generation(), view.knowledge());
-            let same = written
-                .get(&of)
-                .is_some_and(|(last, at)| std::ptr::eq(last.as_ptr(), &raw const *view) && *at == generation);
+            let same = written.get(&of).is_some_and(|last| last.is(&view, generation));
             // An empty view must not replace an earlier snapshot.
             if !same && !kept.is_empty() {
                 changed.push(Changed {
@@ -159,13 +164,18 @@ impl Warm {
             generation,
         } in changed
         {
-            let (folder, named) = (self.folder.clone(), of.clone());
+            let (folder, named, holds) = (self.folder.clone(), of.clone(), view.holds());
             match blocking(move || folder.save(&named, &kept.whole())).await {
                 Ok(()) => {
                     tracing::debug!(server = of.server, class = of.class, generation, "snapshot written");
                     self.metrics.snapshots.written.inc();
                     let mut written = self.written.lock();
-                    written.insert(of, (Arc::downgrade(&view), generation));
+                    let last = Written {
+                        view: Arc::downgrade(&view),
+                        generation,
+                        holds,
+                    };
+                    written.insert(of, last);
                     any = true;
                 }
                 Err(error) => {
@@ -209,6 +219,13 @@ impl Warm {
     fn refused(&self, error: &SnapshotError) {
         self.metrics.snapshots.not_loaded.inc();
         tracing::warn!(%error, "a snapshot is not used; a new one is written once the control plane has answered");
+    }
+}
+
+impl Written {
+    fn is(&self, view: &View, generation: u64) -> bool {
+        let same = std::ptr::eq(self.view.as_ptr(), view) && self.generation == generation;
+        same && Arc::ptr_eq(&self.holds, &view.holds())
     }
 }
 

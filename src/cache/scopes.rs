@@ -14,12 +14,12 @@ use tokio::sync::Notify;
 
 use super::claims::{Claims, is_fair};
 use super::node_ids::NodeIds;
-use super::routes::Routes;
+use super::routes::{Route, Routes};
 use super::vacancy::Vacancy;
 use super::view::{Seat, View, ViewSettings};
 use super::{Full, KEY_BYTES_MAX, NoPlace};
 use crate::proto::envoy::config::core::v3 as core;
-use crate::xds::{Class, Classes, Node, Selector, Taken};
+use crate::xds::{Class, Classes, Guards, Node, Selector, Taken};
 
 /// All views.
 ///
@@ -28,6 +28,7 @@ use crate::xds::{Class, Classes, Node, Selector, Taken};
 pub struct Scopes {
     /// The rules in effect, for words: the class of a client is in its node.
     classes: ArcSwap<Classes>,
+    guards: ArcSwap<Guards>,
     routes: ArcSwap<Routes>,
     /// That of the routes.
     generation: AtomicU64,
@@ -66,6 +67,7 @@ impl Scopes {
     pub fn new(classes: Classes, routes: Routes, settings: ViewSettings, limit: usize) -> Self {
         Self {
             classes: ArcSwap::from_pointee(classes),
+            guards: ArcSwap::default(),
             generation: AtomicU64::new(routes.generation()),
             routes: ArcSwap::from_pointee(routes),
             views: Mutex::new(Views {
@@ -87,6 +89,14 @@ impl Scopes {
     /// Replaces the rules by which clients that come are divided. Clients that are there stay in their classes.
     pub fn set_classes(&self, classes: Classes) {
         self.classes.store(Arc::new(classes));
+    }
+
+    /// Replaces the settings by which removals are held.
+    pub fn set_guards(&self, guards: Guards) {
+        for view in self.all() {
+            view.set_guard(guards.of(self.rule(view.class())));
+        }
+        self.guards.store(Arc::new(guards));
     }
 
     /// Returns the position of the rule of a class; `None` if it has none, or if the rule is not in effect any more.
@@ -199,6 +209,10 @@ impl Scopes {
             views.settings,
             self.vacancy.clone(),
         );
+        view.set_guard(self.guards.load().of(self.rule(&key.0)));
+        if let Some(left) = views.left(&key, self.routes.load().route(authority.map(|of| &**of))) {
+            view.set_left(left);
+        }
         let seat = Seat::new(view.clone(), authority.cloned(), claims.clone());
         view.come_through(&node.relays);
         views.created.push(view.clone());
@@ -352,6 +366,15 @@ impl Open {
 }
 
 impl Views {
+    /// Returns the view that clients of this class read at another of these servers, if they read any.
+    fn left(&self, (class, server): &(Class, usize), route: Option<&Route>) -> Option<&Arc<View>> {
+        let others = route?.servers.iter().filter(|other| *other != server);
+        let views = others.filter_map(|other| Some(&self.open.get(&(class.clone(), *other))?.view));
+        views
+            .filter(|view| view.readers().0 > 0)
+            .max_by_key(|view| view.readers().0)
+    }
+
     /// Whether a connection may have one more view.
     fn admit(&mut self, claims: &Arc<Claims>) -> Result<(), Full> {
         let limit = self.limit;

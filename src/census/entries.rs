@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::cache::ViewSettings;
     use crate::clock;
-    use crate::xds::{Changes, Class, Reason, ResourceParts, Update, Want};
+    use crate::xds::{Changes, Class, Phase, Reason, ResourceParts, Update, Want};
 
     const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 
@@ -215,6 +215,7 @@ mod tests {
             updates,
             complete: None,
             answered: Some(true),
+            phase: Phase::Steady,
         };
         let covered = vec![put("covered"), wrong("never sound", ResourceError::rejected())];
         drop(view.publish(&[changes(false, named), changes(true, covered)]));

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use crate::cache::ViewSettings;
     use crate::clock;
-    use crate::xds::{Changes, Reason, Resource, ResourceError, ResourceParts, Target, Update, Want};
+    use crate::xds::{Changes, Phase, Reason, Resource, ResourceError, ResourceParts, Target, Update, Want};
 
     const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
     const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
@@ -215,6 +215,7 @@ mod tests {
             updates,
             complete: None,
             answered: Some(true),
+            phase: Phase::Steady,
         };
         drop(view.publish(&[changes]));
     }

@@ -7,6 +7,7 @@ mod drain;
 mod explained;
 mod get;
 mod health;
+mod holds;
 mod serve;
 mod shells;
 mod status;
@@ -39,6 +40,7 @@ enum Command {
     Get(Box<get::Get>),
     Health(health::Health),
     Drain(drain::Drain),
+    Holds(holds::Holds),
     Status(status::Status),
     Wait(wait::Wait),
     Completions(Completions),
@@ -90,6 +92,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Get(get) => get.run(&mut std::io::stdout(), &mut std::io::stderr()),
         Command::Health(health) => health.run(&mut std::io::stdout()),
         Command::Drain(drain) => drain.run(&mut std::io::stdout()),
+        Command::Holds(holds) => unpiped(holds.run(&mut std::io::stdout())),
         Command::Status(status) => {
             let mut out = std::io::stdout();
             let terminal = out.is_terminal();

@@ -45,7 +45,7 @@ pub use written::{Written, hide_secrets};
 use document::Document;
 
 use crate::proto::envoy::config::core::v3::Node;
-use crate::xds::{Access, Classes, Traits};
+use crate::xds::{Access, Classes, Guards, Traits};
 
 /// All validated settings.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +74,8 @@ pub struct Config {
     pub limits: Limits,
     /// The timeouts and intervals.
     pub timers: Timers,
+    /// Which removals are held, also by class.
+    pub guard: Guards,
     /// Delta responses are split so that none exceeds this many bytes; `usize::MAX` turns splitting off.
     pub chunk: usize,
     /// whether the v2 methods are served.

@@ -18,6 +18,7 @@ mapping!(File {
     "secrets" => secrets: Option<Scalar>,
     "limits" => limits: LimitsShape,
     "timers" => timers: TimersShape,
+    "guard" => guard: Option<GuardShape>,
     "chunk" => chunk: Option<Scalar>,
     "transport_v2" => transport_v2: Option<bool>,
     "anonymous" => anonymous: Option<bool>,
@@ -88,6 +89,7 @@ mapping!(Class {
     "key" => key: Vec<Scalar>,
     "node" => node: ClassNode,
     "credentials" => credentials: Option<Spanned<ClassCredentials>>,
+    "guard" => guard: Option<GuardShape>,
 });
 
 mapping!(ClassCredentials {
@@ -235,6 +237,46 @@ mapping!(TimersShape {
     "drain" => drain: Option<Scalar>,
     "pace" => pace: Option<Scalar>,
 });
+
+/// Which removals are held.
+#[derive(Clone, Debug)]
+pub(super) enum GuardShape {
+    /// Its parts.
+    Parts(Box<GuardParts>),
+    /// A word.
+    Word(Scalar),
+}
+
+mapping!(GuardParts {
+    "references" => references: Option<Scalar>,
+    "mass" => mass: MassShape,
+});
+
+mapping!(MassShape {
+    "share" => share: Option<Scalar>,
+    "at_least" => at_least: AtLeast,
+    "emptied" => emptied: Option<Scalar>,
+    "within" => within: Option<Scalar>,
+    "hold" => hold: Option<Scalar>,
+});
+
+mapping!(AtLeast {
+    "listeners" => listeners: Option<Scalar>,
+    "other" => other: Option<Scalar>,
+});
+
+impl Shape for GuardShape {
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
+        if tree.text().is_some() {
+            return Scalar::read(tree, key, found).map(Self::Word);
+        }
+        if tree.items().is_some() {
+            found.expected("`off`, or a mapping", tree, key);
+            return None;
+        }
+        GuardParts::read(tree, key, found).map(|parts| Self::Parts(Box::new(parts)))
+    }
+}
 
 mapping!(Type {
     "type_url" needs => type_url: Option<Scalar>,

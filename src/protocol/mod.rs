@@ -5,12 +5,12 @@
 mod backoff;
 mod client;
 mod demand;
-mod departures;
 mod dialects;
 mod end;
 mod ending;
 mod fallback;
 mod gate;
+mod guard;
 mod node;
 mod poll;
 mod server;
@@ -24,12 +24,12 @@ pub use client::{
     Unreadable, come_through, read_delta, read_sotw, stated,
 };
 pub use demand::{Demand, Leg};
-pub use departures::Departures;
 pub use dialects::{Declined, Dialects, Next, Trial, Why};
 pub use end::{Code, End};
 pub use ending::{Ending, Refusal};
 pub use fallback::{Fallback, Look, Step};
 pub use gate::{Gate, Ticket};
+pub use guard::Guard;
 pub use node::read_node;
 pub use poll::{Poll, PollAnswer, PollContent};
 pub use server::{

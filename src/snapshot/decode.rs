@@ -2,18 +2,23 @@
 //!
 //! Owns that a file which is not complete is refused as a whole. Does not repair one.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prost::Message as _;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
+use crate::clock::WallClock;
 use crate::proto::envoy::service::discovery::v3::DynamicParameterConstraints;
-use crate::xds::{Changes, Constraints, Cut, Name, Reason, Resource, ResourceParts, TypeUrl, Types, Update};
+use crate::xds::{
+    Changes, Constraints, Cut, HeldRemoval, Hold, HoldReason, Name, Phase, Reason, Resource, ResourceParts, TypeUrl,
+    Types, Update,
+};
 
 /// The largest file that is read: no snapshot is as large, and a larger file does not fit into memory.
 const LARGEST: u64 = 16 << 30;
@@ -84,6 +89,7 @@ fn decode(bytes: &[u8], types: &Types, now: Instant) -> Result<Snapshot, Fault> 
     while let Some(changes) = half(&mut cursor, types, now)? {
         cut = cut.with(&changes).0;
     }
+    let cut = cut.with_holds(holds(&mut cursor, types, now)?);
     if cursor.at != content.len() {
         return Err(Fault::at(cursor.at, "the content should end here, but more follows"));
     }
@@ -96,6 +102,10 @@ fn half(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Option<C
     let at = cursor.at;
     let (wildcard, complete) = match cursor.byte()? {
         tag::END => return Ok(None),
+        tag::HELD => {
+            cursor.at = at;
+            return Ok(None);
+        }
         tag::NAMED => (false, None),
         tag::PART => (true, Some(false)),
         tag::WHOLE => (true, Some(true)),
@@ -119,7 +129,55 @@ fn half(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Option<C
         updates,
         complete,
         answered: None,
+        phase: Phase::Steady,
     }))
+}
+
+/// Reads the removals that were not passed on, and the end.
+fn holds(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Vec<Hold>, Fault> {
+    let clock = WallClock::read();
+    // An instant before the system began is now: what it ends is over, and what began then begins anew.
+    let time = |millis: u64| {
+        let at = Duration::from_millis(millis);
+        let today = clock.unix(now);
+        match at.checked_sub(today) {
+            Some(ahead) => now.checked_add(ahead).unwrap_or(now),
+            None => now.checked_sub(today - at).unwrap_or(now),
+        }
+    };
+    let mut holds: BTreeMap<(TypeUrl, HoldReason), BTreeMap<Name, HeldRemoval>> = BTreeMap::new();
+    while cursor.peek() == Some(tag::HELD) {
+        cursor.byte()?;
+        let type_url = types.resolve(cursor.text()?);
+        let at = cursor.at;
+        let word = cursor.text()?;
+        let reason =
+            HoldReason::called(word).ok_or_else(|| Fault::at(at, format!("`{word}` is not a reason to hold")))?;
+        let name = Name::from(cursor.text()?);
+        let (since, until) = (cursor.long()?, cursor.long()?);
+        let wildcard = cursor.byte()? != 0;
+        let extended = Some(cursor.text()?).filter(|text| !text.is_empty());
+        let removal = HeldRemoval {
+            since: time(since),
+            until: (until != 0).then(|| time(until)),
+            by: None,
+            emptied: false,
+            wildcard,
+            extended: extended.map(Arc::from),
+        };
+        holds.entry((type_url, reason)).or_default().insert(name, removal);
+    }
+    // The end of the halves is the end of the content, if nothing is held.
+    if !holds.is_empty() {
+        cursor.byte()?;
+    }
+    let holds = holds.into_iter();
+    let holds = holds.map(|((type_url, reason), removals)| Hold {
+        type_url,
+        reason,
+        removals,
+    });
+    Ok(holds.collect())
 }
 
 fn resource(cursor: &mut Cursor<'_>, type_url: &TypeUrl, now: Instant) -> Result<Arc<Resource>, Fault> {
@@ -176,6 +234,10 @@ impl<'a> Cursor<'a> {
     fn number(&mut self) -> Result<usize, Fault> {
         let bytes = self.take(4)?.try_into().unwrap_or_default();
         Ok(u32::from_le_bytes(bytes) as usize)
+    }
+
+    fn long(&mut self) -> Result<u64, Fault> {
+        Ok(u64::from_le_bytes(self.take(8)?.try_into().unwrap_or_default()))
     }
 
     fn sized(&mut self) -> Result<&'a [u8], Fault> {

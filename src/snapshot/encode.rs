@@ -6,11 +6,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Instant;
 
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{FORMAT, Identity, MAGIC, SnapshotError, tag};
-use crate::xds::{Cut, Kind, Known, Name, Reason, Resource, State, TypeUrl};
+use crate::clock::WallClock;
+use crate::xds::{Cut, HeldRemoval, Hold, Kind, Known, Name, Reason, Resource, State, TypeUrl};
 
 /// Writes what is known. Leaves out what must not outlive the relay: resources with a time to live, resources that must not be
 /// cached, and without `secrets` all keys and certificates.
@@ -71,6 +73,11 @@ fn encode(into: &mut impl Write, of: &Identity, cut: &Cut, secrets: bool) -> io:
         }
         half(into, tag::NAMED, type_url, &slot.named)?;
     }
+    for hold in cut.holds().iter() {
+        for (name, removal) in &hold.removals {
+            held(into, hold, name, removal)?;
+        }
+    }
     into.write_all(&[tag::END])
 }
 
@@ -93,6 +100,20 @@ fn half(into: &mut impl Write, tag: u8, type_url: &TypeUrl, state: &State) -> io
         }
     }
     Ok(())
+}
+
+/// Writes a removal that is not passed on, with its times as milliseconds since 1970.
+fn held(into: &mut impl Write, hold: &Hold, name: &Name, removal: &HeldRemoval) -> io::Result<()> {
+    let clock = WallClock::read();
+    let time = |at: Instant| u64::try_from(clock.unix(at).as_millis()).unwrap_or(u64::MAX);
+    into.write_all(&[tag::HELD])?;
+    text(into, hold.type_url.url())?;
+    text(into, hold.reason.word())?;
+    text(into, name.as_str())?;
+    into.write_all(&time(removal.since).to_le_bytes())?;
+    into.write_all(&removal.until.map_or(0, time).to_le_bytes())?;
+    into.write_all(&[u8::from(removal.wildcard)])?;
+    text(into, removal.extended.as_deref().unwrap_or_default())
 }
 
 /// E-11, F-17: whether a resource may be served by a later run.

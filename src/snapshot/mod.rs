@@ -84,4 +84,6 @@ mod tag {
     pub(super) const RESOURCE: u8 = 4;
     /// A name of the last type that does not exist.
     pub(super) const ABSENT: u8 = 5;
+    /// A removal that was not passed on. It is not there if nothing is held.
+    pub(super) const HELD: u8 = 6;
 }

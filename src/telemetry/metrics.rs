@@ -17,6 +17,7 @@ use super::configuration::ConfigurationMetrics;
 use super::exposition::{self, Exposition};
 use super::faults::Faults;
 use super::handshakes::{HandshakeResult, Handshakes};
+use super::holds::HoldMetrics;
 use super::labels::{Labels, TypeLabels, WordCounters, register};
 use super::model::MetricFamily;
 use super::overload::OverloadMetrics;
@@ -90,6 +91,8 @@ pub struct Metrics {
     pub send_stalls: Counter,
     /// The changes that are traced.
     pub traces: Arc<Traces>,
+    /// The metrics of held removals.
+    pub holds: Arc<HoldMetrics>,
     /// The gauges of overload.
     pub overload: OverloadMetrics,
     /// What clients show before they are served.
@@ -112,7 +115,8 @@ impl Metrics {
         let process = ProcessMetrics::register(&mut registry);
         let handshakes = Handshakes::register(&mut registry, PREFIX);
         let traces = Traces::register(registry.sub_registry_with_prefix(PREFIX));
-        let upstreams = Upstreams::register(&mut registry, PREFIX, labels.clone(), traces.clone());
+        let holds = HoldMetrics::register(registry.sub_registry_with_prefix(PREFIX), labels.clone());
+        let upstreams = Upstreams::register(&mut registry, PREFIX, labels.clone(), traces.clone(), holds.clone());
         let own = registry.sub_registry_with_prefix(PREFIX);
         register_build(own);
         let types = AllTypes::register(own);
@@ -149,6 +153,7 @@ impl Metrics {
             process,
             labels,
             traces,
+            holds,
             types,
             upstreams,
             handshakes,

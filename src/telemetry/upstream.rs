@@ -12,6 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::holds::HoldMetrics;
 use super::labels::{Labels, TypeLabels, register};
 use super::traces::Traces;
 use crate::xds::{TypeUrl, authority_label};
@@ -59,6 +60,8 @@ pub struct UpstreamMetrics {
     pub lost: Counter,
     /// The changes that are traced, of all control planes.
     pub traces: Arc<Traces>,
+    /// The metrics of held removals, of all control planes.
+    pub holds: Arc<HoldMetrics>,
     last_success: Gauge,
     upstreams: Arc<Families>,
     labels: Arc<TypeLabels>,
@@ -70,6 +73,7 @@ pub(super) struct Upstreams {
     families: Arc<Families>,
     labels: Arc<TypeLabels>,
     traces: Arc<Traces>,
+    holds: Arc<HoldMetrics>,
     servers: Mutex<BTreeMap<String, Arc<UpstreamMetrics>>>,
     /// By the names of control planes and of files.
     stale: Mutex<BTreeMap<String, Gauge>>,
@@ -100,11 +104,13 @@ impl Upstreams {
         prefix: &str,
         labels: Arc<TypeLabels>,
         traces: Arc<Traces>,
+        holds: Arc<HoldMetrics>,
     ) -> Self {
         Self {
             families: Arc::new(Families::register(registry, prefix)),
             labels,
             traces,
+            holds,
             servers: Mutex::default(),
             stale: Mutex::default(),
         }
@@ -234,6 +240,7 @@ impl Families {
             lost: self.grpc_server_failure.get_or_create(&grpc_labels).clone(),
             last_success: self.last_success.get_or_create(&labels).clone(),
             traces: upstreams.traces.clone(),
+            holds: upstreams.holds.clone(),
             upstreams: upstreams.families.clone(),
             labels: upstreams.labels.clone(),
         }

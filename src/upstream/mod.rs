@@ -13,6 +13,7 @@ mod doors;
 mod failure;
 mod files;
 mod frames;
+mod hold_log;
 mod inbox;
 mod io_monitor;
 mod left_out;

@@ -40,7 +40,7 @@ mod tests {
 
     use super::*;
     use crate::telemetry::{Metrics, Sampler};
-    use crate::xds::{Name, Resource, ResourceParts, TypeUrl};
+    use crate::xds::{Name, Phase, Resource, ResourceParts, TypeUrl};
 
     fn resource(type_url: &TypeUrl, name: &str, body: &[u8], received: Instant) -> Update {
         let parts = ResourceParts {
@@ -63,6 +63,7 @@ mod tests {
             updates,
             complete: None,
             answered: None,
+            phase: Phase::Steady,
         }
     }
 

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::access::ClassFiles;
 use super::clock::now;
+use super::hold_log;
 use super::status::{Answers, Board, Status};
 use super::target::{Target, UpstreamSettings};
 use super::traced;
@@ -19,9 +20,9 @@ use super::way::Way;
 use crate::cache::{View, WordsQuestion};
 use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Demand, Departures, Leg as Which};
-use crate::telemetry::{Arrival, Traces};
-use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable};
+use crate::protocol::{Demand, Guard, Leg as Which};
+use crate::telemetry::{Arrival, HoldMetrics, Traces};
+use crate::xds::{Changes, Cut, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable};
 
 /// How much of a server's error text is passed on to clients.
 const REASON_BYTES: usize = 500;
@@ -35,9 +36,10 @@ pub struct Writer<L: Talk = Way> {
     /// The server's name for operators and clients.
     server: String,
     demand: Demand,
-    departures: Departures,
+    guard: Guard,
     questions: mpsc::Receiver<WordsQuestion>,
     traces: Arc<Traces>,
+    holds: Arc<HoldMetrics>,
     main: L,
     aside: L,
 }
@@ -95,21 +97,14 @@ impl Writer<Way> {
         settings: &Arc<UpstreamSettings>,
     ) -> Self {
         let access = target.access.for_class(files);
-        let traces = target.metrics.traces.clone();
+        let told = (target.metrics.traces.clone(), target.metrics.holds.clone());
         let answers = Answers::default();
         let way = |which| {
             let (node, target, access) = (node.clone(), target.clone(), access.clone());
             Way::new(which, node, target, access, settings.clone(), answers.clone())
         };
-        let departures = Departures::new(settings.removal_quiet, settings.order_gate);
-        Self::of(
-            view,
-            target.uri(),
-            traces,
-            departures,
-            way(Which::Main),
-            way(Which::Aside),
-        )
+        let guard = Guard::new(settings.removal_quiet, settings.order_gate, view.guard());
+        Self::of(view, target.uri(), told, guard, way(Which::Main), way(Which::Aside))
     }
 }
 
@@ -117,8 +112,8 @@ impl<L: Talk> Writer<L> {
     pub(super) fn of(
         view: Arc<View>,
         server: &str,
-        traces: Arc<Traces>,
-        departures: Departures,
+        (traces, holds): (Arc<Traces>, Arc<HoldMetrics>),
+        guard: Guard,
         main: L,
         aside: L,
     ) -> Self {
@@ -127,8 +122,9 @@ impl<L: Talk> Writer<L> {
             view,
             server: server.to_owned(),
             demand: Demand::default(),
-            departures,
+            guard,
             traces,
+            holds,
             main,
             aside,
         }
@@ -136,13 +132,16 @@ impl<L: Talk> Writer<L> {
 
     /// Works until the view is closed.
     pub async fn run(mut self) {
+        if let Some(restored) = self.view.restored() {
+            self.guard.remember(restored.holds());
+        }
         let mut changes = Vec::new();
         while !self.view.is_closed() {
             self.turn(&mut changes).await;
             self.next(&mut changes).await;
             // A server that sends without a pause must not block the other tasks of this thread.
             tokio::task::yield_now().await;
-            if self.departures.poll_timeout().is_some_and(|due| due <= now()) {
+            if self.guard.poll_timeout().is_some_and(|due| due <= now()) {
                 // D-03: on a busy machine, a route may have arrived in time and not been read.
                 poll_fn(|cx| Poll::Ready(self.hear(cx, &mut changes))).await;
             }
@@ -151,9 +150,13 @@ impl<L: Talk> Writer<L> {
 
     async fn turn(&mut self, changes: &mut Vec<Changes>) {
         let (quiet, bound) = self.main.removal_times();
-        self.departures.set(quiet, bound);
+        self.guard.set(quiet, bound);
+        self.guard.handle_settings(self.view.guard());
+        for order in self.view.take_orders() {
+            self.guard.handle_order(&order, now());
+        }
         // What the servers said waits, if it removes. What follows from a want below does not wait: it answers the want (D-03).
-        self.departures.hold(changes, &self.view.cut(), now());
+        self.hold(changes, &self.view.cut());
         if self.view.take_superseded() {
             self.main.supersede();
             self.aside.supersede();
@@ -164,6 +167,9 @@ impl<L: Talk> Writer<L> {
         }
         let wants = self.view.take_wants(now());
         for want in wants {
+            if !want.wanted {
+                self.guard.handle_unwanted(&want.type_url, &want.target);
+            }
             let told = self.demand.handle_want(&want, &self.view.cut());
             self.tell(told, changes);
         }
@@ -173,17 +179,22 @@ impl<L: Talk> Writer<L> {
             self.main.turn(&mut said);
             self.aside.turn(&mut said);
             let cut = self.view.cut();
-            self.departures.hold(&mut said, &cut, now());
+            self.hold(&mut said, &cut);
             changes.append(&mut said);
-            changes.append(&mut self.departures.release(&cut, now()));
             if self.free_names(changes) {
                 continue;
+            }
+            if changes.is_empty() {
+                // What lets a removal go is published by now.
+                let wanted = |type_url: &TypeUrl, name: &Name| self.view.wants(type_url, name);
+                changes.append(&mut self.guard.release(&cut, wanted, now()));
             }
             if changes.is_empty() {
                 let server_state = self.server_state();
                 if server_state == ServerState::Up {
                     self.view.forget_restored();
                 }
+                self.tell_holds();
                 self.view.publish_reason(self.reason(server_state).as_deref());
                 self.view.publish_server_state(server_state);
                 return;
@@ -197,6 +208,27 @@ impl<L: Talk> Writer<L> {
             changes.clear();
             let told = self.demand.handle_cut(&self.view.cut());
             self.tell(told, changes);
+        }
+    }
+
+    /// Takes the removals that must wait out of what the server said.
+    fn hold(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
+        if Guard::asks_for_inheritance(changes)
+            && let Some(served) = self.view.served_before()
+        {
+            self.guard.inherit(served);
+        }
+        self.guard.hold(changes, cut, now());
+    }
+
+    /// Publishes the holds, and logs what has begun and ended.
+    fn tell_holds(&mut self) {
+        let Some((holds, events)) = self.guard.take_holds() else {
+            return;
+        };
+        self.view.publish_holds(holds);
+        for event in &events {
+            hold_log::note(event, &self.server, &self.view, &self.holds);
         }
     }
 
@@ -310,7 +342,7 @@ impl<L: Talk> Writer<L> {
     fn deadline(&self) -> Option<Instant> {
         let all = [
             self.view.poll_timeout(),
-            self.departures.poll_timeout(),
+            self.guard.poll_timeout(),
             self.main.poll_timeout(),
             self.aside.poll_timeout(),
         ];

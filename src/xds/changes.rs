@@ -19,6 +19,20 @@ pub struct Changes {
     pub complete: Option<bool>,
     /// Whether the server has answered for this type on its present stream; `None` leaves that as it was.
     pub answered: Option<bool>,
+    /// What they are a part of.
+    pub phase: Phase,
+}
+
+/// What changes are a part of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// The first whole state of a stream.
+    First,
+    /// What follows it, or no word of a control plane.
+    #[default]
+    Steady,
+    /// The word of another relay, which has held already what was to be held.
+    Relayed,
 }
 
 /// One change.

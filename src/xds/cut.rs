@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::{Changes, Choice, Expiry, Known, Name, Reason, Resource, State, TypeUrl, Update};
+use super::{Changes, Choice, Expiry, Hold, Known, Name, Reason, Resource, State, TypeUrl, Update};
 
 /// The states of all types of one view at one instant.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,8 @@ pub struct Cut {
     server_state: ServerState,
     /// Why the server has not answered on its present stream, as far as it is known.
     reason: Option<Arc<str>>,
+    /// The removals that are not passed on: what they are about is still there.
+    holds: Arc<Vec<Hold>>,
 }
 
 /// The state of the server that the content of a cut comes from.
@@ -89,6 +91,21 @@ impl Cut {
     pub fn with_reason(&self, reason: Option<&str>) -> Self {
         Self {
             reason: reason.map(Arc::from),
+            ..self.clone()
+        }
+    }
+
+    /// The removals that are not passed on.
+    #[must_use]
+    pub const fn holds(&self) -> &Arc<Vec<Hold>> {
+        &self.holds
+    }
+
+    /// Returns the same content with these holds.
+    #[must_use]
+    pub fn with_holds(&self, holds: Vec<Hold>) -> Self {
+        Self {
+            holds: Arc::new(holds),
             ..self.clone()
         }
     }

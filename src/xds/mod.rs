@@ -16,6 +16,7 @@ mod credentials;
 mod cut;
 mod difference;
 mod expression;
+mod guard;
 mod held;
 mod interest;
 mod name;
@@ -28,6 +29,7 @@ mod pieces;
 mod polled;
 mod presented;
 mod printable;
+mod references;
 mod resource;
 mod resource_error;
 mod selector;
@@ -48,7 +50,7 @@ pub use answers::{Answers, Unshared, full_state};
 pub use authorities::{Authorities, authority_label};
 pub use baseline::Baselines;
 pub use batch::{Batch, Dialect, Errors, Form, Item, Texts};
-pub use changes::{Changes, Update};
+pub use changes::{Changes, Phase, Update};
 pub use class::Class;
 pub use classes::{Classes, Piece, Rule};
 pub use constraints::{
@@ -58,6 +60,10 @@ pub use credentials::{CredentialFiles, Credentials, Unfit};
 pub use cut::{Cut, ServerState, Slot};
 pub use difference::{Difference, Left, Part, Room};
 pub use expression::Expression;
+pub use guard::{
+    GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget,
+    MassHold, ReferenceHold, Within,
+};
 pub use held::{Extra, Held, Seen};
 pub use interest::{Dirty, Target, Want};
 pub use name::Name;
@@ -70,6 +76,7 @@ pub use path::{Path, member_path};
 pub use pattern::{Fields, Pattern};
 pub use presented::{Presented, escaped};
 pub use printable::{INVISIBLE, is_escaped, printable};
+pub use references::References;
 pub use resource::{Resource, ResourceParts, WRAPPER_URL};
 pub(crate) use resource::{field_len, put_field, put_key_len};
 pub use resource_error::{ResourceError, Trouble};

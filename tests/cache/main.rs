@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 use distributary::cache::{Seat, View, ViewSettings};
 use distributary::protocol::{StreamLimits, StreamSettings, StreamTimers};
 use distributary::xds::{
-    Changes, Class, Classes, Dirty, Known, Name, Reason, Resource, ResourceParts, Target, TypeUrl, Types, Update, Want,
+    Changes, Class, Classes, Dirty, Known, Name, Phase, Reason, Resource, ResourceParts, Target, TypeUrl, Types,
+    Update, Want,
 };
 
 const LINGER: Duration = Duration::from_secs(30);
@@ -95,6 +96,7 @@ fn named(type_url: &TypeUrl, updates: Vec<Update>) -> Changes {
         updates,
         complete: None,
         answered: None,
+        phase: Phase::Steady,
     }
 }
 

@@ -8,7 +8,7 @@ use distributary::proto::envoy::service::discovery::v3::{
 };
 use distributary::protocol::{Demand, Leg};
 use distributary::xds::{
-    Changes, Choice, Constraints, Cut, Known, Name, Resource, ResourceParts, Target, TypeUrl, Update, Want,
+    Changes, Choice, Constraints, Cut, Known, Name, Phase, Resource, ResourceParts, Target, TypeUrl, Update, Want,
 };
 
 use crate::{CDS, EDS};
@@ -65,6 +65,7 @@ impl View {
             updates: puts.iter().map(put).chain(gone).collect(),
             complete: Some(complete),
             answered: None,
+            phase: Phase::Steady,
         };
         self.hear(&changes)
     }
@@ -136,6 +137,7 @@ fn news(wildcard: bool, update: Update) -> Changes {
         updates: vec![update],
         complete: wildcard.then_some(true),
         answered: None,
+        phase: Phase::Steady,
     }
 }
 

@@ -5,11 +5,12 @@
 mod completeness;
 mod delta;
 mod demand;
-mod departures;
 mod errors;
 mod faults;
+mod held;
 mod multitudes;
 mod names;
+mod quiet;
 mod restored;
 mod sotw;
 mod spellings;

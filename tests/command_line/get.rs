@@ -12,7 +12,9 @@ use distributary::proto::envoy::service::discovery::v3::{
 use distributary::proto::google::protobuf::Any;
 use distributary::snapshot::{Identity, write};
 use distributary::upstream::{Dictionary, Format, ParsedFile};
-use distributary::xds::{Changes, Constraints, Cut, Name, Resource as Content, ResourceParts, TypeUrl, Types, Update};
+use distributary::xds::{
+    Changes, Constraints, Cut, Name, Phase, Resource as Content, ResourceParts, TypeUrl, Types, Update,
+};
 use tonic::Code;
 
 use crate::plane::{Plane, soon};
@@ -325,6 +327,7 @@ fn stock(file: &str) -> std::path::PathBuf {
         updates: vec![put(Constraints::new(prod)), put(None)],
         complete: Some(true),
         answered: Some(true),
+        phase: Phase::Steady,
     };
     let (cut, _) = Cut::default().with(&changes);
     let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(file);

@@ -9,7 +9,7 @@ fn what_the_parser_says() {
     for (text, said) in [
         ("listenerz: []\n", "1:1: listenerz: unknown field `listenerz`; did you mean `listeners`?"),
         ("colour: red\n", "1:1: colour: unknown field `colour`, expected one of node, listeners, jwt, admin, probes, upstream, \
-            classes, rules, secrets, limits, timers, chunk, transport_v2, anonymous, types, descriptors, snapshot, unknown_fields, logging"),
+            classes, rules, secrets, limits, timers, guard, chunk, transport_v2, anonymous, types, descriptors, snapshot, unknown_fields, logging"),
         ("timers:\n  linger: 30s\n  lingers: 30s\n", "3:3: timers.lingers: unknown field `lingers`; did you mean `linger`?"),
         ("listeners: 5\n", "1:12: listeners: expected a list, found `5`"),
         ("limits: []\n", "1:9: limits: expected a mapping, found a list"),
@@ -38,6 +38,16 @@ fn what_the_check_says() {
             unit, such as 250ms, 30s, 5m or 1h (0 = off, at most 8760h)"),
         ("timers: {unanswered: 0s}\n", "1:22: timers.unanswered: 0 would make clients wait forever; write the \
             longest wait, such as 8s"),
+        ("guard: on\n", "1:8: guard: `on` is not a guard; write `off`, or `references` and `mass`"),
+        ("guard: [off]\n", "1:8: guard: expected `off`, or a mapping, found a list"),
+        ("guard: {references: never}\n", "1:21: guard.references: `never` is not a time; write until_free, the longest time such as 10m, or off"),
+        ("guard: {references: 0}\n", "1:21: guard.references: `0` is not a time; write until_free, the longest time such as 10m, or off"),
+        ("guard: {mass: {share: 0%}}\n", "1:23: guard.mass.share: 0 % would hold every removal; write at least 1%"),
+        ("guard: {mass: {at_least: {other: 0}}}\n", "1:34: guard.mass.at_least.other: 0 is no loss; write at least 1"),
+        ("guard: {mass: {within: often}}\n", "1:24: guard.mass.within: `often` is not a time; write first_state, always or never"),
+        ("guard: {mass: {hold: 0s}}\n", "1:22: guard.mass.hold: 0 holds nothing; write `within: never`, or a time such as 60s"),
+        ("classes: [{guard: {mass: {hold: soon}}}]\n", "1:33: classes[0].guard.mass.hold: `soon` is not a duration; write a whole number \
+            and a unit, such as 250ms, 30s, 5m or 1h (0 = off, at most 8760h)"),
         ("limits: {request: 16MB}\n", "1:19: limits.request: `16MB` is not a size; write bytes or a unit, such as 4096, \
             64KiB, 16MiB or 1GiB (0 = off)"),
         ("limits: {request: 16}\n", "1:19: limits.request: with 16 bytes no peer could be served; write a unit, or at least 1024 (0 = off)"),

@@ -24,6 +24,8 @@ fn the_reference_states_the_defaults() {
     assert_eq!(reference.limits, Limits::default());
     assert_eq!(reference.timers, least.timers);
     assert_eq!(reference.timers, Timers::default());
+    assert_eq!((reference.guard.all, least.guard.all), Default::default());
+    assert_eq!(reference.guard.classes, [Some(xds::GuardSettings::OFF)]);
     assert_eq!(reference.chunk, least.chunk);
     assert_eq!(reference.transport_v2, least.transport_v2);
     assert_eq!(reference.anonymous, least.anonymous);

@@ -13,8 +13,8 @@ use distributary::proto::envoy::config::core::v3::Node as Said;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::protocol::{self, End, Opening, Server, StreamLimits, StreamTimers};
 use distributary::xds::{
-    Changes, Classes, Cut, Dialect, Name, Reason, Resource, ResourceParts, Rule, Selector, ServerState, TypeUrl, Types,
-    Unshared, Update,
+    Changes, Classes, Cut, Dialect, Name, Phase, Reason, Resource, ResourceParts, Rule, Selector, ServerState, TypeUrl,
+    Types, Unshared, Update,
 };
 
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
@@ -143,6 +143,7 @@ impl Stage {
             updates: updates.collect(),
             complete: None,
             answered: Some(true),
+            phase: Phase::Steady,
         };
         self.view(server).expect("somebody is there").publish(&[changes]);
     }
@@ -166,6 +167,7 @@ impl Stage {
             updates,
             complete: Some(true),
             answered: Some(true),
+            phase: Phase::Steady,
         }]);
     }
 

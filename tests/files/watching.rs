@@ -4,10 +4,10 @@ use std::io::Write;
 use std::time::Duration;
 
 use distributary::cache::{Seat, View, ViewSettings};
-use distributary::protocol::Departures;
+use distributary::protocol::Guard;
 use distributary::telemetry::Metrics;
 use distributary::upstream::{FileWriter, Files};
-use distributary::xds::{Class, ServerState, Target, Want};
+use distributary::xds::{Class, GuardSettings, ServerState, Target, Want};
 
 use super::*;
 
@@ -47,7 +47,7 @@ impl Source {
         seat.want(&want).unwrap();
         let tasks = vec![
             spawn(files.clone().run(MIB, dictionary())),
-            spawn(FileWriter::new(view.clone(), &files, Departures::new(quiet, PATIENCE)).run()),
+            spawn(FileWriter::new(view.clone(), &files, Guard::new(quiet, PATIENCE, GuardSettings::OFF)).run()),
         ];
         Self {
             files,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use distributary::cache::View;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::xds::{
-    Changes, Expiry, Name, Reason, Resource, ResourceParts, ServerState, Target, TypeUrl, Update, Want,
+    Changes, Expiry, Name, Phase, Reason, Resource, ResourceParts, ServerState, Target, TypeUrl, Update, Want,
 };
 
 use super::body::{Content, Type};
@@ -217,6 +217,7 @@ fn changes(kind: Type, wildcard: bool, updates: Vec<Update>) -> Changes {
         updates,
         complete: None,
         answered: Some(true),
+        phase: Phase::Steady,
     }
 }
 
@@ -402,6 +403,7 @@ pub(crate) fn lost(zone: &mut Zone) -> Result<(), Broken> {
                 updates: Vec::new(),
                 complete: None,
                 answered: Some(false),
+                phase: Phase::Steady,
             };
             (type_url, lost)
         })

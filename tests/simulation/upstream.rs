@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::{
-    Backoff, Client, ClientSettings, Declined, Demand, Departures, Dialects, Ending, Leg as Which, Next, Request,
-    Rhythm, Suspects, Trial,
+    Backoff, Client, ClientSettings, Declined, Demand, Dialects, Ending, Guard, Leg as Which, Next, Request, Rhythm,
+    Suspects, Trial,
 };
-use distributary::xds::{Changes, Dialect, ServerState, Target, TypeUrl, Update, Want};
+use distributary::xds::{
+    Changes, Dialect, GuardSettings, MassHold, Name, ReferenceHold, ServerState, Target, TypeUrl, Update, Want, Within,
+};
 
 use super::body::{Type, read};
 use super::feed::Zone;
@@ -29,7 +31,7 @@ pub(crate) struct Wire {
     pub(crate) dialects: Dialects,
     demand: Demand,
     /// D-03: removals that wait.
-    departures: Departures,
+    guard: Guard,
     /// The two streams that all types share, and then those for types that end streams.
     pub(crate) legs: Vec<Leg>,
     /// What the view has asked for.
@@ -152,7 +154,7 @@ impl Wire {
         };
         Self {
             demand: Demand::default(),
-            departures: Departures::new(REMOVAL_QUIET, ORDER_GATE),
+            guard: Guard::new(REMOVAL_QUIET, ORDER_GATE, GUARD),
             legs: vec![leg(0, false), leg(1, false)],
             settings: settings.clone(),
             wanted: BTreeSet::new(),
@@ -331,6 +333,16 @@ fn keys(kind: Type, update: &Update) -> Vec<String> {
     }
 }
 
+/// By which settings the relay holds removals. A loss is held for less time than a world takes to heal.
+pub(crate) const GUARD: GuardSettings = GuardSettings {
+    references: ReferenceHold::UntilFree,
+    mass: MassHold {
+        hold: Duration::from_secs(2),
+        within: Within::FirstState,
+        ..GuardSettings::OFF.mass
+    },
+};
+
 impl World {
     /// The writer's turn: wants go to the machines, changes into the view, requests to the transport.
     pub(crate) fn write(&mut self, zone: usize, mut changes: Vec<Changes>) {
@@ -361,6 +373,9 @@ impl World {
                     wire.wanted.remove(&target)
                 };
             }
+            if !want.wanted {
+                wire.guard.handle_unwanted(&want.type_url, &want.target);
+            }
             let told = wire.demand.handle_want(&want, &cut);
             wire.tell(told, &mut changes);
         }
@@ -379,8 +394,9 @@ impl World {
             self.hold(zone, &mut said);
             changes.append(&mut said);
             let here = &mut self.zones[zone];
-            if let Some(wire) = &mut here.wire {
-                changes.append(&mut wire.departures.release(&here.view.cut(), now));
+            if let Some(wire) = here.wire.as_mut().filter(|_| changes.is_empty()) {
+                let wanted = |type_url: &TypeUrl, name: &Name| here.view.wants(type_url, name);
+                changes = wire.guard.release(&here.view.cut(), wanted, now);
             }
             let here = &mut self.zones[zone];
             let Some(wire) = &mut here.wire else { return };
@@ -412,14 +428,14 @@ impl World {
         if let Some(wire) = &mut here.wire {
             let cut = here.view.cut();
             here.farewells.note(changes, &cut, now);
-            wire.departures.hold(changes, &cut, now);
+            wire.guard.hold(changes, &cut, now);
         }
     }
 
     fn set_writer(&mut self, zone: usize) {
         let Some(wire) = &self.zones[zone].wire else { return };
         let view = self.zones[zone].view.poll_timeout();
-        let view = view.into_iter().chain(wire.departures.poll_timeout());
+        let view = view.into_iter().chain(wire.guard.poll_timeout());
         let legs = wire
             .legs
             .iter()

@@ -15,7 +15,8 @@ use distributary::proto::envoy::service::discovery::v3::{
 };
 use distributary::snapshot::{Folder, Identity, SnapshotError, read, write};
 use distributary::xds::{
-    Changes, Constraints, Cut, Expiry, Known, Name, Reason, Resource, ResourceParts, State, TypeUrl, Types, Update,
+    Changes, Constraints, Cut, Expiry, HeldRemoval, Hold, HoldReason, Known, Name, Phase, Reason, Resource,
+    ResourceParts, State, TypeUrl, Types, Update,
 };
 use prost::Message;
 use xxhash_rust::xxh3::xxh3_128;
@@ -89,6 +90,7 @@ fn with(cut: &Cut, type_url: &str, wildcard: Option<bool>, updates: Vec<Update>)
         updates,
         complete: wildcard,
         answered: Some(true),
+        phase: Phase::Steady,
     };
     cut.with(&changes).0
 }
@@ -177,6 +179,61 @@ fn what_goes_in_comes_out() {
     let mode = fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "nobody else reads it");
     assert_eq!(lines(&reread(&path, &Cut::default(), false)), Vec::<String>::new());
+}
+
+/// What is held is read back with its times; what was over meanwhile is over.
+#[test]
+fn holds_come_back() {
+    let path = dir("holds").join("one.snapshot");
+    let time = |seconds| Duration::from_secs(seconds);
+    let removal = |since: u64, until: Option<u64>| HeldRemoval {
+        since: now() - time(since),
+        until: until.map(|until| now() + time(until)),
+        by: None,
+        emptied: false,
+        wildcard: true,
+        extended: until.map(|_| "mended soon".into()),
+    };
+    let hold = |reason, removals: Vec<(&str, HeldRemoval)>| Hold {
+        type_url: TypeUrl::new(CDS),
+        reason,
+        removals: removals
+            .into_iter()
+            .map(|(name, removal)| (name.into(), removal))
+            .collect(),
+    };
+    let holds = vec![
+        hold(
+            HoldReason::Mass,
+            vec![("a", removal(50, Some(3600))), ("b", removal(5, Some(10)))],
+        ),
+        hold(HoldReason::Referenced, vec![("c", removal(1, None))]),
+    ];
+    let found = reread(&path, &cut().with_holds(holds.clone()), false);
+    assert_eq!(
+        lines(&found),
+        lines(&with(&cut(), EDS, None, vec![Update::Forget("silent".into())]))
+    );
+    let near = |one: Instant, other: Instant| one.max(other) - one.min(other) < time(2);
+    assert_eq!(found.holds().len(), 2);
+    for (found, written) in found.holds().iter().zip(&holds) {
+        assert_eq!((&found.type_url, found.reason), (&written.type_url, written.reason));
+        for ((name, found), (of, written)) in found.removals.iter().zip(&written.removals) {
+            assert_eq!(
+                (name, found.wildcard, &found.extended),
+                (of, written.wildcard, &written.extended)
+            );
+            assert!(near(found.since, written.since), "{name}");
+            assert_eq!(found.until.is_some(), written.until.is_some());
+            assert!(
+                found
+                    .until
+                    .zip(written.until)
+                    .is_none_or(|(found, written)| near(found, written)),
+                "{name}"
+            );
+        }
+    }
 }
 
 /// E-11, F-17: secrets, resources with a time to live and those that must not be cached are left out; then the wildcard is

@@ -14,7 +14,7 @@ const KNOWS: [(&str, &[&str]); 25] = [
     ("inquiry", &["xds", "identity"]),
     ("cache", &["xds", "proto", "inquiry"]),
     ("census", &["xds", "proto", "json", "cache", "inquiry", "clock"]),
-    ("snapshot", &["xds", "proto"]),
+    ("snapshot", &["xds", "proto", "clock"]),
     ("shutdown", &[]),
     ("identity", &[]),
     ("clock", &[]),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::xds::{
-    Changes, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, ResourceParts, ServerState, State, Target,
-    TypeUrl, Update,
+    Changes, Cut, Expiry, Known, Name, Phase, Reason, Resource, ResourceError, ResourceParts, ServerState, State,
+    Target, TypeUrl, Update,
 };
 
 use crate::folder::Folder;
@@ -245,6 +245,7 @@ impl Origin {
             updates,
             complete: (known.complete() != complete).then_some(complete),
             answered: Some(true),
+            phase: Phase::Steady,
         };
         Some(message)
     }
@@ -309,6 +310,7 @@ impl Origin {
             updates,
             complete: None,
             answered: Some(true),
+            phase: Phase::Steady,
         })
     }
 

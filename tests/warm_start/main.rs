@@ -20,6 +20,7 @@ mod explained;
 mod folder;
 mod frozen;
 mod health;
+mod held;
 mod identity;
 mod lint;
 mod logged;

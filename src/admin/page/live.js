@@ -11,6 +11,8 @@ export class Live extends EventTarget {
   state = "connecting";
   status = null;
   servers = new Map();
+  /** By id. */
+  holds = new Map();
   pressure = { percent: {}, active: [] };
   counts = null;
   /** The last seconds, the latest at the end. */
@@ -40,6 +42,7 @@ export class Live extends EventTarget {
       this.#failures = 0;
       this.#before = null;
       this.servers.clear();
+      this.holds.clear();
       this.#say("live");
     });
     heard("status", ({ status }) => {
@@ -51,6 +54,13 @@ export class Live extends EventTarget {
         this.servers.delete(name);
       } else {
         this.servers.set(name, server);
+      }
+    });
+    heard("hold", ({ id, hold }) => {
+      if (hold) {
+        this.holds.set(id, hold);
+      } else {
+        this.holds.delete(id);
       }
     });
     heard("pressure", (pressure) => {

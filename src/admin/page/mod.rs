@@ -34,7 +34,7 @@ macro_rules! part {
 
 const HTML: Part = part!("text/html; charset=utf-8", "page.html");
 
-const PARTS: [Part; 20] = [
+const PARTS: [Part; 21] = [
     part!(STYLE, "figures.css"),
     part!(STYLE, "narrow.css"),
     part!(STYLE, "page.css"),
@@ -46,6 +46,7 @@ const PARTS: [Part; 20] = [
     part!(SCRIPT, "clients.js"),
     part!(SCRIPT, "difference.js"),
     part!(SCRIPT, "elements.js"),
+    part!(SCRIPT, "holds.js"),
     part!(SCRIPT, "live.js"),
     part!(SCRIPT, "overview.js"),
     part!(SCRIPT, "page.js"),

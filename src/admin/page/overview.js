@@ -6,6 +6,7 @@ import { h, show } from "./elements.js";
 import { KEPT } from "./live.js";
 import { asJson, empty, problem, section, state, table, title } from "./parts.js";
 import { certificateLines } from "./certificates.js";
+import { holds } from "./holds.js";
 import { grouped, headline } from "./rejections.js";
 import { servers } from "./servers.js";
 import { brief, bytes, count, many, rate, seconds, typeName, typeWord } from "./words.js";
@@ -22,6 +23,7 @@ export function open(place, live) {
   const planes = h("div");
   const rejections = h("div");
   const contents = h("div");
+  const held = h("div");
   const pressure = h("div");
   const certificates = h("div");
   const plot = (id, name, legend, of) =>
@@ -53,6 +55,7 @@ export function open(place, live) {
       h(
         "div",
         null,
+        section("holds", "Held removals", asJson("/holds?format=json", "Held removals"), held),
         section("pressure", "Pressure", null, pressure),
         section("certs", "Certificates", asJson("/certs", "Certificates"), certificates),
       ),
@@ -64,6 +67,7 @@ export function open(place, live) {
     show(figures, figuresOf(live, rejected, standings));
     show(changes, changesOf(live.seconds));
     show(convergence, convergenceOf(live.seconds));
+    show(held, holds(live.holds));
     show(pressure, pressureOf(live.pressure));
     show(planes, servers([...live.servers.values()]));
   };

@@ -18,7 +18,7 @@ use axum::routing::get;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Shown, forms};
+use super::{Shown, forms, holds};
 use crate::cache::View;
 use crate::census::{Entry, visit_name};
 use crate::clock::{self, WallClock};
@@ -182,6 +182,8 @@ async fn content(shown: &Shown, type_url: &TypeUrl, view: &View, entry: &Entry) 
     fields.insert("nonce".to_owned(), said(&words.nonce).into());
     fields.insert("control_plane".to_owned(), said(&words.identifier).into());
     fields.insert("content".to_owned(), shown.status.content(type_url, content));
+    let held = holds::of_resource(view, type_url, content.name(), WallClock::read());
+    fields.insert("held".to_owned(), held.into());
     known
 }
 

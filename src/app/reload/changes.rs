@@ -57,6 +57,7 @@ impl Changes {
             access,
             limits,
             timers,
+            guard,
             chunk,
             transport_v2,
             anonymous,
@@ -88,6 +89,7 @@ impl Changes {
         changes.compare("rules or secrets", Now, access, &new.access, false);
         changes.limits(limits, &new.limits);
         changes.timers(timers, &new.timers);
+        changes.compare("guard", Now, guard, &new.guard, false);
         changes.compare("chunk", Now, chunk, &new.chunk, false);
         changes.compare("transport_v2", Restart, transport_v2, &new.transport_v2, true);
         changes.compare("anonymous", Next, anonymous, &new.anonymous, true);

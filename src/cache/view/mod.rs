@@ -6,6 +6,7 @@
 mod asked;
 mod earlier;
 mod ended;
+mod guarded;
 mod pressure;
 mod relay_chain;
 mod replaced;
@@ -25,6 +26,7 @@ use tokio::sync::{Notify, mpsc};
 
 pub use asked::Respondents;
 pub use earlier::EarlierContent;
+use guarded::Guarded;
 pub use pressure::Summary;
 use relay_chain::RelayChain;
 use replaced::Replaced;
@@ -64,6 +66,7 @@ pub struct View {
     writer: Mutex<Replaced>,
     interest: Notify,
     relay_chain: RelayChain,
+    guarded: Guarded,
     closed: AtomicBool,
     /// Whether another server has replaced this one since its last stream began.
     superseded: AtomicBool,
@@ -132,6 +135,7 @@ impl View {
             writer: Mutex::default(),
             interest: Notify::new(),
             relay_chain: RelayChain::default(),
+            guarded: Guarded::default(),
             closed: AtomicBool::new(false),
             superseded: AtomicBool::new(false),
             checked: AtomicU64::new(0),

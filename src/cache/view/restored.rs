@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::View;
 use crate::cache::interest::Woken;
-use crate::xds::{Changes, Cut, Known, ServerState, State, TypeUrl, Update};
+use crate::xds::{Changes, Cut, Known, Phase, ServerState, State, TypeUrl, Update};
 
 impl View {
     /// Stores what an earlier run knew. It is not served before somebody wants it.
@@ -88,7 +88,10 @@ fn over(older: &Cut, newer: &Cut) -> Cut {
         }
         both = both.with(&all_of(&slot.named, false)).0;
     }
-    both
+    // Of a type that nobody has wanted yet, the holds of the earlier run are still to come.
+    let earlier = older.holds().iter().filter(|hold| newer.slot(&hold.type_url).is_none());
+    let holds = newer.holds().iter().chain(earlier).cloned().collect();
+    both.with_holds(holds)
 }
 
 /// Returns the changes that create this half of a type.
@@ -105,5 +108,6 @@ fn all_of(state: &State, wildcard: bool) -> Changes {
         updates: updates.chain(variants).collect(),
         complete: state.complete().then_some(true),
         answered: None,
+        phase: Phase::Steady,
     }
 }

@@ -85,6 +85,9 @@ pub(super) struct Views {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct View {
     pub(super) class: String,
+    /// How many removed resources are still served. An older relay does not say it.
+    #[serde(default)]
+    pub(super) held: u64,
     pub(super) types: BTreeMap<String, Halves>,
 }
 

@@ -22,7 +22,7 @@ struct Seen {
     nacks: Nacks,
 }
 
-const NARROW: [&str; 10] = [
+const NARROW: [&str; 11] = [
     "RELAY",
     "VERSION",
     "STATE",
@@ -31,6 +31,7 @@ const NARROW: [&str; 10] = [
     "SERVERS",
     "RESOURCES",
     "REJECTED",
+    "HELD",
     "DIGEST",
     "CONTENT",
 ];
@@ -140,6 +141,11 @@ impl Report {
             let words = format!("{relay}: clients reject {rejected} contents; --nacks shows them");
             self.faults.push(Fault::new(format!("nacks {relay}"), words));
         }
+        let held: u64 = views.views.iter().map(|view| view.held).sum();
+        if held > 0 {
+            let words = format!("{relay}: {held} removed resources are still served; `distributary holds` shows them");
+            self.faults.push(Fault::new(format!("holds {relay}"), words));
+        }
         // A server of several authorities is one server.
         let servers = clusters.authorities.iter().flat_map(|authority| &authority.servers);
         let servers: BTreeMap<&String, &Server> = servers.map(|server| (&server.server, server)).collect();
@@ -161,6 +167,7 @@ impl Report {
             format!("{well}/{}", used().count()),
             resources.to_string(),
             rejected.to_string(),
+            held.to_string(),
             short(&digest.to_string()),
             content.to_owned(),
             health.connections.to_string(),
@@ -181,6 +188,7 @@ impl Report {
             "resources": resources,
             "unconfirmed": unconfirmed,
             "rejected": rejected,
+            "held": held,
             "digest": digest.to_string(),
             "content": if content.is_empty() { Value::Null } else { content.into() },
         }));

@@ -4,6 +4,7 @@
 mod admin;
 mod bootstrap;
 mod credentials;
+mod guard;
 mod identity;
 mod listeners;
 mod node;
@@ -62,6 +63,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     let (upstream, bootstrap_node) = check.upstream(file.upstream, flags, &addresses);
     check.shown_to(&file.classes, &upstream);
     let node = check.node(file.node, bootstrap_node);
+    let guard = check.guards(file.guard, &file.classes);
     let classes = check.classes(file.classes, &node.id, !upstream.authorities.is_empty());
     let secrets = check.secrets(file.secrets.as_ref(), flags.secrets.as_deref());
     let access = check.access(file.rules, secrets);
@@ -78,6 +80,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         access: Arc::new(access),
         limits: check.limits(&file.limits),
         timers: check.timers(&file.timers),
+        guard,
         chunk: check.chunk(file.chunk.as_ref()),
         transport_v2: file.transport_v2.unwrap_or(defaults::TRANSPORT_V2),
         anonymous: file.anonymous.unwrap_or(defaults::ANONYMOUS),

@@ -142,6 +142,11 @@ impl Collections {
         self.each_busy(|completeness| completeness.bytes(at));
     }
 
+    /// Whether no collection waits for anything.
+    pub(super) fn rests(&self) -> bool {
+        self.busy.is_empty()
+    }
+
     pub(super) fn deadline(&self, quiet: Quiet) -> Option<Instant> {
         let busy = self.busy.iter().filter_map(|name| self.all.get(name));
         busy.filter_map(|completeness| completeness.deadline(quiet)).min()

@@ -110,7 +110,7 @@ impl Message {
         let identifier = head.control_plane.map(|plane| plane.identifier);
         let mut message = Self::new(head.nonce, identifier, head.system_version_info, full);
         // The mark of another relay counts only if the control plane's identifier is that of a relay.
-        let relay = message.identifier.starts_with(RELAY);
+        let relay = message.is_relayed();
         message.more = relay.then(|| message.nonce.ends_with(MORE));
         message.whole = relay;
         let read = |entry: Bytes| Entry::of_wrapper(&entry, type_url, true);
@@ -260,6 +260,11 @@ impl Message {
             refusal: self.faults.refusal(),
             left_out: !self.removed.is_empty(),
         }
+    }
+
+    /// Whether another relay has sent it.
+    pub(super) fn is_relayed(&self) -> bool {
+        self.identifier.starts_with(RELAY)
     }
 
     /// Whether the response has variants of a name that are not for everybody.

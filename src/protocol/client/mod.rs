@@ -37,7 +37,7 @@ use ways::Ways;
 
 use crate::proto::envoy::config::core::v3::Node;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use crate::xds::{Changes, Dialect, ServerFeatures, Slot, Target, TypeUrl, Types, Update, Want};
+use crate::xds::{Changes, Dialect, Phase, ServerFeatures, Slot, Target, TypeUrl, Types, Update, Want};
 pub use node::come_through;
 pub use noted::Received;
 pub use parted::Parted;
@@ -251,6 +251,7 @@ impl Client {
                     updates: Vec::new(),
                     complete: None,
                     answered: Some(false),
+                    phase: Phase::Steady,
                 });
             }
         }
@@ -393,5 +394,6 @@ fn forget(type_url: &TypeUrl, updates: Vec<Update>) -> Option<Changes> {
         updates,
         complete: None,
         answered: None,
+        phase: Phase::Steady,
     })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Client;
 use super::feed::Feed;
-use crate::xds::{Changes, Dialect, ResourceError, TypeUrl};
+use crate::xds::{Changes, Dialect, Phase, ResourceError, TypeUrl};
 
 /// Everything that one machine knows of a type, on its way to another machine for the same server.
 #[derive(Debug)]
@@ -27,6 +27,7 @@ impl Client {
             updates: Vec::new(),
             complete: None,
             answered: Some(false),
+            phase: Phase::Steady,
         });
         let parted = Parted {
             type_url: type_url.clone(),

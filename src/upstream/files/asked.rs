@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::content::{Content, names_of};
-use crate::xds::{Changes, Cut, Name, Reason, Resource, Slot, State, Target, TypeUrl, Update, Want};
+use crate::xds::{Changes, Cut, Name, Phase, Reason, Resource, Slot, State, Target, TypeUrl, Update, Want};
 
 /// The wants of a view.
 #[derive(Debug, Default)]
@@ -126,6 +126,7 @@ impl Wanted {
             updates,
             complete: content.whole().then_some(true),
             answered: content.whole().then_some(true),
+            phase: Phase::Steady,
         })
     }
 
@@ -206,5 +207,6 @@ fn named(type_url: &TypeUrl, content: &Content, updates: Vec<Update>) -> Option<
         updates,
         complete: None,
         answered: content.whole().then_some(true),
+        phase: Phase::Steady,
     })
 }

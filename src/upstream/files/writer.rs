@@ -10,7 +10,7 @@ use super::asked::Asked;
 use super::{Files, Loaded};
 use crate::cache::View;
 use crate::clock::{self, now};
-use crate::protocol::Departures;
+use crate::protocol::Guard;
 use crate::telemetry::{Arrival, Traces};
 use crate::upstream::traced;
 use crate::xds::{Changes, Update};
@@ -21,7 +21,7 @@ pub struct FileWriter {
     loaded: watch::Receiver<Loaded>,
     asked: Asked,
     /// D-03: removals that wait: an operator may change the file with the cluster before the file with the route.
-    departures: Departures,
+    guard: Guard,
     server: Arc<str>,
     traces: Arc<Traces>,
 }
@@ -29,12 +29,12 @@ pub struct FileWriter {
 impl FileWriter {
     /// Creates the writer of a view of this source.
     #[must_use]
-    pub fn new(view: Arc<View>, files: &Files, departures: Departures) -> Self {
+    pub fn new(view: Arc<View>, files: &Files, guard: Guard) -> Self {
         Self {
             view,
             loaded: files.loaded.subscribe(),
             asked: Asked::default(),
-            departures,
+            guard,
             server: Arc::from(&*files.uri),
             traces: files.metrics.traces.clone(),
         }
@@ -50,12 +50,12 @@ impl FileWriter {
             if !self.asked.is_at(&loaded.content) {
                 let cut = self.view.cut();
                 let mut changes = self.asked.handle_content(&loaded.content, &cut);
-                self.departures.hold_again(&mut changes, &cut, now());
+                self.guard.hold_again(&mut changes, &cut, now());
                 let traced = traced::begin(&self.traces, &self.arrivals(&changes), &changes, &cut);
                 self.publish(&changes).await;
                 traced.iter().for_each(|change| change.apply(now()));
             }
-            let gone = self.departures.release(&self.view.cut(), now());
+            let gone = self.guard.release(&self.view.cut(), |_, _| false, now());
             self.publish(&gone).await;
             self.view.publish_server_state(loaded.server_state);
             self.next().await;
@@ -98,9 +98,9 @@ impl FileWriter {
     }
 
     async fn next(&mut self) {
-        let (view, loaded, departures) = (&self.view, &mut self.loaded, &self.departures);
+        let (view, loaded, guard) = (&self.view, &mut self.loaded, &self.guard);
         let timer = async {
-            match view.poll_timeout().into_iter().chain(departures.poll_timeout()).min() {
+            match view.poll_timeout().into_iter().chain(guard.poll_timeout()).min() {
                 Some(at) => clock::sleep_until(at).await,
                 None => std::future::pending().await,
             }

@@ -28,7 +28,7 @@ use crate::cache::View;
 use crate::config::Rest;
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Client, ClientSettings, Departures};
+use crate::protocol::{Client, ClientSettings, Guard};
 use crate::telemetry::UpstreamMetrics;
 use crate::xds::Dialect;
 
@@ -131,8 +131,8 @@ impl Writer<PollLeg> {
             PollLeg::new(client, server.clone(), access.clone(), polling.clone())
         };
         let (main, aside) = (leg(), leg());
-        let departures = Departures::new(polling.removal_quiet, polling.order_gate);
-        let traces = server.metrics.traces.clone();
-        Self::of(view, &server.uri, traces, departures, main, aside)
+        let guard = Guard::new(polling.removal_quiet, polling.order_gate, view.guard());
+        let told = (server.metrics.traces.clone(), server.metrics.holds.clone());
+        Self::of(view, &server.uri, told, guard, main, aside)
     }
 }

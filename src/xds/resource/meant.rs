@@ -2,7 +2,7 @@
 //!
 //! Owns what distinguishes the variants of a name, and their bundle. Does not match clients.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -60,6 +60,7 @@ impl Resource {
             miscalled: false,
             endpoints: everybody.unwrap_or(first).endpoints.clone(),
             received,
+            references: OnceLock::new(),
             meant: Some(Box::new(Meant::Bundle(parts.into_boxed_slice()))),
         })
     }

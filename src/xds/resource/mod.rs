@@ -7,6 +7,7 @@ mod meant;
 mod named;
 
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -18,7 +19,7 @@ use named::NameField;
 pub(super) use named::full_name;
 
 use super::version::Hasher;
-use super::{Constraints, Name, TypeUrl, Version};
+use super::{Constraints, Name, References, TypeUrl, Version};
 use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
 
 /// A resource as it is forwarded. Immutable; shared in an `Arc` by everybody who holds it.
@@ -38,6 +39,8 @@ pub struct Resource {
     endpoints: Option<Name>,
     meant: Option<Box<Meant>>,
     received: Instant,
+    /// What it refers to, once somebody has asked.
+    references: OnceLock<Option<Box<References>>>,
 }
 
 /// What a resource is made of.
@@ -118,6 +121,7 @@ impl Resource {
             endpoints: parts.endpoints,
             meant: parts.constraints.map(|constraints| Box::new(Meant::Some(constraints))),
             received: parts.received,
+            references: OnceLock::new(),
         }
     }
 
@@ -168,6 +172,16 @@ impl Resource {
     #[must_use]
     pub const fn endpoints(&self) -> Option<&Name> {
         self.endpoints.as_ref()
+    }
+
+    /// Returns what it refers to. `read` finds it in the `Any`'s value, the first time that anybody asks.
+    pub fn references(&self, read: impl FnOnce(&[u8]) -> References) -> Option<&References> {
+        let found = self.references.get_or_init(|| {
+            let body = self.record.get(self.body_at as usize..).unwrap_or_default();
+            let found = read(body);
+            (!found.is_empty()).then(|| Box::new(found))
+        });
+        found.as_deref()
     }
 
     /// When the last byte of the message that brought this content was read.
@@ -300,6 +314,7 @@ impl Resource {
             endpoints: self.endpoints.clone(),
             meant: self.meant.as_ref().map(|meant| Box::new(meant.hollow())),
             received: self.received,
+            references: OnceLock::new(),
         }
     }
 

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use distributary::json::{Schemas, Unknown};
 use distributary::proto::envoy::service::discovery::v3::DiscoveryResponse;
-use distributary::protocol::Departures;
+use distributary::protocol::Guard;
 use distributary::upstream::{Asked, Content as Stated, Dictionary, FileSet, Listed, Stamp};
-use distributary::xds::{Cut, Known, Name, Reason, Resource, ServerState, Slot, State, Target, Types};
+use distributary::xds::{Cut, GuardSettings, Known, Name, Reason, Resource, ServerState, Slot, State, Target, Types};
 use prost::Message as _;
 
 use super::Mood;
@@ -41,7 +41,7 @@ pub(crate) struct Folder {
     file_set: FileSet,
     asked: Asked,
     /// D-03: removals that wait.
-    departures: Departures,
+    guard: Guard,
     /// The content that the view has.
     content: Arc<Stated>,
     model: Model,
@@ -80,7 +80,7 @@ impl Folder {
             salt: 0,
             file_set: file_set(single),
             asked: Asked::default(),
-            departures: Departures::new(REMOVAL_QUIET, ORDER_GATE),
+            guard: Guard::new(REMOVAL_QUIET, ORDER_GATE, GuardSettings::OFF),
             content: Arc::default(),
             model: Model::default(),
             mortal: false,
@@ -100,7 +100,7 @@ impl Folder {
     /// A view begins: it wants nothing yet.
     pub(crate) fn attach(&mut self) {
         self.asked = Asked::default();
-        self.departures = Departures::new(REMOVAL_QUIET, ORDER_GATE);
+        self.guard = Guard::new(REMOVAL_QUIET, ORDER_GATE, GuardSettings::OFF);
         self.content = Arc::default();
     }
 
@@ -420,15 +420,15 @@ impl World {
         if !Arc::ptr_eq(&folder.content, &content) {
             folder.content = content.clone();
             second = folder.asked.handle_content(&content, &cut);
-            folder.departures.hold_again(&mut second, &cut, now);
+            folder.guard.hold_again(&mut second, &cut, now);
         }
         here.publish(&second);
         let cut = here.view.cut();
         let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
             return Ok(());
         };
-        let gone = folder.departures.release(&cut, now);
-        let waits = folder.departures.poll_timeout();
+        let gone = folder.guard.release(&cut, |_, _| false, now);
+        let waits = folder.guard.poll_timeout();
         here.publish(&gone);
         let server_state = if content.whole() {
             ServerState::Up

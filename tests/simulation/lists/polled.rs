@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
-use distributary::protocol::{Client, ClientSettings, Demand, Departures, Leg, Request};
+use distributary::protocol::{Client, ClientSettings, Demand, Guard, Leg, Request};
 use distributary::upstream::{Poller, Question};
-use distributary::xds::{Changes, Dialect, ServerState, Target, Want};
+use distributary::xds::{Changes, Dialect, Name, ServerState, Target, TypeUrl, Want};
 
 use super::Mood;
 use crate::body::Type;
@@ -19,14 +19,14 @@ use crate::rng::Rng;
 use crate::served::{entry, spoil};
 use crate::tally::{Broken, Rule};
 use crate::truth::Truth;
-use crate::upstream::{ORDER_GATE, RECONNECT_MAX, REMOVAL_QUIET};
+use crate::upstream::{GUARD, ORDER_GATE, RECONNECT_MAX, REMOVAL_QUIET};
 use crate::world::{Event, World};
 
 /// The two ways to a server that is polled.
 pub(crate) struct Polled {
     demand: Demand,
     /// D-03: removals that wait.
-    departures: Departures,
+    guard: Guard,
     ways: [Way; 2],
     /// How many answers in a hundred have something wrong in them.
     noise: usize,
@@ -102,7 +102,7 @@ impl Polled {
         };
         Self {
             demand: Demand::default(),
-            departures: Departures::new(REMOVAL_QUIET, ORDER_GATE),
+            guard: Guard::new(REMOVAL_QUIET, ORDER_GATE, GUARD),
             ways: [way(), way()],
             noise: 0,
             mortal: false,
@@ -209,7 +209,7 @@ impl World {
         let Some(polled) = self.polled(server) else {
             return Ok(());
         };
-        polled.departures.hold(&mut changes, &cut, now);
+        polled.guard.hold(&mut changes, &cut, now);
         if superseded {
             polled.ways.iter_mut().for_each(|way| way.poller.handle_superseded());
         }
@@ -234,6 +234,9 @@ impl World {
             let Some(polled) = self.polled(server) else {
                 return Ok(());
             };
+            if !want.wanted {
+                polled.guard.handle_unwanted(&want.type_url, &want.target);
+            }
             let told = polled.demand.handle_want(&want, &cut);
             changes.extend(polled.tell(told, now));
         }
@@ -246,9 +249,12 @@ impl World {
             let Some(polled) = self.polled(server) else {
                 return Ok(());
             };
-            polled.departures.hold(&mut said, &cut, now);
+            polled.guard.hold(&mut said, &cut, now);
             changes.append(&mut said);
-            changes.append(&mut polled.departures.release(&cut, now));
+            if changes.is_empty() {
+                let wanted = |type_url: &TypeUrl, name: &Name| view.wants(type_url, name);
+                changes = polled.guard.release(&cut, wanted, now);
+            }
             if changes.is_empty() {
                 let server_state = polled.server_state(before);
                 view.publish_server_state(server_state);
@@ -275,7 +281,7 @@ impl World {
         let Some(polled) = self.polled(server) else { return };
         let timer = polled.timer;
         let ways = polled.ways.iter().filter_map(|way| way.poller.poll_timeout());
-        let Some(due) = ways.chain(polled.departures.poll_timeout()).min() else {
+        let Some(due) = ways.chain(polled.guard.poll_timeout()).min() else {
             return;
         };
         let due = self.time(due).max(self.now);

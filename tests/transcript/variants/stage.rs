@@ -17,7 +17,7 @@ use distributary::proto::envoy::service::discovery::v3::{
 use distributary::proto::xds::core::v3::ContextParams;
 use distributary::protocol::{Opening, Poll, PollAnswer, Response, Server, StreamLimits, StreamSettings, StreamTimers};
 use distributary::xds::{
-    Changes, Classes, Constraints, Cut, Dialect, Dirty, Expiry, Resource, ResourceParts, Sight, TypeUrl, Types,
+    Changes, Classes, Constraints, Cut, Dialect, Dirty, Expiry, Phase, Resource, ResourceParts, Sight, TypeUrl, Types,
     Unshared, Update, WRAPPER_URL,
 };
 use prost::Message;
@@ -196,6 +196,7 @@ impl Stage {
             updates,
             complete,
             answered: Some(true),
+            phase: Phase::Steady,
         };
         let (cut, names) = self.cut.with(&changes);
         self.cut = cut;

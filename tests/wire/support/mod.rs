@@ -28,7 +28,7 @@ use distributary::shutdown::{DrainTrigger, after, drain};
 use distributary::telemetry::{Health, Metrics, Status};
 use distributary::token::Tokens;
 use distributary::wire::{Budget, Listener};
-use distributary::xds::{Changes, Classes, Name, Node, Resource, ResourceParts, TypeUrl, Types, Update};
+use distributary::xds::{Changes, Classes, Name, Node, Phase, Resource, ResourceParts, TypeUrl, Types, Update};
 
 use client::Client;
 
@@ -211,6 +211,7 @@ impl Relay {
             updates: updates.clone(),
             complete: wildcard.then_some(true),
             answered: Some(true),
+            phase: Phase::Steady,
         };
         view.publish(&[half(true), half(false)]);
     }

@@ -25,7 +25,7 @@ use super::entry::{Entry, called};
 use super::ingest::Message;
 use super::kept::{Kept, Receipt};
 use super::outbound::Outbound;
-use crate::xds::{Changes, Dialect, Kind, Name, Reason, ResourceError, ServerFeatures, TypeUrl, Update};
+use crate::xds::{Changes, Dialect, Kind, Name, Phase, Reason, ResourceError, ServerFeatures, TypeUrl, Update};
 use words::LastWords;
 
 /// One type on one stream.
@@ -53,6 +53,8 @@ pub(super) struct Feed {
     patience: Patience,
     /// The longest pause within the server's answer, if its end was seen and nobody has taken it yet.
     pause: Option<Duration>,
+    /// What the changes are a part of.
+    phase: Phase,
 }
 
 /// The key under which an entry is stored.
@@ -80,6 +82,7 @@ impl Feed {
             last_words: LastWords::default(),
             patience,
             pause: None,
+            phase: Phase::First,
         }
     }
 
@@ -175,6 +178,9 @@ impl Feed {
             return (None, message);
         }
         let first = !std::mem::replace(&mut self.outbound.answered, true);
+        if message.is_relayed() {
+            self.phase = Phase::Relayed;
+        }
         let mut updates = Vec::new();
         let mut heard = Heard {
             news: false,
@@ -244,7 +250,18 @@ impl Feed {
         if message.faults.none() {
             self.accepted = message.version.clone();
         }
-        (self.changes(updates, complete, first.then_some(true)), message)
+        let changes = self.changes(updates, complete, first.then_some(true));
+        self.end_first_state(dialect);
+        (changes, message)
+    }
+
+    /// Notes whether the first whole state of this stream is over: in SotW with the first response, in delta once the server has
+    /// answered for all that it was asked for.
+    pub(super) fn end_first_state(&mut self, dialect: Dialect) {
+        let whole = || self.completeness.rests() && self.collections.rests() && !self.names.lacks();
+        if self.phase == Phase::First && self.outbound.answered && (dialect == Dialect::Sotw || whole()) {
+            self.phase = Phase::Steady;
+        }
     }
 
     /// Takes one sound entry. Returns whether its name was new or unconfirmed.
@@ -360,6 +377,7 @@ impl Feed {
             updates,
             complete,
             answered,
+            phase: self.phase,
         })
     }
 }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use super::Feed;
 use crate::protocol::client::awaited::Patience;
-use crate::xds::{Dialect, Name, split_variant_key};
+use crate::xds::{Dialect, Name, Phase, split_variant_key};
 
 impl Feed {
     /// A stream begins: everything must be requested again. If `told`, with the versions that this server gave (E-04).
     pub(in crate::protocol::client) fn connected(&mut self, dialect: Dialect, told: bool, patience: Patience) {
         self.patience = patience;
+        self.phase = Phase::First;
         self.kept.tell(told);
         // E-19: a type of which nothing is wanted gets no request.
         let wildcard = self.wildcard.then(|| Name::from(Name::WILDCARD));

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use super::Feed;
-use crate::xds::{Changes, Reason};
+use crate::xds::{Changes, Dialect, Reason};
 
 impl Feed {
     /// All responses are acknowledged, or the present one cannot be.
@@ -48,6 +48,9 @@ impl Feed {
         self.members_settled(settled, &mut updates);
         let settled = self.completeness.timeout(self.patience.wildcard(), now);
         let complete = self.settled(settled, &mut updates);
-        self.changes(updates, complete, None)
+        let changes = self.changes(updates, complete, None);
+        // Only the end of a delta answer is a matter of time.
+        self.end_first_state(Dialect::Delta);
+        changes
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use distributary::protocol::{Departures, read_delta};
-use distributary::xds::{Changes, Dialect, Name, Reason, TypeUrl, Update, Version};
+use distributary::protocol::{Guard, read_delta};
+use distributary::xds::{Changes, Dialect, GuardSettings, Name, Phase, Reason, TypeUrl, Update, Version};
 use prost::Message;
 
 use crate::{CDS, EDS, LDS, RDS, Upstream, delta, ms, sotw};
@@ -14,7 +14,7 @@ const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3
 /// A machine whose view is behind the waiting removals.
 struct View {
     upstream: Upstream,
-    departures: Departures,
+    guard: Guard,
 }
 
 impl View {
@@ -22,7 +22,7 @@ impl View {
         let upstream = Upstream::new(dialect);
         Self {
             upstream,
-            departures: Departures::new(ms(100), ms(2000)),
+            guard: Guard::new(ms(100), ms(2000), GuardSettings::default()),
         }
     }
 
@@ -64,10 +64,14 @@ impl View {
     }
 
     fn publish(&mut self, mut changes: Vec<Changes>) {
-        self.departures
-            .hold(&mut changes, &self.upstream.cut, self.upstream.now);
-        changes.extend(self.departures.release(&self.upstream.cut, self.upstream.now));
-        for change in &changes {
+        self.guard.hold(&mut changes, &self.upstream.cut, self.upstream.now);
+        self.apply(&changes);
+        let released = self.guard.release(&self.upstream.cut, |_, _| true, self.upstream.now);
+        self.apply(&released);
+    }
+
+    fn apply(&mut self, changes: &[Changes]) {
+        for change in changes {
             self.upstream.cut = self.upstream.cut.with(change).0;
         }
     }
@@ -81,7 +85,7 @@ impl View {
                 .client
                 .poll_timeout()
                 .into_iter()
-                .chain(self.departures.poll_timeout());
+                .chain(self.guard.poll_timeout());
             let Some(at) = due.min().filter(|at| *at <= end) else {
                 break;
             };
@@ -256,6 +260,7 @@ fn what_never_waits() {
         updates: vec![Update::Absent(Name::from("a"), reason)],
         complete: None,
         answered: None,
+        phase: Phase::Steady,
     };
     for reason in [Reason::Expired, Reason::TimedOut] {
         view.publish(vec![gone(reason)]);
@@ -268,7 +273,7 @@ fn what_never_waits() {
     assert_eq!(view.upstream.named(EDS), "");
     view.pass(200);
     assert_eq!(view.upstream.named(EDS), "");
-    assert_eq!(view.departures.poll_timeout(), None);
+    assert_eq!(view.guard.poll_timeout(), None);
 }
 
 /// D-03: that a name does not exist, as an answer to the request for it, does not wait.
@@ -306,6 +311,6 @@ fn a_name_that_cannot_decide() {
         view.pass(1);
     }
     view.pass(100);
-    assert_eq!(view.departures.poll_timeout(), None);
+    assert_eq!(view.guard.poll_timeout(), None);
     assert!(view.all().starts_with("a=9999 b=1 complete"));
 }

@@ -1,0 +1,183 @@
+//! What the body of a resource refers to.
+//!
+//! Owns which fields count. What cannot be decoded refers to nothing; who asks, and when, is decided elsewhere.
+
+use std::collections::BTreeSet;
+
+use prost::Message as _;
+
+use crate::proto::distributary::references as fields;
+use crate::proto::google::protobuf::Any;
+use crate::xds::{Kind, Name, References, Resource, TypeUrl};
+
+const ROUTES: &str = "envoy.config.route.v3.RouteConfiguration";
+const CLUSTERS: &str = "envoy.config.cluster.v3.Cluster";
+
+/// Returns what a resource of this kind refers to. It is read once and kept with the resource.
+pub(super) fn references(kind: Kind, resource: &Resource) -> Option<&References> {
+    resource.references(|body| read(kind, body))
+}
+
+/// Whether an endpoint assignment has no endpoint in any locality, and none that come by themselves (LEDS). One that cannot be
+/// decoded is not empty.
+pub(super) fn is_empty_assignment(resource: &Resource) -> bool {
+    let Ok(assignment) = fields::ClusterLoadAssignment::decode(resource.body()) else {
+        return false;
+    };
+    assignment.endpoints.iter().all(|locality| {
+        let listed = locality.load_balancer_endpoints.iter();
+        let listed = listed.flat_map(|list| &list.lb_endpoints);
+        let any = !locality.lb_endpoints.is_empty() || listed.count() > 0;
+        !any && locality.leds_cluster_locality_config.is_none()
+    })
+}
+
+fn read(kind: Kind, body: &[u8]) -> References {
+    let mut found = Found::default();
+    match kind {
+        Kind::Lds => drop(fields::Listener::decode(body).map(|listener| found.listener(&listener))),
+        Kind::Rds => drop(fields::RouteConfiguration::decode(body).map(|route| found.route(&route))),
+        Kind::Srds => drop(fields::ScopedRouteConfiguration::decode(body).map(|scope| found.scope(&scope))),
+        Kind::Vhds => drop(fields::VirtualHost::decode(body).map(|host| {
+            found.places.extend(host.domains.iter().cloned());
+            found.host(&host);
+        })),
+        Kind::Cds => drop(fields::Cluster::decode(body).map(|cluster| found.cluster(&cluster))),
+        Kind::Eds | Kind::Leds | Kind::Sds | Kind::Rtds | Kind::Ecds | Kind::Other => {}
+    }
+    found.into()
+}
+
+/// The names that were found so far, each once.
+#[derive(Default)]
+struct Found {
+    routes: BTreeSet<String>,
+    clusters: BTreeSet<String>,
+    places: BTreeSet<String>,
+}
+
+impl Found {
+    fn listener(&mut self, listener: &fields::Listener) {
+        let additional = listener
+            .additional_addresses
+            .iter()
+            .filter_map(|one| one.address.as_ref());
+        self.places
+            .extend(listener.address.iter().chain(additional).filter_map(place));
+        let chains = listener.filter_chains.iter().chain(&listener.default_filter_chain);
+        let filters = chains.flat_map(|chain| &chain.filters);
+        let filters = filters.filter_map(|filter| filter.typed_config.as_ref());
+        let api = listener.api_listener.iter();
+        let api = api.filter_map(|api| api.api_listener.as_ref());
+        for config in filters.chain(api) {
+            self.filter(config);
+        }
+    }
+
+    fn filter(&mut self, config: &Any) {
+        let bytes = config.value.as_ref();
+        match message(config) {
+            "HttpConnectionManager" => {
+                let Ok(manager) = fields::HttpConnectionManager::decode(bytes) else {
+                    return;
+                };
+                self.routes.extend(manager.rds.map(|rds| rds.route_config_name));
+                manager.route_config.iter().for_each(|route| self.route(route));
+                let scopes = manager.scoped_routes.into_iter();
+                let scopes = scopes.filter_map(|scopes| scopes.scoped_route_configurations_list);
+                for scope in scopes.flat_map(|list| list.scoped_route_configurations) {
+                    self.scope(&scope);
+                }
+            }
+            "TcpProxy" => {
+                let Ok(proxy) = fields::TcpProxy::decode(bytes) else {
+                    return;
+                };
+                self.clusters.insert(proxy.cluster);
+                self.weighted(proxy.weighted_clusters.as_ref());
+            }
+            _ => {}
+        }
+    }
+
+    fn scope(&mut self, scope: &fields::ScopedRouteConfiguration) {
+        self.routes.insert(scope.route_configuration_name.clone());
+        scope.route_configuration.iter().for_each(|route| self.route(route));
+    }
+
+    fn route(&mut self, route: &fields::RouteConfiguration) {
+        self.mirrors(&route.request_mirror_policies);
+        route.virtual_hosts.iter().for_each(|host| self.host(host));
+    }
+
+    fn host(&mut self, host: &fields::VirtualHost) {
+        self.mirrors(&host.request_mirror_policies);
+        for action in host.routes.iter().filter_map(|route| route.route.as_ref()) {
+            if !self.clusters.contains(&action.cluster) {
+                self.clusters.insert(action.cluster.clone());
+            }
+            self.weighted(action.weighted_clusters.as_ref());
+            self.mirrors(&action.request_mirror_policies);
+            let earlier = action.request_mirror_policy.iter();
+            self.clusters.extend(earlier.map(|mirror| mirror.cluster.clone()));
+        }
+    }
+
+    fn weighted(&mut self, weighted: Option<&fields::WeightedClusters>) {
+        let clusters = weighted.into_iter().flat_map(|weighted| &weighted.clusters);
+        self.clusters.extend(clusters.map(|cluster| cluster.name.clone()));
+    }
+
+    fn mirrors(&mut self, mirrors: &[fields::Mirror]) {
+        self.clusters
+            .extend(mirrors.iter().map(|mirror| mirror.cluster.clone()));
+    }
+
+    fn cluster(&mut self, cluster: &fields::Cluster) {
+        let config = cluster.cluster_type.iter();
+        let config = config.filter_map(|custom| custom.typed_config.as_ref());
+        let aggregate =
+            config.filter(|config| config.type_url.contains(".aggregate.") && message(config) == "ClusterConfig");
+        for config in aggregate {
+            let members = fields::AggregateClusterConfig::decode(config.value.as_ref());
+            self.clusters
+                .extend(members.into_iter().flat_map(|members| members.clusters));
+        }
+    }
+}
+
+impl From<Found> for References {
+    fn from(found: Found) -> Self {
+        // A name that is not set is the empty text.
+        let names = |texts: BTreeSet<String>, of: &str| {
+            let of = TypeUrl::new(of);
+            let texts = texts.into_iter().filter(|text| !text.is_empty());
+            let mut names: Vec<Name> = texts.map(|text| Name::read(&text, &of)).collect();
+            names.sort_unstable();
+            names.into_boxed_slice()
+        };
+        Self {
+            routes: names(found.routes, ROUTES),
+            clusters: names(found.clusters, CLUSTERS),
+            places: found.places.into_iter().map(String::into_boxed_str).collect(),
+        }
+    }
+}
+
+/// Returns the last part of the name of a message.
+fn message(any: &Any) -> &str {
+    any.type_url.rsplit('.').next().unwrap_or_default()
+}
+
+/// Returns an address as text; none for one that is not bound.
+fn place(address: &fields::Address) -> Option<String> {
+    if let Some(pipe) = &address.pipe {
+        return Some(pipe.path.clone());
+    }
+    let socket = address.socket_address.as_ref()?;
+    let protocol = match socket.protocol {
+        1 => "udp",
+        _ => "tcp",
+    };
+    (socket.port_value != 0).then(|| format!("{protocol} {}:{}", socket.address, socket.port_value))
+}

@@ -1,0 +1,88 @@
+//! The metrics of held removals.
+//!
+//! Owns their names and what they mean. Holds nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::labels::{Labels, TypeLabels, register};
+use crate::xds::{HoldEnd, HoldReason, TypeUrl};
+
+/// The metrics of held removals, over all views.
+#[derive(Debug)]
+pub struct HoldMetrics {
+    labels: Arc<TypeLabels>,
+    holds: Family<Labels<2>, Gauge>,
+    resources: Family<Labels<1>, Gauge>,
+    oldest: Gauge,
+    ended: Family<Labels<2>, Counter>,
+}
+
+const REASONS: [HoldReason; 2] = [HoldReason::Mass, HoldReason::Referenced];
+const ENDS: [HoldEnd; 7] = [
+    HoldEnd::Server,
+    HoldEnd::Additions,
+    HoldEnd::Free,
+    HoldEnd::Clock,
+    HoldEnd::Person,
+    HoldEnd::Settings,
+    HoldEnd::Gone,
+];
+
+impl HoldMetrics {
+    #[rustfmt::skip]
+    pub(super) fn register(own: &mut Registry, labels: Arc<TypeLabels>) -> Arc<Self> {
+        let metrics = Self {
+            labels,
+            holds: register(own, "holds", "Holds: removals of one type of a view that are not passed on, for one reason", Family::default()),
+            resources: register(own, "hold_resources", "Resources that are removed and still served", Family::default()),
+            oldest: register(own, "hold_oldest_seconds", "Seconds since the oldest held removal was said", Gauge::default()),
+            ended: register(own, "holds_ended", "Holds that have ended, by what ended them", Family::default()),
+        };
+        for reason in REASONS {
+            drop(metrics.resources.get_or_create(&[("reason", reason.word().to_owned())]));
+            for end in ENDS {
+                drop(metrics.ended.get_or_create(&ended(reason, end)));
+            }
+        }
+        Arc::new(metrics)
+    }
+
+    /// Counts the end of a hold.
+    pub fn end(&self, reason: HoldReason, end: HoldEnd) {
+        self.ended.get_or_create(&ended(reason, end)).inc();
+    }
+
+    /// Sets what is held now: for each hold its reason, its type, and how many resources it has; and how old the oldest is.
+    pub fn show(&self, holds: &[(HoldReason, TypeUrl, usize)], oldest: Option<Duration>) {
+        self.holds.clear();
+        let mut resources: BTreeMap<HoldReason, usize> = REASONS.map(|reason| (reason, 0)).into();
+        for (reason, type_url, count) in holds {
+            let labels = [
+                ("reason", reason.word().to_owned()),
+                ("type", self.labels.own(type_url).to_owned()),
+            ];
+            self.holds.get_or_create(&labels).inc();
+            *resources.entry(*reason).or_default() += count;
+        }
+        for (reason, count) in resources {
+            let gauge = self
+                .resources
+                .get_or_create(&[("reason", reason.word().to_owned())])
+                .clone();
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        let oldest = oldest.map_or(0, |age| age.as_secs());
+        self.oldest.set(i64::try_from(oldest).unwrap_or(i64::MAX));
+    }
+}
+
+fn ended(reason: HoldReason, end: HoldEnd) -> Labels<2> {
+    [("reason", reason.word().to_owned()), ("by", end.word().to_owned())]
+}

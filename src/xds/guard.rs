@@ -1,0 +1,282 @@
+//! Removals that are held: the settings, the holds, and what operators order.
+//!
+//! Owns these values. Does not decide what is held.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Name, TypeUrl};
+
+/// Which removals are held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GuardSettings {
+    /// How long a removed resource is held that a served one refers to.
+    pub references: ReferenceHold,
+    /// When a loss of many resources is held.
+    pub mass: MassHold,
+}
+
+/// How long a removed resource is held that a served one refers to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReferenceHold {
+    /// Until nothing refers to it.
+    #[default]
+    UntilFree,
+    /// The same, but at most so long.
+    For(Duration),
+    /// Not at all.
+    Off,
+}
+
+/// When a loss of many resources is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MassHold {
+    /// The share of the names of a type that must be lost, in percent.
+    pub share: u8,
+    /// How many listeners must be lost.
+    pub listeners: usize,
+    /// How many resources of any other type must be lost.
+    pub other: usize,
+    /// The share of endpoint assignments that must have become empty, in percent.
+    pub emptied: u8,
+    /// Which messages are judged.
+    pub within: Within,
+    /// How long a loss is held.
+    pub hold: Duration,
+}
+
+/// Which messages of a control plane are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within {
+    /// The first whole state of each stream.
+    FirstState,
+    /// Every message.
+    Always,
+    /// None.
+    Never,
+}
+
+impl Default for MassHold {
+    fn default() -> Self {
+        Self {
+            share: 15,
+            listeners: 1,
+            other: 3,
+            emptied: 50,
+            within: Within::FirstState,
+            hold: Duration::from_secs(60),
+        }
+    }
+}
+
+impl GuardSettings {
+    /// Settings with which nothing is held.
+    pub const OFF: Self = Self {
+        references: ReferenceHold::Off,
+        mass: MassHold {
+            share: 15,
+            listeners: 1,
+            other: 3,
+            emptied: 50,
+            within: Within::Never,
+            hold: Duration::ZERO,
+        },
+    };
+}
+
+/// The settings of a relay, and those of classes that have their own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guards {
+    /// For all classes that have none of their own.
+    pub all: GuardSettings,
+    /// By the position of the class's rule.
+    pub classes: Vec<Option<GuardSettings>>,
+}
+
+impl Guards {
+    /// Returns the settings for the class of this rule.
+    #[must_use]
+    pub fn of(&self, rule: Option<usize>) -> GuardSettings {
+        let own = rule.and_then(|at| *self.classes.get(at)?);
+        own.unwrap_or(self.all)
+    }
+}
+
+/// Why a removal is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HoldReason {
+    /// Too much was lost at once.
+    Mass,
+    /// A served resource refers to it.
+    Referenced,
+}
+
+impl HoldReason {
+    /// Its name in metrics, ids and for people.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Mass => "mass",
+            Self::Referenced => "referenced",
+        }
+    }
+
+    /// Returns the reason with this name.
+    #[must_use]
+    pub fn called(word: &str) -> Option<Self> {
+        [Self::Mass, Self::Referenced]
+            .into_iter()
+            .find(|reason| reason.word() == word)
+    }
+}
+
+/// The held removals of one type of a view that have the same reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The type.
+    pub type_url: TypeUrl,
+    /// Why they are held.
+    pub reason: HoldReason,
+    /// The held removals.
+    pub removals: BTreeMap<Name, HeldRemoval>,
+}
+
+/// One held removal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldRemoval {
+    /// When the control plane said it.
+    pub since: Instant,
+    /// When it is passed on at the latest; `None`: there is no clock.
+    pub until: Option<Instant>,
+    /// What refers to the resource.
+    pub by: Option<(TypeUrl, Name)>,
+    /// Whether the resource is not removed, but an endpoint assignment that has become empty.
+    pub emptied: bool,
+    /// Whether the wildcard covers the resource; if not, it was requested by name.
+    pub wildcard: bool,
+    /// The reason that a person gave for holding it longer.
+    pub extended: Option<Arc<str>>,
+}
+
+impl Hold {
+    /// When the first of its removals was said.
+    #[must_use]
+    pub fn since(&self) -> Option<Instant> {
+        self.removals.values().map(|removal| removal.since).min()
+    }
+
+    /// When the last of its removals is passed on; `None`: there is no clock.
+    #[must_use]
+    pub fn until(&self) -> Option<Instant> {
+        let untils: Option<Vec<Instant>> = self.removals.values().map(|removal| removal.until).collect();
+        untils?.into_iter().max()
+    }
+}
+
+/// The beginning or the end of a hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldEvent {
+    /// The type.
+    pub type_url: TypeUrl,
+    /// Why the removals are or were held.
+    pub reason: HoldReason,
+    /// How many removals are held at the beginning, or were held last.
+    pub removals: usize,
+    /// One of their names.
+    pub name: Name,
+    /// What ended it; `None` at the beginning.
+    pub ended: Option<HoldEnd>,
+}
+
+/// What ended a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HoldEnd {
+    /// The control plane sent the resource again.
+    Server,
+    /// The control plane sent so much else that little is lost.
+    Additions,
+    /// Nothing refers to the resource any more.
+    Free,
+    /// The time was over.
+    Clock,
+    /// A person released it.
+    Person,
+    /// The settings have changed.
+    Settings,
+    /// Nobody wants the resource any more, or its time to live is over.
+    Gone,
+}
+
+impl HoldEnd {
+    /// Its name in metrics and for people.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Additions => "additions",
+            Self::Free => "free",
+            Self::Clock => "clock",
+            Self::Person => "person",
+            Self::Settings => "settings",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+/// What a person orders for held removals.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldOrder {
+    /// Which removals.
+    pub target: HoldTarget,
+    /// What is done with them.
+    pub action: HoldAction,
+    /// The person's reason.
+    pub reason: Arc<str>,
+}
+
+/// Which held removals an order is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HoldTarget {
+    /// All of one hold.
+    Hold(TypeUrl, HoldReason),
+    /// One resource.
+    Resource(TypeUrl, Name),
+}
+
+/// What is done with held removals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldAction {
+    /// They are held for so long from now on.
+    Extend(Duration),
+    /// They are passed on at once.
+    Release,
+}
+
+impl HoldTarget {
+    /// Whether the order is for this resource of a hold.
+    #[must_use]
+    pub fn is(&self, of: &TypeUrl, held: HoldReason, name: &Name) -> bool {
+        match self {
+            Self::Hold(type_url, reason) => type_url == of && *reason == held,
+            Self::Resource(type_url, only) => type_url == of && only == name,
+        }
+    }
+
+    /// How many removals of these holds it is for.
+    #[must_use]
+    pub fn count(&self, holds: &[Hold]) -> usize {
+        let of_hold = |hold: &Hold| {
+            let names = hold.removals.keys();
+            names.filter(|name| self.is(&hold.type_url, hold.reason, name)).count()
+        };
+        holds.iter().map(of_hold).sum()
+    }
+}
+
+impl fmt::Display for HoldReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}

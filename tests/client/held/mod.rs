@@ -1,0 +1,581 @@
+//! Removals that are held: because something refers to what is removed, or because too much is lost at once.
+
+mod amnesia;
+mod plane;
+mod reading;
+mod stage;
+
+use std::time::Duration;
+
+use distributary::xds::{
+    Dialect, GuardSettings, HeldRemoval, Hold, HoldAction, HoldReason, HoldTarget, MassHold, Name, ReferenceHold,
+    TypeUrl, Within,
+};
+
+use crate::{CDS, EDS, LDS, RDS, ms};
+use plane::{aggregate, cluster, endpoints, listener, plain, proxy, route};
+use stage::{Stage, USUAL};
+
+const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
+const POLICY: &str = "type.googleapis.com/cilium.NetworkPolicy";
+
+pub(crate) const BOTH: [Dialect; 2] = [Dialect::Delta, Dialect::Sotw];
+const ALWAYS: GuardSettings = GuardSettings {
+    mass: MassHold {
+        within: Within::Always,
+        ..USUAL.mass
+    },
+    ..USUAL
+};
+
+/// A stage with one listener, whose route leads to ten clusters.
+fn settled(dialect: Dialect, settings: GuardSettings) -> Stage {
+    let names: Vec<String> = (0..10).map(|n| format!("c{n}")).collect();
+    let mut wants = vec![(LDS, "*"), (CDS, "*"), (RDS, "r"), (SDS, "s"), (POLICY, "p")];
+    wants.extend(names.iter().map(|name| (EDS, name.as_str())));
+    let mut stage = Stage::new(dialect, settings, &wants);
+    stage.wanted.insert("r".to_owned());
+    stage.put(LDS, "l", listener("l", "r", 80));
+    let clusters: Vec<&str> = names.iter().map(String::as_str).collect();
+    stage.put(RDS, "r", route("r", &clusters));
+    stage.put(SDS, "s", plain("s"));
+    stage.put(POLICY, "p", plain("p"));
+    for name in &names {
+        stage.put(CDS, name, cluster(name));
+        stage.put(EDS, name, endpoints(name, 2));
+    }
+    stage.pass(Duration::from_secs(20));
+    assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9");
+    assert_eq!((stage.served(LDS).as_str(), stage.heard().as_str()), ("l", ""));
+    stage.cuts = 0;
+    stage
+}
+
+fn hold(kind: &str, reason: HoldReason) -> HoldTarget {
+    HoldTarget::Hold(TypeUrl::new(kind), reason)
+}
+
+/// D-09: a removed cluster stays as long as a route leads to it, with its endpoints, and goes as soon as no route does.
+#[test]
+fn a_cluster_that_a_route_names() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        stage.remove(CDS, "c0");
+        stage.remove(EDS, "c0");
+        stage.pass(ms(99));
+        assert_eq!(stage.why(CDS, "c0"), "", "the quiet time is no hold");
+        stage.pass(Duration::from_secs(3600));
+        assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+        assert!(stage.served(CDS).starts_with("c0 ") && stage.served(EDS).starts_with("c0 "));
+        stage.put(RDS, "r", route("r", &["c1"]));
+        stage.exchange();
+        assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
+        if dialect == Dialect::Delta {
+            assert_eq!(
+                stage.heard(),
+                "+cds referenced 1, +eds referenced 1, -cds referenced free, -eds referenced free"
+            );
+            assert!(stage.served(EDS).starts_with("c1 "));
+        }
+    }
+}
+
+/// A route and then its cluster go as fast as without the rule.
+#[test]
+fn a_route_and_then_its_cluster() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        stage.put(RDS, "r", route("r", &["c1"]));
+        stage.exchange();
+        stage.remove(CDS, "c0");
+        stage.pass(ms(99));
+        assert!(stage.served(CDS).starts_with("c0 "));
+        stage.pass(ms(1));
+        assert!(stage.served(CDS).starts_with("c1 "));
+        assert_eq!(stage.heard(), "");
+    }
+}
+
+/// D-09: what is removed as a whole goes in one step, when the quiet time is over: listener, route, cluster, endpoints.
+#[test]
+fn a_listener_with_all_that_it_leads_to() {
+    let mut stage = settled(Dialect::Delta, USUAL);
+    stage.wanted.clear();
+    stage.remove(LDS, "l");
+    stage.remove(RDS, "r");
+    for n in 0..10 {
+        stage.remove(CDS, &format!("c{n}"));
+        stage.remove(EDS, &format!("c{n}"));
+    }
+    stage.pass(ms(99));
+    assert_eq!((stage.cuts, stage.served(RDS).as_str()), (0, "r"));
+    stage.pass(ms(1));
+    let all = [LDS, RDS, CDS, EDS].map(|kind| stage.served(kind));
+    assert_eq!((stage.cuts, all), (1, [const { String::new() }; 4]));
+    assert_eq!(stage.heard(), "+rds referenced 1, -rds referenced free");
+}
+
+/// The only listener, removed in steady state, goes as fast as without the rules.
+#[test]
+fn the_only_listener() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        stage.remove(LDS, "l");
+        stage.pass(ms(99));
+        assert_eq!(stage.served(LDS), "l");
+        stage.pass(ms(1));
+        assert_eq!((stage.served(LDS).as_str(), stage.heard().as_str()), ("", ""));
+    }
+}
+
+/// In SotW nobody says that a route is gone: it counts as long as a client wants it, or a listener names it.
+#[test]
+fn a_route_that_only_a_client_wants() {
+    let mut stage = settled(Dialect::Sotw, USUAL);
+    stage.remove(LDS, "l");
+    stage.remove(CDS, "c0");
+    stage.pass(Duration::from_secs(30));
+    assert_eq!(
+        (stage.served(LDS).as_str(), stage.why(CDS, "c0").as_str()),
+        ("", "referenced by rds r")
+    );
+    stage.wanted.clear();
+    stage.pass(ms(1));
+    stage.set(USUAL);
+    assert!(stage.served(CDS).starts_with("c1 "));
+}
+
+/// A route configuration stays as long as a listener names it.
+#[test]
+fn a_route_that_a_listener_names() {
+    let mut stage = settled(Dialect::Delta, USUAL);
+    stage.remove(RDS, "r");
+    stage.pass(Duration::from_secs(60));
+    assert_eq!(
+        (stage.served(RDS).as_str(), stage.why(RDS, "r").as_str()),
+        ("r", "referenced by lds l")
+    );
+    stage.put(LDS, "l", proxy("l", "c0", 80));
+    stage.exchange();
+    assert_eq!(stage.served(RDS), "");
+}
+
+/// A TCP proxy and an aggregate cluster name clusters. Two aggregate clusters that name each other do not hold each other.
+#[test]
+fn what_names_clusters() {
+    let mut stage = settled(Dialect::Delta, USUAL);
+    stage.put(LDS, "tcp", proxy("tcp", "all", 90));
+    stage.put(CDS, "all", aggregate("all", &["member"]));
+    stage.put(CDS, "member", aggregate("member", &["all"]));
+    stage.pass(ms(500));
+    stage.remove(CDS, "all");
+    stage.remove(CDS, "member");
+    stage.pass(ms(500));
+    assert_eq!(stage.why(CDS, "all"), "referenced by lds tcp");
+    assert_eq!(stage.why(CDS, "member"), "referenced by cds all");
+    stage.remove(LDS, "tcp");
+    stage.pass(ms(100));
+    assert!(!stage.served(CDS).contains("all") && !stage.served(CDS).contains("member"));
+}
+
+/// A time for references ends a hold, and so do settings without the rule, at once.
+#[test]
+fn references_with_a_clock() {
+    let settings = |references| GuardSettings { references, ..USUAL };
+    let mut stage = settled(Dialect::Delta, settings(ReferenceHold::For(Duration::from_secs(600))));
+    stage.remove(CDS, "c0");
+    stage.pass(Duration::from_secs(599));
+    assert!(stage.served(CDS).starts_with("c0 "));
+    stage.pass(Duration::from_secs(1));
+    assert!(stage.served(CDS).starts_with("c1 "));
+    assert_eq!(stage.heard(), "+cds referenced 1, -cds referenced clock");
+    stage.remove(CDS, "c1");
+    stage.pass(Duration::from_secs(1));
+    assert!(stage.served(CDS).starts_with("c1 "));
+    stage.set(settings(ReferenceHold::Off));
+    assert!(stage.served(CDS).starts_with("c2 "));
+}
+
+/// D-10: a control plane that restarts with half of its clusters: they stay, and one that returns was never gone.
+#[test]
+fn half_a_state() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        let whole = stage.plane.content.clone();
+        stage.put(RDS, "r", route("r", &["c9"]));
+        stage.exchange();
+        stage.cuts = 0;
+        (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
+        stage.restart();
+        stage.pass(Duration::from_secs(10));
+        assert_eq!(
+            (stage.served(CDS).len(), stage.why(CDS, "c0").as_str()),
+            (29, "mass"),
+            "{dialect:?}"
+        );
+        stage.plane.content = whole;
+        stage.put(RDS, "r", route("r", &["c9"]));
+        stage.pass(Duration::from_secs(120));
+        assert_eq!(
+            (stage.served(CDS).len(), stage.cuts),
+            (29, 0),
+            "nothing changed for anybody"
+        );
+        assert_eq!(stage.heard(), "+cds mass 5, -cds mass server");
+    }
+}
+
+/// A loss that the control plane does not repair goes when its time is over, in one step.
+#[test]
+fn a_loss_that_stays() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        stage.put(RDS, "r", route("r", &["c9"]));
+        stage.exchange();
+        (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
+        stage.restart();
+        stage.exchange();
+        stage.cuts = 0;
+        stage.pass(ms(59_900));
+        assert_eq!(stage.served(CDS).len(), 29);
+        stage.pass(Duration::from_secs(6));
+        assert_eq!(
+            (stage.served(CDS).as_str(), stage.cuts),
+            ("c5 c6 c7 c8 c9", 1),
+            "{dialect:?}"
+        );
+        assert_eq!(stage.heard(), "+cds mass 5, -cds mass clock");
+    }
+}
+
+/// kuma #2171: a new stream begins with an empty state; the right one comes seconds later. No listener is ever gone.
+#[test]
+fn an_empty_state() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        let whole = std::mem::take(&mut stage.plane.content);
+        stage.restart();
+        stage.pass(Duration::from_secs(5));
+        assert_eq!((stage.served(LDS).as_str(), stage.served(CDS).len()), ("l", 29));
+        assert_eq!(
+            (stage.why(LDS, "l").as_str(), stage.why(CDS, "c0").as_str()),
+            ("mass", "mass"),
+            "{dialect:?}"
+        );
+        stage.plane.content = whole;
+        stage.pass(Duration::from_secs(100));
+        assert_eq!((stage.served(LDS).as_str(), stage.served(CDS).len()), ("l", 29));
+        assert!(stage.holds.is_empty(), "{:?}", stage.holds);
+        assert_eq!((stage.served(RDS).as_str(), stage.served(POLICY).as_str()), ("r", "p"));
+    }
+}
+
+/// Names that change during a restart are no loss: the old ones go as fast as without the rule.
+#[test]
+fn renamed_clusters() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        let green: Vec<String> = (0..10).map(|n| format!("g{n}")).collect();
+        for (n, name) in green.iter().enumerate() {
+            stage.remove(CDS, &format!("c{n}"));
+            stage.put(CDS, name, cluster(name));
+        }
+        stage.put(
+            RDS,
+            "r",
+            route("r", &green.iter().map(String::as_str).collect::<Vec<_>>()),
+        );
+        stage.restart();
+        stage.exchange();
+        // In delta the relay has told the server what it holds, so the removals come at once.
+        stage.pass(ms(100));
+        assert_eq!(stage.served(CDS), green.join(" "), "{dialect:?}");
+        assert_eq!(stage.heard(), "");
+    }
+}
+
+/// wso2 #3197: the first state after a restart has other names, and the old routes. They keep their clusters for as long as they
+/// name them.
+#[test]
+fn routes_that_lead_nowhere() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        for n in 0..10 {
+            stage.remove(CDS, &format!("c{n}"));
+            stage.put(CDS, &format!("g{n}"), cluster(&format!("g{n}")));
+        }
+        stage.restart();
+        stage.pass(Duration::from_secs(3600));
+        assert_eq!(stage.served(CDS).len(), 59, "{dialect:?}");
+        assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+    }
+}
+
+/// istio #25100: a restarted control plane says that clusters have no endpoints, until somebody restarts it again.
+#[test]
+fn emptied_endpoints() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        (0..6).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0)));
+        stage.restart();
+        stage.pass(Duration::from_secs(30));
+        assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 2)), "{dialect:?}");
+        assert_eq!(
+            stage.order(
+                hold(EDS, HoldReason::Mass),
+                HoldAction::Extend(Duration::from_secs(1800))
+            ),
+            6
+        );
+        stage.pass(Duration::from_secs(1700));
+        assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 2)));
+        (0..6).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 3)));
+        stage.exchange();
+        assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 3)));
+        assert_eq!(stage.heard(), "+eds mass 6, -eds mass server");
+    }
+}
+
+/// Emptied endpoints are not held if they are few, or come later on the same stream.
+#[test]
+fn endpoints_that_are_emptied_on_purpose() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        (0..4).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0)));
+        stage.restart();
+        stage.exchange();
+        assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 0)));
+        stage.pass(Duration::from_secs(20));
+        (0..9).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0)));
+        stage.exchange();
+        assert_eq!(stage.body(EDS, "c8"), Some(endpoints("c8", 0)));
+        assert_eq!(stage.heard(), "");
+    }
+}
+
+/// kgateway #13963, cilium #47624: with `within: always` each message is judged: one listener, all of a type.
+#[test]
+fn each_message() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, ALWAYS);
+        let whole = stage.plane.content.clone();
+        stage.remove(LDS, "l");
+        stage.pass(Duration::from_secs(50));
+        assert_eq!(
+            (stage.served(LDS).as_str(), stage.why(LDS, "l").as_str()),
+            ("l", "mass")
+        );
+        stage.plane.content = whole;
+        stage.pass(Duration::from_secs(50));
+        assert_eq!((stage.served(LDS).as_str(), stage.why(LDS, "l").as_str()), ("l", ""));
+        stage.remove(CDS, "c0");
+        stage.put(RDS, "r", route("r", &["c1"]));
+        stage.pass(ms(100));
+        assert!(stage.served(CDS).starts_with("c1 "), "one of ten clusters is not much");
+        if dialect == Dialect::Delta {
+            stage.remove(POLICY, "p");
+            stage.pass(Duration::from_secs(59));
+            assert_eq!(stage.why(POLICY, "p"), "mass");
+            stage.pass(Duration::from_secs(1));
+            assert_eq!(stage.served(POLICY), "");
+        }
+    }
+}
+
+/// D-10: secrets are never held, nor is what another relay says.
+#[test]
+fn what_is_never_held() {
+    let mut stage = settled(Dialect::Delta, USUAL);
+    stage.remove(SDS, "s");
+    stage.restart();
+    stage.exchange();
+    assert_eq!((stage.served(SDS).as_str(), stage.heard().as_str()), ("", ""));
+    let mut stage = settled(Dialect::Delta, ALWAYS);
+    stage.plane.identifier = "distributary/1.0";
+    stage.plane.content.clear();
+    stage.restart();
+    stage.exchange();
+    stage.pass(ms(100));
+    assert_eq!((stage.served(LDS).as_str(), stage.served(CDS).as_str()), ("", ""));
+    assert_eq!(stage.heard(), "");
+}
+
+/// An order releases what is held, and what only that referred to goes with it, in one step.
+#[test]
+fn a_person_releases() {
+    let mut stage = settled(Dialect::Delta, USUAL);
+    stage.wanted.clear();
+    stage.plane.content.clear();
+    stage.restart();
+    stage.pass(Duration::from_secs(10));
+    stage.cuts = 0;
+    for kind in [RDS, CDS, EDS] {
+        assert!(stage.order(hold(kind, HoldReason::Mass), HoldAction::Release) <= 10);
+    }
+    assert_eq!(stage.order(hold(LDS, HoldReason::Mass), HoldAction::Release), 1);
+    stage.pass(ms(1));
+    let all = [LDS, RDS, CDS, EDS].map(|kind| stage.served(kind));
+    assert_eq!(all, [const { String::new() }; 4]);
+    assert_eq!(
+        stage.order(hold(LDS, HoldReason::Mass), HoldAction::Release),
+        0,
+        "it is gone"
+    );
+}
+
+/// One resource is released by its name.
+#[test]
+fn one_resource_is_released() {
+    let mut stage = settled(Dialect::Delta, USUAL);
+    stage.remove(CDS, "c0");
+    stage.remove(CDS, "c1");
+    stage.pass(ms(200));
+    let one = HoldTarget::Resource(TypeUrl::new(CDS), Name::from("c0"));
+    assert_eq!(stage.order(one, HoldAction::Release), 1);
+    assert!(stage.served(CDS).starts_with("c1 c2"));
+}
+
+/// A held listener gives its address to a new one at once.
+#[test]
+fn an_address_that_is_taken() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        stage.put(LDS, "other", listener("other", "r", 443));
+        stage.pass(Duration::from_secs(10));
+        stage.remove(LDS, "l");
+        stage.remove(LDS, "other");
+        stage.restart();
+        stage.pass(Duration::from_secs(10));
+        assert_eq!(stage.served(LDS), "l other");
+        stage.put(LDS, "new", listener("new", "r", 80));
+        stage.exchange();
+        assert_eq!(stage.served(LDS), "new other", "{dialect:?}");
+    }
+}
+
+/// What nobody wants any more is not held.
+#[test]
+fn what_nobody_wants() {
+    let mut stage = settled(Dialect::Delta, USUAL);
+    (0..9).for_each(|n| stage.remove(EDS, &format!("c{n}")));
+    stage.restart();
+    stage.pass(Duration::from_secs(10));
+    assert_eq!(stage.why(EDS, "c0"), "mass");
+    (0..9).for_each(|n| stage.unwant(EDS, &format!("c{n}")));
+    assert!(stage.holds.is_empty(), "{:?}", stage.holds);
+    assert_eq!(stage.heard(), "+eds mass 9, -eds mass gone");
+}
+
+/// Settings without a rule let go at once what it holds.
+#[test]
+fn a_rule_that_is_switched_off() {
+    let mut stage = settled(Dialect::Sotw, USUAL);
+    stage.wanted.clear();
+    stage.plane.content.clear();
+    stage.restart();
+    stage.pass(Duration::from_secs(10));
+    assert_eq!(stage.served(LDS), "l");
+    stage.set(GuardSettings::OFF);
+    assert_eq!((stage.served(LDS).as_str(), stage.served(CDS).as_str()), ("", ""));
+    assert!(stage.holds.is_empty() && stage.guard.poll_timeout().is_none());
+}
+
+/// Content that cannot be decoded refers to nothing.
+#[test]
+fn garbage_refers_to_nothing() {
+    let mut stage = settled(Dialect::Delta, USUAL);
+    let mut garbage = plain("r").to_vec();
+    garbage.extend([0x12, 0x7f, 0xff]);
+    stage.put(RDS, "r", garbage.into());
+    stage.remove(CDS, "c0");
+    stage.pass(ms(100));
+    assert!(stage.served(CDS).starts_with("c1 "));
+}
+
+/// D-10: sessions come from the view of another server, and this view has no memory of its own: what its server's first whole state
+/// lacks of what they were served is held for all of them, once.
+#[test]
+fn another_server_knows_less() {
+    for dialect in BOTH {
+        let before = settled(dialect, USUAL).upstream.cut;
+        let wants = [
+            (LDS, "*"),
+            (CDS, "*"),
+            (EDS, "c0"),
+            (EDS, "c1"),
+            (EDS, "c2"),
+            (RDS, "r"),
+        ];
+        let mut stage = Stage::new(dialect, USUAL, &wants);
+        stage.guard.inherit(before.into());
+        stage.put(LDS, "other", listener("other", "s", 81));
+        (0..5).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
+        stage.pass(Duration::from_secs(20));
+        assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9", "{dialect:?}");
+        assert_eq!(stage.why(CDS, "c7"), "mass");
+        assert_eq!(stage.served(LDS), "other", "another name is no loss");
+        if dialect == Dialect::Delta {
+            assert_eq!(
+                (stage.served(RDS).as_str(), stage.served(EDS).as_str()),
+                ("r", "c0 c1 c2")
+            );
+            assert_eq!(stage.body(EDS, "c1"), Some(endpoints("c1", 2)));
+        }
+        stage.put(CDS, "c7", cluster("c7"));
+        stage.pass(Duration::from_secs(70));
+        assert_eq!(
+            (stage.served(CDS).as_str(), stage.served(EDS).as_str()),
+            ("c0 c1 c2 c3 c4 c7", "")
+        );
+        assert!(stage.holds.is_empty(), "{:?}", stage.holds);
+    }
+}
+
+/// A view that has a memory of its own, or whose server knows nearly as much, takes nothing over.
+#[test]
+fn another_server_knows_as_much() {
+    for dialect in BOTH {
+        let before = settled(dialect, USUAL).upstream.cut;
+        let mut stage = Stage::new(dialect, USUAL, &[(CDS, "*")]);
+        stage.guard.inherit(before.into());
+        (0..9).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
+        stage.pass(Duration::from_secs(20));
+        assert_eq!(
+            (stage.served(CDS).len(), stage.heard().as_str()),
+            (26, ""),
+            "{dialect:?}"
+        );
+    }
+}
+
+/// What an earlier run has held goes on where it was: no new time begins, and one that is over does not return.
+#[test]
+fn a_memory_of_holds() {
+    for (left, gone) in [(30, 30), (0, 0)] {
+        let mut stage = settled(Dialect::Delta, USUAL);
+        stage.put(RDS, "r", route("r", &["c9"]));
+        stage.exchange();
+        let now = stage.upstream.now;
+        let removal = HeldRemoval {
+            since: now.checked_sub(Duration::from_secs(30)).unwrap_or(now),
+            until: Some(now + Duration::from_secs(left)),
+            by: None,
+            emptied: false,
+            wildcard: true,
+            extended: None,
+        };
+        let removals = (0..5).map(|n| (Name::from(format!("c{n}")), removal.clone()));
+        let hold = Hold {
+            type_url: TypeUrl::new(CDS),
+            reason: HoldReason::Mass,
+            removals: removals.collect(),
+        };
+        stage.guard.remember(&[hold]);
+        (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
+        stage.restart();
+        stage.pass(Duration::from_secs(1));
+        assert_eq!(stage.served(CDS).starts_with("c0 "), left > 0);
+        stage.pass(Duration::from_secs(gone));
+        assert_eq!(stage.served(CDS), "c5 c6 c7 c8 c9");
+    }
+}

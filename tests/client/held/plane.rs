@@ -1,0 +1,270 @@
+//! A control plane that has a state, speaks either dialect, and forgets; and the resources of its states.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use distributary::proto::distributary::references as fields;
+use distributary::proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
+use distributary::proto::envoy::config::core::v3::ControlPlane;
+use distributary::proto::envoy::service::discovery::v3::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource,
+};
+use distributary::proto::google::protobuf::Any;
+use distributary::xds::Hasher;
+use prost::Message;
+
+/// A state: by type and name, the body.
+pub(crate) type Content = BTreeMap<String, BTreeMap<String, Bytes>>;
+
+/// A control plane with one stream.
+#[derive(Default)]
+pub(crate) struct Plane {
+    pub(crate) content: Content,
+    /// What it calls itself.
+    pub(crate) identifier: &'static str,
+    types: BTreeMap<String, Subscription>,
+    nonce: u64,
+}
+
+/// One type of the stream.
+#[derive(Default)]
+struct Subscription {
+    wildcard: bool,
+    names: BTreeSet<String>,
+    /// What the client has, by name.
+    told: BTreeMap<String, String>,
+    /// Names that are to be answered although the client has nothing of them.
+    asked: BTreeSet<String>,
+    answered: bool,
+}
+
+pub(crate) enum Reply {
+    Delta(DeltaDiscoveryResponse),
+    Sotw(DiscoveryResponse),
+}
+
+impl Plane {
+    /// The stream ends.
+    pub(crate) fn hang_up(&mut self) {
+        self.types.clear();
+    }
+
+    pub(crate) fn hear_delta(&mut self, request: DeltaDiscoveryRequest) {
+        let subscription = self.types.entry(request.type_url).or_default();
+        if !subscription.answered && subscription.names.is_empty() && !subscription.wildcard {
+            subscription.told = request.initial_resource_versions.into_iter().collect();
+            subscription.wildcard = request.resource_names_subscribe.is_empty();
+        }
+        for name in request.resource_names_subscribe {
+            subscription.wildcard |= name == "*";
+            subscription.asked.insert(name.clone());
+            subscription.names.insert(name);
+        }
+        for name in request.resource_names_unsubscribe {
+            subscription.names.remove(&name);
+        }
+    }
+
+    pub(crate) fn hear_sotw(&mut self, request: DiscoveryRequest) {
+        let subscription = self.types.entry(request.type_url).or_default();
+        let names: BTreeSet<String> = request.resource_names.into_iter().collect();
+        subscription.wildcard = names.is_empty() || names.contains("*");
+        subscription.answered &= names.is_subset(&subscription.names);
+        subscription.names = names;
+    }
+
+    /// Returns what it has to say now, in the order in which go-control-plane says it.
+    pub(crate) fn replies(&mut self, delta: bool) -> Vec<Reply> {
+        let mut replies = Vec::new();
+        let mut nonce = self.nonce;
+        for (type_url, subscription) in &mut self.types {
+            let state = self.content.get(type_url).cloned().unwrap_or_default();
+            let covers = |name: &String| subscription.wildcard || subscription.names.contains(name);
+            let wanted: BTreeMap<String, Bytes> = state.into_iter().filter(|(name, _)| covers(name)).collect();
+            let versions: BTreeMap<String, String> = wanted
+                .iter()
+                .map(|(name, body)| (name.clone(), version(body)))
+                .collect();
+            let removed: Vec<String> = subscription
+                .told
+                .keys()
+                .chain(&subscription.asked)
+                .filter(|name| *name != "*" && !versions.contains_key(*name))
+                .cloned()
+                .collect();
+            let changed = |name: &String| subscription.told.get(name) != versions.get(name);
+            let changed: Vec<&String> = wanted.keys().filter(|name| changed(name)).collect();
+            if subscription.answered && removed.is_empty() && changed.is_empty() {
+                continue;
+            }
+            nonce += 1;
+            let plane = Some(ControlPlane {
+                identifier: self.identifier.to_owned(),
+            });
+            replies.push(if delta {
+                let resources = changed.into_iter().map(|name| Resource {
+                    name: name.clone(),
+                    version: versions[name].clone(),
+                    resource: Some(any(type_url, &wanted[name])),
+                    ..Resource::default()
+                });
+                Reply::Delta(DeltaDiscoveryResponse {
+                    type_url: type_url.clone(),
+                    nonce: nonce.to_string(),
+                    resources: resources.collect(),
+                    removed_resources: removed,
+                    control_plane: plane,
+                    ..DeltaDiscoveryResponse::default()
+                })
+            } else {
+                Reply::Sotw(DiscoveryResponse {
+                    type_url: type_url.clone(),
+                    version_info: nonce.to_string(),
+                    nonce: nonce.to_string(),
+                    resources: wanted.values().map(|body| any(type_url, body)).collect(),
+                    control_plane: plane,
+                    ..DiscoveryResponse::default()
+                })
+            });
+            subscription.told = versions;
+            subscription.asked.clear();
+            subscription.answered = true;
+        }
+        self.nonce = nonce;
+        replies
+    }
+}
+
+fn any(type_url: &str, body: &Bytes) -> Any {
+    Any {
+        type_url: type_url.to_owned(),
+        value: body.clone(),
+    }
+}
+
+fn version(body: &Bytes) -> String {
+    let mut hasher = Hasher::new(0);
+    hasher.field(body);
+    hasher.finish().to_string()
+}
+
+/// A body: the name, the message, and a mark that makes contents differ.
+fn named(name: &str, message: &impl Message) -> Bytes {
+    let mut body = vec![0x0a, u8::try_from(name.len()).unwrap()];
+    body.extend(name.as_bytes());
+    body.extend(message.encode_to_vec());
+    Bytes::from(body)
+}
+
+fn filter(of: &str, message: &impl Message) -> fields::FilterChain {
+    let config = Any {
+        type_url: format!("type.googleapis.com/envoy.extensions.filters.network.some.v3.{of}"),
+        value: Bytes::from(message.encode_to_vec()),
+    };
+    fields::FilterChain {
+        filters: vec![fields::Filter {
+            typed_config: Some(config),
+        }],
+    }
+}
+
+/// A listener that takes its route from RDS.
+pub(crate) fn listener(name: &str, route: &str, port: u32) -> Bytes {
+    let manager = fields::HttpConnectionManager {
+        rds: Some(fields::Rds {
+            route_config_name: route.to_owned(),
+        }),
+        ..fields::HttpConnectionManager::default()
+    };
+    listening(name, filter("HttpConnectionManager", &manager), port)
+}
+
+/// A listener that passes connections on to a cluster.
+pub(crate) fn proxy(name: &str, cluster: &str, port: u32) -> Bytes {
+    let proxy = fields::TcpProxy {
+        cluster: cluster.to_owned(),
+        ..fields::TcpProxy::default()
+    };
+    listening(name, filter("TcpProxy", &proxy), port)
+}
+
+fn listening(name: &str, chain: fields::FilterChain, port: u32) -> Bytes {
+    let listener = fields::Listener {
+        filter_chains: vec![chain],
+        address: Some(fields::Address {
+            socket_address: Some(fields::SocketAddress {
+                address: "0.0.0.0".to_owned(),
+                port_value: port,
+                ..fields::SocketAddress::default()
+            }),
+            pipe: None,
+        }),
+        ..fields::Listener::default()
+    };
+    named(name, &listener)
+}
+
+/// A route configuration that leads to these clusters.
+pub(crate) fn route(name: &str, clusters: &[&str]) -> Bytes {
+    let routes = clusters.iter().map(|cluster| fields::Route {
+        route: Some(fields::RouteAction {
+            cluster: (*cluster).to_owned(),
+            ..fields::RouteAction::default()
+        }),
+    });
+    let host = fields::VirtualHost {
+        routes: routes.collect(),
+        ..fields::VirtualHost::default()
+    };
+    let route = fields::RouteConfiguration {
+        virtual_hosts: vec![host],
+        ..fields::RouteConfiguration::default()
+    };
+    named(name, &route)
+}
+
+/// A cluster that takes its endpoints from EDS.
+pub(crate) fn cluster(name: &str) -> Bytes {
+    let cluster = Cluster {
+        name: name.to_owned(),
+        r#type: DiscoveryType::Eds.into(),
+        ..Cluster::default()
+    };
+    Bytes::from(cluster.encode_to_vec())
+}
+
+/// A cluster made of others.
+pub(crate) fn aggregate(name: &str, members: &[&str]) -> Bytes {
+    let members = fields::AggregateClusterConfig {
+        clusters: members.iter().map(ToString::to_string).collect(),
+    };
+    let custom = fields::CustomClusterType {
+        typed_config: Some(Any {
+            type_url: "type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig".to_owned(),
+            value: Bytes::from(members.encode_to_vec()),
+        }),
+    };
+    named(
+        name,
+        &fields::Cluster {
+            cluster_type: Some(custom),
+        },
+    )
+}
+
+/// An endpoint assignment with so many endpoints.
+pub(crate) fn endpoints(name: &str, count: usize) -> Bytes {
+    let locality = fields::LocalityLbEndpoints {
+        lb_endpoints: vec![fields::LbEndpoint::default(); count],
+        ..fields::LocalityLbEndpoints::default()
+    };
+    let assignment = fields::ClusterLoadAssignment {
+        endpoints: vec![locality],
+    };
+    named(name, &assignment)
+}
+
+/// Some resource that refers to nothing.
+pub(crate) fn plain(name: &str) -> Bytes {
+    named(name, &fields::LbEndpoint::default())
+}

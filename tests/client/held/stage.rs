@@ -1,0 +1,220 @@
+//! A relay's writer without its sockets: the machine of one stream, the guard behind it, and the view that they fill.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+use distributary::protocol::{Guard, Request, read_delta};
+use distributary::xds::{
+    Changes, Dialect, GuardSettings, Hold, HoldAction, HoldOrder, HoldTarget, Known, MassHold, Name, ReferenceHold,
+    Slot, Target, TypeUrl, Within,
+};
+use prost::Message;
+
+use super::plane::{Plane, Reply};
+use crate::{Upstream, ms};
+
+/// The relay and its control plane.
+pub(crate) struct Stage {
+    pub(crate) upstream: Upstream,
+    pub(crate) guard: Guard,
+    pub(crate) plane: Plane,
+    pub(crate) dialect: Dialect,
+    /// The routes that a client wants now.
+    pub(crate) wanted: BTreeSet<String>,
+    pub(crate) holds: Vec<Hold>,
+    /// What began and ended: `+cds mass 5`, `-cds mass clock`.
+    pub(crate) events: Vec<String>,
+    /// How many cuts were published.
+    pub(crate) cuts: usize,
+}
+
+/// The default settings.
+pub(crate) const USUAL: GuardSettings = GuardSettings {
+    references: ReferenceHold::UntilFree,
+    mass: MassHold {
+        share: 15,
+        listeners: 1,
+        other: 3,
+        emptied: 50,
+        within: Within::FirstState,
+        hold: Duration::from_secs(60),
+    },
+};
+
+impl Stage {
+    /// One whose stream is open, on which these are wanted.
+    pub(crate) fn new(dialect: Dialect, settings: GuardSettings, wants: &[(&str, &str)]) -> Self {
+        let mut stage = Self {
+            upstream: Upstream::new(dialect),
+            guard: Guard::new(ms(100), ms(2000), settings),
+            plane: Plane::default(),
+            dialect,
+            wanted: BTreeSet::new(),
+            holds: Vec::new(),
+            events: Vec::new(),
+            cuts: 0,
+        };
+        wants.iter().for_each(|(kind, name)| stage.upstream.want(kind, name));
+        stage.upstream.connect();
+        stage
+    }
+
+    /// The control plane has this resource from now on; it says so with the next `exchange`.
+    pub(crate) fn put(&mut self, kind: &str, name: &str, body: Bytes) {
+        let of_kind = self.plane.content.entry(kind.to_owned()).or_default();
+        of_kind.insert(name.to_owned(), body);
+    }
+
+    pub(crate) fn remove(&mut self, kind: &str, name: &str) {
+        let of_kind = self.plane.content.entry(kind.to_owned()).or_default();
+        assert!(of_kind.remove(name).is_some(), "{kind} {name}");
+    }
+
+    /// The control plane restarts.
+    pub(crate) fn restart(&mut self) {
+        self.plane.hang_up();
+        let changes = self.upstream.client.handle_disconnected();
+        self.publish(changes);
+        self.upstream.connect();
+    }
+
+    /// Requests and responses, until both have nothing more to say. All responses are read in one turn, as a busy relay would.
+    pub(crate) fn exchange(&mut self) {
+        loop {
+            while let Some(request) = self.upstream.client.poll_request(self.upstream.now) {
+                match request {
+                    Request::Delta(request) => self.plane.hear_delta(request),
+                    Request::Sotw(request) => self.plane.hear_sotw(request),
+                }
+            }
+            let replies = self.plane.replies(self.dialect == Dialect::Delta);
+            if replies.is_empty() {
+                return;
+            }
+            let now = self.upstream.now;
+            let client = &mut self.upstream.client;
+            let changes = replies.into_iter().flat_map(|reply| match reply {
+                Reply::Delta(reply) => {
+                    client.handle_delta(read_delta(Bytes::from(reply.encode_to_vec())).unwrap(), now)
+                }
+                Reply::Sotw(reply) => client.handle_sotw(reply, now),
+            });
+            let changes = changes.collect();
+            self.publish(changes);
+        }
+    }
+
+    /// Lets time pass, with everything that happens in it.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let end = self.upstream.now + time;
+        loop {
+            self.exchange();
+            let due = self.upstream.client.poll_timeout();
+            let due = due.into_iter().chain(self.guard.poll_timeout());
+            let Some(at) = due.min().filter(|at| *at <= end) else {
+                break;
+            };
+            self.upstream.now = self.upstream.now.max(at);
+            let changes = self.upstream.client.handle_timeout(self.upstream.now);
+            self.publish(changes);
+        }
+        self.upstream.now = end;
+    }
+
+    /// A person orders something.
+    pub(crate) fn order(&mut self, target: HoldTarget, action: HoldAction) -> usize {
+        let order = HoldOrder {
+            target,
+            action,
+            reason: "a test".into(),
+        };
+        let concerned = self.guard.handle_order(&order, self.upstream.now);
+        self.publish(Vec::new());
+        concerned
+    }
+
+    pub(crate) fn set(&mut self, settings: GuardSettings) {
+        self.guard.handle_settings(settings);
+        self.publish(Vec::new());
+    }
+
+    /// The view does not want something any more.
+    pub(crate) fn unwant(&mut self, kind: &str, name: &str) {
+        let target = Target::Name(Name::from(name));
+        self.guard.handle_unwanted(&TypeUrl::new(kind), &target);
+        self.upstream.unwant(kind, name);
+        self.publish(Vec::new());
+    }
+
+    /// The writer's turn.
+    fn publish(&mut self, mut changes: Vec<Changes>) {
+        self.guard.hold(&mut changes, &self.upstream.cut, self.upstream.now);
+        self.apply(&changes);
+        loop {
+            let wanted = |_: &TypeUrl, name: &Name| self.wanted.contains(name.as_str());
+            let released = self.guard.release(&self.upstream.cut, wanted, self.upstream.now);
+            if released.is_empty() {
+                break;
+            }
+            self.apply(&released);
+        }
+        if let Some((holds, events)) = self.guard.take_holds() {
+            self.holds = holds;
+            for event in events {
+                let what = format!("{} {}", event.type_url.word(), event.reason);
+                self.events.push(match event.ended {
+                    None => format!("+{what} {}", event.removals),
+                    Some(end) => format!("-{what} {}", end.word()),
+                });
+            }
+        }
+    }
+
+    fn apply(&mut self, changes: &[Changes]) {
+        let mut any = false;
+        for change in changes {
+            let (cut, changed) = self.upstream.cut.with(change);
+            any |= !changed.is_empty();
+            self.upstream.cut = cut;
+        }
+        self.cuts += usize::from(any);
+    }
+
+    /// Returns the names that are served of a type.
+    pub(crate) fn served(&self, kind: &str) -> String {
+        let slot = self.upstream.cut.slot(&TypeUrl::new(kind));
+        let states = slot.into_iter().flat_map(Slot::halves);
+        let present = states.flat_map(|state| state.entries().iter());
+        let names: BTreeSet<&str> = present
+            .filter(|(_, known)| matches!(known, Known::Present(_)))
+            .map(|(name, _)| name.as_str())
+            .collect();
+        names.into_iter().collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the body that is served.
+    pub(crate) fn body(&self, kind: &str, name: &str) -> Option<Bytes> {
+        let slot = self.upstream.cut.slot(&TypeUrl::new(kind))?;
+        slot.resource(&Name::from(name)).map(|resource| resource.body())
+    }
+
+    /// Returns what began and ended since the last call.
+    pub(crate) fn heard(&mut self) -> String {
+        std::mem::take(&mut self.events).join(", ")
+    }
+
+    /// Returns what holds a resource, and what refers to it: `mass`, `referenced by rds r`.
+    pub(crate) fn why(&self, kind: &str, name: &str) -> String {
+        let kind = TypeUrl::new(kind);
+        let of_kind = self.holds.iter().filter(|hold| hold.type_url == kind);
+        let mut found = of_kind.filter_map(|hold| Some((hold.reason, hold.removals.get(name)?)));
+        match found.next() {
+            None => String::new(),
+            Some((reason, removal)) => match &removal.by {
+                Some((of, by)) if reason.word() == "referenced" => format!("referenced by {} {by}", of.word()),
+                _ => reason.word().to_owned(),
+            },
+        }
+    }
+}
