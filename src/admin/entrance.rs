@@ -8,6 +8,7 @@ use std::os::unix::net as unix;
 use std::path::Path;
 use std::sync::Arc;
 
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_rustls::TlsAcceptor;
 
@@ -36,8 +37,8 @@ pub(super) enum Arrival {
     Unix(UnixStream),
 }
 
-/// The most connections that wait to be accepted.
-const BACKLOG: i32 = 128;
+/// The most connections that wait to be accepted. What is above that has to try again a second later.
+const BACKLOG: i32 = 1024;
 
 impl Bound {
     /// Binds this address. Also returns it with the port that the system chose for port 0.
@@ -45,6 +46,8 @@ impl Bound {
         Ok(match address {
             Address::Socket(socket) => {
                 let listener = net::TcpListener::bind(socket)?;
+                // The standard library lets only a few wait.
+                SockRef::from(&listener).listen(BACKLOG)?;
                 listener.set_nonblocking(true)?;
                 let bound = Address::Socket(listener.local_addr()?);
                 (Self::Socket(listener), bound)

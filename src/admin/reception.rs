@@ -140,19 +140,23 @@ impl Conversation {
         }
     }
 
-    async fn answer(self: Arc<Self>, request: Request<Incoming>, visitor: Visitor) -> hyper::Result<Response<Answer>> {
+    async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        visitor: Visitor,
+    ) -> hyper::Result<Response<AnswerBody>> {
         let path = request.uri().path();
         let streams = status::is_stream(path) || reflection::only_looks(path);
         // Probes share no room with anything else.
         let counts = !(is_probe(path) && request.body().is_end_stream());
         let Some(answering) = self.presence.request(counts, clock::now()) else {
-            return Ok(Answer::response(busy(), None, false));
+            return Ok(AnswerBody::response(busy(), None, false));
         };
         let mut request = match streams {
             true => request.map(Body::new),
             false => match whole(request).await {
                 Ok(request) => request,
-                Err(refused) => return Ok(Answer::response(refused, Some(answering), false)),
+                Err(refused) => return Ok(AnswerBody::response(refused, Some(answering), false)),
             },
         };
         answering.works();
@@ -163,7 +167,7 @@ impl Conversation {
         if bytes > LARGE && !answering.weighs(usize::try_from(bytes).unwrap_or(usize::MAX)) {
             response = busy();
         }
-        Ok(Answer::response(response, Some(answering), streams))
+        Ok(AnswerBody::response(response, Some(answering), streams))
     }
 }
 
@@ -189,7 +193,7 @@ fn busy() -> Response<Body> {
 }
 
 /// The body of an answer. It notes when the visitor has to take something.
-struct Answer {
+struct AnswerBody {
     body: Body,
     /// What is left of the last frame.
     left: Bytes,
@@ -205,7 +209,7 @@ struct Sent {
     _answering: Option<Arc<Answering>>,
 }
 
-impl Answer {
+impl AnswerBody {
     fn response(response: Response<Body>, answering: Option<Answering>, streams: bool) -> Response<Self> {
         if let Some(answering) = &answering {
             answering.sent(clock::now());
@@ -229,7 +233,7 @@ impl Answer {
     }
 }
 
-impl http_body::Body for Answer {
+impl http_body::Body for AnswerBody {
     type Data = Bytes;
     type Error = axum::Error;
 

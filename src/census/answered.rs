@@ -10,11 +10,11 @@ use serde_json::Value;
 use tonic::Status;
 
 use super::Census;
-use super::answer::Answer;
 use super::configs::{Configs, Piece};
 use super::csds::{Contents, client_types};
 use super::document::Document;
 use super::questions::Questions;
+use super::whole_answer::WholeAnswer;
 use crate::inquiry::{Depth, Likeness, NodeMatcher, Question, TextMatcher, Whom};
 use crate::json::{Bounds, Fault, Schemas, Secrets, Tree, Unknown};
 use crate::proto::envoy::config::core::v3 as core;
@@ -52,7 +52,7 @@ impl ClientStatus {
     pub async fn answer(&self, request: &ClientStatusRequest) -> Result<Vec<Bytes>, Status> {
         const CONFIG: u32 = 1;
         let mut configs = self.configs(request)?;
-        let mut answer = Answer::new(self.questions.whole_turn().await?);
+        let mut answer = WholeAnswer::new(self.questions.whole_turn().await?);
         let mut begun = false;
         while let Some(piece) = configs.next().await {
             match piece {
@@ -162,7 +162,7 @@ impl ClientStatus {
         shown: impl Fn(&ClientConfig) -> M,
         fields: &impl Message,
     ) -> Result<Vec<Bytes>, Status> {
-        let mut answer = Answer::new(self.questions.whole_turn().await?);
+        let mut answer = WholeAnswer::new(self.questions.whole_turn().await?);
         let mut round = self.census.ask(Question {
             whom: Whom::default(),
             depth: Depth::Types,

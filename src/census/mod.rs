@@ -3,7 +3,6 @@
 //! Owns the way of a question: view by view, and some sessions at a time, whoever else asks, so that nobody feels it and the answers
 //! take little memory. Does not know who asks.
 
-mod answer;
 mod answered;
 mod cached;
 mod configs;
@@ -14,6 +13,7 @@ mod pages;
 mod questions;
 mod service;
 mod standings;
+mod whole_answer;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Weak};

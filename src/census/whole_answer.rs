@@ -12,7 +12,7 @@ use super::questions::{Busy, WholeTurn};
 
 /// An answer that is being collected: elements of repeated fields.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct WholeAnswer {
     turn: WholeTurn,
     /// The parts of the elements that are complete, and what of them is no part yet.
     parts: Vec<Bytes>,
@@ -35,7 +35,7 @@ const BYTES_MAX: usize = 32 << 20;
 /// From this size on a part is complete.
 const PART: usize = 64 << 10;
 
-impl Answer {
+impl WholeAnswer {
     pub(super) fn new(turn: WholeTurn) -> Self {
         Self {
             turn,
@@ -139,7 +139,7 @@ mod tests {
             vec![(2, 10); 3],
             vec![(1, 10), (3, 70_000), (1, 10), (40, 2000), (0, 0)],
         ] {
-            let mut answer = Answer::new(questions.whole_turn().await.unwrap());
+            let mut answer = WholeAnswer::new(questions.whole_turn().await.unwrap());
             for (count, bytes) in &sizes {
                 answer.extend(&resources(*count, *bytes)).await.unwrap();
                 answer.extend(&resources(1, 1)).await.unwrap();
@@ -158,7 +158,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_has_a_bound() {
-        let mut answer = Answer::new(Questions::default().whole_turn().await.unwrap());
+        let mut answer = WholeAnswer::new(Questions::default().whole_turn().await.unwrap());
         let mut taken = 0;
         let full = loop {
             match answer.extend(&resources(1, 1 << 20)).await {
