@@ -9,8 +9,10 @@ use crate::config::MemoryLimit;
 use crate::downstream::Used;
 
 /// The part of a limit that is the budget, in percent. The rest is for what counts as well: sockets and files in a cgroup, other
-/// programs on the machine, what is allocated from one look to the next.
+/// programs on the machine.
 const OUR_PART: usize = 80;
+/// The same for the limits of the process. Beyond them it ends, so the rest is for what it takes from one look to the next.
+const RESERVED_PART: usize = 70;
 /// A limit of the first version of cgroups that is none.
 const UNLIMITED: usize = 1 << 62;
 
@@ -59,14 +61,14 @@ impl Memory {
         let [data, space] = self.limits_of_process();
         // For the limits of the process counts what is reserved, resident or not.
         let limits = [
-            (resident, pages.map(|pages| pages.resident)),
-            (data, pages.map(|pages| pages.data)),
-            (space, pages.map(|pages| pages.space)),
+            (resident, pages.map(|pages| pages.resident), OUR_PART),
+            (data, pages.map(|pages| pages.data), RESERVED_PART),
+            (space, pages.map(|pages| pages.space), RESERVED_PART),
         ];
-        let limits = limits.into_iter().filter_map(|(limit, used)| {
+        let limits = limits.into_iter().filter_map(|(limit, used, part)| {
             Some(Used {
                 used: used.unwrap_or_default(),
-                max: limit? / 100 * OUR_PART,
+                max: limit? / 100 * part,
             })
         });
         limits.max_by(|one, other| {
@@ -200,13 +202,13 @@ mod tests {
             Max stack size            8388608              unlimited            bytes     \n\
             Max address space         SPACE            unlimited            bytes     \n";
         let page = rustix::param::page_size();
-        for (data, space, group, nearest, used) in [
-            ("unlimited", "unlimited", "max", 8 * GIB, 200),
-            ("1073741824", "unlimited", "max", GIB, 700),
-            ("1073741824", "unlimited", "2147483648", GIB, 700),
-            ("1073741824", "unlimited", "1048576", 1 << 20, 200),
-            ("2147483648", "1073741824", "max", GIB, 1300),
-            ("1099511627776", "unlimited", "17179869184", 8 * GIB, 200),
+        for (data, space, group, nearest, part, used) in [
+            ("unlimited", "unlimited", "max", 8 * GIB, 80, 200),
+            ("1073741824", "unlimited", "max", GIB, 70, 700),
+            ("1073741824", "unlimited", "2147483648", GIB, 70, 700),
+            ("1073741824", "unlimited", "1048576", 1 << 20, 80, 200),
+            ("2147483648", "1073741824", "max", GIB, 70, 1300),
+            ("1099511627776", "unlimited", "17179869184", 8 * GIB, 80, 200),
         ] {
             let limits = LIMITS.replace("DATA", data).replace("SPACE", space);
             let memory = system(
@@ -222,7 +224,7 @@ mod tests {
             let counted = memory.used(MemoryLimit::Auto);
             let expected = Used {
                 used: used * page,
-                max: nearest / 100 * 80,
+                max: nearest / 100 * part,
             };
             assert_eq!(counted, expected, "{data} {space} {group}");
             budget(&memory);

@@ -278,7 +278,7 @@ async fn until_all(follower: &mut Subscriber, resources: usize) {
     }
 }
 
-/// Under limits of the process itself (RLIMIT_DATA, RLIMIT_AS) the relay refuses what it has no memory for, and does not end. If the
+/// Under a limit of the process itself (RLIMIT_DATA) the relay refuses what it has no memory for, and does not end. If the
 /// allocator gives back what it does not need, there is room for others when those who took too much have left.
 #[tokio::test]
 #[cfg_attr(
@@ -286,8 +286,9 @@ async fn until_all(follower: &mut Subscriber, resources: usize) {
     ignore = "other allocators reserve in other ways; --features jemalloc"
 )]
 async fn limits_of_the_process_are_kept() {
-    const GIVES_BACK: &str = "export _RJEM_MALLOC_CONF=retain:false; ulimit -d 204800";
-    for limit in ["ulimit -d 204800", GIVES_BACK, "ulimit -v 700000"] {
+    const LIMIT: &str = "ulimit -d 204800; export TOKIO_WORKER_THREADS=2 _RJEM_MALLOC_CONF=narenas:8";
+    let gives_back = format!("{LIMIT},retain:false");
+    for limit in [LIMIT, &gives_back] {
         let upstream = "xds_servers: [{server_uri: '127.0.0.1:1'}]";
         let relay = Process::under(limit, "limited", upstream, &[""], "timers: {linger: 100ms}\n");
         let mut calls = Vec::new();
@@ -306,7 +307,7 @@ async fn limits_of_the_process_are_kept() {
         .await;
         drop(calls);
         until(|| relay.is_empty(), || format!("{limit}: somebody stays")).await;
-        if limit == GIVES_BACK {
+        if limit == gives_back {
             let short = || {
                 relay
                     .metrics()

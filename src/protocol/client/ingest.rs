@@ -3,7 +3,7 @@
 //! Owns the faults. Knows nothing of the content that is held and wanted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -57,6 +57,11 @@ const FAULTS_NAMED: usize = 8;
 
 impl Faults {
     pub(super) fn add(&mut self, entry: &str, fault: &str) {
+        self.add_at(format_args!("{entry}"), fault);
+    }
+
+    /// There may be very many faults, of which few are named.
+    fn add_at(&mut self, entry: fmt::Arguments<'_>, fault: &str) {
         if self.words.len() < FAULTS_NAMED {
             self.words.push(format!("{entry} {fault}"));
         } else {
@@ -203,7 +208,7 @@ impl Message {
                 }
                 Err(Fault { name: None, what }) => {
                     self.uncertain = true;
-                    self.faults.add(&format!("entry {at} of resources"), &what);
+                    self.faults.add_at(format_args!("entry {at} of resources"), &what);
                 }
             }
         }
@@ -241,7 +246,7 @@ impl Message {
             let nameless = name.is_empty() && !type_url.traits().nameless;
             if nameless || status.code == 0 {
                 let fault = "has no name, or no error code";
-                self.faults.add(&format!("entry {at} of resource_errors"), fault);
+                self.faults.add_at(format_args!("entry {at} of resource_errors"), fault);
             } else if let Ok(name) = canonical(&name, type_url) {
                 self.errors
                     .insert(name.to_string(), ResourceError::new(status.code, &status.message));

@@ -79,8 +79,9 @@ type Opening = Pin<Box<dyn Future<Output = (Admission, Result<Channel, Failure>)
 
 /// How long an open stream without an answer keeps its place among the opening streams.
 const OPENING: Duration = Duration::from_secs(1);
-/// How many responses are read at most before their changes are published.
+/// How many responses, and of how many bytes, are read at most before their changes are published and others have the thread.
 const BURST: usize = 64;
+const BURST_BYTES: usize = 4 * 1024 * 1024;
 
 impl Leg {
     /// Creates the stream that all types share, except those that end it.
@@ -136,7 +137,7 @@ impl Leg {
     }
 
     fn poll_live(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
-        let mut any = false;
+        let (mut any, mut bytes) = (false, 0);
         for _ in 0..BURST {
             let Stage::Live(live) = &mut self.stage else {
                 break;
@@ -145,8 +146,12 @@ impl Leg {
                 break;
             };
             any = true;
+            bytes += response.as_ref().map_or(0, Cutter::length);
             if let Err(failure) = response.and_then(|message| self.received(message, changes)) {
                 self.ended(failure, changes);
+            }
+            if bytes >= BURST_BYTES {
+                break;
             }
         }
         if let Stage::Live(live) = &self.stage
