@@ -35,7 +35,7 @@ const USUAL: Duration = Duration::from_secs(30 * 60);
 const REASON_BYTES: usize = 500;
 
 /// A hold, and where it is.
-pub(super) struct Found {
+pub(super) struct Holding {
     pub(super) view: Arc<View>,
     server: String,
     pub(super) hold: Hold,
@@ -54,7 +54,7 @@ pub(super) struct Ordered {
 type Order = Result<Query<Ordered>, QueryRejection>;
 
 /// Returns all holds, by view and type.
-pub(super) fn all(shown: &Shown) -> Vec<Found> {
+pub(super) fn all(shown: &Shown) -> Vec<Holding> {
     let views = shown.status.census().views();
     if views.iter().all(|view| view.holds().is_empty()) {
         return Vec::new();
@@ -63,7 +63,7 @@ pub(super) fn all(shown: &Shown) -> Vec<Found> {
     let of_view = |view: Arc<View>| {
         let server = names.get(&view.server()).cloned().unwrap_or_default();
         let holds = Vec::clone(&view.holds()).into_iter();
-        holds.map(move |hold| Found {
+        holds.map(move |hold| Holding {
             view: view.clone(),
             server: server.clone(),
             hold,
@@ -179,7 +179,7 @@ fn concerned_views(shown: &Shown, target: &str) -> Vec<(Arc<View>, HoldTarget)> 
     found.collect()
 }
 
-impl Found {
+impl Holding {
     /// Returns the id: view, type and reason. It is equal on all relays that have the same servers and classes.
     fn id(&self) -> String {
         let mut hasher = Hasher::new(0);
@@ -235,7 +235,7 @@ fn resource(name: &Name, removal: &HeldRemoval, clock: WallClock) -> Value {
     })
 }
 
-fn text(holds: &[Found], clock: WallClock) -> Response {
+fn text(holds: &[Holding], clock: WallClock) -> Response {
     let mut text = String::new();
     if holds.is_empty() {
         text.push_str("nothing is held\n");

@@ -29,9 +29,7 @@ pub(super) const HELP: &str = "\
 /views             how much of it there is for each class of clients, with digests, to compare replicas
 /config_dump       the configuration and all resources in Envoy's form; ?resource=FIELD, ?mask=FIELDS, ?name_regex=REGEX, ?include_eds
 /nacks             what clients have rejected, with their words, and since when
-/holds             removals that are not passed on, why and until when; ?format=json for programs
-/holds/extend      POST: holds removals longer; ?target=ID or TYPE/NAME, reason=TEXT, for=TIME (30m, at most 24h)
-/holds/release     POST: passes removals on; ?target=ID or TYPE/NAME, reason=TEXT
+/holds             removals that are not passed on, and why; POST /holds/extend, /holds/release: ?target=ID or TYPE/NAME, reason=TEXT, for=TIME
 /v3/discovery:client_status  POST: CSDS as JSON; over gRPC, envoy.service.status.v3.ClientStatusDiscoveryService, with reflection
 /events            what changes, as server-sent events
 /certs             the certificates in use, with their days until they expire, as Envoy shows them

@@ -11,6 +11,7 @@ use super::asking::{AdminAccess, Bounds, encoded};
 
 /// Show which removed resources are still served, why, and until when. Exits with 1 if there are any
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Holds {
     #[command(flatten)]
     access: AdminAccess,
@@ -22,6 +23,8 @@ pub(super) struct Holds {
 enum Order {
     /// Hold removals for longer
     Extend {
+        #[command(flatten)]
+        access: AdminAccess,
         /// The id of a hold, or TYPE/NAME of a resource, such as cds/payments
         target: String,
         /// Why; it is shown and logged
@@ -33,6 +36,8 @@ enum Order {
     },
     /// Pass removals on at once, with what only they refer to
     Release {
+        #[command(flatten)]
+        access: AdminAccess,
         /// The id of a hold, or TYPE/NAME of a resource, such as cds/payments
         target: String,
         /// Why; it is logged
@@ -44,18 +49,23 @@ enum Order {
 impl Holds {
     pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
         match self.order {
-            Some(Order::Extend { target, reason, time }) => {
+            Some(Order::Extend {
+                access,
+                target,
+                reason,
+                time,
+            }) => {
                 let path = format!(
                     "/holds/extend?target={}&reason={}&for={}",
                     encoded(&target),
                     encoded(&reason),
                     encoded(&time)
                 );
-                self.access.order("POST", &path, Bounds::LINE, out)
+                access.order("POST", &path, Bounds::LINE, out)
             }
-            Some(Order::Release { target, reason }) => {
+            Some(Order::Release { access, target, reason }) => {
                 let path = format!("/holds/release?target={}&reason={}", encoded(&target), encoded(&reason));
-                self.access.order("POST", &path, Bounds::LINE, out)
+                access.order("POST", &path, Bounds::LINE, out)
             }
             None => show(&self.access, out),
         }

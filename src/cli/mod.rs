@@ -40,7 +40,7 @@ enum Command {
     Get(Box<get::Get>),
     Health(health::Health),
     Drain(drain::Drain),
-    Holds(holds::Holds),
+    Holds(Box<holds::Holds>),
     Status(status::Status),
     Wait(wait::Wait),
     Completions(Completions),

@@ -146,6 +146,8 @@ impl<L: Talk> Writer<L> {
                 poll_fn(|cx| Poll::Ready(self.hear(cx, &mut changes))).await;
             }
         }
+        self.guard.close();
+        self.tell_holds();
     }
 
     async fn turn(&mut self, changes: &mut Vec<Changes>) {

@@ -111,6 +111,16 @@ async fn asked(plane: &mut Plane, types: &[&str]) -> Call {
     call
 }
 
+/// Runs a command of the program for this relay. Returns the exit code and what it prints.
+fn command(relay: &Relay, words: &[&str]) -> (Option<i32>, String) {
+    let out = std::process::Command::new(env!("CARGO_BIN_EXE_distributary"))
+        .args(words)
+        .args(["--admin", &relay.admin_address().to_string()])
+        .output()
+        .unwrap();
+    (out.status.code(), String::from_utf8(out.stdout).unwrap())
+}
+
 /// Waits until `/holds` contains a text.
 async fn holds(relay: &Relay, text: &str) -> String {
     eventually(text, || {
@@ -207,6 +217,15 @@ async fn routes_that_lead_nowhere() {
     assert!(delta.next().await.versions.contains_key("new"));
     let shown = holds(&relay, "-cds-referenced  1 cds of ").await;
     assert!(shown.contains("old, to which rds r refers"), "{shown}");
+    let (code, out) = command(&relay, &["holds"]);
+    assert!(code == Some(1) && out.contains("old, to which rds r refers"), "{out}");
+    let (code, out) = command(&relay, &["status"]);
+    assert!(code == Some(1) && out.contains("HELD"), "{out}");
+    let (code, out) = command(
+        &relay,
+        &["holds", "extend", "cds/old", "--reason", "wait", "--for", "5m"],
+    );
+    assert_eq!((code, out.trim()), (Some(0), "1 held removals are held longer"));
     assert!(delta.is_silent().await);
     // What is wrong with an order is said.
     for (wrong, status) in [
@@ -219,10 +238,14 @@ async fn routes_that_lead_nowhere() {
         let answer = relay.post(wrong);
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{wrong}: {answer}");
     }
-    let answer = relay.post("/holds/release?target=cds/old&reason=it%20is%20dead");
-    assert!(answer.contains("1 held removals are passed on"), "{answer}");
+    let (code, out) = command(&relay, &["holds", "release", "cds/old", "--reason", "it is dead"]);
+    assert!(
+        code == Some(0) && out.starts_with("1 held removals are passed on"),
+        "{out}"
+    );
     assert_eq!(delta.next().await.removed, ["old"]);
     holds(&relay, "nothing is held").await;
+    assert_eq!(command(&relay, &["holds"]), (Some(0), "nothing is held\n".to_owned()));
 }
 
 /// What is held, until when, and what a person has ordered, outlives a restart of the relay: it begins no new time.

@@ -93,8 +93,7 @@ impl Guard {
             let mut going = base.clone();
             let mut asked = self.referred(&base, anew, now);
             if anew {
-                self.sources.clear();
-                self.leased.clear();
+                self.forget_sources(now);
             }
             if !asked.is_empty() {
                 self.follow(&mut asked, &mut going, &Sources::new(cut, &wanted), &wanted);
@@ -104,6 +103,16 @@ impl Guard {
                 return going;
             }
             anew = true;
+        }
+    }
+
+    /// Forgets what refers to held resources: it is to be found again. What waits for another reason is asked for later.
+    fn forget_sources(&mut self, now: Instant) {
+        self.sources.clear();
+        self.leased.clear();
+        let removals = self.held.values_mut().flat_map(BTreeMap::values_mut);
+        for removal in removals.filter(|removal| removal.waits(now)) {
+            removal.by = None;
         }
     }
 

@@ -52,12 +52,11 @@ impl Guard {
             (true, _) => Vec::new(),
             (false, _) => denied(before, change),
         };
-        let gained = change.updates.iter().filter(|update| match update {
-            Update::Put(resource, _) => !is_present(before, resource.name()),
-            _ => false,
-        });
-        let (gained, all) = (gained.count(), before.resources().count());
-        if lost.is_empty() || !is_mass(half.0.kind(), lost.len(), gained, all, &self.settings.mass) {
+        if lost.is_empty() {
+            return;
+        }
+        let (gained, all) = (gained(before, change, half_of(cut, &half)), before.resources().count());
+        if !is_mass(half.0.kind(), lost.len(), gained, all, &self.settings.mass) {
             return;
         }
         let names: BTreeSet<_> = lost.iter().map(|resource| resource.name().clone()).collect();
@@ -101,6 +100,19 @@ fn denied(before: &State, change: &Changes) -> Vec<Arc<Resource>> {
         .filter(|resource| can_be_taken_over(before, resource))
         .cloned()
         .collect()
+}
+
+/// Returns how many resources there are that were not there before.
+fn gained(before: &State, change: &Changes, now: Option<&State>) -> usize {
+    let put = change.updates.iter().filter_map(|update| match update {
+        Update::Put(resource, _) => Some(resource),
+        _ => None,
+    });
+    let all: BTreeSet<_> = put
+        .chain(now.into_iter().flat_map(State::resources))
+        .map(|resource| resource.name())
+        .collect();
+    all.into_iter().filter(|name| !is_present(before, name)).count()
 }
 
 /// F-17: what may not be cached, or ends by itself, is not taken over.

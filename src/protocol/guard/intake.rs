@@ -25,13 +25,9 @@ impl Guard {
                 self.first_states.note(change, cut);
             }
             let may_wait = !change.updates.is_empty() && self.may_wait(change);
-            if may_wait
-                && (self.has(change)
-                    || change
-                        .updates
-                        .iter()
-                        .any(|update| removes(update) || empties(kind, update)))
-            {
+            let may_be_emptied = kind == Kind::Eds && change.phase == Phase::First && self.is_judged(change);
+            let concerns = |update: &Update| removes(update) || may_be_emptied && matches!(update, Update::Put(..));
+            if may_wait && (self.has(change) || change.updates.iter().any(concerns)) {
                 self.sift(change, cut, now);
                 emptied |= change.updates.is_empty();
             }
@@ -228,11 +224,6 @@ impl Guard {
 
 fn expiry(state: Option<&State>, name: &Name) -> Option<Instant> {
     state.and_then(|state| state.expiry(name)).map(|expiry| expiry.at)
-}
-
-/// Whether this may be an endpoint assignment without endpoints.
-const fn empties(kind: Kind, update: &Update) -> bool {
-    matches!((kind, update), (Kind::Eds, Update::Put(..)))
 }
 
 /// Whether an endpoint assignment that has endpoints gets one without.

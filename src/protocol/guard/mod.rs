@@ -163,6 +163,12 @@ impl Guard {
         concerned
     }
 
+    /// The view ends, and with it every hold.
+    pub fn close(&mut self) {
+        self.held.clear();
+        self.ledger.change();
+    }
+
     /// The view does not want something any more: what waits of it is forgotten.
     pub fn handle_unwanted(&mut self, type_url: &TypeUrl, target: &Target) {
         let half = (type_url.clone(), *target == Target::Wildcard);

@@ -33,7 +33,7 @@ pub(super) fn is_empty_assignment(resource: &Resource) -> bool {
 }
 
 fn read(kind: Kind, body: &[u8]) -> References {
-    let mut found = Found::default();
+    let mut found = Collected::default();
     match kind {
         Kind::Lds => drop(fields::Listener::decode(body).map(|listener| found.listener(&listener))),
         Kind::Rds => drop(fields::RouteConfiguration::decode(body).map(|route| found.route(&route))),
@@ -50,13 +50,13 @@ fn read(kind: Kind, body: &[u8]) -> References {
 
 /// The names that were found so far, each once.
 #[derive(Default)]
-struct Found {
+struct Collected {
     routes: BTreeSet<String>,
     clusters: BTreeSet<String>,
     places: BTreeSet<String>,
 }
 
-impl Found {
+impl Collected {
     fn listener(&mut self, listener: &fields::Listener) {
         let additional = listener
             .additional_addresses
@@ -146,8 +146,8 @@ impl Found {
     }
 }
 
-impl From<Found> for References {
-    fn from(found: Found) -> Self {
+impl From<Collected> for References {
+    fn from(found: Collected) -> Self {
         // A name that is not set is the empty text.
         let names = |texts: BTreeSet<String>, of: &str| {
             let of = TypeUrl::new(of);

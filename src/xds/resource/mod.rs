@@ -39,7 +39,6 @@ pub struct Resource {
     endpoints: Option<Name>,
     meant: Option<Box<Meant>>,
     received: Instant,
-    /// What it refers to, once somebody has asked.
     references: OnceLock<Option<Box<References>>>,
 }
 
@@ -174,12 +173,11 @@ impl Resource {
         self.endpoints.as_ref()
     }
 
-    /// Returns what it refers to. `read` finds it in the `Any`'s value, the first time that anybody asks.
+    /// Returns what it refers to, which `read` finds in the `Any`'s value the first time.
     pub fn references(&self, read: impl FnOnce(&[u8]) -> References) -> Option<&References> {
         let found = self.references.get_or_init(|| {
             let body = self.record.get(self.body_at as usize..).unwrap_or_default();
-            let found = read(body);
-            (!found.is_empty()).then(|| Box::new(found))
+            Some(Box::new(read(body))).filter(|found| !found.is_empty())
         });
         found.as_deref()
     }

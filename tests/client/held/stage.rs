@@ -25,6 +25,8 @@ pub(crate) struct Stage {
     pub(crate) holds: Vec<Hold>,
     /// What began and ended: `+cds mass 5`, `-cds mass clock`.
     pub(crate) events: Vec<String>,
+    /// How long the guard has taken to decide.
+    pub(crate) spent: Duration,
     /// How many cuts were published.
     pub(crate) cuts: usize,
 }
@@ -53,6 +55,7 @@ impl Stage {
             wanted: BTreeSet::new(),
             holds: Vec::new(),
             events: Vec::new(),
+            spent: Duration::ZERO,
             cuts: 0,
         };
         wants.iter().for_each(|(kind, name)| stage.upstream.want(kind, name));
@@ -153,7 +156,9 @@ impl Stage {
         self.apply(&changes);
         loop {
             let wanted = |_: &TypeUrl, name: &Name| self.wanted.contains(name.as_str());
+            let began = clock();
             let released = self.guard.release(&self.upstream.cut, wanted, self.upstream.now);
+            self.spent += clock() - began;
             if released.is_empty() {
                 break;
             }
@@ -217,4 +222,9 @@ impl Stage {
             },
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a figure")]
+fn clock() -> std::time::Instant {
+    std::time::Instant::now()
 }
