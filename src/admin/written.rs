@@ -13,13 +13,13 @@ use futures_util::stream;
 use tokio::sync::mpsc;
 
 use super::forms;
-use crate::census::{Questions, Turn};
+use crate::census::{QuestionTurn, Questions};
 
 /// What an answer is written to.
 pub(super) struct Page {
     full: mpsc::Sender<String>,
     text: String,
-    turn: Turn,
+    turn: QuestionTurn,
 }
 
 /// How many bytes are sent at a time.
@@ -52,7 +52,7 @@ where
 }
 
 /// Answers in this turn.
-pub(super) fn answer_in<W>(turn: Turn, content_type: &'static str, write: impl FnOnce(Page) -> W) -> Response
+pub(super) fn answer_in<W>(turn: QuestionTurn, content_type: &'static str, write: impl FnOnce(Page) -> W) -> Response
 where
     W: Future<Output = Page> + Send + 'static,
 {

@@ -31,7 +31,7 @@ pub use document::Document;
 pub use entries::{Entry, visit, visit_name};
 use pages::Extent;
 pub use pages::Pages;
-pub use questions::{Busy, Questions, Turn};
+pub use questions::{Busy, QuestionTurn, Questions};
 pub use service::{Allowed, ClientStatusServer, SERVICE, StatusMethod};
 use standings::LastStandings;
 pub use standings::{Standings, TypeStandings};

@@ -26,7 +26,7 @@ pub struct Questions {
 
 /// A question that is worked on.
 #[derive(Debug)]
-pub struct Turn {
+pub struct QuestionTurn {
     places: Arc<Semaphore>,
     /// None while the question waits for its reader.
     place: Option<OwnedSemaphorePermit>,
@@ -36,7 +36,7 @@ pub struct Turn {
 #[derive(Debug)]
 pub(super) struct WholeTurn {
     memory: Arc<Semaphore>,
-    _turn: Turn,
+    _turn: QuestionTurn,
     _whole: OwnedSemaphorePermit,
 }
 
@@ -79,8 +79,8 @@ impl Questions {
     ///
     /// # Errors
     /// Too many others wait, or it takes too long.
-    pub async fn turn(&self) -> Result<Turn, Busy> {
-        Ok(Turn {
+    pub async fn turn(&self) -> Result<QuestionTurn, Busy> {
+        Ok(QuestionTurn {
             place: Some(self.enter(&self.places).await?),
             places: self.places.clone(),
         })
@@ -115,7 +115,7 @@ impl Questions {
     }
 }
 
-impl Turn {
+impl QuestionTurn {
     /// Lets others have the place while something is waited for that does not depend on the relay.
     pub async fn aside<T>(&mut self, waited: impl Future<Output = T>) -> T {
         self.place = None;

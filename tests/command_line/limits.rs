@@ -93,7 +93,7 @@ fn silent_visitors_leave_descriptors_to_clients() {
     };
     waits(&|open| open >= before + 300);
     drop(sockets);
-    waits(&|open| open <= before + 2);
+    waits(&|open| open <= before + 10);
 }
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::Shown;
 use super::forms::{self, Format};
 use super::written::{self, Page};
-use crate::census::{Round, Turn};
+use crate::census::{QuestionTurn, Round};
 use crate::clock::WallClock;
 use crate::inquiry::{ClientStream, Depth, NodeMatcher, Question, Whom};
 
@@ -142,7 +142,7 @@ async fn one(
 }
 
 /// Returns the first stream of a client, which is the one with this number or one of a node, and the question to its others.
-async fn find(shown: &Shown, client: &str) -> Result<(Turn, ClientStream, Round), Response> {
+async fn find(shown: &Shown, client: &str) -> Result<(QuestionTurn, ClientStream, Round), Response> {
     let whom = match (client.strip_prefix("node="), client.parse()) {
         (Some(node), _) => Whom {
             nodes: vec![NodeMatcher::id_is(node)],
