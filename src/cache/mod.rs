@@ -9,6 +9,7 @@
 mod claims;
 mod interest;
 mod node_ids;
+mod notices;
 mod routes;
 mod scopes;
 mod shared;

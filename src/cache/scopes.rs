@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -14,12 +14,13 @@ use tokio::sync::Notify;
 
 use super::claims::{Claims, is_fair};
 use super::node_ids::NodeIds;
+use super::notices::Notices;
 use super::routes::{Route, Routes};
 use super::vacancy::Vacancy;
 use super::view::{Seat, View, ViewSettings};
 use super::{Full, KEY_BYTES_MAX, NoPlace};
 use crate::proto::envoy::config::core::v3 as core;
-use crate::xds::{Class, Classes, Guards, Node, Selector, Taken};
+use crate::xds::{Class, Classes, Guards, Node};
 
 /// All views.
 ///
@@ -36,10 +37,7 @@ pub struct Scopes {
     vacancy: Arc<Vacancy>,
     news: Notify,
     connections: AtomicU64,
-    said: AtomicBool,
-    said_passed: AtomicBool,
-    /// Whether it was said that new types wait.
-    said_waiting: AtomicBool,
+    notices: Notices,
 }
 
 struct Views {
@@ -80,9 +78,7 @@ impl Scopes {
             vacancy: Arc::default(),
             news: Notify::new(),
             connections: AtomicU64::new(1),
-            said: AtomicBool::new(false),
-            said_passed: AtomicBool::new(false),
-            said_waiting: AtomicBool::new(false),
+            notices: Notices::default(),
         }
     }
 
@@ -191,7 +187,7 @@ impl Scopes {
             let first = open.first.clone();
             drop(views);
             if !shared {
-                self.compare(&key.0, &first, node);
+                self.notices.compare(&self.classes.load(), &key.0, &first, node);
             }
             return Ok(seat);
         }
@@ -301,7 +297,7 @@ impl Scopes {
         created.retain(|view| !view.is_closed());
         drop(views);
         let views = self.all();
-        self.say_waiting(views.iter().map(|view| view.waiting_types()).sum());
+        self.notices.wait(views.iter().map(|view| view.waiting_types()).sum());
         for view in views {
             view.settle();
             if view.relieve() {
@@ -310,48 +306,6 @@ impl Scopes {
                     "clients that do not read hold more than limits.pinned_bytes_per_view even without bodies; the oldest streams end"
                 );
             }
-        }
-    }
-
-    /// Warns when new types begin to wait.
-    fn say_waiting(&self, types: usize) {
-        if !self.said_waiting.swap(types > 0, Ordering::Relaxed) && types > 0 {
-            tracing::warn!(
-                types,
-                "clients ask for many types that the relay does not know; of these, it asks its control planes for at most 20 new ones a \
-                 second, and for at most 1,024 at a time; those of the connections with the most types wait longest"
-            );
-        }
-    }
-
-    /// K-02: warns once, for all classes, if clients share a view though a control plane may want to distinguish them; and once
-    /// if the node of another client differs from the first one's in what is passed on.
-    fn compare(&self, class: &Class, first: &Node, other: &Node) {
-        let (one, two) = (&first.id, &other.id);
-        if !self.said.load(Ordering::Relaxed)
-            && let Some(key) = Selector::between(first, other)
-            && !self.said.swap(true, Ordering::Relaxed)
-        {
-            let advice = self.classes.load().advice(class, &key);
-            tracing::warn!(
-                one = ?one,
-                other = ?two,
-                one_has = ?key.read(first),
-                other_has = ?key.read(other),
-                 "clients that differ in `{key}` share one view, so the control plane sees them as one; if it must distinguish \
-                 them, write {advice}"
-            );
-        }
-        if !self.said_passed.load(Ordering::Relaxed)
-            && let Some(field) = Taken::difference(first.passed.as_deref(), other.passed.as_deref())
-            && !self.said_passed.swap(true, Ordering::Relaxed)
-        {
-            tracing::warn!(
-                one = ?one,
-                other = ?two,
-                 "clients that differ in `{field}` share one view, and the control plane sees only the value of the first of them; \
-                 if it must see every value, put the field into the `key` of their class"
-            );
         }
     }
 }
