@@ -105,9 +105,7 @@ pub(super) fn of_resource(view: &View, type_url: &TypeUrl, name: &Name, clock: W
     let holds = holds.iter().filter(|hold| hold.type_url == *type_url);
     let mut found = holds.filter_map(|hold| Some((hold, hold.removals.get(name)?)));
     let (hold, removal) = found.next()?;
-    let mut json = resource(name, removal, clock);
-    json["reason"] = hold.reason.word().into();
-    Some(json)
+    Some(json!({ "reason": hold.reason.word(), "removal": resource(name, removal, clock) }))
 }
 
 /// Sets the gauges.
@@ -174,7 +172,7 @@ fn concerned_views(shown: &Shown, target: &str) -> Vec<(Arc<View>, HoldTarget)> 
         let type_url: TypeUrl = word.parse().ok()?;
         let name = Name::read(name, &type_url);
         let held = found.hold.type_url == type_url && found.hold.removals.contains_key(&name);
-        held.then(|| (found.view, HoldTarget::Resource(type_url, name)))
+        held.then_some((found.view, HoldTarget::Resource(type_url, name)))
     });
     found.collect()
 }

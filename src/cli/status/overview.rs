@@ -117,6 +117,12 @@ fn lagging(relay: &str, clients: Option<&Standings>, over: f64) -> Option<Fault>
     Some(Fault::new(format!("lagging {relay}"), words))
 }
 
+/// Returns that a relay still serves removed resources.
+fn holding(relay: &str, held: u64) -> Option<Fault> {
+    let words = format!("{relay}: {held} removed resources are still served; `distributary holds` shows them");
+    (held > 0).then(|| Fault::new(format!("holds {relay}"), words))
+}
+
 impl Report {
     fn relay(&mut self, relay: &str, seen: &Seen, content: &str) {
         let Seen {
@@ -142,10 +148,7 @@ impl Report {
             self.faults.push(Fault::new(format!("nacks {relay}"), words));
         }
         let held: u64 = views.views.iter().map(|view| view.held).sum();
-        if held > 0 {
-            let words = format!("{relay}: {held} removed resources are still served; `distributary holds` shows them");
-            self.faults.push(Fault::new(format!("holds {relay}"), words));
-        }
+        self.faults.extend(holding(relay, held));
         // A server of several authorities is one server.
         let servers = clusters.authorities.iter().flat_map(|authority| &authority.servers);
         let servers: BTreeMap<&String, &Server> = servers.map(|server| (&server.server, server)).collect();

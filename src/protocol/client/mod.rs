@@ -352,6 +352,7 @@ impl Client {
         feed.hear(&message);
         let valid = message.entries.len();
         let (changes, message) = feed.receive(message, self.dialect, now);
+        feed.end_first_state(self.dialect);
         self.received = Some(Received {
             type_url: type_url.clone(),
             valid,

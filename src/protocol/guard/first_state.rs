@@ -192,9 +192,10 @@ pub(super) const fn is_judged(kind: Kind) -> bool {
 pub(super) fn is_mass(kind: Kind, lost: usize, gained: usize, served: usize, mass: &MassHold) -> bool {
     let net = lost.saturating_sub(gained);
     let all = net > 0 && net >= served;
-    let many = match kind {
-        Kind::Lds => net >= mass.listeners.max(1),
-        _ => net >= mass.other.max(1) && is_share(net, served, mass.share),
+    let many = if kind == Kind::Lds {
+        net >= mass.listeners.max(1)
+    } else {
+        net >= mass.other.max(1) && is_share(net, served, mass.share)
     };
     all || many
 }

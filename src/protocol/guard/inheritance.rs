@@ -92,10 +92,17 @@ fn lacking(before: &State, change: &Changes, now: Option<&State>) -> Vec<Arc<Res
 
 /// Returns the resources that existed before, and of which the server says that they do not exist.
 fn denied(before: &State, change: &Changes) -> Vec<Arc<Resource>> {
-    let denied = change.updates.iter().filter_map(|update| match update {
-        Update::Absent(name, Reason::Said) => before.entries().get(name)?.resource(),
-        _ => None,
-    });
+    let said = |update: &Update| match update {
+        Update::Absent(name, Reason::Said) => Some(name.clone()),
+        Update::Put(..)
+        | Update::Absent(..)
+        | Update::Forget(_)
+        | Update::Withdraw(_)
+        | Update::Whole(_)
+        | Update::Error(..) => None,
+    };
+    let denied = change.updates.iter().filter_map(said);
+    let denied = denied.filter_map(|name| before.entries().get(&name)?.resource());
     denied
         .filter(|resource| can_be_taken_over(before, resource))
         .cloned()
@@ -106,7 +113,7 @@ fn denied(before: &State, change: &Changes) -> Vec<Arc<Resource>> {
 fn gained(before: &State, change: &Changes, now: Option<&State>) -> usize {
     let put = change.updates.iter().filter_map(|update| match update {
         Update::Put(resource, _) => Some(resource),
-        _ => None,
+        Update::Absent(..) | Update::Forget(_) | Update::Withdraw(_) | Update::Whole(_) | Update::Error(..) => None,
     });
     let all: BTreeSet<_> = put
         .chain(now.into_iter().flat_map(State::resources))

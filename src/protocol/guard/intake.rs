@@ -202,7 +202,9 @@ impl Guard {
         };
         let is_new = |update: &&Update| match update {
             Update::Put(resource, _) => slot.halves().all(|state| !is_present(state, resource.name())),
-            _ => false,
+            Update::Absent(..) | Update::Forget(_) | Update::Withdraw(_) | Update::Whole(_) | Update::Error(..) => {
+                false
+            }
         };
         let gained = change.updates.iter().filter(is_new).count();
         let served = served(slot.wildcard.as_deref(), Some(&slot.named));

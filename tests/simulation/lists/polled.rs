@@ -10,7 +10,7 @@ use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
 use distributary::protocol::{Client, ClientSettings, Demand, Guard, Leg, Request};
 use distributary::upstream::{Poller, Question};
-use distributary::xds::{Changes, Dialect, Name, ServerState, Target, TypeUrl, Want};
+use distributary::xds::{Changes, Cut, Dialect, ServerState, Target, Want};
 
 use super::Mood;
 use crate::body::Type;
@@ -125,6 +125,15 @@ impl Polled {
         self.superseded = true;
     }
 
+    /// The view begins or ends a want.
+    fn want(&mut self, want: &Want, cut: &Cut, now: std::time::Instant) -> Vec<Changes> {
+        if !want.wanted {
+            self.guard.handle_unwanted(&want.type_url, &want.target);
+        }
+        let told = self.demand.handle_want(want, cut);
+        self.tell(told, now)
+    }
+
     fn tell(&mut self, told: Vec<(Leg, Want)>, now: std::time::Instant) -> Vec<Changes> {
         let mut changes = Vec::new();
         for (which, want) in told {
@@ -234,11 +243,7 @@ impl World {
             let Some(polled) = self.polled(server) else {
                 return Ok(());
             };
-            if !want.wanted {
-                polled.guard.handle_unwanted(&want.type_url, &want.target);
-            }
-            let told = polled.demand.handle_want(&want, &cut);
-            changes.extend(polled.tell(told, now));
+            changes.extend(polled.want(&want, &cut, now));
         }
         loop {
             let mut said = Vec::new();
@@ -252,8 +257,7 @@ impl World {
             polled.guard.hold(&mut said, &cut, now);
             changes.append(&mut said);
             if changes.is_empty() {
-                let wanted = |type_url: &TypeUrl, name: &Name| view.wants(type_url, name);
-                changes = polled.guard.release(&cut, wanted, now);
+                changes = polled.guard.release(&cut, |kind, name| view.wants(kind, name), now);
             }
             if changes.is_empty() {
                 let server_state = polled.server_state(before);

@@ -178,9 +178,6 @@ impl Feed {
             return (None, message);
         }
         let first = !std::mem::replace(&mut self.outbound.answered, true);
-        if message.is_relayed() {
-            self.phase = Phase::Relayed;
-        }
         let mut updates = Vec::new();
         let mut heard = Heard {
             news: false,
@@ -250,14 +247,12 @@ impl Feed {
         if message.faults.none() {
             self.accepted = message.version.clone();
         }
-        let changes = self.changes(updates, complete, first.then_some(true));
-        self.end_first_state(dialect);
-        (changes, message)
+        (self.changes(updates, complete, first.then_some(true)), message)
     }
 
     /// Notes whether the first whole state of this stream is over: in SotW with the first response, in delta once the server has
     /// answered for all that it was asked for.
-    pub(super) fn end_first_state(&mut self, dialect: Dialect) {
+    pub(in crate::protocol::client) fn end_first_state(&mut self, dialect: Dialect) {
         let whole = || self.completeness.rests() && self.collections.rests() && !self.names.lacks();
         if self.phase == Phase::First && self.outbound.answered && (dialect == Dialect::Sotw || whole()) {
             self.phase = Phase::Steady;

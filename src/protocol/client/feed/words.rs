@@ -4,7 +4,7 @@
 
 use super::Feed;
 use crate::protocol::client::ingest::Message;
-use crate::xds::{Name, ServerWords};
+use crate::xds::{Name, Phase, ServerWords};
 
 /// The words of the last response.
 #[derive(Debug, Default)]
@@ -14,10 +14,13 @@ pub(super) struct LastWords {
 }
 
 impl Feed {
-    /// Notes the words of a response.
+    /// Notes the words of a response, and whether another relay says them.
     pub(in crate::protocol::client) fn hear(&mut self, message: &Message) {
         self.last_words.nonce.clone_from(&message.nonce);
         self.last_words.identifier.clone_from(&message.identifier);
+        if message.is_relayed() {
+            self.phase = Phase::Relayed;
+        }
     }
 
     /// Returns what the server said about the resource of this name, if it is held.
