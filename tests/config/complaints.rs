@@ -38,16 +38,6 @@ fn what_the_check_says() {
             unit, such as 250ms, 30s, 5m or 1h (0 = off, at most 8760h)"),
         ("timers: {unanswered: 0s}\n", "1:22: timers.unanswered: 0 would make clients wait forever; write the \
             longest wait, such as 8s"),
-        ("guard: on\n", "1:8: guard: `on` is not a guard; write `off`, or `references` and `mass`"),
-        ("guard: [off]\n", "1:8: guard: expected `off`, or a mapping, found a list"),
-        ("guard: {references: never}\n", "1:21: guard.references: `never` is not a time; write until_free, the longest time such as 10m, or off"),
-        ("guard: {references: 0}\n", "1:21: guard.references: `0` is not a time; write until_free, the longest time such as 10m, or off"),
-        ("guard: {mass: {share: 0%}}\n", "1:23: guard.mass.share: 0 % would hold every removal; write at least 1%"),
-        ("guard: {mass: {at_least: {other: 0}}}\n", "1:34: guard.mass.at_least.other: 0 is no loss; write at least 1"),
-        ("guard: {mass: {within: often}}\n", "1:24: guard.mass.within: `often` is not a time; write first_state, always or never"),
-        ("guard: {mass: {hold: 0s}}\n", "1:22: guard.mass.hold: 0 holds nothing; write `within: never`, or a time such as 60s"),
-        ("classes: [{guard: {mass: {hold: soon}}}]\n", "1:33: classes[0].guard.mass.hold: `soon` is not a duration; write a whole number \
-            and a unit, such as 250ms, 30s, 5m or 1h (0 = off, at most 8760h)"),
         ("limits: {request: 16MB}\n", "1:19: limits.request: `16MB` is not a size; write bytes or a unit, such as 4096, \
             64KiB, 16MiB or 1GiB (0 = off)"),
         ("limits: {request: 16}\n", "1:19: limits.request: with 16 bytes no peer could be served; write a unit, or at least 1024 (0 = off)"),
@@ -107,6 +97,27 @@ fn what_the_check_says() {
         ("snapshot: {dir: ''}\n", "1:17: snapshot.dir: it is empty; write a directory such as /var/lib/distributary"),
         ("snapshot: {dir: d, interval: 0}\n", "1:30: snapshot.interval: 0 would write without end; leave `snapshot` out to write nothing"),
         ("types: [{type_url: a.B}, {type_url: type.googleapis.com/a.B}]\n", "1:37: types[1].type_url: `a.B` is there twice; remove one"),
+    ] {
+        let place = if said.starts_with(':') { "" } else { ":" };
+        assert_eq!(complaint(text), format!("relay.yaml{place}{said}"), "{text}");
+    }
+}
+
+/// What is wrong with the settings of holds.
+#[test]
+#[rustfmt::skip]
+fn what_the_check_says_of_a_guard() {
+    for (text, said) in [
+        ("guard: on\n", "1:8: guard: `on` is not a guard; write `off`, or `references` and `mass`"),
+        ("guard: [off]\n", "1:8: guard: expected `off`, or a mapping, found a list"),
+        ("guard: {references: never}\n", "1:21: guard.references: `never` is not a time; write until_free, the longest time such as 10m, or off"),
+        ("guard: {references: 0}\n", "1:21: guard.references: `0` is not a time; write until_free, the longest time such as 10m, or off"),
+        ("guard: {mass: {share: 0%}}\n", "1:23: guard.mass.share: 0 % would hold every removal; write at least 1%"),
+        ("guard: {mass: {at_least: {other: 0}}}\n", "1:34: guard.mass.at_least.other: 0 is no loss; write at least 1"),
+        ("guard: {mass: {within: often}}\n", "1:24: guard.mass.within: `often` is not a time; write first_state, always or never"),
+        ("guard: {mass: {hold: 0s}}\n", "1:22: guard.mass.hold: 0 holds nothing; write `within: never`, or a time such as 60s"),
+        ("classes: [{guard: {mass: {hold: soon}}}]\n", "1:33: classes[0].guard.mass.hold: `soon` is not a duration; write a whole number \
+            and a unit, such as 250ms, 30s, 5m or 1h (0 = off, at most 8760h)"),
     ] {
         let place = if said.starts_with(':') { "" } else { ":" };
         assert_eq!(complaint(text), format!("relay.yaml{place}{said}"), "{text}");

@@ -393,9 +393,7 @@ impl World {
             (0..count).for_each(|leg| self.turn_leg(zone, leg, &mut said));
             self.hold(zone, &mut said);
             changes.append(&mut said);
-            if changes.is_empty() {
-                changes = self.released(zone);
-            }
+            self.release(zone, &mut changes);
             let here = &mut self.zones[zone];
             let Some(wire) = &mut here.wire else { return };
             if changes.is_empty() {
@@ -419,13 +417,14 @@ impl World {
         self.set_writer(zone);
     }
 
-    /// Returns the removals that wait for nothing any more.
-    fn released(&mut self, zone: usize) -> Vec<Changes> {
+    /// Adds the removals that wait for nothing any more, once all else is published.
+    fn release(&mut self, zone: usize, changes: &mut Vec<Changes>) {
         let now = self.instant();
         let here = &mut self.zones[zone];
-        let wanted = |type_url: &TypeUrl, name: &Name| here.view.wants(type_url, name);
-        let wire = here.wire.as_mut();
-        wire.map_or_else(Vec::new, |wire| wire.guard.release(&here.view.cut(), wanted, now))
+        if let Some(wire) = here.wire.as_mut().filter(|_| changes.is_empty()) {
+            let wanted = |type_url: &TypeUrl, name: &Name| here.view.wants(type_url, name);
+            *changes = wire.guard.release(&here.view.cut(), wanted, now);
+        }
     }
 
     /// D-03: holds removals back.
