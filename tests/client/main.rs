@@ -1,6 +1,6 @@
 //! The upstream machine as a server sees it: transcripts of its requests and of what the view then knows.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod completeness;
 mod delta;

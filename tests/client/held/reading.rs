@@ -24,26 +24,33 @@ fn encoded(type_url: &str, fields: &str) -> Bytes {
     resource.value.value
 }
 
-/// D-09: each way in which a resource of Envoy's API can name a cluster or a route configuration holds it. The numbers of the fields
-/// are those of the API.
-#[test]
-fn each_way_to_name_something() {
-    let manager = |fields: &str| {
-        format!(r#"{{"name": "f", "typed_config": {{"@type": "{MANAGER}", "stat_prefix": "s", {fields}}}}}"#)
-    };
-    let proxy = |fields: &str| {
-        format!(r#"{{"name": "f", "typed_config": {{"@type": "{PROXY}", "stat_prefix": "s", {fields}}}}}"#)
-    };
-    let listener = |filter: &str| format!(r#""name": "x", "filter_chains": [{{"filters": [{filter}]}}]"#);
-    let ads = r#""config_source": {"ads": {}}"#;
-    let routes = |action: &str| {
-        format!(
-            r#""virtual_hosts": [{{"name": "v", "domains": ["*"], "routes": [{{"match": {{"prefix": "/"}}, "route": {{{action}}}}}]}}]"#
-        )
-    };
-    let inline = |action: &str| format!(r#""route_config": {{"name": "i", {}}}"#, routes(action));
-    let cases = [
-        // What names the cluster `target`.
+const ADS: &str = r#""config_source": {"ads": {}}"#;
+
+fn manager(fields: &str) -> String {
+    format!(r#"{{"name": "f", "typed_config": {{"@type": "{MANAGER}", "stat_prefix": "s", {fields}}}}}"#)
+}
+
+fn proxy(fields: &str) -> String {
+    format!(r#"{{"name": "f", "typed_config": {{"@type": "{PROXY}", "stat_prefix": "s", {fields}}}}}"#)
+}
+
+fn listener(filter: &str) -> String {
+    format!(r#""name": "x", "filter_chains": [{{"filters": [{filter}]}}]"#)
+}
+
+fn routes(action: &str) -> String {
+    format!(
+        r#""virtual_hosts": [{{"name": "v", "domains": ["*"], "routes": [{{"match": {{"prefix": "/"}}, "route": {{{action}}}}}]}}]"#
+    )
+}
+
+fn inline(action: &str) -> String {
+    format!(r#""route_config": {{"name": "i", {}}}"#, routes(action))
+}
+
+/// Listeners that name the cluster `target`.
+fn listeners() -> Vec<(&'static str, String)> {
+    vec![
         (LDS, listener(&proxy(r#""cluster": "target""#))),
         (
             LDS,
@@ -83,6 +90,12 @@ fn each_way_to_name_something() {
                 r#""route_config": {"name": "i", "virtual_hosts": [{"name": "v", "domains": ["*"], "request_mirror_policies": [{"cluster": "target"}]}]}"#,
             )),
         ),
+    ]
+}
+
+/// What else names it.
+fn others() -> Vec<(&'static str, String)> {
+    vec![
         (
             LDS,
             format!(
@@ -102,10 +115,15 @@ fn each_way_to_name_something() {
                 routes(r#""cluster": "target""#)
             ),
         ),
-        // What names the route configuration `named`, which leads to the cluster.
+    ]
+}
+
+/// What names the route configuration `named`, which leads to the cluster.
+fn namers() -> Vec<(&'static str, String)> {
+    vec![
         (
             LDS,
-            listener(&manager(&format!(r#""rds": {{{ads}, "route_config_name": "named"}}"#))),
+            listener(&manager(&format!(r#""rds": {{{ADS}, "route_config_name": "named"}}"#))),
         ),
         (
             LDS,
@@ -120,7 +138,14 @@ fn each_way_to_name_something() {
             r#""name": "x", "route_configuration_name": "named", "key": {"fragments": [{"string_key": "k"}]}"#
                 .to_owned(),
         ),
-    ];
+    ]
+}
+
+/// D-09: each way in which a resource of Envoy's API can name a cluster or a route configuration holds it. The numbers of the fields
+/// are those of the API.
+#[test]
+fn each_way_to_name_something() {
+    let cases = [listeners(), others(), namers()].concat();
     for (kind, fields) in cases {
         let wants = [(CDS, "*"), (LDS, "*"), (SRDS, "*"), (VHDS, "x"), (RDS, "named")];
         let mut stage = Stage::new(Dialect::Delta, USUAL, &wants);
