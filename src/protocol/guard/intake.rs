@@ -25,7 +25,7 @@ impl Guard {
                 self.first_states.note(change, cut);
             }
             let may_wait = !change.updates.is_empty() && self.may_wait(change);
-            let may_be_emptied = kind == Kind::Eds && change.phase == Phase::First && self.is_judged(change);
+            let may_be_emptied = kind == Kind::Eds && self.is_of_first_state(change);
             let concerns = |update: &Update| removes(update) || may_be_emptied && matches!(update, Update::Put(..));
             if may_wait && (self.has(change) || change.updates.iter().any(concerns)) {
                 self.sift(change, cut, now);
@@ -72,12 +72,14 @@ impl Guard {
 
     /// Whether a loss among these changes is judged.
     fn is_judged(&self, change: &Changes) -> bool {
-        let half = (change.type_url.clone(), change.wildcard);
-        match (self.settings.mass.within, change.phase) {
-            (Within::Never, _) | (_, Phase::Relayed) | (Within::FirstState, Phase::Steady) => false,
-            (Within::FirstState | Within::Always, Phase::First) => self.first_states.judges(&half),
-            (Within::Always, Phase::Steady) => is_judged(change.type_url.kind()),
-        }
+        let each = self.settings.mass.within == Within::Always && change.phase != Phase::Relayed;
+        each && is_judged(change.type_url.kind()) || self.is_of_first_state(change)
+    }
+
+    /// Whether a loss among these changes is judged with the first whole state that they are a part of: if anything was served before.
+    fn is_of_first_state(&self, change: &Changes) -> bool {
+        let judges = || self.first_states.judges(&(change.type_url.clone(), change.wildcard));
+        self.settings.mass.within != Within::Never && change.phase == Phase::First && judges()
     }
 
     /// Takes the removals that wait out of the changes of one half of a type.
@@ -87,7 +89,7 @@ impl Guard {
         let state = half_of(cut, &half);
         let (quiet, judged) = (self.waits_for_routes(kind), self.is_judged(change));
         let all_wait = quiet || judged || self.is_guarded(change);
-        let first = judged && change.phase == Phase::First;
+        let first = self.is_of_first_state(change);
         let relayed = change.phase == Phase::Relayed;
         let mut names = self.held.remove(&half).unwrap_or_default();
         let mut lost = Vec::new();

@@ -382,6 +382,22 @@ fn each_message() {
     }
 }
 
+/// The same in the first moments of the first stream, before which nothing was served.
+#[test]
+fn each_message_from_the_start() {
+    for dialect in BOTH {
+        let mut stage = Stage::new(dialect, ALWAYS, &[(LDS, "*"), (CDS, "*")]);
+        stage.put(LDS, "l", listener("l", "r", 80));
+        stage.exchange();
+        stage.remove(LDS, "l");
+        stage.pass(Duration::from_secs(1));
+        assert_eq!(
+            (stage.served(LDS).as_str(), stage.why(LDS, "l").as_str()),
+            ("l", "mass")
+        );
+    }
+}
+
 /// D-10: secrets are never held, nor is what another relay says.
 #[test]
 fn what_is_never_held() {
