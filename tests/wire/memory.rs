@@ -308,18 +308,21 @@ async fn limits_of_the_process_are_kept() {
         drop(calls);
         until(|| relay.is_empty(), || format!("{limit}: somebody stays")).await;
         if limit == gives_back {
-            let short = || {
-                relay
-                    .metrics()
-                    .contains("overload_active{action=\"reject_connections\"} 1")
-            };
-            until(|| !short(), || relay.metrics()).await;
-            let client = Client::connect(&Address::Tcp(relay.clients)).await;
-            let mut call = client.call(&path()).await;
-            call.send(&request(vec!["a".to_owned()]));
-            assert!(call.is_silent().await);
+            let active = "overload_active{action=\"reject_connections\"} 1";
+            let begun = now();
+            while relay.metrics().contains(active) || !is_served(&relay).await {
+                assert!(begun.elapsed() < PATIENCE, "nobody is served: {}", relay.metrics());
+            }
         }
     }
+}
+
+/// Whether a client that asks for one name is not refused.
+async fn is_served(relay: &Process) -> bool {
+    let client = Client::connect(&Address::Tcp(relay.clients)).await;
+    let mut call = client.call(&path()).await;
+    call.send(&request(vec!["a".to_owned()]));
+    call.is_silent().await
 }
 
 async fn answered(relay: &Process, responses: usize) {
