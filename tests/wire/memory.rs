@@ -318,6 +318,7 @@ async fn limits_of_the_process_are_kept() {
 }
 
 /// Whether a client that asks for one name is not refused, neither its connection nor its stream.
+#[expect(clippy::disallowed_methods, reason = "a task of its own ends with its panic")]
 async fn is_served(relay: &Process) -> bool {
     let address = Address::Tcp(relay.clients);
     let asks = tokio::spawn(async move {
