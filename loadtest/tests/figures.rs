@@ -167,6 +167,11 @@ fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
 #[test]
 fn the_relay_says_what_the_fleet_saw() {
     let run = Run::start();
+    // How clients stand may be said as it was ten seconds before. So nobody asks for it until all are there and something has changed.
+    until("a change", || {
+        let page = run.page()?;
+        (page["convergence_seconds"]["+Inf"].as_u64()? >= CLIENTS).then_some(())
+    });
     // Each cluster has changed at each client, in one response or in several.
     let mut last = 0;
     let metrics = until("the clusters have changed", || {
