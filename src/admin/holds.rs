@@ -134,8 +134,7 @@ fn give(shown: &Shown, order: Order, action: impl FnOnce(Option<&str>) -> Result
         Err(why) => return bad(why),
     };
     let mut concerned = 0;
-    for view in concerned_views(shown, &target) {
-        let (view, target) = view;
+    for (view, target) in concerned_views(shown, &target) {
         let order = HoldOrder {
             target,
             action,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::removal::{Half, Removal, half_of, is_present};
-use super::sources::{Going, Source, Sources, names_routes, refers};
+use super::sources::{Going, Source, Sources, is_referred, names_routes, refers};
 use super::{Guard, Within};
 use crate::xds::{Changes, Cut, HoldEnd, HoldReason, Kind, Name, Phase, ReferenceHold, TypeUrl, Update};
 
@@ -96,7 +96,7 @@ impl Guard {
                 self.forget_sources(now);
             }
             if !asked.is_empty() {
-                self.follow(&mut asked, &mut going, &Sources::new(cut, &wanted), &wanted);
+                self.follow(&mut asked, &mut going, &Sources::new(cut, &wanted));
                 self.endpoints(asked, &mut going, cut);
             }
             if anew || !self.are_sources(&going) {
@@ -173,7 +173,6 @@ impl Guard {
         asked: &mut Going,
         going: &mut Going,
         sources: &Sources<'_, &W>,
-        wanted: &W,
     ) {
         let routes = sources.routes(going);
         self.part(Kind::Rds, asked, going, &routes);
@@ -183,7 +182,7 @@ impl Guard {
         }
         let mut named = sources.clusters(&clusters, &routes, going);
         for (type_url, route) in named.values().filter(|(of, _)| of.kind() == Kind::Rds) {
-            if !routes.contains_key(route) && wanted(type_url, route) {
+            if !routes.contains_key(route) && sources.is_wanted(type_url, route) {
                 self.leased.insert((type_url.clone(), route.clone()));
             }
         }
@@ -222,7 +221,7 @@ impl Guard {
     }
 
     /// An endpoint assignment stays with the held cluster that takes its endpoints from it.
-    fn endpoints(&mut self, asked: Going, going: &mut Going, cut: &Cut) {
+    fn endpoints(&mut self, mut asked: Going, going: &mut Going, cut: &Cut) {
         let clusters = self.held.iter().filter(|((of, _), _)| of.kind() == Kind::Cds);
         let needed = clusters.flat_map(|(half, names)| {
             let gone = going.get(half);
@@ -236,7 +235,6 @@ impl Guard {
             })
         });
         let needed: BTreeMap<Name, Source> = needed.collect();
-        let mut asked = asked;
         self.part(Kind::Eds, &mut asked, going, &needed);
     }
 
@@ -296,9 +294,4 @@ fn end_of(removal: &Removal, now: Instant) -> HoldEnd {
     } else {
         HoldEnd::Free
     }
-}
-
-/// Whether resources of this kind can be referred to.
-const fn is_referred(kind: Kind) -> bool {
-    matches!(kind, Kind::Cds | Kind::Rds | Kind::Eds)
 }

@@ -231,6 +231,6 @@ impl Guard {
 
     /// Whether a removal of this kind waits for what refers to it.
     const fn is_referred(&self, kind: Kind) -> bool {
-        self.follows_references() && matches!(kind, Kind::Cds | Kind::Rds | Kind::Eds)
+        self.follows_references() && sources::is_referred(kind)
     }
 }

@@ -19,7 +19,6 @@ pub(super) type Going = BTreeMap<Half, BTreeSet<Name>>;
 /// The referring resources of a cut, without those that go.
 pub(super) struct Sources<'a, W> {
     cut: &'a Cut,
-    /// Whether a client wants the route configuration of this name.
     wanted: W,
 }
 
@@ -52,7 +51,7 @@ impl<'a, W: Fn(&TypeUrl, &Name) -> bool> Sources<'a, W> {
         for (type_url, _, resource) in self.served(going, directs) {
             let in_use = || {
                 let name = resource.name();
-                type_url.kind() != Kind::Rds || routes.contains_key(name) || (self.wanted)(type_url, name)
+                type_url.kind() != Kind::Rds || routes.contains_key(name) || self.is_wanted(type_url, name)
             };
             note(&mut found, asked, type_url, resource, in_use);
         }
@@ -73,6 +72,11 @@ impl<'a, W: Fn(&TypeUrl, &Name) -> bool> Sources<'a, W> {
             note(&mut found, asked, type_url, resource, in_use);
         }
         found
+    }
+
+    /// Whether a client wants the route configuration of this name.
+    pub(super) fn is_wanted(&self, type_url: &TypeUrl, name: &Name) -> bool {
+        (self.wanted)(type_url, name)
     }
 
     /// Returns the resources of these kinds, without those that go, each with its half.
@@ -112,6 +116,11 @@ fn note(
         let source = (type_url.clone(), resource.name().clone());
         found.extend(new.into_iter().map(|cluster| (cluster.clone(), source.clone())));
     }
+}
+
+/// Whether resources of this kind can be referred to.
+pub(super) const fn is_referred(kind: Kind) -> bool {
+    matches!(kind, Kind::Cds | Kind::Rds | Kind::Eds)
 }
 
 /// Whether resources of this kind lead to clusters.

@@ -152,42 +152,14 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "invented classes",
-        turn: |n| {
-            let request = DiscoveryRequest {
-                node: Some(Node {
-                    cluster: format!("invented-{n}"),
-                    ..node()
-                }),
-                type_url: CDS.to_owned(),
-                ..Default::default()
-            };
-            [
-                call(id(n), &sotw(), &[]),
-                data(id(n), &message(&request.encode_to_vec())),
-            ]
-            .concat()
-        },
+        turn: |n| of_class(n, format!("invented-{n}")),
         turns: 200,
         pause: Duration::from_millis(20),
         ..USUAL
     },
     Attack {
         name: "invented classes with long names",
-        turn: |n| {
-            let request = DiscoveryRequest {
-                node: Some(Node {
-                    cluster: format!("{n}-{}", "x".repeat(50_000)),
-                    ..node()
-                }),
-                type_url: CDS.to_owned(),
-                ..Default::default()
-            };
-            [
-                call(id(n), &sotw(), &[]),
-                data(id(n), &message(&request.encode_to_vec())),
-            ]
-            .concat()
-        },
+        turn: |n| of_class(n, format!("{n}-{}", "x".repeat(50_000))),
         turns: 200,
         pause: Duration::from_millis(20),
         ..USUAL
@@ -369,6 +341,20 @@ pub(super) const ATTACKS: &[Attack] = &[
         ..USUAL
     },
 ];
+
+/// A call in a class of its own: of nodes with this cluster.
+fn of_class(n: u32, cluster: String) -> Vec<u8> {
+    let request = DiscoveryRequest {
+        node: Some(Node { cluster, ..node() }),
+        type_url: CDS.to_owned(),
+        ..Default::default()
+    };
+    [
+        call(id(n), &sotw(), &[]),
+        data(id(n), &message(&request.encode_to_vec())),
+    ]
+    .concat()
+}
 
 /// A question of CSDS that a rule allows.
 fn asks_about_all(n: u32) -> Vec<u8> {
