@@ -5,11 +5,20 @@ WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY .cargo .cargo
 COPY loadtest/Cargo.toml loadtest/Cargo.toml
-RUN mkdir -p src loadtest/src loadtest/benches \
-    && touch src/lib.rs \
-    && echo 'fn main() {}' | tee build.rs src/main.rs loadtest/src/main.rs loadtest/benches/machines.rs \
+COPY proto/Cargo.toml proto/Cargo.toml
+COPY src/cache/Cargo.toml src/cache/Cargo.toml
+COPY src/identity/Cargo.toml src/identity/Cargo.toml
+COPY src/inquiry/Cargo.toml src/inquiry/Cargo.toml
+COPY src/json/Cargo.toml src/json/Cargo.toml
+COPY src/protocol/Cargo.toml src/protocol/Cargo.toml
+COPY src/xds/Cargo.toml src/xds/Cargo.toml
+COPY tests/simulation/Cargo.toml tests/simulation/Cargo.toml
+RUN mkdir -p loadtest/src loadtest/benches \
+    && touch src/lib.rs proto/lib.rs \
+    && for room in src/*/; do touch "$room/mod.rs"; done \
+    && echo 'fn main() {}' | tee build.rs proto/build.rs src/main.rs loadtest/src/main.rs loadtest/benches/machines.rs \
     && cargo build --workspace --profile dist --features jemalloc --locked \
-    && cargo clean --profile dist --package distributary --package distributary-load
+    && cargo clean --profile dist --workspace
 COPY build.rs LICENSE ./
 COPY proto proto
 COPY src src

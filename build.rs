@@ -1,22 +1,8 @@
-//! Compiles `proto/` without an installed protoc, and finds out the commit that is built.
+//! Finds out the commit that is built.
 
 use std::error::Error;
 use std::path::Path;
 use std::process::Command;
-
-const FILES: [&str; 9] = [
-    "distributary/references.proto",
-    "envoy/service/discovery/v3/discovery.proto",
-    "envoy/config/cluster/v3/cluster.proto",
-    "google/rpc/status.proto",
-    "envoy/config/listener/v3/listener.proto",
-    "envoy/service/status/v3/csds.proto",
-    "opentelemetry/proto/collector/metrics/v1/metrics_service.proto",
-    "opentelemetry/proto/collector/trace/v1/trace_service.proto",
-    REFLECTION,
-];
-const REFLECTION: &str = "grpc/reflection/v1/reflection.proto";
-const SPIFFE: &str = "spiffe/workload/x509.proto";
 
 /// The variable that names the commit, for builds without a repository and for the program itself.
 const COMMIT: &str = "DISTRIBUTARY_COMMIT";
@@ -25,23 +11,6 @@ const BUILD: &str = "DISTRIBUTARY_BUILD";
 const COMMIT_SHOWN: usize = 12;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed=proto");
-    let spiffe = cfg!(feature = "spiffe").then_some(SPIFFE);
-    let descriptors = protox::compile(FILES.into_iter().chain(spiffe), ["proto"])?;
-    // The description of the service that describes all others.
-    let mut own = protox::Compiler::new(["proto"])?;
-    own.open_file(REFLECTION)?;
-    let own = own.encode_file_descriptor_set();
-    std::fs::write(Path::new(&std::env::var("OUT_DIR")?).join("reflection.bin"), own)?;
-    prost_build::Config::new()
-        // Resource bodies are shared by reference and never copied, so every `bytes` field is `bytes::Bytes`;
-        // that needs our own `Any` instead of the one of prost-types.
-        .bytes(["."])
-        .compile_well_known_types()
-        // Ordered maps make equal messages encode to equal bytes.
-        .btree_map(["."])
-        .include_file("proto.rs")
-        .compile_fds(descriptors)?;
     let (commit, version) = (commit(), std::env::var("CARGO_PKG_VERSION")?);
     println!("cargo::rustc-env={COMMIT}={commit}");
     let build = commit.get(..COMMIT_SHOWN).map(|short| format!("{version} ({short})"));

@@ -182,21 +182,17 @@
 //! - **HTTP/2 pings to control planes are rare** (every five minutes), because gRPC servers disconnect clients that ping
 //!   more often; TCP keepalive (`timers.keepalive`) notices a peer that vanished.
 
+pub use {cache, identity, inquiry, json, proto, protocol, xds};
+
 pub mod admin;
 pub mod app;
-pub mod cache;
 pub mod census;
 pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod downstream;
 pub mod get;
-pub mod identity;
-pub mod inquiry;
-pub mod json;
 pub mod otlp;
-pub mod proto;
-pub mod protocol;
 pub mod shutdown;
 pub mod snapshot;
 pub mod supervisor;
@@ -206,4 +202,3 @@ pub mod token;
 pub mod upstream;
 pub mod watch;
 pub mod wire;
-pub mod xds;

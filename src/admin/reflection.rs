@@ -39,9 +39,6 @@ const REQUEST_BYTES_MAX: usize = 16 << 10;
 /// The file of the messages of CSDS.
 const CLIENT_STATUS_FILE: &str = "envoy/service/status/v3/csds.proto";
 
-/// The description of the service itself.
-static OWN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/reflection.bin"));
-
 /// Returns the routes.
 pub(super) fn router(schemas: &Schemas) -> Router<Shown> {
     let server = Reflection(schemas.clone());
@@ -128,7 +125,7 @@ impl Reflection {
 
 fn own() -> &'static DescriptorPool {
     static POOL: OnceLock<DescriptorPool> = OnceLock::new();
-    POOL.get_or_init(|| DescriptorPool::decode(OWN).unwrap_or_default())
+    POOL.get_or_init(|| DescriptorPool::decode(proto::REFLECTION).unwrap_or_default())
 }
 
 /// Describes CSDS. The descriptions of the API have only messages.

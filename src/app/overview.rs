@@ -284,7 +284,7 @@ mod tests {
             let status = Status {
                 phase: Phase::Waiting,
                 since: plan::now(),
-                dialect: crate::xds::Dialect::Delta,
+                dialect: xds::Dialect::Delta,
                 why: None,
                 error: None,
                 failing_since: None,
@@ -317,7 +317,7 @@ mod tests {
         let view = View::new(Class::default(), settings);
         let seat = view.enter();
         for name in ["waits", "xdstp://a/x/waits", "xdstp://invented/x/waits"] {
-            let want = crate::xds::Want {
+            let want = xds::Want {
                 type_url: TypeUrl::new("a.B"),
                 target: Target::Name(name.into()),
                 wanted: true,

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::xds::Authorities;
+use xds::Authorities;
 
 /// The list of servers for old-style names, and one for each authority (F-11).
 #[derive(Clone, Debug, Default)]

@@ -35,7 +35,6 @@ pub use listener::{Address, Listener, ListenerTls, TlsVersion};
 pub use log_filter::LogFilter;
 pub use server::{Credentials, Endpoint, Grpc, Identity, Rest, Server, Source, Tls, Transport};
 pub use supply::Supply;
-#[cfg(feature = "spiffe")]
 pub use supply::Workload;
 pub use unix::{SocketFile, is_abstract, system_path};
 pub use upstream::{Authority, Upstream};
@@ -177,7 +176,6 @@ pub struct Flags {
     /// Used for `upstream` if neither the file nor these flags set it.
     pub bootstrap: Option<Bootstrap>,
     /// The socket of the SPIFFE Workload API, if the file does not say which.
-    #[cfg(feature = "spiffe")]
     pub endpoint_socket: Option<String>,
 }
 
@@ -192,7 +190,6 @@ impl Flags {
             || given("GRPC_XDS_BOOTSTRAP_CONFIG").map(|text| Bootstrap::Text(text.to_string_lossy().into_owned()));
         Self {
             bootstrap: file.or_else(text),
-            #[cfg(feature = "spiffe")]
             endpoint_socket: given("SPIFFE_ENDPOINT_SOCKET").map(|socket| socket.to_string_lossy().into_owned()),
             ..Self::default()
         }

@@ -56,7 +56,6 @@ mapping!(ListenerTls {
     "client_crl" => client_crl: Option<Scalar>,
 });
 
-#[cfg(feature = "spiffe")]
 mapping!(Spiffe {
     "socket" => socket: Option<Scalar>,
     "hint" => hint: Option<Scalar>,

@@ -10,12 +10,10 @@ pub enum Supply<F> {
     /// PEM files.
     Files(F),
     /// A SPIFFE Workload API.
-    #[cfg(feature = "spiffe")]
     Workload(Workload),
 }
 
 /// A SPIFFE Workload API, and what to take from it.
-#[cfg(feature = "spiffe")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     /// The Unix socket of the agent; [`system_path`](super::system_path) returns its path for system calls.
@@ -29,7 +27,6 @@ impl Supply<Identity> {
     pub fn paths(&self) -> Vec<&Path> {
         match self {
             Self::Files(files) => vec![&files.certificate_file, &files.private_key_file],
-            #[cfg(feature = "spiffe")]
             Self::Workload(api) => vec![&api.socket],
         }
     }
@@ -41,7 +38,6 @@ impl Supply<PathBuf> {
     pub fn path(&self) -> &Path {
         match self {
             Self::Files(path) => path,
-            #[cfg(feature = "spiffe")]
             Self::Workload(api) => &api.socket,
         }
     }

@@ -69,7 +69,7 @@ pub enum Unanswered {
     Missing(Vec<String>),
     /// The question has too many names.
     #[error(transparent)]
-    Full(#[from] crate::cache::Full),
+    Full(#[from] cache::Full),
     /// The snapshot file cannot be read.
     #[error(transparent)]
     Snapshot(#[from] crate::snapshot::SnapshotError),

@@ -7,8 +7,8 @@ use super::fault::Fault;
 use super::read::{Parsed, Unknown};
 use super::schemas::Schemas;
 use super::tree::{Bounds, Tree};
-use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
-use crate::proto::google::protobuf::Any;
+use proto::envoy::service::discovery::v3::DiscoveryRequest;
+use proto::google::protobuf::Any;
 
 /// A parsed response. Each resource has its own result: a bad one does not make the others bad.
 #[derive(Clone, Debug)]

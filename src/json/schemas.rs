@@ -17,7 +17,7 @@ use super::form::full_name;
 use super::read::{Parsed, Reader, Unknown};
 use super::tree::Tree;
 use super::write::{Json, Secrets, Writer};
-use crate::proto::google::protobuf::Any;
+use proto::google::protobuf::Any;
 
 /// The descriptors of the public API: see the README beside them.
 static PACKED: &[u8] = include_bytes!("../../proto/api/descriptors.bin");

@@ -2,7 +2,7 @@
 
 use super::plain::Plain;
 use super::tree::{Tree, Value};
-use crate::xds::is_escaped;
+use xds::is_escaped;
 
 impl Tree {
     /// Returns it as JSON over several lines.

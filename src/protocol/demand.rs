@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use imbl::ordmap::DiffItem;
 
-use crate::xds::{Cut, Known, Name, Resource, Slot, State, Target, TypeUrl, Want};
+use xds::{Cut, Known, Name, Resource, Slot, State, Target, TypeUrl, Want};
 
 /// Divides what a view wants between two streams, because one subscription cannot tell what its wildcard covers from what was
 /// also requested by name (K-05).

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::ending::{Ending, Refusal};
-use crate::xds::Dialect;
+use xds::Dialect;
 
 /// The dialects of one server, shared by all streams to it.
 #[derive(Clone, Debug)]

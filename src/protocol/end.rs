@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::xds::TypeUrl;
+use xds::TypeUrl;
 
 /// The end of a stream: a gRPC status.
 #[derive(Clone, Debug, PartialEq, Eq)]

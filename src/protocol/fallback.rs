@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::xds::ServerState;
+use xds::ServerState;
 
 /// The fallback of one session within one authority: the servers that it watches, and the one that it is bound to.
 ///

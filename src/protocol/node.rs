@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::user_agent;
-use crate::proto::envoy::config::core::v3 as core;
-use crate::proto::google::protobuf::{Struct, Value, value::Kind};
-use crate::xds::{Features, Locality, Node, Parameters, RELAYS, TypeUrl, member_path};
+use proto::envoy::config::core::v3 as core;
+use proto::google::protobuf::{Struct, Value, value::Kind};
+use xds::{Features, Locality, Node, Parameters, RELAYS, TypeUrl, member_path};
 
 /// How deep metadata is read; members below that cannot be part of a key.
 const DEPTH_MAX: usize = 16;

@@ -10,11 +10,9 @@ use std::time::Instant;
 
 use super::server::NameBound;
 use super::{End, NameFaults, Opening, Server, StreamSettings};
-use crate::identity::Identity;
-use crate::proto::envoy::service::discovery::v3::DiscoveryRequest;
-use crate::xds::{
-    ALL_VARIANTS, Answers, Dialect, Known, Name, Resource, Sight, State, TypeSight, TypeUrl, Version, Want,
-};
+use identity::Identity;
+use proto::envoy::service::discovery::v3::DiscoveryRequest;
+use xds::{ALL_VARIANTS, Answers, Dialect, Known, Name, Resource, Sight, State, TypeSight, TypeUrl, Version, Want};
 
 /// One poll.
 ///

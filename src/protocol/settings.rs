@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::xds::{Access, Classes, Types};
+use xds::{Access, Classes, Types};
 
 /// The settings that hold for every client stream of the relay.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::ending::Ending;
-use crate::xds::TypeUrl;
+use xds::TypeUrl;
 
 /// The suspected types of one stream that many types share.
 ///

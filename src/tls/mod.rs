@@ -14,7 +14,6 @@ mod spiffe;
 mod trust;
 mod validity;
 mod words;
-#[cfg(feature = "spiffe")]
 mod workload;
 
 use std::path::PathBuf;

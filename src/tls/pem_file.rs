@@ -12,7 +12,6 @@ use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyD
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::provider::provider;
-#[cfg(feature = "spiffe")]
 use super::workload;
 use crate::config::{Identity, Supply};
 
@@ -58,13 +57,11 @@ impl PemFile {
     pub(super) fn authorities(supply: &Supply<PathBuf>) -> Result<Self, BadFile> {
         match supply {
             Supply::Files(path) => Self::read(path),
-            #[cfg(feature = "spiffe")]
             Supply::Workload(api) => Ok(workload::latest(api)?.authorities),
         }
     }
 
     /// Creates what was not read from a file.
-    #[cfg(feature = "spiffe")]
     pub(super) fn made(path: &Path, text: String) -> Self {
         Self {
             path: path.to_owned(),
@@ -130,7 +127,6 @@ impl IdentityFiles {
     pub(super) fn read(supply: &Supply<Identity>) -> Result<Self, BadFile> {
         match supply {
             Supply::Files(files) => Self::of_files(files),
-            #[cfg(feature = "spiffe")]
             Supply::Workload(api) => Ok(workload::latest(api)?.identity),
         }
     }
@@ -187,7 +183,6 @@ impl IdentityFiles {
 pub(super) fn up_to_date<F>(supply: &Supply<F>) -> Result<(), BadFile> {
     match supply {
         Supply::Files(_) => Ok(()),
-        #[cfg(feature = "spiffe")]
         Supply::Workload(api) => workload::up_to_date(api),
     }
 }

@@ -71,7 +71,6 @@ impl Renewal {
     /// Reads all of them whenever one changes, and whenever `told` is ready.
     pub async fn run(mut self, mut told: impl AsyncFnMut()) {
         let mut watcher = Watcher::new(&[]);
-        #[cfg(feature = "spiffe")]
         let mut news = super::workload::news();
         let mut unwatched = None;
         loop {
@@ -109,7 +108,6 @@ impl Renewal {
                 unwatched = fault;
             }
             let sent = async {
-                #[cfg(feature = "spiffe")]
                 if news.changed().await.is_ok() {
                     return;
                 }

@@ -146,7 +146,7 @@ pub enum Failure {
     Ended,
     /// A response could not be read at all.
     #[error(transparent)]
-    Unreadable(#[from] crate::protocol::Unreadable),
+    Unreadable(#[from] protocol::Unreadable),
     /// The server answered in neither dialect.
     #[error(
         "the server answered in neither dialect: {}: {}; {}: {now}",

@@ -13,8 +13,8 @@ use super::held::next_id;
 use super::pieces::Pieces;
 use super::resource::{full_name, put_field};
 use super::{Name, Resource, ResourceError, Version, Withdrawn};
-use crate::proto::envoy::service::discovery::v3 as discovery;
-use crate::proto::google::rpc::Status;
+use proto::envoy::service::discovery::v3 as discovery;
+use proto::google::rpc::Status;
 
 /// The two dialects of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

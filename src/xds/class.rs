@@ -9,7 +9,7 @@ use super::classes::{Piece, Rule};
 use super::credentials::{CredentialFiles, Unfit};
 use super::passes::Taken;
 use super::presented::Presented;
-use crate::proto::envoy::config::core::v3 as core;
+use proto::envoy::config::core::v3 as core;
 
 /// Which clients may share names and wildcards (K-02): the rule that matched, and its key's values. Equal rules are one rule, wherever
 /// they stand, so a class outlives a change of the other rules.

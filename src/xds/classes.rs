@@ -134,8 +134,8 @@ impl Piece {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::envoy::config::core::v3 as core;
-    use crate::xds::{Features, Locality, Path, Presented};
+    use crate::{Features, Locality, Path, Presented};
+    use proto::envoy::config::core::v3 as core;
 
     fn matching(field: Selector, pattern: &str) -> (Selector, Pattern) {
         (field, Pattern::read(pattern).unwrap())

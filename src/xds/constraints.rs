@@ -10,9 +10,9 @@ use prost::Message as _;
 
 use super::version::Hasher;
 use super::{Name, Version};
-use crate::proto::envoy::service::discovery::v3::DynamicParameterConstraints;
-use crate::proto::envoy::service::discovery::v3::dynamic_parameter_constraints::single_constraint::ConstraintType;
-use crate::proto::envoy::service::discovery::v3::dynamic_parameter_constraints::{ConstraintList, Type};
+use proto::envoy::service::discovery::v3::DynamicParameterConstraints;
+use proto::envoy::service::discovery::v3::dynamic_parameter_constraints::single_constraint::ConstraintType;
+use proto::envoy::service::discovery::v3::dynamic_parameter_constraints::{ConstraintList, Type};
 
 /// The dynamic parameters of a client, by key.
 pub type Parameters = BTreeMap<String, String>;

@@ -340,7 +340,7 @@ fn beats(from: &State, to: &State) -> Vec<Arc<Resource>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xds::{ResourceParts, TypeUrl, Update};
+    use crate::{ResourceParts, TypeUrl, Update};
 
     /// part by part everything is sent once, `seen` follows, and a long chain of parts can be dropped.
     #[test]

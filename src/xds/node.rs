@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use super::passes::{Taken, put};
 use super::{Class, Parameters, Path, TypeUrl};
-use crate::proto::envoy::config::core::v3 as core;
-use crate::proto::envoy::config::core::v3::node::UserAgentVersionType;
-use crate::proto::google::protobuf::{Struct, Value, value::Kind};
+use proto::envoy::config::core::v3 as core;
+use proto::envoy::config::core::v3::node::UserAgentVersionType;
+use proto::google::protobuf::{Struct, Value, value::Kind};
 
 /// The parts of a client's node that the relay reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

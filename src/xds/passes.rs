@@ -9,8 +9,8 @@ use prost::Message;
 use super::node::RELAYS;
 use super::path::Path;
 use super::selector::Selector;
-use crate::proto::envoy::config::core::v3::{Locality, Node};
-use crate::proto::google::protobuf::{Struct, Value, value::Kind};
+use proto::envoy::config::core::v3::{Locality, Node};
+use proto::google::protobuf::{Struct, Value, value::Kind};
 
 /// How much of a metadata key a message shows: clients choose the keys.
 const FIELD_CHARS_MAX: usize = 200;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::node::ENDPOINT_COLLECTIONS;
 use super::passes::{Passes, Taken, put, remove};
 use super::selector::Selector;
-use crate::proto::envoy::config::core::v3 as core;
-use crate::proto::google::protobuf::{Value, value::Kind};
+use proto::envoy::config::core::v3 as core;
+use proto::google::protobuf::{Value, value::Kind};
 
 /// What a control plane sees of a class, on top of the relay's own node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,8 +118,8 @@ fn write(node: &mut core::Node, field: &Selector, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::google::protobuf::Struct;
-    use crate::xds::Path;
+    use crate::Path;
+    use proto::google::protobuf::Struct;
 
     fn relay() -> core::Node {
         core::Node {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::{Name, TypeUrl};
 
 /// The prefix of a new-style name (F-01).
-pub(crate) const SCHEME: &str = "xdstp:";
+pub const SCHEME: &str = "xdstp:";
 /// The prefix that marks an invalid name: no valid name can begin like this.
 const NOTHING: &str = "xdstp:!";
 

@@ -1,11 +1,11 @@
 //! From a client's node on the wire to the node that its class shows to a control plane.
 
-use distributary::cache::{Routes, Scopes};
-use distributary::proto::envoy::config::core::v3 as core;
-use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
-use distributary::protocol::read_node;
-use distributary::xds::{Classes, Member, Members, Node, Parts, Passes, Path, Rule, Selector};
+use cache::{Routes, Scopes};
 use prost::Message as _;
+use proto::envoy::config::core::v3 as core;
+use proto::google::protobuf::{Struct, Value, value::Kind};
+use protocol::read_node;
+use xds::{Classes, Member, Members, Node, Parts, Passes, Path, Rule, Selector};
 
 use super::scopes::Log;
 use super::*;
@@ -69,7 +69,7 @@ fn number(number: f64) -> Value {
 }
 
 fn list(values: &[Value]) -> Value {
-    let list = distributary::proto::google::protobuf::ListValue {
+    let list = proto::google::protobuf::ListValue {
         values: values.to_vec(),
     };
     Value {

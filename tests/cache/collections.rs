@@ -6,14 +6,14 @@
 use std::process::Command;
 
 use bytes::Bytes;
-use distributary::identity::Identity;
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::{
+use identity::Identity;
+use proto::envoy::config::core::v3::Node;
+use proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, Resource as Wrapper,
 };
-use distributary::proto::google::protobuf::Any;
-use distributary::protocol::{Client, ClientSettings, Code, End, Opening, Server, read_delta};
-use distributary::xds::{Dialect, ServerFeatures, Sight, Unshared};
+use proto::google::protobuf::Any;
+use protocol::{Client, ClientSettings, Code, End, Opening, Server, read_delta};
+use xds::{Dialect, ServerFeatures, Sight, Unshared};
 
 use prost::Message as _;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use distributary::cache::Claims;
+use cache::Claims;
 
 use super::random::Random;
 use super::*;

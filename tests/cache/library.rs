@@ -1,11 +1,11 @@
 //! What the library computes once, keeps, and drops.
 
-use distributary::cache::{Library, Uses};
-use distributary::proto::envoy::service::discovery::v3::DynamicParameterConstraints;
-use distributary::proto::envoy::service::discovery::v3::dynamic_parameter_constraints::{
+use cache::{Library, Uses};
+use proto::envoy::service::discovery::v3::DynamicParameterConstraints;
+use proto::envoy::service::discovery::v3::dynamic_parameter_constraints::{
     SingleConstraint, Type, single_constraint::ConstraintType,
 };
-use distributary::xds::{Answers, Choice, Chosen, Constraints, Lens, Seen, State};
+use xds::{Answers, Choice, Chosen, Constraints, Lens, Seen, State};
 
 use super::*;
 

@@ -19,9 +19,9 @@ mod work;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::cache::{Seat, View, ViewSettings};
-use distributary::protocol::{StreamLimits, StreamSettings, StreamTimers};
-use distributary::xds::{
+use cache::{Seat, View, ViewSettings};
+use protocol::{StreamLimits, StreamSettings, StreamTimers};
+use xds::{
     Changes, Class, Classes, Dirty, Known, Name, Phase, Reason, Resource, ResourceParts, Target, TypeUrl, Types,
     Update, Want,
 };

@@ -1,11 +1,11 @@
 //! Large answers whose parts many clients share.
 
-use distributary::cache::Library;
-use distributary::identity::Identity;
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use distributary::protocol::{Opening, Server};
-use distributary::xds::{Dialect, Sight};
+use cache::Library;
+use identity::Identity;
+use proto::envoy::config::core::v3::Node;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use protocol::{Opening, Server};
+use xds::{Dialect, Sight};
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Waker};
 
-use distributary::xds::{Seen, State};
+use xds::{Seen, State};
 
 use super::*;
 
@@ -117,7 +117,7 @@ fn hashes_are_shared_and_count() {
         state: Some(copy.clone()),
         extra: None,
     };
-    let difference = distributary::xds::Difference::between(&seen, &old);
+    let difference = xds::Difference::between(&seen, &old);
     assert!(difference.changed().is_empty() && difference.removed().is_none());
     drop(old);
     publish(&view, "n1", 1);

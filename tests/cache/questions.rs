@@ -2,7 +2,7 @@
 
 use std::task::{Context, Waker};
 
-use distributary::inquiry::{Depth, Inquiry, Question, Whom};
+use inquiry::{Depth, Inquiry, Question, Whom};
 
 use super::*;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use distributary::cache::{Routes, Scopes};
-use distributary::proto::envoy::config::core::v3 as core;
-use distributary::xds::{Class, Classes, Features, Node, Passes, Path, Pattern, Piece, Rule, Selector};
+use cache::{Routes, Scopes};
+use proto::envoy::config::core::v3 as core;
+use xds::{Class, Classes, Features, Node, Passes, Path, Pattern, Piece, Rule, Selector};
 
 use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use distributary::cache::{Claims, Routes, Scopes};
-use distributary::xds::Node;
+use cache::{Claims, Routes, Scopes};
+use xds::Node;
 
 use super::scopes::{by_cluster, node};
 use super::*;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::thread::Thread;
 
-use distributary::xds::Version;
+use xds::Version;
 
 use super::random::Random;
 use super::*;

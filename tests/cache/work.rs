@@ -2,11 +2,11 @@
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "figures for people")]
 
-use distributary::cache::Library;
-use distributary::identity::Identity;
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use distributary::protocol::{Opening, Server};
-use distributary::xds::{Dialect, Sight};
+use cache::Library;
+use identity::Identity;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use protocol::{Opening, Server};
+use xds::{Dialect, Sight};
 
 use super::*;
 

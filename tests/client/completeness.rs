@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::protocol::Rhythm;
-use distributary::xds::Dialect;
+use protocol::Rhythm;
+use xds::Dialect;
 
 use crate::{CDS, EDS, LDS, Upstream, delta, ms, relay};
 
@@ -211,7 +211,7 @@ fn unwanted() -> Upstream {
     upstream.want(EDS, "e");
     upstream.sent();
     upstream.unwant(CDS, "*");
-    upstream.cut = upstream.cut.without_wildcard(&distributary::xds::TypeUrl::new(CDS));
+    upstream.cut = upstream.cut.without_wildcard(&xds::TypeUrl::new(CDS));
     upstream.news();
     upstream
 }

@@ -1,7 +1,7 @@
 //! The delta dialect.
 
-use distributary::protocol::Request;
-use distributary::xds::{Dialect, Name, TypeUrl};
+use protocol::Request;
+use xds::{Dialect, Name, TypeUrl};
 
 use crate::{CDS, EDS, RDS, Upstream, VHDS, delta, ms, resource, seconds};
 
@@ -244,8 +244,8 @@ fn a_time_to_live_is_taken_away() {
 /// K-13: the name under which a cluster takes its endpoints is read when it comes in.
 #[test]
 fn a_cluster_names_its_endpoints() {
-    use distributary::proto::envoy::config::cluster::v3::{Cluster, cluster};
     use prost::Message;
+    use proto::envoy::config::cluster::v3::{Cluster, cluster};
     let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &["*"]);
     let cluster = |name: &str, kind, service: &str| {
         let cluster = Cluster {

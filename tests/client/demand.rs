@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use distributary::proto::envoy::service::discovery::v3::{
+use proto::envoy::service::discovery::v3::{
     DynamicParameterConstraints,
     dynamic_parameter_constraints::{SingleConstraint, Type, single_constraint::ConstraintType},
 };
-use distributary::protocol::{Demand, Leg};
-use distributary::xds::{
+use protocol::{Demand, Leg};
+use xds::{
     Changes, Choice, Constraints, Cut, Known, Name, Phase, Resource, ResourceParts, Target, TypeUrl, Update, Want,
 };
 

@@ -1,8 +1,8 @@
 //! The errors of names that a server reports, and what they mean under each setting of the server entry.
 
-use distributary::proto::envoy::service::discovery::v3::{ResourceError, ResourceName};
-use distributary::proto::google::rpc::Status;
-use distributary::xds::{Dialect, Name, ServerFeatures, Trouble, TypeUrl};
+use proto::envoy::service::discovery::v3::{ResourceError, ResourceName};
+use proto::google::rpc::Status;
+use xds::{Dialect, Name, ServerFeatures, Trouble, TypeUrl};
 
 use crate::{CDS, EDS, RDS, Upstream, body, delta, ms, refusal, resource, sotw};
 

@@ -1,11 +1,11 @@
 //! The faults of servers, and what they must not cause.
 
 use bytes::Bytes;
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
-use distributary::proto::google::protobuf::Any;
-use distributary::protocol::{read_delta, read_sotw};
-use distributary::xds::{Dialect, TypeUrl};
 use prost::Message;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
+use proto::google::protobuf::Any;
+use protocol::{read_delta, read_sotw};
+use xds::{Dialect, TypeUrl};
 
 use crate::{CDS, EDS, RDS, Upstream, delta, ms, refusal, resource, sotw};
 

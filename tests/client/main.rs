@@ -22,14 +22,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use distributary::proto::envoy::config::core::v3::{ControlPlane, Node};
-use distributary::proto::envoy::service::discovery::v3::{
+use prost::Message;
+use proto::envoy::config::core::v3::{ControlPlane, Node};
+use proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource,
 };
-use distributary::proto::google::protobuf::{Any, Duration as Seconds};
-use distributary::protocol::{Client, ClientSettings, Request, SotwResponse, read_delta};
-use distributary::xds::{Changes, Cut, Dialect, Known, Name, ServerFeatures, State, Target, TypeUrl, Types, Want};
-use prost::Message;
+use proto::google::protobuf::{Any, Duration as Seconds};
+use protocol::{Client, ClientSettings, Request, SotwResponse, read_delta};
+use xds::{Changes, Cut, Dialect, Known, Name, ServerFeatures, State, Target, TypeUrl, Types, Want};
 
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";

@@ -1,10 +1,10 @@
 //! Responses of very many entries: their end is rejected, and nothing that is held is lost by that.
 
 use bytes::Bytes;
-use distributary::proto::google::protobuf::Any;
-use distributary::protocol::{Cutter, FIELD_BYTES_MIN};
-use distributary::xds::Dialect;
 use prost::Message as _;
+use proto::google::protobuf::Any;
+use protocol::{Cutter, FIELD_BYTES_MIN};
+use xds::Dialect;
 
 use crate::{CDS, EDS, Upstream, delta, refusal, sotw};
 
@@ -121,7 +121,7 @@ fn an_entry_of_very_many_parts() {
     response.nonce = "n2".to_owned();
     let mut message = response.encode_to_vec();
     // Field 9 of an entry, its metadata, with very many entries of its own.
-    let metadata = distributary::proto::envoy::service::discovery::v3::Resource {
+    let metadata = proto::envoy::service::discovery::v3::Resource {
         name: "a".to_owned(),
         resource: Some(Any::default()),
         ..Default::default()

@@ -1,6 +1,6 @@
 //! Names of new style, and collections of them.
 
-use distributary::xds::Dialect;
+use xds::Dialect;
 
 use crate::{CDS, EDS, Upstream, body, delta, ms, refusal, relay, resource, seconds, sotw, wrapped};
 
@@ -176,7 +176,7 @@ fn whole(upstream: &Upstream) -> bool {
 }
 
 fn is_whole(upstream: &Upstream, type_url: &str, collection: &str) -> bool {
-    let slot = upstream.cut.slot(&distributary::xds::TypeUrl::new(type_url));
+    let slot = upstream.cut.slot(&xds::TypeUrl::new(type_url));
     slot.is_some_and(|slot| slot.named.whole(&long(collection).as_str().into()))
 }
 
@@ -430,7 +430,7 @@ fn bodies_are_opaque() {
             let name = "xdstp://a/envoy.config.endpoint.v3.LbEndpointCollection/zone";
             let mut upstream = Upstream::streaming(dialect, LIST, &[name]);
             let mut list = resource(LIST, name, "1");
-            list.resource = Some(distributary::proto::google::protobuf::Any {
+            list.resource = Some(proto::google::protobuf::Any {
                 type_url: LIST.to_owned(),
                 value: content.into(),
             });
@@ -446,7 +446,7 @@ fn bodies_are_opaque() {
                     upstream.hears_sotw(response);
                 }
             }
-            let slot = upstream.cut.slot(&distributary::xds::TypeUrl::new(LIST)).unwrap();
+            let slot = upstream.cut.slot(&xds::TypeUrl::new(LIST)).unwrap();
             let held = slot.named.resource(&name.into()).unwrap();
             assert_eq!(held.body(), content);
             assert!(refusal(&mut upstream).is_empty());

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use distributary::protocol::{Guard, read_delta};
-use distributary::xds::{Changes, Dialect, GuardSettings, Name, Phase, Reason, TypeUrl, Update, Version};
 use prost::Message;
+use protocol::{Guard, read_delta};
+use xds::{Changes, Dialect, GuardSettings, Name, Phase, Reason, TypeUrl, Update, Version};
 
 use crate::{CDS, EDS, LDS, RDS, Upstream, delta, ms, sotw};
 
@@ -291,7 +291,7 @@ fn an_answer_does_not_wait() {
 fn a_short_life_does_not_wait() {
     let mut view = View::settled(Dialect::Delta);
     let mut response = delta(EDS, "n", &["a=2"], &[]);
-    response.resources[0].ttl = Some(distributary::proto::google::protobuf::Duration { seconds: 1, nanos: 0 });
+    response.resources[0].ttl = Some(proto::google::protobuf::Duration { seconds: 1, nanos: 0 });
     let changes = view.upstream.client.handle_delta(
         read_delta(Bytes::from(response.encode_to_vec())).unwrap(),
         view.upstream.now,

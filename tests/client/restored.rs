@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use distributary::xds::{Cut, Dialect, Target, TypeUrl};
+use xds::{Cut, Dialect, Target, TypeUrl};
 
 use crate::{CDS, EDS, Upstream, delta, sotw};
 

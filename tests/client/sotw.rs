@@ -1,6 +1,6 @@
 //! The SotW dialect.
 
-use distributary::xds::Dialect;
+use xds::Dialect;
 
 use crate::{CDS, EDS, LDS, RDS, Upstream, body, delta, ms, resource, seconds, sotw, wrapped};
 
@@ -154,7 +154,7 @@ fn a_wildcard_comes_back() {
     upstream.hears_sotw(sotw(CDS, "1", "n1", &["a=1"]));
     upstream.sent();
     upstream.unwant(CDS, "*");
-    upstream.cut = upstream.cut.without_wildcard(&distributary::xds::TypeUrl::new(CDS));
+    upstream.cut = upstream.cut.without_wildcard(&xds::TypeUrl::new(CDS));
     upstream.news();
     upstream.hears_sotw(sotw(CDS, "2", "n2", &["a=2", "b=2"]));
     assert_eq!(upstream.news(), 0);

@@ -1,7 +1,7 @@
 //! Names that clients do not write in canonical form: servers that compare bytes are asked for what was written.
 
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Resource};
-use distributary::xds::Dialect;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Resource};
+use xds::Dialect;
 
 use crate::variants::called;
 use crate::{EDS, Upstream, delta, ms, refusal, seconds, sotw};

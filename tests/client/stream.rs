@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use distributary::proto::google::protobuf::value::Kind;
-use distributary::protocol::{Backoff, Request, read_node};
-use distributary::xds::Dialect;
+use proto::google::protobuf::value::Kind;
+use protocol::{Backoff, Request, read_node};
+use xds::Dialect;
 
 use crate::{CDS, EDS, LDS, RDS, Upstream, delta, ms, sotw};
 
@@ -39,8 +39,8 @@ fn the_node_comes_first_and_once() {
 /// K-25: the ids of the relays before are kept.
 #[test]
 fn a_relay_behind_a_relay() {
-    use distributary::proto::envoy::config::core::v3::Node;
-    use distributary::proto::google::protobuf::{Struct, Value};
+    use proto::envoy::config::core::v3::Node;
+    use proto::google::protobuf::{Struct, Value};
     let text = |text: &str| Value {
         kind: Some(Kind::StringValue(text.to_owned())),
     };
@@ -50,15 +50,15 @@ fn a_relay_behind_a_relay() {
         }),
         ..Node::default()
     };
-    let settings = distributary::protocol::ClientSettings {
-        types: distributary::xds::Types::default(),
+    let settings = protocol::ClientSettings {
+        types: xds::Types::default(),
         relay_id: "zone".to_owned(),
         does_not_exist: Duration::from_secs(15),
         wildcard_quiet: ms(250),
         features: Default::default(),
     };
     let mut upstream = Upstream::new(Dialect::Delta);
-    upstream.client = distributary::protocol::Client::new(settings.into(), Dialect::Delta, node);
+    upstream.client = protocol::Client::new(settings.into(), Dialect::Delta, node);
     upstream.client.handle_relays(vec!["edge".to_owned()]);
     upstream.want(CDS, "*");
     upstream.connect();
@@ -310,7 +310,7 @@ fn a_type_moves() {
             Dialect::Sotw => from.hears_sotw(sotw(EDS, "1", "n1", &["a=1"])),
         }
         from.sent();
-        let (parted, changes) = from.client.part(&distributary::xds::TypeUrl::new(EDS)).unwrap();
+        let (parted, changes) = from.client.part(&xds::TypeUrl::new(EDS)).unwrap();
         assert_eq!(changes.len(), 1);
         assert_eq!(changes[0].answered, Some(false));
         let mut to = Upstream::new(dialect);
@@ -330,7 +330,7 @@ fn a_type_moves() {
         }
         assert_eq!(from.sent(), [""; 0], "{dialect:?}");
         // And back, to a stream that is open.
-        let (parted, _) = to.client.part(&distributary::xds::TypeUrl::new(EDS)).unwrap();
+        let (parted, _) = to.client.part(&xds::TypeUrl::new(EDS)).unwrap();
         assert!(!to.client.wanted());
         from.client.join(parted);
         assert_eq!(from.sent().len(), 1, "{dialect:?}");

@@ -1,9 +1,9 @@
 //! Types as control planes have them: resources without a name, and other prefixes.
 
 use bytes::Bytes;
-use distributary::proto::envoy::service::discovery::v3::Resource;
-use distributary::proto::google::protobuf::Any;
-use distributary::xds::{Dialect, Name, NameRule, ServerFeatures, Target, Traits, TypeUrl, Types, Want};
+use proto::envoy::service::discovery::v3::Resource;
+use proto::google::protobuf::Any;
+use xds::{Dialect, Name, NameRule, ServerFeatures, Target, Traits, TypeUrl, Types, Want};
 
 use crate::{CDS, Upstream, VHDS, delta, refusal, sotw};
 

@@ -1,10 +1,10 @@
 //! Variants of a name that are not for all clients (TP2).
 
-use distributary::proto::envoy::service::discovery::v3::{
+use proto::envoy::service::discovery::v3::{
     DeltaDiscoveryResponse, DynamicParameterConstraints, Resource, ResourceName,
     dynamic_parameter_constraints::{SingleConstraint, Type, single_constraint::ConstraintType},
 };
-use distributary::xds::{Choice, Dialect, Known, Name, State, TypeUrl};
+use xds::{Choice, Dialect, Known, Name, State, TypeUrl};
 
 use crate::{CDS, EDS, Upstream, delta, refusal, relay, resource, seconds, sotw, wrapped};
 

@@ -8,7 +8,6 @@
 )]
 
 mod admin_tls;
-#[cfg(feature = "spiffe")]
 #[path = "../wire/support/agent.rs"]
 #[expect(dead_code, reason = "the tests of the downstream half use all of it")]
 mod agent;
@@ -26,7 +25,6 @@ mod probes;
 mod reload;
 mod request;
 mod shells;
-#[cfg(feature = "spiffe")]
 mod spiffe;
 mod standing;
 mod status;

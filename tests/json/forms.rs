@@ -266,8 +266,8 @@ fn an_any_of_no_type() {
     let foreign = good("google.protobuf.ListValue", "[]");
     assert!(foreign.is_empty());
     let body = [&[0x0A, 8][..], b"x/acme.P", &[0x12, 0]].concat();
-    let fault = distributary::json::Schemas::standard()
-        .decode(ANY, &body, distributary::json::Secrets::Show)
+    let fault = json::Schemas::standard()
+        .decode(ANY, &body, json::Secrets::Show)
         .unwrap_err();
     assert!(
         fault.to_string().starts_with("the type `x/acme.P` is not known"),

@@ -37,7 +37,7 @@ fn nothing_is_hidden() {
     let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     let (as_json, as_yaml) = (tree.to_json(), tree.to_yaml());
     for text in [&as_json, &as_yaml] {
-        let hidden = |c: &char| *c != '\n' && distributary::xds::is_escaped(*c);
+        let hidden = |c: &char| *c != '\n' && xds::is_escaped(*c);
         assert_eq!(text.chars().find(hidden), None, "{text:?}");
         assert!(text.contains("\\u202e") && text.contains('\u{1F980}'), "{text}");
     }

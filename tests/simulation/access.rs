@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use distributary::identity::Identity;
-use distributary::protocol::{End, StreamSettings};
-use distributary::xds::{Access, AccessRule, Cut, Known, Pattern, State, Update};
+use identity::Identity;
+use protocol::{End, StreamSettings};
+use xds::{Access, AccessRule, Cut, Known, Pattern, State, Update};
 
 use super::body::Type;
 use super::names::canonical;

@@ -4,8 +4,8 @@
 
 use std::time::Instant;
 
-use distributary::protocol::{Client, Ending};
-use distributary::xds::{Changes, TypeUrl};
+use protocol::{Client, Ending};
+use xds::{Changes, TypeUrl};
 
 use super::tally::Rule;
 use super::upstream::{Leg, Wire};

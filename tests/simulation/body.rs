@@ -7,9 +7,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use distributary::proto::google::protobuf::Any;
-use distributary::xds::TypeUrl;
 use prost::Message;
+use proto::google::protobuf::Any;
+use xds::TypeUrl;
 
 use super::variants;
 

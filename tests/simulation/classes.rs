@@ -5,14 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::cache::{self, Routes, Scopes, View};
+use cache::{self, Routes, Scopes, View};
 use distributary::downstream::Seats;
-use distributary::proto::envoy::config::core::v3::{Locality, Node};
-use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
-use distributary::protocol::{self, read_node};
-use distributary::xds::{
-    self, Classes, ENDPOINT_COLLECTIONS, Path, Pattern, Piece, Rule as ClassRule, Selector, Types,
-};
+use proto::envoy::config::core::v3::{Locality, Node};
+use proto::google::protobuf::{Struct, Value, value::Kind};
+use protocol::{self, read_node};
+use xds::{self, Classes, ENDPOINT_COLLECTIONS, Path, Pattern, Piece, Rule as ClassRule, Selector, Types};
 
 use super::rng::Rng;
 use super::tally::{Broken, Rule};

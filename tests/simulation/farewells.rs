@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use distributary::xds::{Changes, Cut, Known, Reason, Slot, Update};
+use xds::{Changes, Cut, Known, Reason, Slot, Update};
 
 use super::body::Type;
 use super::upstream::{ORDER_GATE, REMOVAL_QUIET};

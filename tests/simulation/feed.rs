@@ -7,11 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::cache::View;
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::xds::{
-    Changes, Expiry, Name, Phase, Reason, Resource, ResourceParts, ServerState, Target, TypeUrl, Update, Want,
-};
+use cache::View;
+use proto::envoy::config::core::v3::Node;
+use xds::{Changes, Expiry, Name, Phase, Reason, Resource, ResourceParts, ServerState, Target, TypeUrl, Update, Want};
 
 use super::body::{Content, Type};
 use super::classes::nobody;

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use distributary::protocol::{Client, Ending, Pause, Request, read_delta, read_sotw};
-use distributary::xds::{Changes, Dialect};
+use protocol::{Client, Ending, Pause, Request, read_delta, read_sotw};
+use xds::{Changes, Dialect};
 
 use super::body::Type;
 use super::origin::{Reply, begins};

@@ -2,7 +2,7 @@
 //!
 //! Owns the naive judgement of which clients these are, and of what becomes of their streams. Never ends a stream.
 
-use distributary::xds::ServerState;
+use xds::ServerState;
 
 use super::names::authority;
 use super::reading::Reading;

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use distributary::proto::envoy::service::discovery::v3 as discovery;
-use distributary::proto::google::protobuf::Any;
-use distributary::protocol::{Ending, Request};
-use distributary::xds::Dialect;
 use prost::Message;
+use proto::envoy::service::discovery::v3 as discovery;
+use proto::google::protobuf::Any;
+use protocol::{Ending, Request};
+use xds::Dialect;
 
 use super::body::{Content, Type, read};
 use super::names::{canonical, covers, is_collection};

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use distributary::xds::Dialect;
+use xds::Dialect;
 
 use super::body::Type;
 use super::client::{Act, Client, Do, Persona};

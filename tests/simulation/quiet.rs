@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource, State, Target};
+use xds::{Cut, Dialect, Known, Name, Reason, Resource, State, Target};
 
 use super::access::Permitted;
 use super::body::{Content, Type};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use distributary::xds::{Cut, Expiry, Known, Name, Reason, Resource, Slot, State, Version};
+use xds::{Cut, Expiry, Known, Name, Reason, Resource, Slot, State, Version};
 
 use super::access::Permitted;
 use super::body::Type;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use distributary::cache::View;
+use cache::View;
 use distributary::downstream::Seats;
-use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use distributary::protocol::{Code, End, Opening, Receipt, Response, Server};
-use distributary::xds::{Dialect, Sight, Status, Target, TypeUrl, Want};
+use proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use protocol::{Code, End, Opening, Receipt, Response, Server};
+use xds::{Dialect, Sight, Status, Target, TypeUrl, Want};
 
 use super::access::Permitted;
 use super::body::Type;

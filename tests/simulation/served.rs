@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use distributary::proto::envoy::service::discovery::v3 as discovery;
-use distributary::proto::google::protobuf::{Any, Duration as Lifetime};
-use distributary::xds::WRAPPER_URL;
 use prost::Message;
+use proto::envoy::service::discovery::v3 as discovery;
+use proto::google::protobuf::{Any, Duration as Lifetime};
+use xds::WRAPPER_URL;
 
 use super::body::{Content, Type};
 use super::names::covers;

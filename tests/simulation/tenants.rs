@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use distributary::cache::{Routes, Scopes, Seat, View};
-use distributary::identity::Identity;
-use distributary::proto::envoy::config::core::v3::{Locality, Node};
-use distributary::proto::envoy::service::discovery::v3 as discovery;
-use distributary::proto::google::protobuf::{Any, ListValue, Struct, Value, value::Kind};
-use distributary::protocol::{self, Client, ClientSettings, Opening, Request, Server, read_delta};
-use distributary::xds::{
+use cache::{Routes, Scopes, Seat, View};
+use identity::Identity;
+use prost::Message as _;
+use proto::envoy::config::core::v3::{Locality, Node};
+use proto::envoy::service::discovery::v3 as discovery;
+use proto::google::protobuf::{Any, ListValue, Struct, Value, value::Kind};
+use protocol::{self, Client, ClientSettings, Opening, Request, Server, read_delta};
+use xds::{
     Classes, Dialect, Member, Members, Parts, Passes, Path, Pattern, Piece, Rule, Selector, Sight, Types, Unshared,
 };
-use prost::Message as _;
 
 use super::body::Type;
 use super::classes::{relay_node, scopes, stream_settings};

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::protocol::{
+use proto::envoy::config::core::v3::Node;
+use protocol::{
     Backoff, Client, ClientSettings, Declined, Demand, Dialects, Ending, Guard, Leg as Which, Next, Request, Rhythm,
     Suspects, Trial,
 };
-use distributary::xds::{
+use xds::{
     Changes, Dialect, GuardSettings, MassHold, Name, ReferenceHold, ServerState, Target, TypeUrl, Update, Want, Within,
 };
 
@@ -305,7 +305,7 @@ impl Zone {
                     }
                 }
                 if let Update::Put(resource, _) = update {
-                    let any = distributary::proto::google::protobuf::Any {
+                    let any = proto::google::protobuf::Any {
                         type_url: kind.url().to_owned(),
                         value: resource.body(),
                     };

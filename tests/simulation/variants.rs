@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3 as discovery;
-use distributary::proto::google::protobuf::Any;
-use distributary::proto::xds::core::v3::ContextParams;
-use distributary::xds::{Dialect, Resource};
+use proto::envoy::config::core::v3::Node;
+use proto::envoy::service::discovery::v3 as discovery;
+use proto::google::protobuf::Any;
+use proto::xds::core::v3::ContextParams;
+use xds::{Dialect, Resource};
 
 use super::body::{Type, read};
 use super::client::Client;

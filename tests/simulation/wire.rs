@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use distributary::proto::envoy::config::core::v3::ControlPlane;
-use distributary::proto::envoy::service::discovery::v3 as discovery;
-use distributary::protocol::Response;
-use distributary::xds::{Dialect, WRAPPER_URL};
 use prost::Message;
+use proto::envoy::config::core::v3::ControlPlane;
+use proto::envoy::service::discovery::v3 as discovery;
+use protocol::Response;
+use xds::{Dialect, WRAPPER_URL};
 
 use super::body::{Facts, Type, read};
 use super::names::canonical;

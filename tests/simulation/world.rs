@@ -7,11 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::task::Wake;
 use std::time::{Duration, Instant};
 
-use distributary::cache::{Library, Routes, Scopes};
-use distributary::protocol::{StreamSettings, StreamTimers};
-use distributary::xds::{
-    Answers, Batch, Chosen, Class, Difference, Extra, Lens, Name, Objection, Rights, Seen, State, Unshared,
-};
+use cache::{Library, Routes, Scopes};
+use protocol::{StreamSettings, StreamTimers};
+use xds::{Answers, Batch, Chosen, Class, Difference, Extra, Lens, Name, Objection, Rights, Seen, State, Unshared};
 
 use super::access::Permits;
 use super::body::Type;

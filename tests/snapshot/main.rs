@@ -156,7 +156,7 @@ fn line(state: &State) -> String {
 }
 
 fn lines(cut: &Cut) -> Vec<String> {
-    let slot = |(type_url, slot): (&TypeUrl, &distributary::xds::Slot)| {
+    let slot = |(type_url, slot): (&TypeUrl, &xds::Slot)| {
         let wildcard = slot.wildcard.as_ref().map(|state| line(state));
         format!("{type_url:?} {wildcard:?} {}", line(&slot.named))
     };

@@ -117,12 +117,7 @@ async fn a_very_large_answer() {
     response.resources.extend((0..63).map(large));
     call.send(&response);
     relay.knows(EDS, "large0= small=1").await;
-    let slot = relay
-        .view
-        .cut()
-        .slot(&distributary::xds::TypeUrl::new(EDS))
-        .unwrap()
-        .clone();
+    let slot = relay.view.cut().slot(&xds::TypeUrl::new(EDS)).unwrap().clone();
     assert!(slot.named.bytes() < 3 * 1024 * 1024, "only what was asked for is kept");
     assert_eq!(call.delta().await.response_nonce, "n1");
 }

@@ -7,7 +7,6 @@
     reason = "a test fails by panicking"
 )]
 
-#[cfg(feature = "spiffe")]
 #[path = "../wire/support/agent.rs"]
 #[expect(dead_code, reason = "the tests of the downstream half use all of it")]
 mod agent;
@@ -28,7 +27,6 @@ mod refusals;
 mod returning;
 mod secured;
 mod shown;
-#[cfg(feature = "spiffe")]
 mod spiffe;
 mod suspects;
 mod unserved;

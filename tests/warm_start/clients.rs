@@ -140,7 +140,7 @@ impl Delta {
     /// The next response, acknowledged, as a whole.
     pub(crate) async fn whole(&mut self) -> DeltaDiscoveryResponse {
         let response = soon("a response", self.message()).await;
-        let ack = distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest {
+        let ack = proto::envoy::service::discovery::v3::DeltaDiscoveryRequest {
             type_url: response.type_url.clone(),
             response_nonce: response.nonce.clone(),
             ..Default::default()
@@ -182,7 +182,7 @@ impl Sotw {
     /// The next response, acknowledged with the names of its type.
     pub(crate) async fn next_asking(&mut self, names: impl FnOnce(&str) -> Vec<String>) -> DiscoveryResponse {
         let response = soon("a response", self.message()).await;
-        let ack = distributary::proto::envoy::service::discovery::v3::DiscoveryRequest {
+        let ack = proto::envoy::service::discovery::v3::DiscoveryRequest {
             type_url: response.type_url.clone(),
             response_nonce: response.nonce.clone(),
             version_info: response.version_info.clone(),

@@ -116,13 +116,11 @@ async fn a_relay_that_serves() {
     for (nonce, version, acks) in [("n1", "1", 1.0), ("n2", "2", 2.0)] {
         call.send(&clusters(nonce, &[("a", version), ("b", "1")], &[]));
         let nonce = soon("a response", stream.message()).await.nonce;
-        stream.says(
-            &distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest {
-                type_url: CDS.to_owned(),
-                response_nonce: nonce,
-                ..Default::default()
-            },
-        );
+        stream.says(&proto::envoy::service::discovery::v3::DeltaDiscoveryRequest {
+            type_url: CDS.to_owned(),
+            response_nonce: nonce,
+            ..Default::default()
+        });
         let acked = "distributary_acks_total{type=\"cds\"}";
         eventually("an acknowledgement", || {
             (value(&metrics(&relay), acked) == Some(acks)).then_some(())

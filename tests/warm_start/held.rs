@@ -285,7 +285,7 @@ async fn holds_outlive_the_relay() {
     eventually("a snapshot with the order", || {
         let file = crate::find(&dir)?;
         let found = distributary::snapshot::read(&file, &Default::default(), crate::stage::now()).ok()?;
-        let extended = |hold: &distributary::xds::Hold| hold.removals.values().all(|one| one.extended.is_some());
+        let extended = |hold: &xds::Hold| hold.removals.values().all(|one| one.extended.is_some());
         (!found.cut.holds().is_empty() && found.cut.holds().iter().all(extended)).then_some(())
     })
     .await;

@@ -93,7 +93,7 @@ async fn first_run(address: &mut Option<SocketAddr>, dir: &Path) -> (BTreeMap<St
     let snapshot = eventually("a snapshot", || find(dir)).await;
     eventually("a whole snapshot", || {
         let found = distributary::snapshot::read(&snapshot, &Default::default(), stage::now()).unwrap();
-        let whole = |slot: &distributary::xds::Slot| slot.wildcard.as_ref().is_some_and(|state| state.complete());
+        let whole = |slot: &xds::Slot| slot.wildcard.as_ref().is_some_and(|state| state.complete());
         found.cut.slots().any(|(_, slot)| whole(slot)).then_some(())
     })
     .await;

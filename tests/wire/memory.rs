@@ -130,7 +130,7 @@ const SLACK: usize = 16 << 20;
 
 /// Memory that a flood took goes back to the system, by itself and within seconds.
 #[tokio::test]
-#[cfg_attr(not(feature = "jemalloc"), ignore = "other allocators keep it; --features jemalloc")]
+#[ignore = "other allocators keep it; `tests/hostile/run` plays it with jemalloc"]
 async fn floods_leave_nothing_behind() {
     let relay = Process::start();
     until(|| relay.is_empty(), || "a stream or connection is open".to_owned()).await;
@@ -281,10 +281,7 @@ async fn until_all(follower: &mut Subscriber, resources: usize) {
 /// Under a limit of the process itself (RLIMIT_DATA) the relay refuses what it has no memory for, and does not end. If the
 /// allocator gives back what it does not need, there is room for others when those who took too much have left.
 #[tokio::test]
-#[cfg_attr(
-    not(feature = "jemalloc"),
-    ignore = "other allocators reserve in other ways; --features jemalloc"
-)]
+#[ignore = "other allocators reserve in other ways; `tests/hostile/run` plays it with jemalloc"]
 async fn limits_of_the_process_are_kept() {
     const LIMIT: &str = "ulimit -d 204800; export TOKIO_WORKER_THREADS=2 _RJEM_MALLOC_CONF=narenas:8";
     let gives_back = format!("{LIMIT},retain:false");

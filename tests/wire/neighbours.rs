@@ -239,14 +239,7 @@ async fn compressed_rejections() {
     let packed = packed(&rejection.encode_to_vec());
     assert!(packed.len() < 50_000, "{}", packed.len());
     rejects.call.send_bytes(packed);
-    let nacks = || {
-        relay
-            .shared
-            .metrics
-            .of(&distributary::xds::TypeUrl::new(EDS))
-            .nacks
-            .get()
-    };
+    let nacks = || relay.shared.metrics.of(&xds::TypeUrl::new(EDS)).nacks.get();
     until(|| nacks() == 1, || "no rejection".to_owned()).await;
     relay.put(EDS, &["a"], "second");
     assert_eq!(rejects.take().await.bodies, ["second"]);

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-use crate::inquiry::Inquiry;
-use crate::xds::{Dirty, Name, TypeUrl};
+use inquiry::Inquiry;
+use xds::{Dirty, Name, TypeUrl};
 
 /// Rings at most once until the session looks.
 ///
@@ -158,7 +158,7 @@ impl Bell {
     }
 
     /// Asks the session something: what it has is looked at, not compared again. The caller must wake the returned waker.
-    pub(in crate::cache) fn ask(&self, inquiry: Arc<Inquiry>) -> Option<Waker> {
+    pub(crate) fn ask(&self, inquiry: Arc<Inquiry>) -> Option<Waker> {
         let mut inner = self.0.lock();
         match &mut inner.inquiries {
             Some(inquiries) => inquiries.others.push(inquiry),
@@ -179,7 +179,7 @@ impl Bell {
     }
 
     /// Notes that these names changed. The caller must wake the returned waker.
-    pub(in crate::cache) fn ring<'a>(
+    pub(crate) fn ring<'a>(
         &self,
         type_url: &TypeUrl,
         names: impl Iterator<Item = &'a Name>,
@@ -203,7 +203,7 @@ impl Bell {
     }
 
     /// Notes that anything of the type may have changed. The caller must wake the returned wakers.
-    pub(in crate::cache) fn ring_all(&self, type_url: &TypeUrl, generation: u64) -> Option<Waker> {
+    pub(crate) fn ring_all(&self, type_url: &TypeUrl, generation: u64) -> Option<Waker> {
         let mut inner = self.0.lock();
         *inner.dirty(type_url, generation) = Dirty::All;
         inner.ring()
@@ -277,7 +277,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cache::interest::woken::tests::Count;
+    use crate::interest::woken::tests::Count;
 
     fn names(count: usize) -> Vec<Name> {
         (0..count).map(|n| Name::from(format!("n{n}"))).collect()

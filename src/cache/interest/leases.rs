@@ -16,13 +16,13 @@ use super::set::Set;
 use super::sets::Sets;
 use super::shard::{LeaseChanges, SHARDS, Shard};
 use super::waiters::Waiters;
-use crate::cache::Full;
-use crate::cache::claims::{Claims, is_fair};
-use crate::cache::vacancy::Vacancy;
-use crate::xds::{Cut, Name, Target, TypeUrl};
+use crate::Full;
+use crate::claims::{Claims, is_fair};
+use crate::vacancy::Vacancy;
+use xds::{Cut, Name, Target, TypeUrl};
 
 /// All leases of one view, in shards by target, because many sessions come and go at the same time.
-pub(in crate::cache) struct Leases {
+pub(crate) struct Leases {
     shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
     /// How long a lease is kept that nobody wants, in nanoseconds.
@@ -38,7 +38,7 @@ pub(in crate::cache) struct Leases {
 }
 
 impl Leases {
-    pub(in crate::cache) fn new(linger: Duration, limit: usize, vacancy: Arc<Vacancy>) -> Self {
+    pub(crate) fn new(linger: Duration, limit: usize, vacancy: Arc<Vacancy>) -> Self {
         let leases = Self {
             shards: (0..SHARDS).map(|number| Mutex::new(Shard::new(number))).collect(),
             hasher: RandomState::new(),
@@ -54,26 +54,20 @@ impl Leases {
     }
 
     /// Replaces both bounds.
-    pub(in crate::cache) fn set(&self, linger: Duration, limit: usize) {
+    pub(crate) fn set(&self, linger: Duration, limit: usize) {
         let linger = u64::try_from(linger.as_nanos()).unwrap_or(u64::MAX);
         self.linger.store(linger, Ordering::Relaxed);
         self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// Returns the number of a lease.
-    pub(in crate::cache) fn find(&self, type_url: &TypeUrl, target: &Target) -> Option<u32> {
+    pub(crate) fn find(&self, type_url: &TypeUrl, target: &Target) -> Option<u32> {
         let shard = self.shard(target).lock();
         shard.find(type_url, target).map(|number| shard.everywhere(number))
     }
 
     /// A set, which only one session has, begins to want the target. Returns whether the writer must be told.
-    pub(in crate::cache) fn begin(
-        &self,
-        type_url: &TypeUrl,
-        target: &Target,
-        set: &Set,
-        claims: &Claims,
-    ) -> Result<bool, Full> {
+    pub(crate) fn begin(&self, type_url: &TypeUrl, target: &Target, set: &Set, claims: &Claims) -> Result<bool, Full> {
         let mut shard = self.shard(target).lock();
         let found = shard.find(type_url, target);
         if !found.is_some_and(|number| shard.is_wanted(number)) {
@@ -87,7 +81,7 @@ impl Leases {
     }
 
     /// Makes a set a copy of another one.
-    pub(in crate::cache) fn copy(&self, from: &Set, to: &Set) {
+    pub(crate) fn copy(&self, from: &Set, to: &Set) {
         for lease in from.all() {
             if let Some(shard) = self.shards.get((lease % SHARDS) as usize) {
                 shard.lock().wait(lease / SHARDS, to, None);
@@ -96,7 +90,7 @@ impl Leases {
     }
 
     /// A set does not want the target any more. Returns whether the writer must be told.
-    pub(in crate::cache) fn end(&self, type_url: &TypeUrl, target: &Target, sets: &Sets, set: &Set) -> bool {
+    pub(crate) fn end(&self, type_url: &TypeUrl, target: &Target, sets: &Sets, set: &Set) -> bool {
         let sets = sets.read();
         let mut shard = self.shard(target).lock();
         let last = shard
@@ -109,7 +103,7 @@ impl Leases {
     }
 
     /// A set wants nothing any more: ends at most this many of its leases. Returns whether the writer must be told.
-    pub(in crate::cache) fn end_some(&self, sets: &Sets, set: &Set, most: usize) -> bool {
+    pub(crate) fn end_some(&self, sets: &Sets, set: &Set, most: usize) -> bool {
         let mut any = false;
         for lease in set.some(most) {
             let Some(shard) = self.shards.get((lease % SHARDS) as usize) else {
@@ -127,7 +121,7 @@ impl Leases {
 
     /// Returns what has begun and what has ended since the last call, in the order of types and names.
     /// A `fleeting` lease ends as soon as nobody wants it.
-    pub(in crate::cache) fn turn(
+    pub(crate) fn turn(
         &self,
         now: Instant,
         sets: &Sets,
@@ -162,19 +156,19 @@ impl Leases {
     }
 
     /// When the next lease ends, or upstream can be told of the next new type.
-    pub(in crate::cache) fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let new_types = self.new_types.lock().poll_timeout();
         let ends = self.shards.iter().filter_map(|shard| shard.lock().poll_timeout());
         ends.chain(new_types).min()
     }
 
     /// How many new types wait until upstream may be told of them.
-    pub(in crate::cache) fn waiting_types(&self) -> usize {
+    pub(crate) fn waiting_types(&self) -> usize {
         self.new_types.lock().waiting()
     }
 
     /// Returns the wanted targets of which nothing is known, in the order of types and names.
-    pub(in crate::cache) fn unanswered(&self, cut: &Cut) -> Vec<(TypeUrl, Target)> {
+    pub(crate) fn unanswered(&self, cut: &Cut) -> Vec<(TypeUrl, Target)> {
         let mut unanswered = Vec::new();
         for shard in &self.shards {
             shard.lock().unanswered(cut, &mut unanswered);
@@ -184,14 +178,14 @@ impl Leases {
     }
 
     /// Returns the types of which the target is wanted, and nothing is known of it.
-    pub(in crate::cache) fn unanswered_of(&self, target: &Target, cut: &Cut) -> Vec<TypeUrl> {
+    pub(crate) fn unanswered_of(&self, target: &Target, cut: &Cut) -> Vec<TypeUrl> {
         let mut unanswered = Vec::new();
         self.shard(target).lock().unanswered_of(target, cut, &mut unanswered);
         unanswered
     }
 
     /// Calls `found` with each set that waits for the target.
-    pub(in crate::cache) fn waiters(&self, type_url: &TypeUrl, target: &Target, found: impl FnMut(u32)) {
+    pub(crate) fn waiters(&self, type_url: &TypeUrl, target: &Target, found: impl FnMut(u32)) {
         let shard = self.shard(target).lock();
         if let Some(number) = shard.find(type_url, target) {
             let waiters = shard.waiters(number).into_iter();
@@ -200,20 +194,20 @@ impl Leases {
     }
 
     /// Calls `found` with each set that waits for anything of the type, perhaps several times.
-    pub(in crate::cache) fn everyone(&self, type_url: &TypeUrl, mut found: impl FnMut(u32)) {
+    pub(crate) fn everyone(&self, type_url: &TypeUrl, mut found: impl FnMut(u32)) {
         for shard in &self.shards {
             shard.lock().everyone(type_url, &mut found);
         }
     }
 
     /// Whether the name is leased, lingering included.
-    pub(in crate::cache) fn has(&self, type_url: &TypeUrl, name: &Name) -> bool {
+    pub(crate) fn has(&self, type_url: &TypeUrl, name: &Name) -> bool {
         let target = Target::Name(name.clone());
         self.shard(&target).lock().find(type_url, &target).is_some()
     }
 
     /// Returns the names in a collection that are leased by themselves, lingering included, in order.
-    pub(in crate::cache) fn within(&self, type_url: &TypeUrl, collection: &Name) -> Vec<Name> {
+    pub(crate) fn within(&self, type_url: &TypeUrl, collection: &Name) -> Vec<Name> {
         let mut names = Vec::new();
         for shard in &self.shards {
             names.extend(shard.lock().within(type_url, collection).cloned());
@@ -223,17 +217,17 @@ impl Leases {
     }
 
     /// Whether any name of the type is leased, lingering included.
-    pub(in crate::cache) fn has_names(&self, type_url: &TypeUrl) -> bool {
+    pub(crate) fn has_names(&self, type_url: &TypeUrl) -> bool {
         self.shards.iter().any(|shard| shard.lock().has_names(type_url))
     }
 
     /// Whether anything of the type is leased, lingering included.
-    pub(in crate::cache) fn has_type(&self, type_url: &TypeUrl) -> bool {
+    pub(crate) fn has_type(&self, type_url: &TypeUrl) -> bool {
         self.shards.iter().any(|shard| shard.lock().has_type(type_url))
     }
 
     /// How many targets somebody wants, and how many are leased, lingering included.
-    pub(in crate::cache) fn count(&self) -> (usize, usize) {
+    pub(crate) fn count(&self) -> (usize, usize) {
         (self.wanted.load(Ordering::Relaxed), self.kept.load(Ordering::Relaxed))
     }
 

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
-use crate::cache::claims::is_fair;
-use crate::xds::TypeUrl;
+use crate::claims::is_fair;
+use xds::TypeUrl;
 
 /// The types of one view that are in no table.
 ///

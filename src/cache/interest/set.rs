@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use roaring::RoaringBitmap;
 
-use crate::cache::claims::Claims;
+use crate::claims::Claims;
 
 /// What one or several sessions lease.
 ///
 /// Each lease is a claim of the first set that waits for it, and so of the connection of that set's first member.
 #[derive(Debug)]
-pub(in crate::cache) struct Set {
-    pub(in crate::cache) number: u32,
+pub(crate) struct Set {
+    pub(crate) number: u32,
     leases: Mutex<RoaringBitmap>,
     /// For how many leases it is the first set. Changes only with a lock on the shard of the lease, and either a lock on all sets or
     /// that on the session whose set it is.
@@ -30,11 +30,11 @@ impl Set {
         }
     }
 
-    pub(in crate::cache) fn has(&self, lease: u32) -> bool {
+    pub(crate) fn has(&self, lease: u32) -> bool {
         self.leases.lock().contains(lease)
     }
 
-    pub(in crate::cache) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.leases.lock().len() as usize
     }
 

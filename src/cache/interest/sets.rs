@@ -14,8 +14,8 @@ use super::bell::Bell;
 use super::members::Members;
 use super::set::Set;
 use super::slab::Slab;
-use crate::cache::claims::Claims;
-use crate::xds::TypeUrl;
+use crate::claims::Claims;
+use xds::TypeUrl;
 
 /// All sessions of one view, and what they lease.
 ///
@@ -23,7 +23,7 @@ use crate::xds::TypeUrl;
 /// that several have is copied first. A session whose leases have not changed for a while gets the set that equals its own, if
 /// there is one. Lock order: this, then shards, then the leases of a set.
 #[derive(Default)]
-pub(in crate::cache) struct Sets(RwLock<Tables>);
+pub(crate) struct Sets(RwLock<Tables>);
 
 #[derive(Default)]
 struct Tables {
@@ -35,8 +35,8 @@ struct Tables {
 
 /// One session.
 #[derive(Default)]
-pub(in crate::cache) struct Seated {
-    pub(in crate::cache) bell: Bell,
+pub(crate) struct Seated {
+    pub(crate) bell: Bell,
     /// The authority whose names the session reads here; `None`: old-style names.
     authority: Option<Arc<str>>,
     /// Those of its connection.
@@ -46,45 +46,45 @@ pub(in crate::cache) struct Seated {
     /// Whether its session has seats at the views of other servers as well.
     compares: AtomicBool,
     /// Locked while the session's leases change; locked before everything else, and never two at once.
-    pub(in crate::cache) review: Mutex<Review>,
+    pub(crate) review: Mutex<Review>,
 }
 
 impl Seated {
-    pub(in crate::cache) fn authority(&self) -> Option<&str> {
+    pub(crate) fn authority(&self) -> Option<&str> {
         self.authority.as_deref()
     }
 
     /// What its connection takes of the limits.
-    pub(in crate::cache) const fn claims(&self) -> &Arc<Claims> {
+    pub(crate) const fn claims(&self) -> &Arc<Claims> {
         &self.claims
     }
 
     /// Whether its session reads another view.
-    pub(in crate::cache) fn watches(&self) -> bool {
+    pub(crate) fn watches(&self) -> bool {
         self.watches.load(Ordering::Relaxed)
     }
 
-    pub(in crate::cache) fn watch(&self, watches: bool) {
+    pub(crate) fn watch(&self, watches: bool) {
         self.watches.store(watches, Ordering::Relaxed);
     }
 
     /// Whether its session must be told of each change of the state of this view's server.
-    pub(in crate::cache) fn compares(&self) -> bool {
+    pub(crate) fn compares(&self) -> bool {
         self.compares.load(Ordering::Relaxed)
     }
 
-    pub(in crate::cache) fn compare(&self, compares: bool) {
+    pub(crate) fn compare(&self, compares: bool) {
         self.compares.store(compares, Ordering::Relaxed);
     }
 }
 
 /// Whether a session has changed what it leases.
 #[derive(Debug, Default)]
-pub(in crate::cache) struct Review {
+pub(crate) struct Review {
     /// Whether it has changed anything since it was last looked at.
-    pub(in crate::cache) changed: bool,
+    pub(crate) changed: bool,
     /// Whether it is in the list of sessions to look at.
-    pub(in crate::cache) noted: bool,
+    pub(crate) noted: bool,
 }
 
 struct Occupant {
@@ -107,7 +107,7 @@ struct Group {
 }
 
 /// A set that a session may change.
-pub(in crate::cache) enum Own {
+pub(crate) enum Own {
     /// This one; nobody else has it.
     Set(Arc<Set>),
     /// The caller must copy the first one, which is shared, into the second one, and then call [`Sets::take_copy`].
@@ -115,7 +115,7 @@ pub(in crate::cache) enum Own {
 }
 
 impl Sets {
-    pub(in crate::cache) fn enter(&self, authority: Option<Arc<str>>, claims: Arc<Claims>) -> (u32, Arc<Seated>) {
+    pub(crate) fn enter(&self, authority: Option<Arc<str>>, claims: Arc<Claims>) -> (u32, Arc<Seated>) {
         let seated = Arc::new(Seated {
             authority,
             claims,
@@ -129,7 +129,7 @@ impl Sets {
     }
 
     /// Removes a session. Returns the sets that nobody has any more, which the caller must dissolve.
-    pub(in crate::cache) fn leave(&self, seat: u32) -> Vec<Arc<Set>> {
+    pub(crate) fn leave(&self, seat: u32) -> Vec<Arc<Set>> {
         let mut tables = self.write();
         let Some(Occupant { seated, has }) = tables.places.remove(seat) else {
             return Vec::new();
@@ -139,14 +139,14 @@ impl Sets {
     }
 
     /// Returns the set that a session has of a type, and whether it may be changed in place.
-    pub(in crate::cache) fn find(&self, seat: u32, type_url: &TypeUrl) -> Option<(Arc<Set>, bool)> {
+    pub(crate) fn find(&self, seat: u32, type_url: &TypeUrl) -> Option<(Arc<Set>, bool)> {
         let tables = self.read();
         let group = tables.0.groups.get(tables.0.membership(seat, type_url)?.set)?;
         Some((group.set.clone(), group.is_private()))
     }
 
     /// Returns the set of a type that a session may change.
-    pub(in crate::cache) fn own(&self, seat: u32, type_url: &TypeUrl) -> Own {
+    pub(crate) fn own(&self, seat: u32, type_url: &TypeUrl) -> Own {
         let mut tables = self.write();
         let has = tables.membership(seat, type_url).map(|has| has.set);
         let Some(group) = has.and_then(|number| tables.groups.get(number)) else {
@@ -163,7 +163,7 @@ impl Sets {
     }
 
     /// Gives the copy to a session. Returns the set that it had, if nobody has that any more.
-    pub(in crate::cache) fn take_copy(&self, seat: u32, type_url: &TypeUrl, copy: u32) -> Option<Arc<Set>> {
+    pub(crate) fn take_copy(&self, seat: u32, type_url: &TypeUrl, copy: u32) -> Option<Arc<Set>> {
         let mut tables = self.write();
         let left = tables.depart(seat, type_url);
         tables.join(seat, type_url, copy);
@@ -171,13 +171,13 @@ impl Sets {
     }
 
     /// A session leases nothing of the type any more. Returns the set that it had, if nobody has that any more.
-    pub(in crate::cache) fn drop_set(&self, seat: u32, type_url: &TypeUrl) -> Option<Arc<Set>> {
+    pub(crate) fn drop_set(&self, seat: u32, type_url: &TypeUrl) -> Option<Arc<Set>> {
         self.write().depart(seat, type_url)
     }
 
     /// Makes the private sets of a session small and lets others share them, except sets with more than `most` leases. Returns
     /// how much was looked at, and the sets that nobody has any more because there was an equal one.
-    pub(in crate::cache) fn settle(&self, seat: u32, most: usize) -> (usize, Vec<Arc<Set>>) {
+    pub(crate) fn settle(&self, seat: u32, most: usize) -> (usize, Vec<Arc<Set>>) {
         let tables = self.read();
         let place = tables.0.places.get(seat);
         let groups = place.into_iter().flat_map(|place| &place.has);
@@ -197,12 +197,12 @@ impl Sets {
     }
 
     /// Frees the number of a set that was dissolved.
-    pub(in crate::cache) fn close(&self, set: &Set) {
+    pub(crate) fn close(&self, set: &Set) {
         self.write().groups.remove(set.number);
     }
 
     /// Locks all for reading. The holder must not lock this again, must not change anything here, and must not wake anybody.
-    pub(in crate::cache) fn read(&self) -> Reading<'_> {
+    pub(crate) fn read(&self) -> Reading<'_> {
         let sole = Sole::new();
         Reading(self.0.read(), sole)
     }
@@ -309,7 +309,7 @@ impl Group {
 }
 
 /// The sessions and sets that are there.
-pub(in crate::cache) struct Reading<'a>(RwLockReadGuard<'a, Tables>, Sole);
+pub(crate) struct Reading<'a>(RwLockReadGuard<'a, Tables>, Sole);
 
 /// The only lock of this kind that a thread holds. A thread that reads and locks again waits for ever: always if it locks for
 /// writing, and if it locks for reading only when another thread has begun to wait for writing in between. So builds with debug
@@ -340,22 +340,22 @@ impl Drop for Sole {
 
 impl Reading<'_> {
     /// How many sessions there are.
-    pub(in crate::cache) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.places.len()
     }
 
     /// How many sets there are.
-    pub(in crate::cache) fn sets(&self) -> usize {
+    pub(crate) fn sets(&self) -> usize {
         self.0.groups.len()
     }
 
     /// One past the highest number of a set.
-    pub(in crate::cache) fn end(&self) -> usize {
+    pub(crate) fn end(&self) -> usize {
         self.0.groups.end()
     }
 
     /// The session with this number, if it is still there.
-    pub(in crate::cache) fn seated(&self, seat: u32) -> Option<&Arc<Seated>> {
+    pub(crate) fn seated(&self, seat: u32) -> Option<&Arc<Seated>> {
         self.0.places.get(seat).map(|place| &place.seated)
     }
 
@@ -379,18 +379,18 @@ impl Reading<'_> {
     }
 
     /// The sessions that have this set.
-    pub(in crate::cache) fn members(&self, set: u32) -> impl Iterator<Item = &Arc<Seated>> {
+    pub(crate) fn members(&self, set: u32) -> impl Iterator<Item = &Arc<Seated>> {
         self.seats(set).filter_map(|seat| self.seated(seat))
     }
 
     /// The numbers of the sessions that have this set.
-    pub(in crate::cache) fn seats(&self, set: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn seats(&self, set: u32) -> impl Iterator<Item = u32> {
         let group = self.0.groups.get(set).into_iter();
         group.flat_map(|group| group.members.iter())
     }
 
     /// All sessions with their numbers, in order.
-    pub(in crate::cache) fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Seated>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Seated>)> {
         self.0.places.iter().map(|(seat, place)| (seat, &place.seated))
     }
 }

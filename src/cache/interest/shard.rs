@@ -12,8 +12,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::set::Set;
 use super::sets::Reading;
 use super::waiters::Waiters;
-use crate::cache::claims::Claims;
-use crate::xds::{Cut, Name, Slot, Target, TypeUrl, Want};
+use crate::claims::Claims;
+use xds::{Cut, Name, Slot, Target, TypeUrl, Want};
 
 /// The leases whose targets fall into this part.
 pub(super) struct Shard {
@@ -46,24 +46,24 @@ struct Lease {
 
 /// What the writer must do.
 #[derive(Debug, Default)]
-pub(in crate::cache) struct LeaseChanges {
+pub(crate) struct LeaseChanges {
     /// What upstream is told.
-    pub(in crate::cache) wants: Vec<Want>,
+    pub(crate) wants: Vec<Want>,
     /// What is not leased any more.
-    pub(in crate::cache) ended: Vec<(TypeUrl, Target)>,
+    pub(crate) ended: Vec<(TypeUrl, Target)>,
     /// New types that wait, each with a set that waits for anything of it.
     pub(super) new: Vec<(Arc<TypeUrl>, u32)>,
 }
 
 impl LeaseChanges {
     /// Whether so much has ended that further ends wait for the next turn.
-    pub(in crate::cache) const fn is_full(&self) -> bool {
+    pub(crate) const fn is_full(&self) -> bool {
         self.ended.len() >= ENDS_IN_A_TURN
     }
 }
 
 /// How many leases end in one turn of the writer, give or take a few.
-pub(in crate::cache) const ENDS_IN_A_TURN: usize = 4096;
+pub(crate) const ENDS_IN_A_TURN: usize = 4096;
 
 /// How many shards there are.
 pub(super) const SHARDS: u32 = 16;

@@ -15,7 +15,7 @@ pub struct Woken(std::vec::IntoIter<Waker>);
 const AT_ONCE: usize = 256;
 
 impl Woken {
-    pub(in crate::cache) fn new(wakers: Vec<Waker>) -> Self {
+    pub(crate) fn new(wakers: Vec<Waker>) -> Self {
         Self(wakers.into_iter())
     }
 
@@ -42,10 +42,10 @@ pub(super) mod tests {
 
     /// Counts wakes.
     #[derive(Default)]
-    pub(in crate::cache) struct Count(AtomicUsize);
+    pub(crate) struct Count(AtomicUsize);
 
     impl Count {
-        pub(in crate::cache) fn wakes(&self) -> usize {
+        pub(crate) fn wakes(&self) -> usize {
             self.0.load(Ordering::Relaxed)
         }
     }

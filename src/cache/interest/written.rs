@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::xds::{Name, Target, TypeUrl, Want};
+use xds::{Name, Target, TypeUrl, Want};
 
 /// The texts of names of one view. Nothing is kept for a name that all clients write in the canonical way.
 #[derive(Debug, Default)]
-pub(in crate::cache) struct Written(Mutex<Table>);
+pub(crate) struct Written(Mutex<Table>);
 
 #[derive(Debug, Default)]
-pub(in crate::cache) struct Table {
+pub(crate) struct Table {
     ways: BTreeMap<(TypeUrl, Name), BTreeSet<Option<Name>>>,
     /// Wants that the writer has not taken yet.
     fresh: Vec<Want>,
@@ -24,18 +24,18 @@ const WAYS_MAX: usize = 8;
 
 impl Written {
     /// Locks the table, if the target of a want may be in it. While it is locked, no lease of a new-style name changes.
-    pub(in crate::cache) fn of(&self, want: &Want) -> Option<MutexGuard<'_, Table>> {
+    pub(crate) fn of(&self, want: &Want) -> Option<MutexGuard<'_, Table>> {
         matches!(&want.target, Target::Name(name) if name.is_new_style()).then(|| self.0.lock())
     }
 
-    pub(in crate::cache) fn lock(&self) -> MutexGuard<'_, Table> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock()
     }
 }
 
 impl Table {
     /// Notes that somebody wants this; `leased` if it was leased before. Returns whether the writer must be told.
-    pub(in crate::cache) fn note(&mut self, want: &Want, leased: bool) -> bool {
+    pub(crate) fn note(&mut self, want: &Want, leased: bool) -> bool {
         let Target::Name(name) = &want.target else { return false };
         let key = (want.type_url.clone(), name.clone());
         let ways = match (self.ways.get_mut(&key), &want.written) {
@@ -55,7 +55,7 @@ impl Table {
     }
 
     /// Returns the wants, with one for each text of a name that begins, and the texts that are new since the last call.
-    pub(in crate::cache) fn tell(&mut self, wants: Vec<Want>) -> Vec<Want> {
+    pub(crate) fn tell(&mut self, wants: Vec<Want>) -> Vec<Want> {
         if self.ways.is_empty() {
             return wants;
         }
@@ -82,7 +82,7 @@ impl Table {
     }
 
     /// Forgets the texts of targets that are not leased any more.
-    pub(in crate::cache) fn forget(&mut self, ended: &[(TypeUrl, Target)]) {
+    pub(crate) fn forget(&mut self, ended: &[(TypeUrl, Target)]) {
         if self.ways.is_empty() {
             return;
         }

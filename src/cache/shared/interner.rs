@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use parking_lot::Mutex;
 
-use crate::xds::Name;
+use xds::Name;
 
 /// All names that clients use, in shards, because every request looks its names up.
 pub(super) struct Interner {

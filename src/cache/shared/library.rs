@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::interner::Interner;
 use super::remembered::Tables;
 use super::weak_map::WeakMap;
-use crate::xds::{
+use xds::{
     Answers, Batch, Chosen, Class, Difference, Extra, Lens, Name, Objection, Rights, Seen, State, Version, full_state,
 };
 
@@ -287,7 +287,7 @@ fn weight(batch: &Batch) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xds::{Choice, TypeUrl};
+    use xds::{Choice, TypeUrl};
 
     #[test]
     fn what_clients_say_is_compared_and_not_only_its_hash() {

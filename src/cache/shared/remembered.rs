@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::weak_map::WeakMap;
-use crate::xds::{Extra, Hasher, Held, Version};
+use xds::{Extra, Hasher, Held, Version};
 
 /// The tables in use, by a hash over all that is in them.
 #[derive(Default)]
@@ -68,7 +68,7 @@ fn same(one: &Extra, other: &Extra) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xds::Name;
+    use xds::Name;
 
     fn table(seed: u128) -> Extra {
         let names = ["a", "b", "c"].map(|name| (Name::from(name), Held::Version(Version::from_bits(seed))));

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use super::View;
-use crate::cache::interest::{Seated, Woken};
-use crate::inquiry::{Depth, Inquiry, Question};
-use crate::xds::{Name, Target, TypeUrl};
+use crate::interest::{Seated, Woken};
+use inquiry::{Depth, Inquiry, Question};
+use xds::{Name, Target, TypeUrl};
 
 /// Sessions of a view that a question is for, and that were not asked yet.
 pub struct Respondents {

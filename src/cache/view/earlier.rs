@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
-use crate::xds::{Kind, Name, Resource, TypeUrl, Version};
+use xds::{Kind, Name, Resource, TypeUrl, Version};
 
 /// Content that is not current any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,8 +99,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::clock;
-    use crate::xds::ResourceParts;
+    use xds::ResourceParts;
 
     fn cds() -> TypeUrl {
         TypeUrl::new("type.googleapis.com/envoy.config.cluster.v3.Cluster")
@@ -122,7 +121,7 @@ mod tests {
 
     #[test]
     fn each_content_has_one_before_it() {
-        let now = clock::now();
+        let now = Instant::now();
         let all: Vec<Resource> = (0..3_u8).map(|one| content("a", &[one], now)).collect();
         let mut earlier = Earlier::default();
         for pair in all.windows(2) {
@@ -141,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_has_a_bound() {
-        let now = clock::now();
+        let now = Instant::now();
         let large = |one: u8| content("a", &[one; 5000], now);
         let mut earlier = Earlier::default();
         for one in 0..20 {
@@ -165,7 +164,7 @@ mod tests {
     #[test]
     fn secrets_are_not_kept() {
         let sds = TypeUrl::new("type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret");
-        let now = clock::now();
+        let now = Instant::now();
         let mut earlier = Earlier::default();
         earlier.note(&sds, &content("a", b"2", now), &content("a", b"1", now), 0);
         assert!(earlier.0.is_empty());

@@ -3,7 +3,7 @@
 //! Owns that content stays while somebody else wants it. Does not know when an interest ends.
 
 use super::{Ring, View};
-use crate::xds::{Changes, Known, Name, Phase, Reason, Slot, Target, TypeUrl, Update};
+use xds::{Changes, Known, Name, Phase, Reason, Slot, Target, TypeUrl, Update};
 
 impl View {
     /// Forgets what nobody leases any more. A session that began to want it at this very moment is told.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::View;
-use crate::xds::{Cut, GuardSettings, Hold, HoldOrder, Name, Target, TypeUrl};
+use xds::{Cut, GuardSettings, Hold, HoldOrder, Name, Target, TypeUrl};
 
 /// The settings of a view, and orders.
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl View {
     }
 
     /// The first session of this view comes from that one.
-    pub(in crate::cache) fn set_left(&self, left: &Arc<Self>) {
+    pub(crate) fn set_left(&self, left: &Arc<Self>) {
         *self.guarded.left.lock() = Arc::downgrade(left);
     }
 

@@ -34,11 +34,11 @@ pub use restored::Knowledge;
 pub use seat::Seat;
 pub use words::WordsQuestion;
 
-use crate::cache::Claims;
-use crate::cache::interest::{Leases, Set, Sets, Woken, Written};
-use crate::cache::routes::WakeOnFailure;
-use crate::cache::vacancy::Vacancy;
-use crate::xds::{Baselines, Changes, Class, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
+use crate::Claims;
+use crate::interest::{Leases, Set, Sets, Woken, Written};
+use crate::routes::WakeOnFailure;
+use crate::vacancy::Vacancy;
+use xds::{Baselines, Changes, Class, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
 
 /// One view.
 ///
@@ -113,7 +113,7 @@ impl View {
     }
 
     /// Creates a view of this server, in which nothing is known.
-    pub(in crate::cache) fn of(
+    pub(crate) fn of(
         server: usize,
         wake_on_failure: WakeOnFailure,
         class: Class,
@@ -147,7 +147,7 @@ impl View {
     }
 
     /// Replaces the bounds and the times.
-    pub(in crate::cache) fn set(&self, settings: ViewSettings) {
+    pub(crate) fn set(&self, settings: ViewSettings) {
         self.leases.set(settings.linger, settings.names_per_view);
         self.pinned_bytes_max
             .store(settings.pinned_bytes_per_view, Ordering::Relaxed);
@@ -208,7 +208,7 @@ impl View {
     }
 
     /// Returns the claims of the connection to which the view counts: that of its first session. None if there is no session.
-    pub(in crate::cache) fn claims(&self) -> Option<Arc<Claims>> {
+    pub(crate) fn claims(&self) -> Option<Arc<Claims>> {
         let sets = self.sets.read();
         sets.iter().next().map(|(_, seated)| seated.claims().clone())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::View;
-use crate::xds::{Class, Slot, TypeUrl};
+use xds::{Class, Slot, TypeUrl};
 
 /// How many calls wait for released content to leave memory: longer than the library keeps what nobody asks for.
 const IN_VAIN_MAX: u32 = 60;
@@ -172,7 +172,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cache::ViewSettings;
+    use crate::ViewSettings;
 
     /// Whoever reads the sessions twice at once waits for ever if another thread begins to wait for writing in between.
     #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use super::View;
 use super::earlier::{Earlier, EarlierContent};
-use crate::xds::{Changes, Cut, Known, Name, Resource, TypeUrl, Update, Version};
+use xds::{Changes, Cut, Known, Name, Resource, TypeUrl, Update, Version};
 
 /// Replaced content, oldest first. Counts only the bodies: the maps around them share their structure.
 #[derive(Default)]

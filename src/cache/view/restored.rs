@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use super::View;
-use crate::cache::interest::Woken;
-use crate::xds::{Changes, Cut, Known, Phase, ServerState, State, TypeUrl, Update};
+use crate::interest::Woken;
+use xds::{Changes, Cut, Known, Phase, ServerState, State, TypeUrl, Update};
 
 impl View {
     /// Stores what an earlier run knew. It is not served before somebody wants it.

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use super::View;
-use crate::cache::interest::{Bell, ENDS_IN_A_TURN, Own, Seated, Set};
-use crate::cache::{Claims, Full};
-use crate::xds::{TypeUrl, Want};
+use crate::interest::{Bell, ENDS_IN_A_TURN, Own, Seated, Set};
+use crate::{Claims, Full};
+use xds::{TypeUrl, Want};
 
 /// One session's place at a view. Dropping it ends all that the session wants.
 pub struct Seat {
@@ -66,7 +66,7 @@ impl View {
 }
 
 impl Seat {
-    pub(in crate::cache) fn new(view: Arc<View>, authority: Option<Arc<str>>, claims: Arc<Claims>) -> Self {
+    pub(crate) fn new(view: Arc<View>, authority: Option<Arc<str>>, claims: Arc<Claims>) -> Self {
         let (number, seated) = view.sets.enter(authority, claims);
         Self { view, number, seated }
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::View;
-use crate::cache::interest::{Seated, Woken};
-use crate::cache::routes::WakeOnFailure;
-use crate::xds::{Cut, Name, ServerState, Target, TypeUrl};
+use crate::interest::{Seated, Woken};
+use crate::routes::WakeOnFailure;
+use xds::{Cut, Name, ServerState, Target, TypeUrl};
 
 impl View {
     /// The writer publishes the state of the server. Wakes the sessions that may have to read another view because of it.
@@ -41,7 +41,7 @@ impl View {
     }
 
     /// The servers of authorities have changed: wakes all sessions, and from now on these if the server fails.
-    pub(in crate::cache) fn reroute(&self, wake_on_failure: WakeOnFailure) {
+    pub(crate) fn reroute(&self, wake_on_failure: WakeOnFailure) {
         *self.wake_on_failure.lock() = wake_on_failure;
         self.nudge(|_| true);
     }

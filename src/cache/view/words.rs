@@ -5,7 +5,7 @@
 use tokio::sync::{mpsc, oneshot};
 
 use super::View;
-use crate::xds::{Name, ServerWords, TypeUrl};
+use xds::{Name, ServerWords, TypeUrl};
 
 /// A question about some names of a type.
 #[derive(Debug)]

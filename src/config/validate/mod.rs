@@ -14,7 +14,6 @@ mod sharing;
 mod spiffe;
 mod tokens;
 mod upstream;
-#[cfg(feature = "spiffe")]
 mod workload;
 
 use std::sync::Arc;
@@ -48,7 +47,6 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         problems: Vec::new(),
         warnings: Vec::new(),
         unread: false,
-        #[cfg(feature = "spiffe")]
         endpoint_socket: flags.endpoint_socket.clone(),
     };
     let Some(file) = check.parse::<shape::File>() else {
@@ -106,7 +104,6 @@ struct Check {
     /// Whether the document has unknown keys or wrong kinds of values, so that what seems to be missing may be there.
     unread: bool,
     /// Where the SPIFFE Workload API is, if the document does not say it.
-    #[cfg(feature = "spiffe")]
     endpoint_socket: Option<String>,
 }
 

@@ -37,7 +37,7 @@ pub(in crate::downstream) fn count_end(shared: &Shared, end: &End) {
     if let Some(limit) = end.limit {
         shared.metrics.refused(limit);
     }
-    if end.code == crate::protocol::Code::PermissionDenied {
+    if end.code == protocol::Code::PermissionDenied {
         shared.metrics.denied.inc();
     }
 }

@@ -8,11 +8,11 @@ use prost_reflect::{Kind, MessageDescriptor};
 
 use super::scalar::{Scalar, quoted};
 use super::{Reader, put_bytes};
-use crate::json::fault::Fault;
-use crate::json::form::{Form, full_name};
-use crate::json::plain::Plain;
-use crate::json::time::Instant;
-use crate::json::tree::{Tree, Value, too_deep};
+use crate::fault::Fault;
+use crate::form::{Form, full_name};
+use crate::plain::Plain;
+use crate::time::Instant;
+use crate::tree::{Tree, Value, too_deep};
 
 impl Reader<'_> {
     /// Writes a message with a special form; returns false if it has none.
@@ -61,7 +61,7 @@ impl Reader<'_> {
     }
 
     /// Returns the type and the body of an `Any`.
-    pub(in crate::json) fn any_parts(&mut self, tree: &Tree) -> Result<(String, Vec<u8>), Fault> {
+    pub(crate) fn any_parts(&mut self, tree: &Tree) -> Result<(String, Vec<u8>), Fault> {
         let Some(written) = tree.get("@type") else {
             let message = "`@type` is missing; write type.googleapis.com/ and the message's full name";
             return Err(self.fault(tree, message));
@@ -85,7 +85,7 @@ impl Reader<'_> {
         let mut body = Vec::new();
         if Form::of(descriptor.full_name()) == Form::Usual {
             self.depth += 1;
-            if self.depth > crate::json::DEPTH_MAX {
+            if self.depth > crate::DEPTH_MAX {
                 return Err(too_deep(tree.place()));
             }
             // Some writers add a `value` to the empty message.
@@ -185,7 +185,7 @@ impl Reader<'_> {
 
     /// Writes a value of any kind. Each of its levels counts as two, because it becomes two nested messages.
     fn value(&mut self, tree: &Tree, out: &mut Vec<u8>) -> Result<(), Fault> {
-        if self.depth + 2 > crate::json::DEPTH_MAX {
+        if self.depth + 2 > crate::DEPTH_MAX {
             return Err(too_deep(tree.place()));
         }
         self.depth += 2;

@@ -7,8 +7,8 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use prost::encoding::{WireType, encode_varint};
 use prost_reflect::Kind;
 
-use crate::json::plain;
-use crate::json::tree::{Tree, Value, shortened};
+use crate::plain;
+use crate::tree::{Tree, Value, shortened};
 
 /// A value in the wire format.
 #[derive(Clone, Debug, PartialEq)]

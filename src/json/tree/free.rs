@@ -1,9 +1,9 @@
 //! A tree as a `google.protobuf.Value`, for text that no field describes.
 
 use super::{Tree, Value};
-use crate::json::plain::Plain;
-use crate::proto::google::protobuf::value::Kind;
-use crate::proto::google::protobuf::{self, ListValue, Struct};
+use crate::plain::Plain;
+use proto::google::protobuf::value::Kind;
+use proto::google::protobuf::{self, ListValue, Struct};
 
 impl Tree {
     /// Returns it as a value of any structure. An unquoted scalar has the type that YAML gives it.

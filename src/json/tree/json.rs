@@ -1,8 +1,8 @@
 //! Parses JSON text into a tree. Owns the strict grammar of JSON; `serde_json` unescapes strings.
 
 use super::{Bounds, Budget, Entry, Tree, Value, map, place, too_deep};
-use crate::json::DEPTH_MAX;
-use crate::json::fault::{Fault, Place};
+use crate::DEPTH_MAX;
+use crate::fault::{Fault, Place};
 
 pub(super) fn parse(text: &str, bounds: Bounds) -> Result<Tree, Fault> {
     let mut parser = Parser {

@@ -7,8 +7,8 @@ use granit_parser::{Event, Parser, ScalarStyle, Span, Tag};
 
 use super::yaml_words::wrong;
 use super::{Bounds, Budget, Entry, Tree, Value, map, place, too_deep};
-use crate::json::DEPTH_MAX;
-use crate::json::fault::{Fault, Place};
+use crate::DEPTH_MAX;
+use crate::fault::{Fault, Place};
 
 /// How much all aliases of a text may add: each value counts 1, and each 16 bytes of text.
 const ALIASED_MAX: usize = 200_000;

@@ -7,9 +7,9 @@ use prost_reflect::{Kind, MessageDescriptor};
 use super::raw::{Raw, each};
 use super::scalar::REDACTED;
 use super::{NOT_PROTOBUF, Writer, joined};
-use crate::json::fault::Fault;
-use crate::json::form::Form;
-use crate::json::time::Instant;
+use crate::fault::Fault;
+use crate::form::Form;
+use crate::time::Instant;
 
 impl Writer<'_> {
     pub(super) fn known(&mut self, form: Form, descriptor: &MessageDescriptor, body: &[u8]) -> Result<(), Fault> {
@@ -110,8 +110,8 @@ impl Writer<'_> {
     }
 
     fn deeper(&mut self) -> Result<(), Fault> {
-        if self.depth >= crate::json::DEPTH_MAX {
-            return Err(self.fault(format!("nested deeper than {} levels", crate::json::DEPTH_MAX)));
+        if self.depth >= crate::DEPTH_MAX {
+            return Err(self.fault(format!("nested deeper than {} levels", crate::DEPTH_MAX)));
         }
         self.depth += 1;
         Ok(())

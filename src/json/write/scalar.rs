@@ -8,11 +8,11 @@ use prost_reflect::Kind;
 
 use super::Writer;
 use super::raw::Raw;
-use crate::json::fault::Fault;
-use crate::json::read::NULL_VALUE;
+use crate::fault::Fault;
+use crate::read::NULL_VALUE;
 
 /// Replaces a secret.
-pub(in crate::json) const REDACTED: &str = "[redacted]";
+pub(crate) const REDACTED: &str = "[redacted]";
 
 impl Writer<'_> {
     pub(super) fn string(&mut self, text: &str) {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::outbound::Outbound;
-use crate::xds::TypeUrl;
+use xds::TypeUrl;
 
 /// An index over the types of one stream, so that no input costs a walk over all of them.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::completeness::Quiet;
-use crate::xds::Name;
+use xds::Name;
 
 /// The wanted names.
 ///

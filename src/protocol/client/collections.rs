@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::completeness::{Completeness, Heard, Quiet, Settled};
-use crate::xds::Name;
+use xds::Name;
 
 /// The collections. Each is complete under the same conditions as a wildcard.
 #[derive(Debug, Default)]

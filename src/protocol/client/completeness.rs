@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use crate::xds::Name;
+use xds::Name;
 
 /// Whether a wildcard is complete, and what it waits for until it is.
 ///

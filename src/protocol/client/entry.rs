@@ -9,10 +9,10 @@ use bytes::{Bytes, BytesMut};
 use prost::Message as _;
 
 use super::wire::{OTHER_BYTES_MAX, is_message, next_field, string_field};
-use crate::proto::envoy::service::discovery::v3::Resource;
-use crate::proto::google::protobuf::Any;
-use crate::xds::xdstp::{self, SCHEME};
-use crate::xds::{Constraints, Name, NameRule, TypeUrl, WRAPPER_URL, put_field, split_variant_key, variant_key};
+use proto::envoy::service::discovery::v3::Resource;
+use proto::google::protobuf::Any;
+use xds::xdstp::{self, SCHEME};
+use xds::{Constraints, Name, NameRule, TypeUrl, WRAPPER_URL, put_field, split_variant_key, variant_key};
 
 /// One entry of a response.
 pub(super) struct Entry {

@@ -5,8 +5,8 @@
 
 use super::node::{come_through, stamped};
 use super::{Client, Request};
-use crate::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use crate::xds::Dialect;
+use proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use xds::Dialect;
 
 impl Client {
     /// K-25: these relays ask through this one, so the server is sent the node again on the present stream.

@@ -14,9 +14,9 @@ use super::entry::{Entry, Fault, called, canonical};
 use super::refusals::Refusal;
 use super::ways::Ways;
 use super::wire::{DeltaResponse, FIELD_BYTES_MIN, OTHER_BYTES_MAX, SotwResponse};
-use crate::proto::envoy::service::discovery::v3 as discovery;
-use crate::proto::google::protobuf::Any;
-use crate::xds::{Constraints, Name, ResourceError, TypeUrl, variant_key};
+use proto::envoy::service::discovery::v3 as discovery;
+use proto::google::protobuf::Any;
+use xds::{Constraints, Name, ResourceError, TypeUrl, variant_key};
 
 /// A response in the form that both dialects share.
 pub(super) struct Message {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::entry::Entry;
-use crate::proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
-use crate::xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update, split_variant_key, variant_prefix};
+use proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
+use xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update, split_variant_key, variant_prefix};
 
 /// The resources that a server has sent, by canonical name; variants by their keys.
 ///

@@ -35,15 +35,15 @@ use ingest::Message;
 use unserved::Unserved;
 use ways::Ways;
 
-use crate::proto::envoy::config::core::v3::Node;
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use crate::xds::{Changes, Dialect, Phase, ServerFeatures, Slot, Target, TypeUrl, Types, Update, Want};
 pub use node::come_through;
 pub use noted::Received;
 pub use parted::Parted;
+use proto::envoy::config::core::v3::Node;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 pub use rhythm::Rhythm;
 pub use stated::stated;
 pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable, read_delta, read_sotw};
+use xds::{Changes, Dialect, Phase, ServerFeatures, Slot, Target, TypeUrl, Types, Update, Want};
 
 /// The client's half of one ADS stream to one server, over all the connections that the stream takes.
 ///

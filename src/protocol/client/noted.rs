@@ -3,7 +3,7 @@
 //! Owns the notes. Does not know who reads them.
 
 use super::Client;
-use crate::xds::{Name, ServerWords, TypeUrl};
+use xds::{Name, ServerWords, TypeUrl};
 
 /// The content of a response, in numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]

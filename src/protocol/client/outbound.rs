@@ -8,9 +8,9 @@ use std::time::Instant;
 use super::acks::{Ack, Acks};
 use super::refusals::Refusal;
 use super::ways::Ways;
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use crate::proto::google::rpc::Status;
-use crate::xds::{Name, TypeUrl};
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use proto::google::rpc::Status;
+use xds::{Name, TypeUrl};
 
 /// The subscription of one type on one stream. The wildcard is a name here, as on the wire.
 ///

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Client;
 use super::feed::Feed;
-use crate::xds::{Changes, Dialect, Phase, ResourceError, TypeUrl};
+use xds::{Changes, Dialect, Phase, ResourceError, TypeUrl};
 
 /// Everything that one machine knows of a type, on its way to another machine for the same server.
 #[derive(Debug)]

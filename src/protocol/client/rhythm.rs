@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::awaited::Patience;
 use super::feed::Feed;
 use super::{Client, ClientSettings};
-use crate::xds::TypeUrl;
+use xds::TypeUrl;
 
 /// The longest pause within an answer, for each type of which the end of an answer was seen.
 ///

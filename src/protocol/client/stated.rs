@@ -9,9 +9,9 @@ use prost::Message as _;
 
 use super::entry::Entry;
 use super::kept::build;
-use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
-use crate::proto::google::protobuf::Any;
-use crate::xds::{Resource, TypeUrl, Types, WRAPPER_URL};
+use proto::envoy::service::discovery::v3::Resource as Wrapper;
+use proto::google::protobuf::Any;
+use xds::{Resource, TypeUrl, Types, WRAPPER_URL};
 
 /// Reads the resource in an `Any`, with or without the wrapper. Returns its type, the resource, and its time to live (E-11).
 ///

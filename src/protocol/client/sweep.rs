@@ -3,7 +3,7 @@
 //! Owns when they are dropped. Does not know what is wanted.
 
 use super::{Client, TYPES_REMEMBERED};
-use crate::xds::TypeUrl;
+use xds::TypeUrl;
 
 impl Client {
     /// Drops types that nobody wants, so that a client that invents types without end does not fill this table.

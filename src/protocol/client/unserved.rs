@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Client;
-use crate::xds::{Changes, Dialect, ResourceError, TypeUrl};
+use xds::{Changes, Dialect, ResourceError, TypeUrl};
 
 /// What the relay knows of the types that the server cannot be asked for.
 #[derive(Debug, Default)]

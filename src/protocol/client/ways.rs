@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::xds::Name;
+use xds::Name;
 
 /// The names that clients spell in another way than the canonical one. Other names are not in it.
 #[derive(Debug, Default)]

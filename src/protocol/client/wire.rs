@@ -7,8 +7,8 @@ use bytes::{Bytes, BytesMut};
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse};
-use crate::xds::put_field;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse};
+use xds::put_field;
 
 /// A response without a readable type and nonce, so that the relay cannot send a NACK for it.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::removal::{Half, Removal, half_of, is_present};
 use super::sources::{Going, Source, Sources, is_referred, names_routes, refers};
 use super::{Guard, Within};
-use crate::xds::{Changes, Cut, HoldEnd, HoldReason, Kind, Name, Phase, ReferenceHold, TypeUrl, Update};
+use xds::{Changes, Cut, HoldEnd, HoldReason, Kind, Name, Phase, ReferenceHold, TypeUrl, Update};
 
 impl Guard {
     /// Returns the removals that wait for nothing any more. What the view, at `cut`, has forgotten meanwhile is not removed.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use imbl::ordmap::DiffItem;
 
 use super::removal::Half;
-use crate::xds::{Changes, Cut, Kind, Known, MassHold, Name, Phase, State, TypeUrl};
+use xds::{Changes, Cut, Kind, Known, MassHold, Name, Phase, State, TypeUrl};
 
 /// The first whole states that are not over.
 #[derive(Debug, Default)]

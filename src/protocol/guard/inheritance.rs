@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::Guard;
 use super::first_state::{is_judged, is_mass};
 use super::removal::{Half, Removal, half_of, is_present};
-use crate::xds::{Changes, Cut, Phase, Reason, Resource, State, Update, Within};
+use xds::{Changes, Cut, Phase, Reason, Resource, State, Update, Within};
 
 /// What the sessions were served before they came.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use super::first_state::{is_judged, is_mass, served};
 use super::reading::{is_empty_assignment, references};
 use super::removal::{Half, Removal, Removals, half_of, is_present, is_quiet, overtaken, removes};
 use super::{Guard, sources};
-use crate::xds::{Changes, Cut, HoldEnd, HoldReason, Kind, Name, Phase, Resource, State, Update, Within};
+use xds::{Changes, Cut, HoldEnd, HoldReason, Kind, Name, Phase, Resource, State, Update, Within};
 
 impl Guard {
     /// Takes the removals that must wait out of these changes, which the control plane has just said; `cut` is what the view

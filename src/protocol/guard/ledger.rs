@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::removal::{Half, Removals};
-use crate::xds::{HeldRemoval, Hold, HoldEnd, HoldEvent, HoldReason, Name, TypeUrl};
+use xds::{HeldRemoval, Hold, HoldEnd, HoldEvent, HoldReason, Name, TypeUrl};
 
 /// What was last told of the holds.
 #[derive(Debug, Default)]

@@ -21,7 +21,7 @@ use ledger::Ledger;
 use removal::{Half, Removal, Removals, removes};
 use sources::Source;
 
-use crate::xds::{
+use xds::{
     Changes, Cut, GuardSettings, HeldRemoval, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget,
     Kind, Name, ReferenceHold, Target, TypeUrl, Update, Within,
 };

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use prost::Message as _;
 
-use crate::proto::distributary::references as fields;
-use crate::proto::google::protobuf::Any;
-use crate::xds::{Kind, Name, References, Resource, TypeUrl};
+use proto::distributary::references as fields;
+use proto::google::protobuf::Any;
+use xds::{Kind, Name, References, Resource, TypeUrl};
 
 const ROUTES: &str = "envoy.config.route.v3.RouteConfiguration";
 const CLUSTERS: &str = "envoy.config.cluster.v3.Cluster";

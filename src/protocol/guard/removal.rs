@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::xds::{Cut, HeldRemoval, HoldReason, Kind, Known, Name, Reason, State, TypeUrl, Update};
+use xds::{Cut, HeldRemoval, HoldReason, Kind, Known, Name, Reason, State, TypeUrl, Update};
 
 /// One half of a type: what the wildcard covers (`true`), or what was requested by name.
 pub(super) type Half = (TypeUrl, bool);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::reading::references;
 use super::removal::Half;
-use crate::xds::{Cut, Kind, Name, Resource, TypeUrl};
+use xds::{Cut, Kind, Name, Resource, TypeUrl};
 
 /// What refers to a resource.
 pub(super) type Source = (TypeUrl, Name);

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use super::entry::Entry;
 use super::stream::Server;
 use super::subscription::Subscription;
-use crate::protocol::end::End;
-use crate::xds::{Answers, Dialect, Held, Known, Name, Reason, Resource, Sight, Target, TypeSight};
+use crate::end::End;
+use xds::{Answers, Dialect, Held, Known, Name, Reason, Resource, Sight, Target, TypeSight};
 
 /// The collections of one type on one stream. Most clients have none, and then nothing is allocated.
 ///

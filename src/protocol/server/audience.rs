@@ -11,22 +11,22 @@ use bytes::Bytes;
 use super::name_faults::{NameBound, located};
 use super::stream::Server;
 use super::subscription::Subscription;
-use crate::proto::envoy::service::discovery::v3::ResourceLocator;
-use crate::xds::{
+use proto::envoy::service::discovery::v3::ResourceLocator;
+use xds::{
     Answers, Audience, Choice, Constraints, Dialect, Dirty, Held, Item, Name, Parameters, Resource, Sight, TypeSight,
     TypeUrl, Withdrawn,
 };
 
 impl Server {
     /// Finds out what the client sees of each type with its parameters.
-    pub(in crate::protocol) fn choose(&mut self, sight: &Sight, answers: &impl Answers) {
+    pub(crate) fn choose(&mut self, sight: &Sight, answers: &impl Answers) {
         for subscription in &mut self.types {
             subscription.choose(sight, answers);
         }
     }
 
     /// Returns what is known of a type, as the client sees it.
-    pub(in crate::protocol) fn type_sight<'a>(&'a self, type_url: &'a TypeUrl, sight: &'a Sight) -> TypeSight<'a> {
+    pub(crate) fn type_sight<'a>(&'a self, type_url: &'a TypeUrl, sight: &'a Sight) -> TypeSight<'a> {
         let found = self.types.iter().find(|one| one.type_url == *type_url);
         found.map_or_else(|| sight.type_sight(type_url), |one| one.type_sight(sight))
     }

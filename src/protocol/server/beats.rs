@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::subscription::Subscription;
-use crate::xds::{Item, Name, Resource, TypeSight};
+use xds::{Item, Name, Resource, TypeSight};
 
 /// The last heartbeat passed on, by canonical name.
 #[derive(Debug, Default)]

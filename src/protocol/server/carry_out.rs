@@ -9,7 +9,7 @@ use super::compose::{Composed, Step};
 use super::covered::Ahead;
 use super::plan::{Debt, Plan, Reach};
 use super::subscription::Subscription;
-use crate::xds::{Answers, Dialect, Held, Item, Kind, Name, TypeSight};
+use xds::{Answers, Dialect, Held, Item, Kind, Name, TypeSight};
 
 impl Subscription {
     /// Notes what the client holds once it has the response.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::beats::Beats;
 use super::refused::Refusals;
-use crate::xds::{Name, Objection, Version};
+use xds::{Name, Objection, Version};
 
 /// The rare state of a type on a stream. Most types have none, and then nothing is allocated.
 #[derive(Debug, Default)]
@@ -212,8 +212,8 @@ impl Cold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::server::flight::Flight;
-    use crate::protocol::server::subscription::Subscription;
+    use crate::server::flight::Flight;
+    use crate::server::subscription::Subscription;
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "any instant will do")]

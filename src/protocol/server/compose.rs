@@ -10,9 +10,7 @@ use super::nonce::Nonces;
 use super::plan::Plan;
 use super::say::Say;
 use super::subscription::Subscription;
-use crate::xds::{
-    Answers, Batch, Dialect, Errors, Features, Form, Item, Kind, Name, Resource, State, TypeSight, Version,
-};
+use xds::{Answers, Batch, Dialect, Errors, Features, Form, Item, Kind, Name, Resource, State, TypeSight, Version};
 
 /// What a type can do now.
 #[derive(Debug)]

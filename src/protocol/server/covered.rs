@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::subscription::Subscription;
-use crate::xds::{Answers, Baselines, Dialect, Difference, Held, Name, Resource, Seen, State};
+use xds::{Answers, Baselines, Dialect, Difference, Held, Name, Resource, Seen, State};
 
 /// What the client holds of the resources that the wildcard covers.
 #[derive(Debug, Default)]
@@ -176,7 +176,7 @@ impl Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xds::TypeUrl;
+    use xds::TypeUrl;
 
     /// C-11: a repetition is owed until it begins; if it is cut off, the rest of it is owed.
     #[test]

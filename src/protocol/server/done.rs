@@ -6,7 +6,7 @@ use super::flight::{Receipt, ReceiptKind};
 use super::name_faults::NameFaults;
 use super::stream::Server;
 use super::subscription::Subscription;
-use crate::xds::{Sight, TypeSight};
+use xds::{Sight, TypeSight};
 
 impl Server {
     /// Takes a delta request that only acknowledges a response, and that was read without decoding it. Returns `None`, without

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::subscription::Subscription;
-use crate::xds::{Name, Rights, Target};
+use xds::{Name, Rights, Target};
 
 impl Subscription {
     /// From now on the client may have this; `None`: everything. What it may not have any more goes like what is gone at the server,

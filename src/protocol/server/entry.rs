@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::sorted::Named;
-use crate::xds::{Held, Name, Resource, Version};
+use xds::{Held, Name, Resource, Version};
 
 /// What a client holds under one name.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::subscription::Subscription;
-use crate::xds::{Dialect, Errors, Item, Known, Name, ResourceError, TypeSight};
+use xds::{Dialect, Errors, Item, Known, Name, ResourceError, TypeSight};
 
 /// The errors that a client was sent. Most were sent none, and then nothing is allocated.
 #[derive(Debug, Default)]

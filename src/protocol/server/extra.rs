@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::compose::Allowed;
 use super::subscription::Subscription;
-use crate::xds::{Extra, Held, Name, TypeSight};
+use xds::{Extra, Held, Name, TypeSight};
 
 impl Subscription {
     /// Of the resources that a client holds and no state has: returns those that can be removed now, and those that must wait. A

@@ -6,8 +6,8 @@
 use std::time::{Duration, Instant};
 
 use super::stream::Server;
-use crate::protocol::end::End;
-use crate::xds::{Name, Sight, TypeUrl};
+use crate::end::End;
+use xds::{Name, Sight, TypeUrl};
 
 /// What ends a stream, if that is not its client.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use std::time::Instant;
 use super::name_faults::NameFaults;
 use super::nonce::{Nonce, Nonces};
 use super::subscription::Subscription;
-use crate::proto::google::rpc::Status as Detail;
-use crate::xds::{Answers, Baselines, Batch, Dialect, Held, Name, Objection, Resource, TypeUrl, Version};
+use proto::google::rpc::Status as Detail;
+use xds::{Answers, Baselines, Batch, Dialect, Held, Name, Objection, Resource, TypeUrl, Version};
 
 /// A response for the transport to encode.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use super::flight::Flight;
-use crate::xds::{Baselines, Form, Item, Name, Resource};
+use xds::{Baselines, Form, Item, Name, Resource};
 
 /// The responses that were sent and not acknowledged or rejected yet, the oldest first.
 #[derive(Debug, Default)]
@@ -103,7 +103,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::xds::Batch;
+    use xds::Batch;
 
     /// B-05, K-21: each response is answered once, in any order; too many make the next ones wait.
     #[test]

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::asked_collections::Extent;
 use super::compose::{Allowed, Composed, Step};
 use super::subscription::{Current, Subscription};
-use crate::xds::{
+use xds::{
     Answers, Batch, Difference, Errors, Extra, Held, Item, Known, Name, Reason, Resource, Seen, State, TypeSight,
     Version,
 };

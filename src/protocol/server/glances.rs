@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::held_names::HeldNames;
-use crate::xds::Name;
+use xds::Name;
 
 /// The names of one type on one stream that may have changed since they were last compared with what the client holds.
 ///
@@ -160,7 +160,7 @@ impl Default for Glance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xds::Held;
+    use xds::Held;
 
     /// B-24: what changes while an answer is under way comes after it, even if all names must be compared.
     #[test]

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::stream::Server;
-use crate::identity::Identity;
-use crate::proto::envoy::config::core::v3 as core;
-use crate::protocol::end::{Code, End};
-use crate::protocol::node::{parameters, read_node, relays};
-use crate::xds::{Access, Answers, Caller, Dialect, Grant, Node, Rights, TypeUrl, Way};
+use crate::end::{Code, End};
+use crate::node::{parameters, read_node, relays};
+use identity::Identity;
+use proto::envoy::config::core::v3 as core;
+use xds::{Access, Answers, Caller, Dialect, Grant, Node, Rights, TypeUrl, Way};
 
 impl Server {
     /// B-01: the node of the first request counts for the whole stream.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::entry::Entry;
 use super::other_names::OtherNames;
 use super::sorted::{Named, Sorted};
-use crate::xds::{Baselines, Held, Item, Name, Resource, Version};
+use xds::{Baselines, Held, Item, Name, Resource, Version};
 
 /// The names that one stream requests of one type. Invariant: `sum` is the sum over the contents that the client certainly holds.
 #[derive(Debug, Default)]
@@ -220,7 +220,7 @@ impl HeldNames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xds::{ResourceParts, TypeUrl};
+    use xds::{ResourceParts, TypeUrl};
 
     /// The same as a plain map, whatever the order of the names: the entries, their order, and the sum.
     #[test]

@@ -5,7 +5,7 @@
 use super::covered::Covered;
 use super::entry::Entry;
 use super::subscription::Subscription;
-use crate::xds::{Answers, Dialect, Held, Name, Target, Want};
+use xds::{Answers, Dialect, Held, Name, Target, Want};
 
 impl Subscription {
     /// K-13: the client waits for this name again, even if its content has not changed.

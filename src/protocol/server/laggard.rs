@@ -4,7 +4,7 @@
 
 use super::stream::Server;
 use super::subscription::Subscription;
-use crate::xds::Baselines;
+use xds::Baselines;
 
 impl Server {
     /// The client lags, and what it was sent takes too much memory: from now on only hashes of it are kept. Resources that its

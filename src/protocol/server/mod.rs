@@ -48,7 +48,7 @@ mod subscription;
 mod whole;
 
 pub use flight::{Changed, Receipt, ReceiptKind, Response};
-pub(in crate::protocol) use name_faults::NameBound;
+pub(crate) use name_faults::NameBound;
 pub use name_faults::{NameFault, NameFaults};
 pub use nonce::Nonce;
 pub use portrait::{Portrait, Stand};

@@ -2,8 +2,8 @@
 //!
 //! Owns how many there are of each kind, and the first text of each kind. Does not decide how a name is answered.
 
-use crate::proto::envoy::service::discovery::v3::ResourceLocator;
-use crate::xds::Name;
+use proto::envoy::service::discovery::v3::ResourceLocator;
+use xds::Name;
 
 /// What is wrong with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,10 +76,10 @@ impl NameFaults {
 
 /// The most bytes of a name; 0: any number.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::protocol) struct NameBound(pub(in crate::protocol) usize);
+pub(crate) struct NameBound(pub(crate) usize);
 
 impl NameBound {
-    pub(in crate::protocol) const fn admits(self, text: &str) -> bool {
+    pub(crate) const fn admits(self, text: &str) -> bool {
         self.0 == 0 || text.len() <= self.0
     }
 }

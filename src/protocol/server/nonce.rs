@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::xds::hex;
+use xds::hex;
 
 /// A nonce as sent on the wire. It has a fixed size, so no response allocates memory for its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::compose::Step;
 use super::flight::Response;
 use super::stream::Server;
 use super::subscription::Subscription;
-use crate::xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
+use xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
 
 impl Server {
     /// Returns the next response, if anything can be sent now. If there is none, call [`poll_end`](Self::poll_end).

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::entry::{Entry, Other};
 use super::sorted::{Named, Sorted};
-use crate::xds::{Held, Name, Resource};
+use xds::{Held, Name, Resource};
 
 /// Such names of one type on one stream. No name is in both tables.
 #[derive(Debug, Default)]

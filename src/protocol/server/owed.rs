@@ -4,7 +4,7 @@
 //! not know why a name cannot be answered.
 
 use super::sorted::Sorted;
-use crate::xds::Name;
+use xds::Name;
 
 /// The names of one type on one stream that are owed an answer. Most clients are owed nothing, and then nothing is allocated.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use super::compose::{Allowed, Composed};
 use super::covered::Ahead;
 use super::plan::{Debt, Plan, Reach};
 use super::subscription::Subscription;
-use crate::xds::{Answers, Dialect, Extra, Held, Name, Resource, Seen, TypeSight};
+use xds::{Answers, Dialect, Extra, Held, Name, Resource, Seen, TypeSight};
 
 impl Subscription {
     pub(super) fn compose_partial(

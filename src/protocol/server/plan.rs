@@ -11,7 +11,7 @@ use super::compose::Allowed;
 use super::covered::Ahead;
 use super::say::Say;
 use super::subscription::{Current, Subscription};
-use crate::xds::{Dialect, Errors, Extra, Form, Held, Item, Kind, Known, Name, Resource, Room, Seen, TypeSight};
+use xds::{Dialect, Errors, Extra, Form, Held, Item, Kind, Known, Name, Resource, Room, Seen, TypeSight};
 
 /// What a response will contain, and what is left for later.
 pub(super) struct Plan {

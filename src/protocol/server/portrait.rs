@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::stream::Server;
 use super::subscription::Subscription;
-use crate::xds::{Held, Known, Name, Objection, Reason, Resource, Sight, Standing, Status, TypeSight, TypeUrl};
+use xds::{Held, Known, Name, Objection, Reason, Resource, Sight, Standing, Status, TypeSight, TypeUrl};
 
 /// One type of a stream.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::flight::Flight;
 use super::subscription::{Current, Subscription};
-use crate::xds::{Dialect, Form, Held, Known, Name, Objection, Reason, Resource, TypeSight, Version};
+use xds::{Dialect, Form, Held, Known, Name, Objection, Reason, Resource, TypeSight, Version};
 
 /// The rejected responses of one type on one stream, as groups of names. No member of a group is sent again unchanged until any
 /// member changes, because a rejection does not say which member was bad (M-02).

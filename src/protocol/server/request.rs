@@ -13,8 +13,8 @@ use super::name_faults::{NameBound, NameFaults};
 use super::nonce::Nonces;
 use super::slices::{Changing, Listing, SLICE};
 use super::subscription::Subscription;
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use crate::xds::{Answers, Dialect, Extra, Held, Kind, Name, Seen, Target, Version};
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use xds::{Answers, Dialect, Extra, Held, Kind, Name, Seen, Target, Version};
 
 impl Subscription {
     /// Takes everything of a SotW request but its names. Returns the state for reading the names, if they must be read.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::subscription::{Current, Subscription};
-use crate::xds::{Dialect, Known, Name, Reason, Resource, TypeSight};
+use xds::{Dialect, Known, Name, Reason, Resource, TypeSight};
 
 /// What must be sent of a name.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::compose::{Allowed, Composed, Step};
 use super::covered::Ahead;
 use super::subscription::Subscription;
-use crate::xds::{Answers, Audience, Batch, Dialect, Seen, State};
+use xds::{Answers, Audience, Batch, Dialect, Seen, State};
 
 impl Subscription {
     /// Whether this client is like all others at the same point, so that one encoded answer serves all of them.

@@ -9,9 +9,9 @@ use super::flight::{Receipt, ReceiptKind};
 use super::name_faults::{NameBound, NameFaults, located};
 use super::stream::Server;
 use super::subscription::Subscription;
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use crate::protocol::end::End;
-use crate::xds::{Answers, Held, Name, TypeUrl};
+use crate::end::End;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use xds::{Answers, Held, Name, TypeUrl};
 
 /// The progress of a request. Until all of it is taken, the stream sends nothing and takes no other request, so the result is the
 /// same as if it were taken at once.

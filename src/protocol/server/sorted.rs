@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use crate::xds::Name;
+use xds::Name;
 
 /// Entries sorted by name, each name once.
 ///

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::xds::{Name, Target, Texts, TypeUrl, Want};
+use xds::{Name, Target, Texts, TypeUrl, Want};
 
 /// The spellings in which a client asks for each name, if they are not just the canonical one. Most clients have none, and then
 /// nothing is allocated.

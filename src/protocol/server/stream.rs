@@ -10,12 +10,10 @@ use super::gates::Gate;
 use super::name_faults::{NameBound, NameFault, NameFaults};
 use super::nonce::Nonces;
 use super::subscription::Subscription;
-use crate::identity::Identity;
-use crate::protocol::end::{Code, End};
-use crate::protocol::settings::StreamSettings;
-use crate::xds::{
-    Access, Answers, Authorities, Cut, Dialect, Dirty, Node, Rights, Sight, Status, Target, TypeUrl, Want,
-};
+use crate::end::{Code, End};
+use crate::settings::StreamSettings;
+use identity::Identity;
+use xds::{Access, Answers, Authorities, Cut, Dialect, Dirty, Node, Rights, Sight, Status, Target, TypeUrl, Want};
 
 /// One client stream.
 ///

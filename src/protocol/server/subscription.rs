@@ -16,7 +16,7 @@ use super::glances::Glances;
 use super::held_names::HeldNames;
 use super::owed::Owed;
 use super::spellings::Spellings;
-use crate::xds::{
+use xds::{
     Authorities, Cut, Dialect, Dirty, Features, Known, Name, NameRule, Reason, Resource, Rights, Sight, Slot, Status,
     Target, Traits, TypeSight, TypeUrl, Viewer, Want,
 };

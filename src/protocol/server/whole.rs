@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::plan::Plan;
 use super::subscription::Subscription;
-use crate::xds::{Dialect, Form, Held, Item, Kind, Known, Name, Resource, TypeSight};
+use xds::{Dialect, Form, Held, Item, Kind, Known, Name, Resource, TypeSight};
 
 impl Subscription {
     /// Returns whether an answer that brings anything lists all that the client wants, in one response.

@@ -228,7 +228,7 @@ impl FileSet {
     }
 
     fn said(&self, twice: &Twice) -> String {
-        let called = |file: usize, place: Option<crate::json::Place>| {
+        let called = |file: usize, place: Option<json::Place>| {
             let path = self.files.get(file).map(|(name, _)| called(&self.path, name));
             let path = path.map(|path| path.display().to_string()).unwrap_or_default();
             place.map_or(path.clone(), |place| format!("{path}:{place}"))

@@ -338,7 +338,7 @@ impl Reading<'_> {
         self.take(any, "", at)
     }
 
-    fn warned<T>(&mut self, parsed: crate::json::Parsed<T>) -> T {
+    fn warned<T>(&mut self, parsed: json::Parsed<T>) -> T {
         self.parsed.warnings.extend(parsed.warnings);
         parsed.value
     }

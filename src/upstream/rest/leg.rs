@@ -202,7 +202,7 @@ impl PollLeg {
 
     /// E-13: replaces a resource that cannot be read with an empty one, so that only this resource is rejected.
     fn read(&self, type_url: &TypeUrl, body: &[u8]) -> Result<DiscoveryResponse, Failure> {
-        let failed = |fault: crate::json::Fault| Failure::Response {
+        let failed = |fault: json::Fault| Failure::Response {
             path: type_url.path().unwrap_or_default(),
             why: fault.to_string(),
         };

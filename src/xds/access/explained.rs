@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::rights::{Applied, is_secret};
 use super::{Access, AccessRule, Caller, Fields};
-use crate::xds::TypeUrl;
+use crate::TypeUrl;
 
 /// What an operator asks.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,8 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{AccessRule, Fields, Index, Pattern, shown};
-use crate::xds::version::Hasher;
-use crate::xds::{Kind, TypeUrl, Version};
+use crate::version::Hasher;
+use crate::{Kind, TypeUrl, Version};
 
 /// What one client may have.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! Owns no rule of its own. Does not know the index by which the relay finds rules.
 
 use super::*;
-use crate::xds::TypeUrl;
+use crate::TypeUrl;
 
 /// Random numbers, the same in every run.
 struct Random(u64);

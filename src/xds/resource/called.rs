@@ -5,7 +5,7 @@
 use bytes::BytesMut;
 
 use super::{Resource, ResourceParts, put_field};
-use crate::xds::NameRule;
+use crate::NameRule;
 
 /// F-09: whether the body does not contain the resource's new-style name. That is so if a client wrote the name in another way,
 /// and the server compares bytes.

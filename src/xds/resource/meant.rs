@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::Resource;
-use crate::xds::constraints::variant_key;
-use crate::xds::version::Hasher;
-use crate::xds::{Constraints, Name};
+use crate::constraints::variant_key;
+use crate::version::Hasher;
+use crate::{Constraints, Name};
 
 /// Which clients a resource is for, if not for all (TP2).
 #[derive(Clone)]

@@ -20,7 +20,7 @@ pub(super) use named::full_name;
 
 use super::version::Hasher;
 use super::{Constraints, Name, References, TypeUrl, Version};
-use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
+use proto::envoy::service::discovery::v3::Resource as Wrapper;
 
 /// A resource as it is forwarded. Immutable; shared in an `Arc` by everybody who holds it.
 ///
@@ -377,18 +377,18 @@ fn ttl_field(ttl: Duration) -> Bytes {
 }
 
 /// The size of a length-delimited field.
-pub(crate) fn field_len(number: u32, len: usize) -> usize {
+pub fn field_len(number: u32, len: usize) -> usize {
     key_len(number) + encoded_len_varint(len as u64) + len
 }
 
 /// Writes a length-delimited field.
-pub(crate) fn put_field(into: &mut impl BufMut, number: u32, bytes: &[u8]) {
+pub fn put_field(into: &mut impl BufMut, number: u32, bytes: &[u8]) {
     put_key_len(into, number, bytes.len());
     into.put_slice(bytes);
 }
 
 /// Writes what comes before the content of a length-delimited field.
-pub(crate) fn put_key_len(into: &mut impl BufMut, number: u32, len: usize) {
+pub fn put_key_len(into: &mut impl BufMut, number: u32, len: usize) {
     // The own fields of a response are short: key and length take a byte each.
     if let (1..=15, Ok(short @ ..=127)) = (number, u8::try_from(len)) {
         into.put_slice(&[(number << 3) as u8 | WireType::LengthDelimited as u8, short]);

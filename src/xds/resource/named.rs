@@ -5,7 +5,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::{NAME, field_len, put_field};
-use crate::xds::{Constraints, Name};
+use crate::{Constraints, Name};
 
 const RESOURCE_NAME: u32 = 8;
 
@@ -44,7 +44,7 @@ impl<'a> NameField<'a> {
 }
 
 /// Encodes a `ResourceName` message.
-pub(in crate::xds) fn full_name(name: &Name, constraints: &[u8]) -> Bytes {
+pub(crate) fn full_name(name: &Name, constraints: &[u8]) -> Bytes {
     let mut message = BytesMut::new();
     put_field(&mut message, 1, name.as_str().as_bytes());
     put_field(&mut message, 2, constraints);

@@ -11,8 +11,8 @@ use imbl::ordmap::DiffItem;
 
 use super::State;
 use super::variants::Variants;
-use crate::xds::held::next_id;
-use crate::xds::{Choice, Lens, Name, Rights, Update};
+use crate::held::next_id;
+use crate::{Choice, Lens, Name, Rights, Update};
 
 /// What a client sees of a state.
 #[derive(Clone, Debug)]
@@ -118,7 +118,7 @@ impl State {
     /// Returns the same state with what a client was sent for single names. Nothing of that counts as a variant: it is for this
     /// client.
     #[must_use]
-    pub(in crate::xds) fn told(&self, updates: &[Update]) -> Self {
+    pub(crate) fn told(&self, updates: &[Update]) -> Self {
         let mut next = Self {
             id: next_id(),
             variants: Variants::default(),

@@ -15,7 +15,7 @@ pub struct Expiry {
 
 impl Expiry {
     /// Returns the earliest of several; it differs from before if any of them was confirmed.
-    pub(in crate::xds) fn of_all(all: impl Iterator<Item = Self>) -> Option<Self> {
+    pub(crate) fn of_all(all: impl Iterator<Item = Self>) -> Option<Self> {
         all.reduce(|one, other| Self {
             at: one.at.min(other.at),
             beat: one.beat.wrapping_add(other.beat),

@@ -9,7 +9,7 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 
 use super::{Expiry, Known, Reason, State};
-use crate::xds::{Choice, Constraints, Name, Parameters, Resource, Version};
+use crate::{Choice, Constraints, Name, Parameters, Resource, Version};
 
 /// The constrained variants, by name.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use distributary::xds::{Dialect, GuardSettings, HoldAction, HoldReason, HoldTarget, MassHold, ReferenceHold, Within};
+use xds::{Dialect, GuardSettings, HoldAction, HoldReason, HoldTarget, MassHold, ReferenceHold, Within};
 
 use super::plane::{Content, cluster, endpoints, listener, route};
 use super::stage::{Stage, USUAL};

@@ -7,7 +7,7 @@ mod stage;
 
 use std::time::Duration;
 
-use distributary::xds::{
+use xds::{
     Dialect, GuardSettings, HeldRemoval, Hold, HoldAction, HoldReason, HoldTarget, MassHold, Name, ReferenceHold,
     TypeUrl, Within,
 };

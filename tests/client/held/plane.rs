@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use distributary::proto::distributary::references as fields;
-use distributary::proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
-use distributary::proto::envoy::config::core::v3::ControlPlane;
-use distributary::proto::envoy::service::discovery::v3::{
+use prost::Message;
+use proto::distributary::references as fields;
+use proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
+use proto::envoy::config::core::v3::ControlPlane;
+use proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource,
 };
-use distributary::proto::google::protobuf::Any;
-use distributary::xds::Hasher;
-use prost::Message;
+use proto::google::protobuf::Any;
+use xds::Hasher;
 
 /// A state: by type and name, the body.
 pub(crate) type Content = BTreeMap<String, BTreeMap<String, Bytes>>;

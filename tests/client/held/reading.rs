@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use distributary::json::{Bounds, Schemas, Tree, Unknown};
-use distributary::xds::Dialect;
+use json::{Bounds, Schemas, Tree, Unknown};
+use xds::Dialect;
 
 use super::plane::cluster;
 use super::stage::{Stage, USUAL};

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
-use distributary::protocol::{Guard, Request, read_delta};
-use distributary::xds::{
+use prost::Message;
+use protocol::{Guard, Request, read_delta};
+use xds::{
     Changes, Dialect, GuardSettings, Hold, HoldAction, HoldOrder, HoldTarget, Known, MassHold, Name, ReferenceHold,
     Slot, Target, TypeUrl, Within,
 };
-use prost::Message;
 
 use super::plane::{Plane, Reply};
 use crate::{Upstream, ms};

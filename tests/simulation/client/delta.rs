@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 
 use super::{Client, Mux, rejection};
 use crate::body::Type;

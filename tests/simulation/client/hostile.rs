@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use distributary::xds::Dialect;
+use proto::envoy::config::core::v3::Node;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use xds::Dialect;
 
 use super::{Act, Client, Do, rejection};
 use crate::body::Type;

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::xds::Dialect;
+use proto::envoy::config::core::v3::Node;
+use xds::Dialect;
 
 use super::body::Type;
 use super::classes::Profile;
@@ -339,8 +339,8 @@ impl Mux {
     }
 }
 
-fn rejection() -> distributary::proto::google::rpc::Status {
-    distributary::proto::google::rpc::Status {
+fn rejection() -> proto::google::rpc::Status {
+    proto::google::rpc::Status {
         code: 13,
         message: "bad".to_owned(),
         ..Default::default()

@@ -2,7 +2,7 @@
 //!
 //! Owns its requests. Does not know why it wants a resource.
 
-use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
+use proto::envoy::service::discovery::v3::DiscoveryRequest;
 
 use super::{Client, Mux, rejection};
 use crate::body::Type;

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use distributary::xds::Dialect;
+use xds::Dialect;
 
 use super::{Act, Client, Do, Holding, Persona, Withheld};
 use crate::body::Type;

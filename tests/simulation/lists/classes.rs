@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use distributary::cache::View;
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::protocol::StreamSettings;
-use distributary::xds::Classes;
+use cache::View;
+use proto::envoy::config::core::v3::Node;
+use protocol::StreamSettings;
+use xds::Classes;
 
 use super::Lists;
 use crate::classes::{ANYBODY, Profile, profiles, relay_node, rules};

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use distributary::json::{Schemas, Unknown};
-use distributary::proto::envoy::service::discovery::v3::DiscoveryResponse;
-use distributary::protocol::Guard;
 use distributary::upstream::{Asked, Content as Stated, Dictionary, FileSet, Listed, Stamp};
-use distributary::xds::{Cut, GuardSettings, Known, Name, Reason, Resource, ServerState, Slot, State, Target, Types};
+use json::{Schemas, Unknown};
 use prost::Message as _;
+use proto::envoy::service::discovery::v3::DiscoveryResponse;
+use protocol::Guard;
+use xds::{Cut, GuardSettings, Known, Name, Reason, Resource, ServerState, Slot, State, Target, Types};
 
 use super::Mood;
 use super::account::{Counted, Line, Model, Said, Written};

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use distributary::xds::{Cut, Dialect, Known, Name, Reason, Resource};
+use xds::{Cut, Dialect, Known, Name, Reason, Resource};
 
 use crate::body::Type;
 use crate::names::{authority, canonical, covers, is_collection, is_nothing, is_unnamed};

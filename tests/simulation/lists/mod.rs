@@ -23,10 +23,10 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use distributary::cache::{Route, Routes};
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::protocol::Request;
-use distributary::xds::ServerState;
+use cache::{Route, Routes};
+use proto::envoy::config::core::v3::Node;
+use protocol::Request;
+use xds::ServerState;
 
 use super::classes as rules;
 use super::client::Client;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use distributary::xds::ServerState;
+use xds::ServerState;
 
 use super::follower::Follower;
 use crate::feed::Zone;

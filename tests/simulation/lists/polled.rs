@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
-use distributary::protocol::{Client, ClientSettings, Demand, Guard, Leg, Request};
 use distributary::upstream::{Poller, Question};
-use distributary::xds::{Changes, Cut, Dialect, ServerState, Target, Want};
+use proto::envoy::config::core::v3::Node;
+use proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
+use protocol::{Client, ClientSettings, Demand, Guard, Leg, Request};
+use xds::{Changes, Cut, Dialect, ServerState, Target, Want};
 
 use super::Mood;
 use crate::body::Type;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use distributary::cache::{Route, Routes, Scopes};
+use cache::{Route, Routes, Scopes};
 use distributary::downstream::Seats;
-use distributary::identity::Identity;
-use distributary::proto::envoy::config::core::v3::Node;
-use distributary::protocol::{Opening, Request, Server, StreamSettings, come_through, read_node};
-use distributary::xds::{Classes, Dialect, Resource};
+use identity::Identity;
+use proto::envoy::config::core::v3::Node;
+use protocol::{Opening, Request, Server, StreamSettings, come_through, read_node};
+use xds::{Classes, Dialect, Resource};
 
 use crate::body::Type;
 use crate::classes::{self, relay_node};

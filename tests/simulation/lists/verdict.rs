@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use distributary::xds::{Dialect, Reason, ServerState};
+use xds::{Dialect, Reason, ServerState};
 
 use super::follower::Seen;
 use super::{Lists, Mood};

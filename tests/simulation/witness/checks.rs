@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use distributary::xds::{Dialect, Reason, Resource};
+use xds::{Dialect, Reason, Resource};
 
 use super::{Scene, Seen, Sent, Watch, Witness};
 use crate::body::Type;

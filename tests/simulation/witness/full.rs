@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use distributary::xds::{Reason, Version};
+use xds::{Reason, Version};
 
 use super::{Scene, Seen, Watch, Witness};
 use crate::tally::{Broken, Rule, Tally};

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use distributary::xds::Dialect;
+use xds::Dialect;
 
 use super::{Refused, Scene, Seen, Witness};
 use crate::body::Type;

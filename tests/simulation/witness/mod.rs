@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::xds::{Dialect, Known, Name, Reason, Resource, Version};
+use xds::{Dialect, Known, Name, Reason, Resource, Version};
 
 use super::body::Type;
 use super::names::{canonical, covers};

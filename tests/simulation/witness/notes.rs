@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use distributary::xds::Dialect;
+use xds::Dialect;
 
 use super::{Open, Refused, Scene, Seen, Sent, Watch, Witness};
 use crate::access::Permitted;

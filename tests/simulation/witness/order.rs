@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use distributary::xds::{Dialect, Reason};
+use xds::{Dialect, Reason};
 
 use super::{Scene, Seen, Sent, Watch, Witness};
 use crate::body::{Type, read};
@@ -104,7 +104,7 @@ impl Witness {
             for (name, sent) in leading.by_ref() {
                 let better = match routes.seen(name, scene.lens(Type::Rds)) {
                     Seen::Present(resource) => {
-                        let any = distributary::proto::google::protobuf::Any {
+                        let any = proto::google::protobuf::Any {
                             type_url: Type::Rds.url().to_owned(),
                             value: resource.body(),
                         };

@@ -2,7 +2,7 @@
 //!
 //! Owns the sets that were rejected as a whole. Knows nothing of full states.
 
-use distributary::xds::Reason;
+use xds::Reason;
 
 use super::{Refused, Scene, Seen, Watch, Witness};
 use crate::body::Type;

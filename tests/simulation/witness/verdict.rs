@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use distributary::xds::{Dialect, Reason};
+use xds::{Dialect, Reason};
 
 use super::{Seen, Watch, Witness};
 use crate::body::Type;

@@ -348,7 +348,7 @@ pub(super) fn rejects(stage: &mut Stage) {
     let response = stage.response().expect("a response");
     let no = DeltaDiscoveryRequest {
         response_nonce: response.nonce.to_string(),
-        error_detail: Some(distributary::proto::google::rpc::Status {
+        error_detail: Some(proto::google::rpc::Status {
             code: 3,
             ..Default::default()
         }),

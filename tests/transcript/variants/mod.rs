@@ -97,7 +97,7 @@ fn a_swap_is_never_split() {
     assert_eq!(stage.hears(Some("prod")), ["a[prod]=1"]);
     stage.publish(vec![
         Update::Withdraw(prod),
-        Update::Absent("a".into(), distributary::xds::Reason::Said),
+        Update::Absent("a".into(), xds::Reason::Said),
     ]);
     assert_eq!(stage.hears(Some("prod")), ["-a[prod]"]);
 }

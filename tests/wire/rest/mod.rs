@@ -99,7 +99,7 @@ async fn versions_are_those_of_streams() {
     let (polled, _) = poller.poll(CLUSTERS, &request("", &["a"])).await.says();
     let path = format!("/{}/StreamAggregatedResources", crate::support::ADS);
     let call = relay.connect().await.call(&path).await;
-    let mut stream = Subscriber::new(call, distributary::xds::Dialect::Sotw, CDS);
+    let mut stream = Subscriber::new(call, xds::Dialect::Sotw, CDS);
     stream.subscribe(&["a"]);
     assert_eq!(stream.take().await.version, polled);
 }

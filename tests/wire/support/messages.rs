@@ -149,12 +149,8 @@ pub(crate) fn sotw(response: DiscoveryResponse) -> Got {
 }
 
 fn delta(response: DeltaDiscoveryResponse) -> Got {
-    let body = |any: Option<_>| {
-        any.map_or_else(
-            || "-".to_owned(),
-            |any: distributary::proto::google::protobuf::Any| text(&any.value),
-        )
-    };
+    let body =
+        |any: Option<_>| any.map_or_else(|| "-".to_owned(), |any: proto::google::protobuf::Any| text(&any.value));
     Got {
         type_url: response.type_url,
         version: response.system_version_info,

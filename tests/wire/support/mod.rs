@@ -1,6 +1,5 @@
 //! A relay on real sockets, without control planes: tests publish straight into its view.
 
-#[cfg(feature = "spiffe")]
 pub(crate) mod agent;
 pub(crate) mod certificates;
 pub(crate) mod client;
@@ -136,7 +135,7 @@ impl Relay {
             id: "relay".to_owned(),
             ..core::Node::default()
         };
-        let schemas = distributary::json::Schemas::standard();
+        let schemas = json::Schemas::standard();
         let shared = Arc::new(Shared {
             status: ClientStatus::new(Census::new(scopes.clone()), own, schemas.clone()),
 

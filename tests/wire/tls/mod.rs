@@ -7,7 +7,6 @@ mod names;
 mod records;
 mod resumption;
 mod rotation;
-#[cfg(feature = "spiffe")]
 mod spiffe;
 
 use std::sync::Arc;

@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 
 use super::Feed;
-use crate::protocol::client::entry::Entry;
-use crate::protocol::client::ingest::Message;
-use crate::xds::{Name, Reason, Update};
+use crate::client::entry::Entry;
+use crate::client::ingest::Message;
+use xds::{Name, Reason, Update};
 
 impl Feed {
     /// The server says that a name does not exist. Returns whether that confirms something that was in doubt.

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Feed;
-use crate::protocol::client::ingest::Message;
-use crate::xds::{Changes, Name, Reason, ResourceError, Trouble, Update, split_variant_key};
+use crate::client::ingest::Message;
+use xds::{Changes, Name, Reason, ResourceError, Trouble, Update, split_variant_key};
 
 /// At most this many faulty names are remembered among those that nobody requested by name.
 const REJECTED_MAX: usize = 1024;
@@ -58,7 +58,7 @@ impl Feed {
     }
 
     /// The server ends the stream whenever it is asked for this type. Every name that still waits gets the error.
-    pub(in crate::protocol::client) fn refused(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
+    pub(in crate::client) fn refused(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
         let open = self.names.open().filter(|name| self.errors.get(*name) != Some(error));
         let open: Vec<Name> = open.cloned().collect();
         let mut updates = Vec::new();
@@ -71,7 +71,7 @@ impl Feed {
 
     /// The server cannot be asked for this type. Every name without content stops waiting, as if the server had not answered in
     /// time.
-    pub(in crate::protocol::client) fn unserved(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
+    pub(in crate::client) fn unserved(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
         let held = |name: &Name| self.kept.canonical(name.as_str()).is_some() || self.kept.has_variants(name.as_str());
         let open: Vec<Name> = self.names.open().filter(|name| !held(name)).cloned().collect();
         let mut updates = Vec::new();

@@ -5,8 +5,8 @@
 use std::time::Instant;
 
 use super::Feed;
-use crate::protocol::client::completeness::{Heard, Settled};
-use crate::xds::{Name, Reason, Update, split_variant_key};
+use crate::client::completeness::{Heard, Settled};
+use xds::{Name, Reason, Update, split_variant_key};
 
 impl Feed {
     /// A collection is not wanted any more. Drops its members, except those that were requested by name.

@@ -25,8 +25,8 @@ use super::entry::{Entry, called};
 use super::ingest::Message;
 use super::kept::{Kept, Receipt};
 use super::outbound::Outbound;
-use crate::xds::{Changes, Dialect, Kind, Name, Phase, Reason, ResourceError, ServerFeatures, TypeUrl, Update};
 use words::LastWords;
+use xds::{Changes, Dialect, Kind, Name, Phase, Reason, ResourceError, ServerFeatures, TypeUrl, Update};
 
 /// One type on one stream.
 ///
@@ -252,7 +252,7 @@ impl Feed {
 
     /// Notes whether the first whole state of this stream is over: in SotW with the first response, in delta once the server has
     /// answered for all that it was asked for.
-    pub(in crate::protocol::client) fn end_first_state(&mut self, dialect: Dialect) {
+    pub(in crate::client) fn end_first_state(&mut self, dialect: Dialect) {
         let whole = || self.completeness.rests() && self.collections.rests() && !self.names.lacks();
         if self.phase == Phase::First && self.outbound.answered && (dialect == Dialect::Sotw || whole()) {
             self.phase = Phase::Steady;

@@ -6,17 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::Feed;
-use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use crate::protocol::client::kept::Kept;
-use crate::xds::Name;
+use crate::client::kept::Kept;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use xds::Name;
 
 impl Feed {
     /// Returns the next request in delta: answers first, then changes of the subscription.
-    pub(in crate::protocol::client) fn delta_request(
-        &mut self,
-        legacy: bool,
-        now: Instant,
-    ) -> Option<DeltaDiscoveryRequest> {
+    pub(in crate::client) fn delta_request(&mut self, legacy: bool, now: Instant) -> Option<DeltaDiscoveryRequest> {
         if let Some(request) = self.outbound.delta_answer(&self.type_url, now) {
             if self.outbound.acks.is_empty() {
                 self.unanswerable(now);
@@ -37,7 +33,7 @@ impl Feed {
     }
 
     /// Returns the next request in SotW.
-    pub(in crate::protocol::client) fn sotw_request(&mut self, legacy: bool, now: Instant) -> Option<DiscoveryRequest> {
+    pub(in crate::client) fn sotw_request(&mut self, legacy: bool, now: Instant) -> Option<DiscoveryRequest> {
         let accepted = if self.kept.is_told() { &*self.accepted } else { "" };
         let (request, joined) = self.outbound.sotw(&self.type_url, legacy, accepted, now)?;
         if self.outbound.acks.is_empty() {

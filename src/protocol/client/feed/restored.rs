@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use super::Feed;
-use crate::xds::{Changes, Known, Name, Reason, Resource, Slot, Target, Update};
+use xds::{Changes, Known, Name, Reason, Resource, Slot, Target, Update};
 
 impl Feed {
     /// Takes the content that an earlier run held for this target. K-16, G-19: it counts as content from before the stream. The
     /// server is not sent its version; what the server does not confirm is dropped. Returns `None` if the server has answered
     /// already.
-    pub(in crate::protocol::client) fn restore(&mut self, target: &Target, slot: &Slot) -> Option<Changes> {
+    pub(in crate::client) fn restore(&mut self, target: &Target, slot: &Slot) -> Option<Changes> {
         if self.outbound.answered || self.hidden {
             return None;
         }

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Feed;
-use crate::protocol::client::awaited::Patience;
-use crate::xds::{Dialect, Name, Phase, split_variant_key};
+use crate::client::awaited::Patience;
+use xds::{Dialect, Name, Phase, split_variant_key};
 
 impl Feed {
     /// A stream begins: everything must be requested again. If `told`, with the versions that this server gave (E-04).
-    pub(in crate::protocol::client) fn connected(&mut self, dialect: Dialect, told: bool, patience: Patience) {
+    pub(in crate::client) fn connected(&mut self, dialect: Dialect, told: bool, patience: Patience) {
         self.patience = patience;
         self.phase = Phase::First;
         self.kept.tell(told);
@@ -43,7 +43,7 @@ impl Feed {
 
     /// The stream ended. G-19: what is known stays known. If the server had answered for the type, returns for which half: `true`
     /// is the wildcard.
-    pub(in crate::protocol::client) fn disconnected(&mut self) -> Option<bool> {
+    pub(in crate::client) fn disconnected(&mut self) -> Option<bool> {
         let answered = (self.outbound.answered && self.wanted()).then_some(self.wildcard);
         if self.hidden {
             self.drop_wildcard();
@@ -56,7 +56,7 @@ impl Feed {
         answered
     }
 
-    pub(in crate::protocol::client) fn forget_versions(&mut self) {
+    pub(in crate::client) fn forget_versions(&mut self) {
         self.kept.forget_versions();
         self.accepted = Arc::from("");
     }

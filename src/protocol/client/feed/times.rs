@@ -5,26 +5,26 @@
 use std::time::{Duration, Instant};
 
 use super::Feed;
-use crate::xds::{Changes, Dialect, Reason};
+use xds::{Changes, Dialect, Reason};
 
 impl Feed {
     /// All responses are acknowledged, or the present one cannot be.
-    pub(in crate::protocol::client) fn unanswerable(&mut self, now: Instant) {
+    pub(in crate::client) fn unanswerable(&mut self, now: Instant) {
         self.completeness.answered(now);
         self.collections.answered(now);
     }
 
     /// Takes the pause that the server has shown since the last call.
-    pub(in crate::protocol::client) const fn take_pause(&mut self) -> Option<Duration> {
+    pub(in crate::client) const fn take_pause(&mut self) -> Option<Duration> {
         self.pause.take()
     }
 
-    pub(in crate::protocol::client) fn bytes(&mut self, at: Instant) {
+    pub(in crate::client) fn bytes(&mut self, at: Instant) {
         self.completeness.bytes(at);
         self.collections.bytes(at);
     }
 
-    pub(in crate::protocol::client) fn deadline(&self) -> Option<Instant> {
+    pub(in crate::client) fn deadline(&self) -> Option<Instant> {
         let complete = self.completeness.deadline(self.patience.wildcard());
         let all = [
             self.kept.deadline(),
@@ -36,7 +36,7 @@ impl Feed {
         all.into_iter().flatten().min()
     }
 
-    pub(in crate::protocol::client) fn timeout(&mut self, now: Instant) -> Option<Changes> {
+    pub(in crate::client) fn timeout(&mut self, now: Instant) -> Option<Changes> {
         let mut updates = Vec::new();
         while let Some(name) = self.kept.expired(now) {
             self.gone(&name, Reason::Expired, &mut updates);

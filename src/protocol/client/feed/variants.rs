@@ -11,9 +11,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Feed;
-use crate::protocol::client::entry::Entry;
-use crate::protocol::client::ingest::Message;
-use crate::xds::{Name, Reason, Resource, Update, split_variant_key};
+use crate::client::entry::Entry;
+use crate::client::ingest::Message;
+use xds::{Name, Reason, Resource, Update, split_variant_key};
 
 impl Feed {
     /// C-23: a variant is gone; with the last one, the name is gone too.

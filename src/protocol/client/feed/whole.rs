@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use super::Feed;
-use crate::protocol::client::completeness::Completeness;
-use crate::protocol::client::kept::Kept;
-use crate::xds::{Changes, Name, Update};
+use crate::client::completeness::Completeness;
+use crate::client::kept::Kept;
+use xds::{Changes, Name, Update};
 
 impl Feed {
     /// The wildcard is wanted from now on. If the server was still sending it, returns the content at once.
-    pub(in crate::protocol::client) fn want_wildcard(&mut self) -> Option<Changes> {
+    pub(in crate::client) fn want_wildcard(&mut self) -> Option<Changes> {
         if self.wildcard {
             if !std::mem::take(&mut self.hidden) {
                 return None;
@@ -30,7 +30,7 @@ impl Feed {
     /// The wildcard is not wanted any more. One stream cannot end it and begin it again (E-17): an answer to the first request
     /// could be mistaken for one to the second, and some servers do not answer the second. So the server goes on sending it, and
     /// the relay hides it.
-    pub(in crate::protocol::client) fn unwant_wildcard(&mut self) {
+    pub(in crate::client) fn unwant_wildcard(&mut self) {
         if self.outbound.has_told(Name::WILDCARD) {
             self.hidden = true;
         } else {
@@ -40,7 +40,7 @@ impl Feed {
     }
 
     /// Whether nobody wants the wildcard and the server goes on sending it, for a type that no client has invented.
-    pub(in crate::protocol::client) fn goes_on(&self) -> bool {
+    pub(in crate::client) fn goes_on(&self) -> bool {
         self.hidden && self.type_url.traits().wildcard
     }
 

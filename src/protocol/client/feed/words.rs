@@ -3,8 +3,8 @@
 //! Owns the words that belong to the last response. No decision depends on them.
 
 use super::Feed;
-use crate::protocol::client::ingest::Message;
-use crate::xds::{Name, Phase, ServerWords};
+use crate::client::ingest::Message;
+use xds::{Name, Phase, ServerWords};
 
 /// The words of the last response.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct LastWords {
 
 impl Feed {
     /// Notes the words of a response, and whether another relay says them.
-    pub(in crate::protocol::client) fn hear(&mut self, message: &Message) {
+    pub(in crate::client) fn hear(&mut self, message: &Message) {
         self.last_words.nonce.clone_from(&message.nonce);
         self.last_words.identifier.clone_from(&message.identifier);
         if message.is_relayed() {
@@ -24,7 +24,7 @@ impl Feed {
     }
 
     /// Returns what the server said about the resource of this name, if it is held.
-    pub(in crate::protocol::client) fn words(&self, name: &Name) -> Option<ServerWords> {
+    pub(in crate::client) fn words(&self, name: &Name) -> Option<ServerWords> {
         let key = self.kept.canonical(name.as_str());
         let key = key.or_else(|| self.kept.variants(name.as_str()).next())?;
         let (_, version) = self.kept.held(key.as_str())?;

@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 
 use super::Feed;
-use crate::protocol::client::entry::Entry;
-use crate::protocol::client::ingest::Message;
-use crate::xds::{Name, Update};
+use crate::client::entry::Entry;
+use crate::client::ingest::Message;
+use xds::{Name, Update};
 
 impl Feed {
     /// A name is wanted in this spelling; `known`: it was wanted already. Returns the updates if only the spelling may be new;

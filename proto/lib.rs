@@ -11,4 +11,7 @@
     reason = "generated code"
 )]
 
+/// The description of the service that describes all others, as a set of files.
+pub static REFLECTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/reflection.bin"));
+
 include!(concat!(env!("OUT_DIR"), "/proto.rs"));

@@ -12,8 +12,8 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::identity::Identity;
-use crate::xds::{Dialect, Expression, Name, Node, Objection, Pattern, Resource, Standing, Status, TypeUrl};
+use identity::Identity;
+use xds::{Dialect, Expression, Name, Node, Objection, Pattern, Resource, Standing, Status, TypeUrl};
 
 /// A question to all client streams.
 #[derive(Clone, Debug)]
