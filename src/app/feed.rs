@@ -37,7 +37,7 @@ pub(super) async fn feed(
             let Some(member) = fleet.get(view.server()) else {
                 continue;
             };
-            let mut node = || introduced.node(&view, &member.name);
+            let mut node = || Arc::new(introduced.node(&view, &member.name));
             let files = match plan::files(view.class()) {
                 Ok(files) => files,
                 Err(error) => {

@@ -200,7 +200,7 @@ impl Question {
                 written: None,
             })?;
         }
-        let writer = Writer::new(view, &self.node, &target, None, &Arc::new(settings));
+        let writer = Writer::new(view, &Arc::new(self.node.clone()), &target, None, &Arc::new(settings));
         let asked = Asked {
             question: self,
             seat,

@@ -47,7 +47,7 @@ const APART_MAX: usize = 8;
 impl Way {
     pub(super) fn new(
         which: Which,
-        node: Node,
+        node: Arc<Node>,
         target: Arc<Target>,
         access: Arc<Access>,
         settings: Arc<UpstreamSettings>,
@@ -115,11 +115,7 @@ impl Way {
 
     fn separate(&mut self, type_url: TypeUrl, changes: &mut Vec<Changes>) {
         if self.apart.len() < APART_MAX {
-            let client = Client::new(
-                self.settings.client.clone(),
-                self.shared.client.dialect(),
-                self.shared.client.node().clone(),
-            );
+            let client = self.shared.client.beside();
             self.apart.push(Apart {
                 types: BTreeSet::new(),
                 leg: Leg::new(

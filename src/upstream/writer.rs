@@ -91,7 +91,7 @@ impl Writer<Way> {
     #[must_use]
     pub fn new(
         view: Arc<View>,
-        node: &Node,
+        node: &Arc<Node>,
         target: &Arc<Target>,
         files: Option<ClassFiles>,
         settings: &Arc<UpstreamSettings>,

@@ -68,6 +68,8 @@ fn a_relay_behind_a_relay() {
     let read = read_node(&request.node.unwrap());
     assert_eq!(*read.relays, ["edge", "zone"]);
     assert_eq!(read.metadata.get("TENANT").map(String::as_str), Some("t"));
+    // Another stream to the same server says the same, and names no relay twice.
+    assert_eq!(upstream.client.beside().node(), upstream.client.node());
 }
 
 /// K-25, C-04, E-01: a relay that comes later is declared on the same stream, in a request with nothing else; in SotW, which has

@@ -36,7 +36,7 @@ impl Wire {
         let own = self.legs.iter().filter(|leg| apart(leg)).count();
         if own < APART_MAX {
             let shared = &self.legs[which].client;
-            let client = Client::new(self.settings.clone(), shared.dialect(), shared.node().clone());
+            let client = Client::new(self.settings.clone(), shared.dialect(), shared.node());
             self.legs.push(Leg::new(which, true, client));
         }
         let parted = self.legs[which].client.part(&type_url);

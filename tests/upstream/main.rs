@@ -185,7 +185,7 @@ impl Relay {
             id: "relay".to_owned(),
             ..Node::default()
         };
-        let writer = Writer::new(view.clone(), &node, &target, files, &settings);
+        let writer = Writer::new(view.clone(), &node.into(), &target, files, &settings);
         let status = Box::new(writer.statuses());
         #[expect(clippy::disallowed_methods, reason = "the writer runs beside the test")]
         let task = tokio::spawn(writer.run());

@@ -190,7 +190,7 @@ impl Relay {
             id: "relay".to_owned(),
             ..Default::default()
         };
-        let writer = Writer::polling(view.clone(), &node, &server, None, &Arc::new(polling));
+        let writer = Writer::polling(view.clone(), &node.into(), &server, None, &Arc::new(polling));
         let statuses = Box::new(writer.statuses());
         #[expect(clippy::disallowed_methods, reason = "a test runs both sides")]
         let task = tokio::spawn(writer.run());

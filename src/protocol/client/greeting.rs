@@ -3,7 +3,6 @@
 //! Owns that the node is sent once on each stream, and again when more relays ask through this one (K-25). Knows nothing of the
 //! rest of the requests.
 
-use super::node::{come_through, stamped};
 use super::{Client, Request};
 use proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use xds::Dialect;
@@ -11,8 +10,7 @@ use xds::Dialect;
 impl Client {
     /// K-25: these relays ask through this one, so the server is sent the node again on the present stream.
     pub fn handle_relays(&mut self, relays: Vec<String>) {
-        let node = come_through(std::mem::take(&mut self.node), relays);
-        self.node = stamped(node, &self.settings.relay_id);
+        self.relays = relays;
         if let Some(stream) = &mut self.stream {
             stream.node_sent = false;
         }
@@ -20,11 +18,9 @@ impl Client {
 
     /// E-01: the first message of a stream has the node; later messages have it only if it changed.
     pub(super) fn introduce(&mut self, request: &mut Request) {
-        let Some(stream) = &mut self.stream else {
-            return;
-        };
-        if !std::mem::replace(&mut stream.node_sent, true) {
-            let node = Some(self.node.clone());
+        let sent = self.stream.as_mut().map(|stream| std::mem::replace(&mut stream.node_sent, true));
+        if sent == Some(false) {
+            let node = Some(self.node());
             match request {
                 Request::Sotw(request) => request.node = node,
                 Request::Delta(request) => request.node = node,

@@ -64,7 +64,10 @@ pub struct Client {
     dialect: Dialect,
     /// The dialect in which the server gave the versions of the held content.
     versions_of: Dialect,
-    node: Node,
+    /// What all streams of a view have in common of the node; shared, because a client's own node can be large.
+    node: Arc<Node>,
+    /// The relays that ask through this one.
+    relays: Vec<String>,
     feeds: BTreeMap<TypeUrl, Feed>,
     agenda: Agenda,
     stream: Option<Stream>,
@@ -119,13 +122,13 @@ const TYPES_REMEMBERED: usize = 1024;
 impl Client {
     /// Creates the client's half for a server that will see the relay as `node`.
     #[must_use]
-    pub fn new(settings: Arc<ClientSettings>, dialect: Dialect, node: Node) -> Self {
-        let node = node::stamped(node, &settings.relay_id);
+    pub fn new(settings: Arc<ClientSettings>, dialect: Dialect, node: impl Into<Arc<Node>>) -> Self {
         Self {
             settings,
             dialect,
             versions_of: dialect,
-            node,
+            node: node.into(),
+            relays: Vec::new(),
             feeds: BTreeMap::new(),
             agenda: Agenda::default(),
             stream: None,
@@ -156,10 +159,21 @@ impl Client {
         asked.any(|(_, feed)| feed.lacks())
     }
 
+    /// Returns the client's half of another stream to the same server, which sees the same node.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        let beside = Self::new(self.settings.clone(), self.dialect, self.node.clone());
+        Self {
+            relays: self.relays.clone(),
+            ..beside
+        }
+    }
+
     /// Returns the node that the server is sent.
     #[must_use]
-    pub const fn node(&self) -> &Node {
-        &self.node
+    pub fn node(&self) -> Node {
+        let node = come_through((*self.node).clone(), self.relays.clone());
+        node::stamped(node, &self.settings.relay_id)
     }
 
     /// Returns whether there is a stream.

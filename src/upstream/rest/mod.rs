@@ -120,7 +120,7 @@ impl Writer<PollLeg> {
     #[must_use]
     pub fn polling(
         view: Arc<View>,
-        node: &Node,
+        node: &Arc<Node>,
         server: &Arc<RestServer>,
         files: Option<ClassFiles>,
         polling: &Arc<Polling>,

@@ -205,7 +205,7 @@ impl Poller {
             };
             let request = DiscoveryRequest {
                 version_info,
-                node: Some(self.client.node().clone()),
+                node: Some(self.client.node()),
                 resource_names: topic.names(),
                 type_url: type_url.url().to_owned(),
                 error_detail: topic.fault.clone(),
