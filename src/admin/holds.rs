@@ -18,6 +18,7 @@ use super::forms::{self, Asked, Format, bad};
 use super::{Clusters, Shown};
 use crate::cache::View;
 use crate::clock::WallClock;
+use crate::config;
 use crate::xds::{
     Hasher, HeldRemoval, Hold, HoldAction, HoldOrder, HoldReason, HoldTarget, Name, Target, TypeUrl, printable,
 };
@@ -282,16 +283,10 @@ const fn why(reason: HoldReason) -> &'static str {
     }
 }
 
-/// Reads a time: `90s`, `30m`, `24h`.
+/// Reads a time as the configuration writes it; none is no time.
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a time; write 90s, 30m or 24h\n");
-    let (digits, factor) = [("s", 1), ("m", 60), ("h", 3600)]
-        .into_iter()
-        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))
-        .ok_or_else(wrong)?;
-    let seconds = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
-    let seconds = seconds.filter(|seconds| *seconds > 0);
-    seconds.map(Duration::from_secs).ok_or_else(wrong)
+    let time = config::duration(text).ok().filter(|time| !time.is_zero());
+    time.ok_or_else(|| format!("`{text}` is not a time; write 90s, 30m or 24h\n"))
 }
 
 /// The holds by their ids, for `/events`.

@@ -33,6 +33,7 @@ pub use defaults::{Limits, MemoryLimit, Timers};
 pub use issuer::Issuer;
 pub use listener::{Address, Listener, ListenerTls, TlsVersion};
 pub use log_filter::LogFilter;
+pub(crate) use quantity::duration;
 pub use server::{Credentials, Endpoint, Grpc, Identity, Rest, Server, Source, Tls, Transport};
 pub use supply::Supply;
 pub use supply::Workload;

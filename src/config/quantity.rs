@@ -31,7 +31,7 @@ pub(super) fn percent(text: &str) -> Result<u8, String> {
 }
 
 /// `250ms`, `30s`, `5m`, `1h`, and 0
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60 * 1000), ("h", 60 * 60 * 1000)];
     /// Longer than any useful timer, but short enough that adding it to a clock never overflows.
     const LONGEST: u64 = 365 * 24 * 60 * 60 * 1000;

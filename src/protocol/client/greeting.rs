@@ -18,7 +18,10 @@ impl Client {
 
     /// E-01: the first message of a stream has the node; later messages have it only if it changed.
     pub(super) fn introduce(&mut self, request: &mut Request) {
-        let sent = self.stream.as_mut().map(|stream| std::mem::replace(&mut stream.node_sent, true));
+        let sent = self
+            .stream
+            .as_mut()
+            .map(|stream| std::mem::replace(&mut stream.node_sent, true));
         if sent == Some(false) {
             let node = Some(self.node());
             match request {

@@ -1,5 +1,6 @@
 """The program under test."""
 
+import os
 import signal
 import subprocess
 import time
@@ -7,6 +8,9 @@ import urllib.error
 import urllib.request
 
 from .process import Failed, Process, eventually, free_port
+
+# The `guard` of every relay whose configuration says nothing of it; otherwise the default.
+GUARD = os.environ.get("DISTRIBUTARY_GUARD")
 
 
 class Relay(Process):
@@ -24,14 +28,18 @@ class Relay(Process):
         # Without a configuration file if flags are enough: users should not need one then either.
         if polls:
             text = f"upstream: {{ xds_servers: [{{ server_uri: 'rest+http://{upstream}' }}] }}\ntimers: {{ rest_interval: 100ms }}\n"
-        if text or transport:
-            self.config = logs / f"{name}.yaml"
-            self.config.write_text(text or configuration(upstream, transport))
-            command += ["--config", self.config]
-        else:
+        if transport:
+            text = text or configuration(upstream, transport)
+        if not text:
             # Several are priorities.
             for server in [upstream] if isinstance(upstream, str) else upstream:
                 command += ["--upstream", f"http://{server}"]
+        if GUARD and "guard:" not in (text or ""):
+            text = f"{text or ''}guard: {GUARD}\n"
+        if text:
+            self.config = logs / f"{name}.yaml"
+            self.config.write_text(text)
+            command += ["--config", self.config]
         self.program = program
         super().__init__(name, command, logs)
         if ready:
