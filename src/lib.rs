@@ -28,7 +28,6 @@
 //! | slot | one type in a cut | [`xds::Slot`] |
 //! | half | a slot has two: what the wildcard covers, and what was asked for by name | [`xds::State`] |
 //! | collection | all resources of one directory: an `xdstp:` name that ends in `/*`; others call it a glob | [`xds::Name`] |
-//! | variant | one of several contents of a name, each for clients with other dynamic parameters | [`xds::Constraints`] |
 //! | sight | the cuts that one session reads: one for each authority | [`xds::Sight`] |
 //! | leg | one of the two streams of a view: the wildcard of a type and its names do not share one | [`protocol::Leg`] |
 //! | gate, ticket | how many streams to a server may be opened at a time, and the place in the queue | [`protocol::Gate`] |
@@ -133,20 +132,6 @@
 //!   Distributary marks the last chunk in its nonce. The quiet time is learned per server and type: 30 ms after an answer
 //!   in one piece; after an answer with pauses, 30 ms and twice the longest pause. Until then delta clients are served
 //!   chunk by chunk, and SotW clients wait.
-//! - **Variants of a name are part of the state** (dynamic parameters, TP2), beside the unconstrained resource, however
-//!   they were requested: by name, wildcard or collection, restored or from a file. A client without parameters gets the
-//!   unconstrained resource. A client with parameters sees a wildcard's state with its variants in place
-//!   (`xds::state::Chosen`); all clients with the same choices share it, and a change costs what changed. Names without
-//!   variants, and clients without parameters, cost nothing more.
-//! - **A relay behind a relay gets all variants of a name at once**, because its node says `distributary.all-variants`.
-//!   To the upper relay they are one thing with one version (`Resource::bundle`): they come, change and go together, and
-//!   the lower relay takes them as the complete set. An older upper relay sends the unconstrained resource, and an older
-//!   lower relay gets it.
-//! - **Variants are not declared on a new stream.** `initial_resource_versions` has only names, so no version there can
-//!   mean one of several variants. On a new stream, or after a restart from a snapshot, the relay does not declare names
-//!   with variants, and the server sends all of them again. Variants that it does not send go: under a wildcard or a
-//!   collection, at the end of the answer; of a name requested by itself, with the first response that mentions the name.
-//!   SotW cannot remove a single variant: a response that mentions a name has all of its variants.
 //! - **One response per type is on its way**, so that a slow client's changes are merged, not queued. In delta, however,
 //!   what a client itself requests is answered even while it withholds an acknowledgement; Envoy does that while its
 //!   clusters warm.

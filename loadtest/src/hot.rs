@@ -193,7 +193,6 @@ fn name(number: usize) -> Name {
 
 fn resource(type_url: &TypeUrl, number: usize, content: u8) -> Arc<Resource> {
     let parts = ResourceParts {
-        constraints: None,
         type_url,
         name: name(number),
         aliases: Vec::new(),

@@ -2,12 +2,11 @@
 //!
 //! Owns which of gRPC's states a name is in. Changes nothing.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::cached::Cached;
 use crate::cache::View;
-use crate::xds::{Cut, Known, Name, Resource, ResourceError, Slot, State, Target, Trouble, TypeUrl, Version};
+use crate::xds::{Cut, Known, Name, Resource, ResourceError, Slot, State, Target, Trouble, TypeUrl};
 
 /// One name, or the wildcard, of a view.
 #[derive(Clone, Debug)]
@@ -22,8 +21,6 @@ pub struct Entry {
     pub cached: Cached,
     /// Its content.
     pub resource: Option<Arc<Resource>>,
-    /// The sum over its content and its variants.
-    pub sum: Version,
     /// What is wrong with it.
     pub error: Option<Arc<ResourceError>>,
 }
@@ -46,15 +43,9 @@ pub fn visit_name(view: &View, name: &Name, mut tell: impl FnMut(Entry)) {
     let cut = view.cut();
     for (_, slot) in cut.slots() {
         for (state, covered) in parts(slot) {
-            let variant = || {
-                state
-                    .variants_of(name)
-                    .next()
-                    .map(|(one, _)| Known::Present(one.clone()))
-            };
-            let known = state.entries().get(name).cloned().or_else(variant);
+            let known = state.entries().get(name);
             if known.is_some() || state.known(name).is_none() && state.error(name).is_some() {
-                tell(entry(state, name, known.as_ref(), covered));
+                tell(entry(state, name, known, covered));
             }
         }
     }
@@ -79,24 +70,14 @@ pub(super) fn entry(state: &State, name: &Name, known: Option<&Known>, covered: 
         covered,
         cached: cached(known, error.map(|error| error.trouble)),
         resource: resource.cloned(),
-        sum: sum(state, name, resource),
         error: error.cloned(),
     }
 }
 
-/// Calls `tell` with each name of which a state has only variants, or only an error.
-pub(super) fn rest(state: &State, covered: bool, mut tell: impl FnMut(Entry)) {
-    let has = |name: &Name| state.entries().contains_key(name);
-    let mut seen = BTreeSet::new();
-    for (variant, _) in state.variants() {
-        let name = variant.name();
-        if !has(name) && seen.insert(name) {
-            tell(entry(state, name, Some(&Known::Present(variant.clone())), covered));
-        }
-    }
-    let unknown = state.errors().keys();
-    let unknown = unknown.filter(|name| state.known(name).is_none() && !seen.contains(name));
-    unknown.for_each(|name| tell(entry(state, name, None, covered)));
+/// Calls `tell` with each name of which a state has only an error.
+pub(super) fn rest(state: &State, covered: bool, tell: impl FnMut(Entry)) {
+    let unknown = state.errors().keys().filter(|name| state.known(name).is_none());
+    unknown.map(|name| entry(state, name, None, covered)).for_each(tell);
 }
 
 /// Returns those of the targets that clients ask for, and of which nothing was said.
@@ -116,21 +97,9 @@ pub(super) fn lacking(cut: &Cut, targets: impl IntoIterator<Item = (TypeUrl, Tar
             name,
             cached: Cached::Requested,
             resource: None,
-            sum: Version::EMPTY,
             error: None,
         })
     })
-}
-
-/// Returns the sum over all contents that a name has in a state, of which this is one.
-fn sum(state: &State, name: &Name, content: Option<&Arc<Resource>>) -> Version {
-    let everybody = content.filter(|content| content.constraints().is_none());
-    let everybody = everybody.map_or(Version::EMPTY, |content| content.version());
-    if !state.varies() {
-        return everybody;
-    }
-    let variants = state.variants_of(name).map(|(variant, _)| variant.version());
-    variants.fold(everybody, Version::plus)
 }
 
 const fn cached(known: Option<&Known>, trouble: Option<Trouble>) -> Cached {
@@ -161,7 +130,6 @@ mod tests {
 
     fn put(name: &str) -> Update {
         let parts = ResourceParts {
-            constraints: None,
             type_url: &TypeUrl::new(EDS),
             name: name.into(),
             aliases: Vec::new(),

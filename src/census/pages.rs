@@ -44,7 +44,7 @@ struct Reached {
 enum Part {
     Wildcard,
     Named,
-    /// The names that have only variants, or only an error. They are few.
+    /// The names that have only an error. They are few.
     Rest,
     /// What clients ask for, and nothing was said of.
     Lacking,
@@ -196,7 +196,6 @@ mod tests {
 
     fn put(type_url: &str, name: &str, body: &[u8]) -> Update {
         let parts = ResourceParts {
-            constraints: None,
             type_url: &TypeUrl::new(type_url),
             name: name.into(),
             aliases: Vec::new(),

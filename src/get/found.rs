@@ -6,13 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Question;
-use super::printed::{Change, called};
+use super::printed::Change;
 use crate::xds::{Cut, Known, Name, Reason, Resource, ResourceError};
 
 /// The answer at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
-    /// By their keys, because one name may have several variants for different clients.
     resources: BTreeMap<Name, Arc<Resource>>,
     /// The names that do not exist, why the relay knows that, and the error of the server, if there is one.
     absent: Vec<(Name, Reason, Option<Arc<ResourceError>>)>,
@@ -27,8 +26,6 @@ impl Found {
         if question.names.is_empty() {
             let state = slot.and_then(|slot| slot.wildcard.as_ref());
             found.put_all(state.iter().flat_map(|state| state.resources()));
-            let variants = state.iter().flat_map(|state| state.variants());
-            found.put_all(variants.map(|(variant, _)| variant));
             if !state.is_some_and(|state| state.complete()) {
                 found.open.push(None);
             }
@@ -36,14 +33,7 @@ impl Found {
         }
         for name in &question.names {
             let known = slot.and_then(|slot| slot.known(name));
-            let halves = slot.iter().flat_map(|slot| slot.halves());
-            let variants = halves.flat_map(|state| state.variants());
-            let variants = variants.map(|(variant, _)| variant);
-            let before = found.resources.len();
-            found.put_all(variants.filter(|variant| variant.name() == name || name.covers(variant.name())));
-            let varies = found.resources.len() > before;
             match known {
-                Some(Known::Absent(_)) if varies => {}
                 Some(Known::Present(resource)) => found.put_all(std::iter::once(resource)),
                 Some(Known::Absent(reason)) => {
                     let error = slot.and_then(|slot| slot.named.error(name));
@@ -83,11 +73,11 @@ impl Found {
                 Some(old) if old.version() != resource.version() => Change::Changed,
                 Some(_) => return None,
             };
-            Some((change, called(resource), Some(resource)))
+            Some((change, name.to_string(), Some(resource)))
         });
         let lost = before.resources.iter();
         let lost = lost.filter(|(name, _)| !self.resources.contains_key(*name));
-        let lost = lost.map(|(_, resource)| (Change::Removed, called(resource), None));
+        let lost = lost.map(|(name, _)| (Change::Removed, name.to_string(), None));
         let absent = self.absent.iter().filter(|absent| !before.absent.contains(absent));
         let absent = absent.filter(|(name, _, _)| !before.resources.contains_key(name));
         there
@@ -124,7 +114,7 @@ impl Found {
     }
 
     fn put_all<'a>(&mut self, resources: impl Iterator<Item = &'a Arc<Resource>>) {
-        let named = resources.map(|resource| (resource.key(), resource.clone()));
+        let named = resources.map(|resource| (resource.name().clone(), resource.clone()));
         self.resources.extend(named);
     }
 }

@@ -317,8 +317,8 @@ impl Asked {
         if shown.form != Form::Wide {
             return Vec::new();
         }
-        let keys = resources.into_iter().map(|resource| resource.key()).collect();
-        self.seat.view().words(&self.question.type_url, keys).await
+        let names = resources.into_iter().map(|resource| resource.name().clone()).collect();
+        self.seat.view().words(&self.question.type_url, names).await
     }
 
     async fn answer(&self, found: &Found, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {

@@ -5,10 +5,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use prost::Message as _;
-
 use crate::json::{Bounds, Fault, Schemas, Secrets, Tree};
-use crate::proto::envoy::service::discovery::v3::Resource as Wrapper;
 use crate::xds::{NameRule, Resource, ServerWords, TypeUrl, WRAPPER_URL, printable};
 
 /// How resources are printed.
@@ -59,7 +56,7 @@ impl Shown {
     ) -> Printed {
         let mut printed = Printed::default();
         match self.form {
-            Form::Name => resources.for_each(|(resource, _)| line(&mut printed.text, &called(resource))),
+            Form::Name => resources.for_each(|(resource, _)| line(&mut printed.text, resource.name().as_str())),
             Form::Wide => printed.text = table(resources),
             Form::Yaml | Form::Json => {
                 let bodies: Vec<String> = resources
@@ -119,19 +116,8 @@ impl Shown {
         printed
     }
 
-    /// Returns the resource as JSON. It is in its wrapper if only the wrapper has its name or its constraints.
+    /// Returns the resource as JSON. It is in its wrapper if only the wrapper has its name.
     fn json(&self, type_url: &TypeUrl, resource: &Resource) -> Result<(String, usize), Fault> {
-        if resource.constraints().is_some() {
-            let wrapper = Wrapper::decode(resource.inner()).unwrap_or_default();
-            let wrapper = Wrapper {
-                version: String::new(),
-                ..wrapper
-            };
-            let json = self
-                .schemas
-                .resource_json(WRAPPER_URL, &wrapper.encode_to_vec(), self.secrets)?;
-            return Ok((String::from_utf8_lossy(&json.text).into_owned(), json.unknown_fields));
-        }
         let json = self
             .schemas
             .resource_json(type_url.url(), &resource.body(), self.secrets)?;
@@ -201,20 +187,12 @@ impl Change {
     }
 }
 
-/// Returns the name of a resource, followed by its constraints if it is not for all clients.
-pub(super) fn called(resource: &Resource) -> String {
-    let name = resource.name();
-    resource
-        .constraints()
-        .map_or_else(|| name.to_string(), |demands| format!("{name} {demands}"))
-}
-
 /// Returns a table. Only the names, at the end, may have spaces in them; an empty cell is `-`.
 fn table<'a>(resources: impl Iterator<Item = (&'a Arc<Resource>, ServerWords)>) -> String {
     let head = ["BYTES", "HASH", "VERSION", "NONCE", "CONTROL-PLANE"].map(str::to_owned);
     let mut rows = vec![(head, "NAME".to_owned())];
     rows.extend(resources.map(|(resource, words)| {
-        let mut names = called(resource);
+        let mut names = resource.name().to_string();
         for alias in resource.aliases() {
             // Writing to memory cannot fail.
             let _ = write!(names, ", {alias}");

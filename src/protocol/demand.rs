@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use imbl::ordmap::DiffItem;
 
-use xds::{Cut, Known, Name, Resource, Slot, State, Target, TypeUrl, Want};
+use xds::{Cut, Known, Name, Resource, State, Target, TypeUrl, Want};
 
 /// Divides what a view wants between two streams, because one subscription cannot tell what its wildcard covers from what was
 /// also requested by name (K-05).
@@ -103,7 +103,6 @@ impl Demand {
             (Target::Wildcard, true) => split.looked_at = None,
             (Target::Wildcard, false) => {
                 split.looked_at = None;
-                split.ask_anew(&want.type_url, cut, &mut told);
                 split.ask_all(&want.type_url, None, &mut told);
             }
             (Target::Name(name), _) => {
@@ -151,7 +150,6 @@ impl Demand {
         let (Some(split), Some(state)) = (self.types.get_mut(type_url), wildcard(cut, type_url)) else {
             return;
         };
-        split.ask_anew(type_url, cut, told);
         match split.looked_at.replace(state.clone()) {
             Some(before) if before.id() == state.id() => {}
             Some(before) if before.complete() == state.complete() => {
@@ -204,14 +202,6 @@ impl Split {
         for name in self.names.clone() {
             self.ask(type_url, &name, state, told);
         }
-    }
-
-    /// Requests again the names that are unknown now because nobody could tell which of two contents was newer
-    /// ([`Slot::doubted`]).
-    fn ask_anew(&self, type_url: &TypeUrl, cut: &Cut, told: &mut Vec<(Leg, Want)>) {
-        let doubted = cut.slot(type_url).into_iter().flat_map(Slot::doubted);
-        let asked = doubted.filter(|name| self.asked.contains(*name));
-        told.extend(asked.map(|name| (self.wildcard_on.other(), want(type_url, name, true, None))));
     }
 
     /// C-20: requests once more those of the aliases of which nothing is known any more, because the wildcard has other content of the

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::user_agent;
 use proto::envoy::config::core::v3 as core;
 use proto::google::protobuf::{Struct, Value, value::Kind};
-use xds::{Features, Locality, Node, Parameters, RELAYS, TypeUrl, member_path};
+use xds::{Features, Locality, Node, RELAYS, member_path};
 
 /// How deep metadata is read; members below that cannot be part of a key.
 const DEPTH_MAX: usize = 16;
@@ -21,6 +21,10 @@ pub fn read_node(node: &core::Node) -> Node {
     if let Some(members) = &node.metadata {
         flatten("", members, 0, &mut metadata);
     }
+    let relays = relays(node);
+    let mut features = Features::read(node.client_features.iter().map(String::as_str), &node.user_agent_name);
+    // A relay may pass on the user agent of its clients. It is no Envoy: it names the features that it has.
+    features.envoy &= relays.is_empty();
     Node {
         id: node.id.as_str().into(),
         cluster: node.cluster.as_str().into(),
@@ -30,12 +34,11 @@ pub fn read_node(node: &core::Node) -> Node {
             sub_zone: locality.sub_zone,
         },
         metadata,
-        features: Features::read(node.client_features.iter().map(String::as_str), &node.user_agent_name),
-        relays: relays(node).into(),
+        features,
+        relays: relays.into(),
         user_agent: Arc::new(user_agent::read(node)),
         class: Arc::default(),
         passed: None,
-        parameters: parameters(node),
     }
 }
 
@@ -46,16 +49,6 @@ pub(super) fn relays(node: &core::Node) -> Vec<String> {
         Some(Kind::ListValue(list)) => list.values.iter().filter_map(text).collect(),
         Some(_) | None => Vec::new(),
     }
-}
-
-/// Returns the client's dynamic parameters for each type, by the full name of the type (TP2).
-pub(super) fn parameters(node: &core::Node) -> BTreeMap<String, Parameters> {
-    let by_type = node.dynamic_parameters.iter();
-    let by_type = by_type.map(|(url, own)| {
-        let params = own.params.iter().map(|(key, value)| (key.clone(), value.clone()));
-        (TypeUrl::new(url).full_name().to_owned(), params.collect())
-    });
-    by_type.collect()
 }
 
 fn flatten(path: &str, members: &Struct, depth: usize, into: &mut BTreeMap<String, String>) {

@@ -12,7 +12,7 @@ use super::server::NameBound;
 use super::{End, NameFaults, Opening, Server, StreamSettings};
 use identity::Identity;
 use proto::envoy::service::discovery::v3::DiscoveryRequest;
-use xds::{ALL_VARIANTS, Answers, Dialect, Known, Name, Resource, Sight, State, TypeSight, TypeUrl, Version, Want};
+use xds::{Answers, Dialect, Known, Name, Resource, Sight, State, TypeSight, TypeUrl, Version, Want};
 
 /// One poll.
 ///
@@ -65,10 +65,6 @@ impl Poll {
         let version = std::mem::take(&mut asked.version_info);
         asked.response_nonce = String::new();
         asked.error_detail = None;
-        // JSON has no field for the constraints of a variant.
-        if let Some(node) = &mut asked.node {
-            node.client_features.retain(|feature| feature != ALL_VARIANTS);
-        }
         asked.type_url = type_url.url().to_owned();
         // H-06: no names means all names.
         if asked.resource_names.is_empty() {
@@ -120,9 +116,9 @@ impl Poll {
         &self.type_url
     }
 
-    /// Finds out what the client sees with the parameters of its node. Call it before each `answer`.
+    /// Finds out what the client sees with its rights. Call it before each `answer`.
     pub fn look(&mut self, sight: &Sight, answers: &impl Answers) {
-        self.server.choose(sight, answers);
+        self.server.look(sight, answers);
     }
 
     /// Returns the answer at this moment. The poll waits for what is not known. At the `last` moment it leaves that out, but only
@@ -170,8 +166,8 @@ impl<'a> PollContent<'a> {
                 Some(Known::Absent(_)) => {}
                 None if name.is_collection() => {
                     let members = type_sight.members(name).map(|member| {
-                        let chosen = type_sight.resource(member.name());
-                        (member.name(), chosen.unwrap_or(member))
+                        let current = type_sight.resource(member.name());
+                        (member.name(), current.unwrap_or(member))
                     });
                     let before = found.named.len();
                     found.named.extend(members);

@@ -9,15 +9,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use prost::Message as _;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
 use crate::clock::WallClock;
-use crate::proto::envoy::service::discovery::v3::DynamicParameterConstraints;
 use crate::xds::{
-    Changes, Constraints, Cut, HeldRemoval, Hold, HoldReason, Name, Phase, Reason, Resource, ResourceParts, TypeUrl,
-    Types, Update,
+    Changes, Cut, HeldRemoval, Hold, HoldReason, Name, Phase, Reason, Resource, ResourceParts, TypeUrl, Types, Update,
 };
 
 /// The largest file that is read: no snapshot is as large, and a larger file does not fit into memory.
@@ -115,7 +112,10 @@ fn half(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Option<C
     let mut updates = Vec::new();
     loop {
         match cursor.peek() {
-            Some(tag::RESOURCE) => updates.push(Update::Put(resource(cursor, &type_url, now)?, None)),
+            Some(tag::RESOURCE) => {
+                let resource = resource(cursor, &type_url, now)?;
+                updates.extend(resource.map(|resource| Update::Put(resource, None)));
+            }
             Some(tag::ABSENT) => {
                 cursor.byte()?;
                 updates.push(Update::Absent(Name::from(cursor.text()?), Reason::Said));
@@ -180,19 +180,17 @@ fn holds(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Vec<Hol
     Ok(holds.collect())
 }
 
-fn resource(cursor: &mut Cursor<'_>, type_url: &TypeUrl, now: Instant) -> Result<Arc<Resource>, Fault> {
+/// Reads a resource. `None`: an earlier version wrote it for some clients only (F-16).
+fn resource(cursor: &mut Cursor<'_>, type_url: &TypeUrl, now: Instant) -> Result<Option<Arc<Resource>>, Fault> {
     cursor.byte()?;
     let name = Name::from(cursor.text()?);
-    let at = cursor.at;
-    let constraints = DynamicParameterConstraints::decode(cursor.sized()?)
-        .map_err(|error| Fault::at(at, format!("the constraints cannot be decoded: {error}")))?;
+    let for_all = cursor.sized()?.is_empty();
     let mut aliases = Vec::new();
     for _ in 0..cursor.number()? {
         aliases.push(Name::from(cursor.text()?));
     }
     let endpoints = Some(cursor.text()?).filter(|name| !name.is_empty()).map(Name::from);
     let parts = ResourceParts {
-        constraints: Constraints::new(constraints),
         type_url,
         name,
         aliases,
@@ -201,7 +199,7 @@ fn resource(cursor: &mut Cursor<'_>, type_url: &TypeUrl, now: Instant) -> Result
         endpoints,
         received: now,
     };
-    Ok(Arc::new(Resource::new(parts, 0)))
+    Ok(for_all.then(|| Arc::new(Resource::new(parts, 0))))
 }
 
 /// What is left to read.

@@ -67,7 +67,6 @@ fn encode(into: &mut impl Write, of: &Identity, cut: &Cut, secrets: bool) -> io:
         if let Some(state) = &slot.wildcard {
             // Without the resources that are left out, the wildcard is not complete.
             let all = state.resources().all(|resource| outlives(state, resource));
-            let all = all && state.variants().all(|(variant, _)| outlives(state, variant));
             let tag = if state.complete() && all { tag::WHOLE } else { tag::PART };
             half(into, tag, type_url, state)?;
         }
@@ -94,11 +93,6 @@ fn half(into: &mut impl Write, tag: u8, type_url: &TypeUrl, state: &State) -> io
             Known::Present(_) | Known::Absent(Reason::TimedOut | Reason::Expired) => {}
         }
     }
-    for (variant, _) in state.variants() {
-        if outlives(state, variant) {
-            resource(into, variant)?;
-        }
-    }
     Ok(())
 }
 
@@ -118,16 +112,14 @@ fn held(into: &mut impl Write, hold: &Hold, name: &Name, removal: &HeldRemoval) 
 
 /// E-11, F-17: whether a resource may be served by a later run.
 fn outlives(state: &State, resource: &Resource) -> bool {
-    resource.may_be_cached() && state.like(resource).is_some_and(|(_, expiry)| expiry.is_none())
+    resource.may_be_cached() && state.expiry(resource.name()).is_none()
 }
 
 fn resource(into: &mut impl Write, resource: &Resource) -> io::Result<()> {
     into.write_all(&[tag::RESOURCE])?;
     text(into, resource.name().as_str())?;
-    bytes(
-        into,
-        resource.constraints().map_or(&[][..], |demands| demands.encoded()),
-    )?;
+    // Earlier versions wrote here for which clients the resource is.
+    number(into, 0)?;
     number(into, resource.aliases().len())?;
     for alias in resource.aliases() {
         text(into, alias.as_str())?;

@@ -75,8 +75,6 @@ pub struct Metrics {
     pub shared_node_ids: Counter,
     /// How often a listener or route was sent because its wait for clusters and endpoints had timed out.
     pub gates_expired: Counter,
-    /// F-16: resources sent although the client matches several variants of them.
-    pub ambiguous_variants: Counter,
     /// Health reports of clients, which the relay does not pass on.
     pub health_reports: Counter,
     /// How often a client's wait for its control plane timed out.
@@ -132,7 +130,6 @@ impl Metrics {
             views: register(own, "views", "Views", Gauge::default()),
             tasks: register(own, "tasks", "Tasks of the runtime", Gauge::default()),
             shared_node_ids: register(own, "shared_node_ids", "Views that began with the node id of another view of the same server", Counter::default()),
-            ambiguous_variants: register(own, "ambiguous_variants", "Resources sent although the client matches several variants of them", Counter::default()),
             health_reports: register(own, "health_reports", "Health reports of clients (istio.v1.HealthInformation), which the relay does not pass on", Counter::default()),
             gates_expired: register(own, "gates_expired", "Listeners and routes sent without the clusters or endpoints they waited for", Counter::default()),
             unanswered: register(own, "unanswered", "Client requests that a control plane left unanswered", Counter::default()),
@@ -329,7 +326,7 @@ mod tests {
             "other.example/envoy.config.cluster.v3.Cluster",
             "acme.Invented",
         ] {
-            server.resources(&TypeUrl::new(name), 1, 2);
+            server.resources(&TypeUrl::new(name), 1, 2, 0);
         }
         let text = metrics.encode().unwrap();
         let labels = "grpc_target=\"#relay\",grpc_xds_server=\"cp:1\",grpc_xds_resource_type";

@@ -54,6 +54,8 @@ pub struct UpstreamMetrics {
     pub responses: Counter,
     /// Responses that the relay rejected, whole or in part.
     pub nacks: Counter,
+    /// F-16: entries and removals that the relay ignores because they are for some clients only.
+    pub variants_ignored: Counter,
     /// How often it could not be reached, or ended a stream before its first response.
     pub failures: Counter,
     /// How often it became unreachable after it was reachable.
@@ -87,6 +89,7 @@ struct Families {
     streams: Family<Labels<3>, Gauge>,
     responses: Family<Labels<1>, Counter>,
     nacks: Family<Labels<1>, Counter>,
+    variants_ignored: Family<Labels<1>, Counter>,
     failures: Family<Labels<1>, Counter>,
     file_errors: Family<Labels<1>, Counter>,
     bad_files: Family<Labels<1>, Gauge>,
@@ -196,6 +199,7 @@ impl Families {
             streams: register(own, "upstream_streams", "Streams that the server answers, by dialect and the reason for it", Family::default()),
             responses: register(own, "upstream_responses", "Responses from the server", Family::default()),
             nacks: register(own, "upstream_nacks", "Responses that the relay rejected", Family::default()),
+            variants_ignored: register(own, "upstream_variants_ignored", "Entries and removals that the relay ignored because they have dynamic parameter constraints", Family::default()),
             failures: register(own, "upstream_failures", "Failures to reach the server, and streams that it ended before its first response", Family::default()),
             file_errors: register(own, "file_errors", "Errors found in files of resources", Family::default()),
             bad_files: register(own, "bad_files", "Files of resources with errors, as they were read last", Family::default()),
@@ -236,6 +240,7 @@ impl Families {
             ],
             responses: self.responses.get_or_create(&labels).clone(),
             nacks: self.nacks.get_or_create(&labels).clone(),
+            variants_ignored: self.variants_ignored.get_or_create(&labels).clone(),
             failures: self.failures.get_or_create(&labels).clone(),
             lost: self.grpc_server_failure.get_or_create(&grpc_labels).clone(),
             last_success: self.last_success.get_or_create(&labels).clone(),
@@ -251,7 +256,13 @@ impl Families {
         for gauges in [&self.connected, &self.last_success, &self.stale, &self.bad_files] {
             gauges.remove(&labels);
         }
-        for counters in [&self.responses, &self.nacks, &self.failures, &self.file_errors] {
+        for counters in [
+            &self.responses,
+            &self.nacks,
+            &self.variants_ignored,
+            &self.failures,
+            &self.file_errors,
+        ] {
             counters.remove(&labels);
         }
         for (dialect, reason) in DIALECTS {
@@ -278,8 +289,9 @@ impl Families {
 }
 
 impl UpstreamMetrics {
-    /// Counts valid and invalid resources of a type that it has sent.
-    pub fn resources(&self, type_url: &TypeUrl, valid: usize, invalid: usize) {
+    /// Counts valid, invalid and ignored resources of a type that it has sent.
+    pub fn resources(&self, type_url: &TypeUrl, valid: usize, invalid: usize, ignored: usize) {
+        self.variants_ignored.inc_by(ignored as u64);
         let counters = self.upstreams.updates(&self.uri, self.labels.grpc(type_url));
         for (counter, count) in counters.iter().zip([valid, invalid]) {
             counter.inc_by(count as u64);

@@ -50,7 +50,6 @@ mod tests {
             passed_on: &[],
             body,
             endpoints: None,
-            constraints: None,
             received,
         };
         Update::Put(Arc::new(Resource::new(parts, 0)), None)

@@ -11,7 +11,7 @@ use crate::xds::Dialect;
 /// The sizes of the parts of a request for which decoding allocates memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// The number of names, versions, locators and their parameters, and error details: of everything that is repeated.
+    /// The number of names, versions, locators, and error details: of everything that is repeated.
     pub entries: usize,
     /// Bytes of the node.
     pub node: usize,
@@ -28,14 +28,13 @@ enum Field {
     Node,
     TypeUrl,
     Entry,
-    /// An entry that contains a repeated field with this number.
-    Nested(u32),
+    /// A `google.rpc.Status`: an entry with a repeated field.
+    Error,
     Other,
 }
 
-/// The repeated fields in `google.rpc.Status` (details) and in `ResourceLocator` (parameters).
+/// The repeated field in `google.rpc.Status`.
 const DETAILS: u32 = 3;
-const PARAMETERS: u32 = 2;
 
 /// The tags of the two fields of a delta acknowledgement: field 2 and field 6, both length-delimited.
 const TYPE_URL: u8 = 2 << 3 | 2;
@@ -45,9 +44,8 @@ fn field(dialect: Dialect, number: u32) -> Field {
     match (dialect, number) {
         (Dialect::Sotw, 2) | (Dialect::Delta, 1) => Field::Node,
         (Dialect::Sotw, 4) | (Dialect::Delta, 2) => Field::TypeUrl,
-        (Dialect::Sotw, 3) | (Dialect::Delta, 3..=5) => Field::Entry,
-        (Dialect::Sotw, 6) | (Dialect::Delta, 7) => Field::Nested(DETAILS),
-        (Dialect::Sotw, 7) | (Dialect::Delta, 8 | 9) => Field::Nested(PARAMETERS),
+        (Dialect::Sotw, 3 | 7) | (Dialect::Delta, 3..=5 | 8 | 9) => Field::Entry,
+        (Dialect::Sotw, 6) | (Dialect::Delta, 7) => Field::Error,
         (Dialect::Sotw | Dialect::Delta, _) => Field::Other,
     }
 }
@@ -64,10 +62,10 @@ impl Scan {
                 Field::Node => scan.node += content.len(),
                 Field::TypeUrl => scan.type_url += content.len(),
                 Field::Entry => scan.entries += 1,
-                Field::Nested(repeated) => {
+                Field::Error => {
                     scan.entries += 1;
                     walk(content, |number, _| {
-                        scan.entries += usize::from(number == repeated);
+                        scan.entries += usize::from(number == DETAILS);
                         Ok(())
                     })?;
                 }
@@ -163,11 +161,7 @@ mod tests {
     use crate::proto::google::{protobuf::Any, rpc};
 
     fn locator() -> ResourceLocator {
-        let parameter = |key: &str| (key.to_owned(), String::new());
-        ResourceLocator {
-            name: "l".to_owned(),
-            dynamic_parameters: [parameter("a"), parameter("b")].into(),
-        }
+        ResourceLocator { name: "l".to_owned() }
     }
 
     #[test]
@@ -190,7 +184,7 @@ mod tests {
             ..Default::default()
         };
         let scan = Scan {
-            entries: 1000 + 3 + 5,
+            entries: 1000 + 1 + 5,
             node: 102,
             type_url: 1,
         };
@@ -207,7 +201,7 @@ mod tests {
             ..Default::default()
         };
         let scan = Scan {
-            entries: 60 + 6 + 5,
+            entries: 60 + 2 + 5,
             node: 102,
             type_url: 2,
         };

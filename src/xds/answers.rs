@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Chosen, Class, Difference, Extra, Item, Lens, Name, Objection, Rights, Seen, State};
+use super::{Batch, Class, Difference, Extra, Item, Name, Objection, Permitted, Rights, Seen, State};
 
 /// Shares values that are the same for all sessions at the same point.
 pub trait Answers {
@@ -20,8 +20,8 @@ pub trait Answers {
     /// Returns the shared copy of a name that many clients send.
     fn name(&self, text: &str) -> Name;
 
-    /// Returns what a client sees of a state (TP2). `before` is what it saw of an earlier state.
-    fn chosen(&self, state: &Arc<State>, lens: Lens<'_>, before: Option<&Chosen>) -> Arc<Chosen>;
+    /// Returns what a client with these rights sees of a state. `before` is what it saw of an earlier state.
+    fn permitted(&self, state: &Arc<State>, rights: &Arc<Rights>, before: Option<&Permitted>) -> Arc<Permitted>;
 
     /// Returns the shared copy of a class that many clients are in.
     fn class(&self, class: Class) -> Arc<Class>;
@@ -60,8 +60,8 @@ impl Answers for Unshared {
         Name::from(text)
     }
 
-    fn chosen(&self, state: &Arc<State>, lens: Lens<'_>, before: Option<&Chosen>) -> Arc<Chosen> {
-        Arc::new(state.seen_by(lens, before))
+    fn permitted(&self, state: &Arc<State>, rights: &Arc<Rights>, before: Option<&Permitted>) -> Arc<Permitted> {
+        Arc::new(state.seen_by(rights, before))
     }
 
     fn class(&self, class: Class) -> Arc<Class> {

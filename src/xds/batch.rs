@@ -11,8 +11,8 @@ use prost::Message as _;
 
 use super::held::next_id;
 use super::pieces::Pieces;
-use super::resource::{full_name, put_field};
-use super::{Name, Resource, ResourceError, Version, Withdrawn};
+use super::resource::put_field;
+use super::{Name, Resource, ResourceError, Version};
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::rpc::Status;
 
@@ -63,8 +63,6 @@ pub enum Form {
     Whole,
     /// In the wrapper message, which only SotW needs (B-30).
     Wrapped,
-    /// In the wrapper message under its name alone, whatever clients it is for: an Envoy takes the name from there (B-30).
-    WrappedByName,
     /// Without its body: the client holds it (K-17).
     Heartbeat,
     /// As it is, although the client holds it: only fields beside the body are new (E-11).
@@ -85,7 +83,7 @@ impl Item {
     /// Whether it is sent as if the client did not hold it.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
-        matches!(self.form, Form::Whole | Form::Wrapped | Form::WrappedByName)
+        matches!(self.form, Form::Whole | Form::Wrapped)
     }
 }
 
@@ -99,7 +97,6 @@ pub struct Batch {
     hosts: bool,
     texts: Texts,
     errors: Errors,
-    withdrawn: Withdrawn,
     /// Whether one session alone gets it.
     alone: bool,
     sotw: OnceLock<Arc<[Bytes]>>,
@@ -116,8 +113,6 @@ pub type Errors = BTreeMap<Name, Arc<ResourceError>>;
 
 /// The field number of `removed_resources`.
 const REMOVED_RESOURCES: u32 = 6;
-/// The field number of `removed_resource_names`.
-const REMOVED_NAMES: u32 = 8;
 /// The field numbers of `resource_errors` in the two kinds of response.
 const SOTW_ERRORS: u32 = 7;
 const DELTA_ERRORS: u32 = 9;
@@ -134,7 +129,6 @@ impl Batch {
             hosts: false,
             texts: Texts::new(),
             errors: Errors::new(),
-            withdrawn: Withdrawn::new(),
             alone: false,
             sotw: OnceLock::new(),
             delta: OnceLock::new(),
@@ -183,19 +177,6 @@ impl Batch {
         Self { alone: true, ..self }
     }
 
-    /// C-23: the client may hold these variants, which are removed by their full names. C-26: the same response brings what replaces
-    /// them.
-    #[must_use]
-    pub fn with_withdrawn(self, withdrawn: Withdrawn) -> Self {
-        Self { withdrawn, ..self }
-    }
-
-    /// Returns the variants that it removes.
-    #[must_use]
-    pub const fn withdrawn(&self) -> &Withdrawn {
-        &self.withdrawn
-    }
-
     /// B-31: adds these errors. Their names are not among its resources.
     #[must_use]
     pub fn with_errors(self, errors: Errors) -> Self {
@@ -217,7 +198,6 @@ impl Batch {
             hosts: self.hosts,
             texts: self.texts.clone(),
             errors: self.errors.clone(),
-            withdrawn: self.withdrawn.clone(),
             alone: self.alone,
             sotw: OnceLock::new(),
             delta: OnceLock::new(),
@@ -288,9 +268,7 @@ impl Batch {
         }
         if dialect == Dialect::Delta {
             let mut tail = BytesMut::new();
-            let swapped = self.items.iter().map(|item| item.resource.name());
-            let swapped = swapped.filter(|name| self.withdrawn.contains_key(*name));
-            for name in swapped.chain(&self.removed) {
+            for name in &self.removed {
                 match self.texts.get(name) {
                     Some(texts) => texts.iter().for_each(|text| self.remove(name, text, &mut tail)),
                     None => self.remove(name, name, &mut tail),
@@ -314,7 +292,7 @@ impl Batch {
                 let error = discovery::ResourceError {
                     resource_name: Some(discovery::ResourceName {
                         name: text.as_str().to_owned(),
-                        dynamic_parameter_constraints: None,
+                        dynamic_parameter_constraints: Bytes::new(),
                     }),
                     error_detail: Some(Status {
                         code: error.code,
@@ -329,14 +307,7 @@ impl Batch {
     }
 
     fn remove(&self, name: &Name, text: &Name, tail: &mut BytesMut) {
-        if let Some(variants) = self.withdrawn.get(name) {
-            for demands in variants {
-                match demands {
-                    Some(demands) => put_field(tail, REMOVED_NAMES, &full_name(text, demands)),
-                    None => put_field(tail, REMOVED_RESOURCES, text.as_str().as_bytes()),
-                }
-            }
-        } else if self.hosts && self.missing.contains(name) && !self.errors.contains_key(name) {
+        if self.hosts && self.missing.contains(name) && !self.errors.contains_key(name) {
             tail.put_slice(&Resource::missing_host(text));
         } else {
             put_field(tail, REMOVED_RESOURCES, text.as_str().as_bytes());

@@ -44,8 +44,6 @@ pub enum Update {
     Absent(Name, Reason),
     /// Nothing is known of the name any more, because nobody wants it.
     Forget(Name),
-    /// The resource with this one's name and constraints does not exist any more (TP2).
-    Withdraw(Arc<Resource>),
     /// Every member of this collection is known (C-22).
     Whole(Name),
     /// The name has this error, or no error any more (E-09).
@@ -57,7 +55,7 @@ impl Update {
     #[must_use]
     pub fn name(&self) -> &Name {
         match self {
-            Self::Put(resource, _) | Self::Withdraw(resource) => resource.name(),
+            Self::Put(resource, _) => resource.name(),
             Self::Absent(name, _) | Self::Forget(name) | Self::Whole(name) | Self::Error(name, _) => name,
         }
     }

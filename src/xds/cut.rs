@@ -2,12 +2,10 @@
 //!
 //! Owns consistency: a reader sees one cut, never parts of two. Does not know how cuts are published.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use imbl::OrdMap;
-
-use super::{Changes, Choice, Expiry, Hold, Known, Name, Reason, Resource, State, TypeUrl, Update};
+use super::{Changes, Expiry, Hold, Known, Name, Reason, Resource, State, TypeUrl};
 
 /// The states of all types of one view at one instant.
 #[derive(Clone, Debug, Default)]
@@ -52,10 +50,6 @@ pub struct Slot {
     pub named: Arc<State>,
     /// Whether the server has answered for this type on its present stream.
     pub answered: bool,
-    /// Names that the named half has forgotten, because it was unclear which of two contents was newer.
-    doubted: BTreeSet<Name>,
-    /// For names that have variants and that both halves know: everything as one bundle, for a relay that passes it on.
-    bundles: OrdMap<Name, Known>,
 }
 
 impl Cut {
@@ -141,15 +135,11 @@ impl Cut {
         let (state, mut changed) = old.with(&changes.updates, changes.complete);
         let state = Arc::new(state);
         if changes.wildcard {
-            changed.extend(slot.forget_lost(&state));
             changed.extend(slot.aliased(&changed));
             slot.wildcard = Some(state);
         } else {
             slot.named = state;
-            slot.doubted
-                .retain(|name| !changes.updates.iter().any(|update| update.name() == name));
         }
-        slot.join(&changed);
         (next, changed)
     }
 
@@ -175,9 +165,7 @@ impl Cut {
     pub fn without_wildcard(&self, type_url: &TypeUrl) -> Self {
         let mut next = self.clone();
         if let Some(slot) = next.types.get_mut(type_url) {
-            slot.forget_lost(&State::new(type_url.clone()));
             slot.wildcard = None;
-            slot.bundles = OrdMap::new();
         }
         next
     }
@@ -199,38 +187,7 @@ impl Slot {
             wildcard: None,
             named: Arc::new(State::new(type_url.clone())),
             answered: false,
-            doubted: BTreeSet::new(),
-            bundles: OrdMap::new(),
         }
-    }
-
-    /// Returns the names that the named half has forgotten, because it held other content of a variant than the one that the
-    /// wildcard lost. They must be requested again.
-    #[must_use]
-    pub const fn doubted(&self) -> &BTreeSet<Name> {
-        &self.doubted
-    }
-
-    /// If the wildcard loses a variant that the named half has with other content, the named half forgets the name: it is unclear
-    /// which content is newer. An unconstrained resource is never requested by name while the wildcard has it.
-    fn forget_lost(&mut self, after: &State) -> Vec<Name> {
-        let Some(before) = &self.wildcard else {
-            return Vec::new();
-        };
-        let differs = |lost: &&Arc<Resource>| {
-            let named = self.named.like(lost);
-            named.is_some_and(|(named, _)| named.version() != lost.version())
-        };
-        let lost = before.lost(after).filter(differs);
-        let lost: Vec<Name> = lost.map(|lost| lost.name().clone()).collect();
-        if lost.is_empty() {
-            return lost;
-        }
-        let updates: Vec<Update> = lost.iter().cloned().map(Update::Forget).collect();
-        let (named, changed) = self.named.with(&updates, None);
-        self.named = Arc::new(named);
-        self.doubted.extend(lost);
-        changed
     }
 
     /// C-20: returns by what other names the named half has these. While the wildcard has other content, it is not known what they
@@ -243,43 +200,6 @@ impl Slot {
         named.flat_map(|resource| resource.aliases().iter().cloned()).collect()
     }
 
-    /// Updates the bundles of these names.
-    fn join(&mut self, names: &[Name]) {
-        let varies = self.halves().any(|state| state.varies());
-        if !varies && self.bundles.is_empty() {
-            return;
-        }
-        for name in names {
-            match self.joined(name) {
-                Some(joined) => drop(self.bundles.insert(name.clone(), joined)),
-                None => drop(self.bundles.remove(name)),
-            }
-        }
-    }
-
-    /// Returns a bundle of the unconstrained resource and the variants of both halves; the wildcard's variant has precedence.
-    /// `None` if one half has everything.
-    fn joined(&self, name: &Name) -> Option<Known> {
-        let covered = self.wildcard.as_ref()?;
-        let knows = |state: &State| state.resource(name).is_some() || state.variants_of(name).next().is_some();
-        if !knows(covered) || !knows(&self.named) {
-            return None;
-        }
-        let covers = |variant: &Resource| {
-            let mut all = covered.variants_of(name);
-            all.any(|(known, _)| known.constraints() == variant.constraints())
-        };
-        let others = self.named.variants_of(name).filter(|(variant, _)| !covers(variant));
-        let mut variants: Vec<&Arc<Resource>> = covered.variants_of(name).chain(others).map(|(one, _)| one).collect();
-        if variants.is_empty() {
-            return None;
-        }
-        variants.sort_unstable_by_key(|variant| variant.version());
-        let everybody = self.resource(name).filter(|resource| resource.name() == name);
-        let parts = everybody.into_iter().chain(variants).map(|part| (part.clone(), None));
-        Some(Known::Present(Arc::new(Resource::bundle(parts.collect())?)))
-    }
-
     /// Returns what is known of a name, from the wildcard or else from the named half. K-05: if the wildcard lost the name, that
     /// says nothing to those who requested it by name, unless the server did not answer that request in time.
     #[must_use]
@@ -287,7 +207,6 @@ impl Slot {
         let covered = self.wildcard.as_ref().and_then(|state| state.known(name));
         match (covered, self.named.known(name)) {
             (Some(Known::Present(_)), _) | (Some(_), Some(Known::Absent(Reason::TimedOut))) => covered,
-            (_, None) => self.named.not_for_you(name),
             (_, Some(Known::Present(resource))) if self.outdates(name, resource) => None,
             (_, named) => named,
         }
@@ -316,17 +235,6 @@ impl Slot {
         self.named.stale() || self.wildcard.as_ref().is_some_and(|state| state.stale())
     }
 
-    /// Returns what is known of a name for a client with these parameters (F-16): a variant that matches, else the same as for
-    /// all clients.
-    #[must_use]
-    pub fn choose(&self, name: &Name, own: Option<&Choice>) -> Option<&Known> {
-        if let Some(joined) = self.bundles.get(name).filter(|_| own == Some(&Choice::All)) {
-            return Some(joined);
-        }
-        let variant = own.and_then(|own| self.halves().find_map(|state| state.variant(name, own)));
-        variant.or_else(|| self.known(name))
-    }
-
     /// Both halves: what the wildcard covers, and what was requested by name.
     pub fn halves(&self) -> impl Iterator<Item = &Arc<State>> {
         self.wildcard.iter().chain([&self.named])
@@ -338,20 +246,7 @@ impl Slot {
         self.known(name)?.resource()
     }
 
-    /// Returns when this resource expires, with or without constraints.
-    #[must_use]
-    pub fn expiry_of(&self, resource: &Resource) -> Option<Expiry> {
-        if resource.constraints().is_some() {
-            return self.halves().find_map(|state| state.like(resource))?.1;
-        }
-        if resource.is_bundle() {
-            let parts = resource.parts().filter_map(|part| self.expiry_of(part));
-            return Expiry::of_all(parts);
-        }
-        self.expiry(resource.name())
-    }
-
-    /// Returns when the unconstrained resource of this canonical name expires.
+    /// Returns when the resource of this canonical name expires.
     #[must_use]
     pub fn expiry(&self, name: &Name) -> Option<Expiry> {
         match &self.wildcard {

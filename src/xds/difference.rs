@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use bytes::Bytes;
 use imbl::ordmap::DiffItem;
 
 use super::{Batch, Extra, Held, Item, Known, Name, Resource, Seen, State};
@@ -20,8 +19,6 @@ pub struct Difference {
     said: usize,
     beats: Arc<[Arc<Resource>]>,
     removed: Option<Arc<Extra>>,
-    /// C-23: the constraints of the variants that the client holds and that go, by name.
-    withdrawn: Arc<BTreeMap<Name, Bytes>>,
     additions: OnceLock<Part>,
     whole: OnceLock<Part>,
 }
@@ -104,13 +101,11 @@ impl Difference {
             }
         }
         let beats = beats(from, to);
-        let withdrawn = withdrawn(seen, to, &changed, &removed);
         let removed = (!removed.is_empty()).then(|| Arc::new(Extra::new(removed)));
         Self {
             changed: changed.into(),
             beats: beats.into(),
             removed,
-            withdrawn: Arc::new(withdrawn),
             ..Self::nothing()
         }
     }
@@ -132,7 +127,6 @@ impl Difference {
             said: 0,
             beats: Arc::default(),
             removed: None,
-            withdrawn: Arc::default(),
             additions: OnceLock::new(),
             whole: OnceLock::new(),
         }
@@ -170,7 +164,6 @@ impl Difference {
             said: self.said + changed,
             beats: self.beats.clone(),
             removed: self.removed.clone(),
-            withdrawn: self.withdrawn.clone(),
             ..Self::nothing()
         }
     }
@@ -180,7 +173,6 @@ impl Difference {
     pub fn last(&self, removed: Arc<Extra>) -> Self {
         Self {
             removed: Some(removed),
-            withdrawn: self.withdrawn.clone(),
             ..Self::nothing()
         }
     }
@@ -226,14 +218,9 @@ impl Difference {
                 }
             })
         };
-        let said = now.iter().map(|resource| resource.name()).chain(&gone);
-        let withdrawn = said.filter_map(|name| self.withdrawn.get_key_value(name));
-        let withdrawn = withdrawn
-            .map(|(name, demands)| (name.clone(), vec![Some(demands.clone())]))
-            .collect();
         let items = now.iter().map(|resource| Item::plain(resource.clone())).collect();
         Part {
-            batch: Arc::new(Batch::new(items, gone).with_withdrawn(withdrawn)),
+            batch: Arc::new(Batch::new(items, gone)),
             since: oldest(now),
             left,
         }
@@ -293,34 +280,6 @@ fn oldest(resources: &[Arc<Resource>]) -> Option<Instant> {
     resources.iter().map(|resource| resource.received()).min()
 }
 
-/// Returns the constraints of the variants that the client holds under these names, by name, unless the replacement has the same
-/// constraints.
-fn withdrawn(
-    seen: &Seen,
-    to: &State,
-    changed: &[Arc<Resource>],
-    removed: &BTreeMap<Name, Held>,
-) -> BTreeMap<Name, Bytes> {
-    let chosen = seen.state.as_ref().is_some_and(|state| state.is_chosen())
-        || seen.extra.as_ref().is_some_and(|extra| extra.is_chosen());
-    if !chosen && !to.varies() {
-        return BTreeMap::new();
-    }
-    let demands = |name: &Name, held: &Held| match held {
-        Held::Content(resource) => resource.constraints().cloned(),
-        Held::Version(version) => to.demands(name, *version).cloned(),
-        Held::Nothing | Held::Unknown => None,
-    };
-    let swapped = changed.iter().filter_map(|new| {
-        let old = demands(new.name(), &seen.held(new.name()))?;
-        (Some(&old) != new.constraints()).then(|| (new.name().clone(), old.encoded().clone()))
-    });
-    let gone = removed
-        .iter()
-        .filter_map(|(name, held)| Some((name.clone(), demands(name, held)?.encoded().clone())));
-    swapped.chain(gone).collect()
-}
-
 fn beats(from: &State, to: &State) -> Vec<Arc<Resource>> {
     if from.expiries().is_empty() && to.expiries().is_empty() {
         return Vec::new();
@@ -356,7 +315,6 @@ mod tests {
                 passed_on: &[],
                 body: &[],
                 endpoints: None,
-                constraints: None,
                 received,
             };
             Update::Put(Arc::new(Resource::new(parts, 0)), None)

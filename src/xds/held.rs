@@ -67,8 +67,6 @@ pub struct Extra {
     id: u64,
     names: BTreeMap<Name, Held>,
     sum: Version,
-    /// Whether any of its content is constrained (TP2).
-    chosen: bool,
 }
 
 impl Extra {
@@ -79,13 +77,10 @@ impl Extra {
             .values()
             .filter_map(Held::whole)
             .fold(Version::EMPTY, |sum, held| sum.plus(held.version()));
-        let mut contents = names.values().filter_map(Held::content);
-        let chosen = contents.any(|content| content.is_varied());
         Self {
             id: next_id(),
             names,
             sum,
-            chosen,
         }
     }
 
@@ -124,12 +119,6 @@ impl Extra {
     #[must_use]
     pub const fn sum(&self) -> Version {
         self.sum
-    }
-
-    /// Whether any of its content is constrained.
-    #[must_use]
-    pub const fn is_chosen(&self) -> bool {
-        self.chosen
     }
 
     /// About how many bytes the relay keeps for it, without bodies.

@@ -11,7 +11,6 @@ mod batch;
 mod changes;
 mod class;
 mod classes;
-mod constraints;
 mod credentials;
 mod cut;
 mod difference;
@@ -53,9 +52,6 @@ pub use batch::{Batch, Dialect, Errors, Form, Item, Texts};
 pub use changes::{Changes, Phase, Update};
 pub use class::Class;
 pub use classes::{Classes, Piece, Rule};
-pub use constraints::{
-    Audience, Choice, Constraints, Parameters, Withdrawn, split_variant_key, variant_key, variant_prefix,
-};
 pub use credentials::{CredentialFiles, Credentials, Unfit};
 pub use cut::{Cut, ServerState, Slot};
 pub use difference::{Difference, Left, Part, Room};
@@ -67,9 +63,7 @@ pub use guard::{
 pub use held::{Extra, Held, Seen};
 pub use interest::{Dirty, Target, Want};
 pub use name::Name;
-pub use node::{
-    ALL_VARIANTS, ASKS_ONCE, ENDPOINT_COLLECTIONS, Features, Locality, Node, RELAYS, RESOURCE_ERRORS, UserAgent,
-};
+pub use node::{ASKS_ONCE, ENDPOINT_COLLECTIONS, Features, Locality, Node, RELAYS, RESOURCE_ERRORS, UserAgent};
 pub use objection::Objection;
 pub use passes::{Member, Members, Parts, Passes, Taken};
 pub use path::{Path, member_path};
@@ -84,7 +78,7 @@ pub use server_features::ServerFeatures;
 pub use server_words::ServerWords;
 pub use sight::{Sight, TypeSight};
 pub use standing::{Standing, Status};
-pub use state::{Chosen, Expiry, Known, Reason, State};
+pub use state::{Expiry, Known, Permitted, Reason, State};
 pub use type_url::{Kind, NameRule, NoType, Traits, TypeUrl, Types};
 pub use version::{Hasher, Version, hex};
-pub use viewer::{Lens, Viewer};
+pub use viewer::Viewer;

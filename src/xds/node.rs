@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::passes::{Taken, put};
-use super::{Class, Parameters, Path, TypeUrl};
+use super::{Class, Path, TypeUrl};
 use proto::envoy::config::core::v3 as core;
 use proto::envoy::config::core::v3::node::UserAgentVersionType;
 use proto::google::protobuf::{Struct, Value, value::Kind};
@@ -33,8 +33,6 @@ pub struct Node {
     pub class: Arc<Class>,
     /// The part of it that its class passes on to control planes.
     pub passed: Option<Arc<Taken>>,
-    /// The dynamic parameters, by the full name of a type (TP2).
-    pub parameters: BTreeMap<String, Parameters>,
 }
 
 /// The software of a client.
@@ -68,8 +66,6 @@ pub struct Features {
     pub envoy: bool,
     /// Errors of single resources (B-31).
     pub errors: bool,
-    /// All variants of a name, to pass them on (TP2): it is a relay.
-    pub variants: bool,
     /// It asks once and shows the answer to a person: `distributary get`.
     pub once: bool,
     /// `LbEndpoint` collections; changes what a server sends, so it is part of the class (K-04).
@@ -90,9 +86,6 @@ pub const ENDPOINT_COLLECTIONS: &str = "xds.endpoint.supports_lb_endpoint_collec
 
 /// The name of the feature that `errors` stands for. No document defines one, so only relays of this kind use it.
 pub const RESOURCE_ERRORS: &str = "xds.config.supports-resource-errors";
-
-/// The name of the feature that `variants` stands for, which only relays of this kind have.
-pub const ALL_VARIANTS: &str = "distributary.all-variants";
 
 /// The name of the feature that `once` stands for, which only `distributary get` has.
 pub const ASKS_ONCE: &str = "distributary.asks-once";
@@ -138,7 +131,13 @@ impl Node {
     /// the user agent of its clients.
     #[must_use]
     pub fn is_grpc(&self) -> bool {
-        self.user_agent.name.starts_with(GRPC) && !self.features.variants
+        self.user_agent.name.starts_with(GRPC) && !self.is_relay()
+    }
+
+    /// Whether it is a relay of this kind.
+    #[must_use]
+    pub fn is_relay(&self) -> bool {
+        !self.relays.is_empty()
     }
 }
 
@@ -156,14 +155,11 @@ impl Features {
                 | "envoy.config.resource-in-sotw" => features.wrapper = true,
                 "xds.config.supports-resource-ttl" => features.ttl = true,
                 RESOURCE_ERRORS => features.errors = true,
-                ALL_VARIANTS => features.variants = true,
                 ASKS_ONCE => features.once = true,
                 ENDPOINT_COLLECTIONS => features.endpoint_collections = true,
                 _ => {}
             }
         }
-        // A relay may pass on the user agent of its clients. It is no Envoy: it names the features that it has.
-        features.envoy &= !features.variants;
         features
     }
 

@@ -76,8 +76,6 @@ impl Passes {
             Self::Whole => Node {
                 metadata: client.metadata.clone().map(unmarked),
                 client_features: Vec::new(),
-                // The relay asks for all variants, whatever the parameters of one client are.
-                dynamic_parameters: Default::default(),
                 ..client.clone()
             },
         };

@@ -45,19 +45,11 @@ impl Pieces {
 
     pub(super) fn item(&mut self, item: &Item, dialect: Dialect, text: Option<&Name>) {
         let resource = &item.resource;
-        if resource.is_bundle() {
-            for (part, ttl) in resource.lives() {
-                let (resource, ttl, form) = (part.clone(), *ttl, item.form);
-                self.item(&Item { resource, ttl, form }, dialect, text);
-            }
-            return;
-        }
         debug_assert!(!resource.is_hollow(), "{resource:?} has no bytes to send");
         match (dialect, item.form) {
             (_, Form::Heartbeat) => self.push(resource.heartbeat(item.ttl.unwrap_or_default(), text)),
             (Dialect::Sotw, Form::Whole | Form::Repeated) => self.push(resource.sotw_record()),
             (Dialect::Sotw, Form::Wrapped) => self.push_all(resource.wrapped(item.ttl, text)),
-            (Dialect::Sotw, Form::WrappedByName) => self.push_all(resource.wrapped_by_name(item.ttl, text)),
             (Dialect::Delta, _) if item.ttl.is_none() && text.is_none() => self.push(resource.delta_record()),
             (Dialect::Delta, _) => self.push_all(resource.private_record(item.ttl, text)),
         }

@@ -5,8 +5,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{
-    Authorities, Choice, Constraints, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, ServerState, Slot,
-    State, TypeUrl, Version, Viewer,
+    Authorities, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, ServerState, Slot, State, TypeUrl, Viewer,
 };
 
 /// One cut for the old-style names, and one for each authority that the session uses. No name has two.
@@ -140,7 +139,7 @@ impl Sight {
 }
 
 impl<'a> TypeSight<'a> {
-    /// Returns the same as one client sees it (F-16, S-01).
+    /// Returns the same as one client sees it (S-01).
     #[must_use]
     pub const fn seen_by(self, viewer: &'a Viewer) -> Self {
         Self {
@@ -157,11 +156,6 @@ impl<'a> TypeSight<'a> {
     /// Whether there is no resource of the type for the client.
     fn has_nothing(self) -> bool {
         self.type_url.traits().withheld || self.viewer.is_some_and(Viewer::has_nothing)
-    }
-
-    /// Returns the client's choice for a name.
-    fn choice(self, name: &Name) -> Option<&'a Choice> {
-        self.viewer?.audience()?.choice(name)
     }
 
     /// Returns the authority from whose cut a name is read; `None`: the cut of the old-style names.
@@ -193,38 +187,19 @@ impl<'a> TypeSight<'a> {
         if name.is_nothing() || self.has_nothing() || self.denies(name) {
             return Some(&NOWHERE);
         }
-        let own = self.choice(name);
         let slot = self.slot(name)?;
-        let known = slot.choose(name, own);
+        let known = slot.known(name);
         // S-01: it may have been found by another of its names, even if it is unknown whether it still has that (C-20).
         let found = known.map_or_else(|| slot.named.resource(name), Known::resource);
         if found.is_some_and(|found| found.name() != name && self.denies(found.name())) {
             return Some(&NOWHERE);
         }
-        if !name.is_collection() {
-            return known;
-        }
-        let empty = || self.members(name).next().is_none();
         // C-22: a collection is as empty as its members that the client may have.
-        if known.is_none() && slot.named.whole(name) && empty() {
+        let whole = known.is_none() && name.is_collection() && slot.named.whole(name);
+        if whole && self.members(name).next().is_none() {
             return Some(&NOWHERE);
         }
-        // C-22: a collection without unconstrained members is not empty for a client that gets variants in it.
-        let varies = own.is_some() && matches!(known, Some(Known::Absent(_)));
-        known.filter(|_| !varies || empty())
-    }
-
-    /// Whether a client with these parameters matches several variants of a name (F-16).
-    #[must_use]
-    pub fn ambiguous(self, name: &Name, own: &Choice) -> bool {
-        let slot = self.slot(name);
-        slot.is_some_and(|slot| slot.halves().any(|state| state.ambiguous(name, own)))
-    }
-
-    /// Returns the constraints of the variant of a name with this version.
-    #[must_use]
-    pub fn demands(self, name: &Name, version: Version) -> Option<&'a Constraints> {
-        self.slot(name)?.halves().find_map(|state| state.demands(name, version))
+        known
     }
 
     /// Returns the resource of this name, if it exists.
@@ -240,15 +215,10 @@ impl<'a> TypeSight<'a> {
         (!self.denies(found.name())).then_some(found)
     }
 
-    /// The known members of a collection. Where a member has an unconstrained resource, it is that one (C-22).
+    /// The known members of a collection.
     pub fn members(self, collection: &'a Name) -> impl Iterator<Item = &'a Arc<Resource>> {
-        let named = self.slot(collection).map(|slot| &slot.named);
-        let own = self.choice(collection);
-        let others = own
-            .zip(named)
-            .map(|(own, state)| state.varying_members(collection, own));
-        let plain = named.into_iter().flat_map(move |state| state.members(collection));
-        let all = plain.chain(others.into_iter().flatten());
+        let slot = self.slot(collection).into_iter();
+        let all = slot.flat_map(move |slot| slot.named.members(collection));
         all.filter(move |member| !self.denies(member.name()))
     }
 
@@ -265,7 +235,7 @@ impl<'a> TypeSight<'a> {
     /// Returns when this resource expires.
     #[must_use]
     pub fn expiry(self, resource: &Resource) -> Option<Expiry> {
-        self.slot(resource.name())?.expiry_of(resource)
+        self.slot(resource.name())?.expiry(resource.name())
     }
 
     /// Whether the server for this name has answered for the type on its present stream.

@@ -103,7 +103,6 @@ fn client() -> core::Node {
         extensions: vec![b"extension".to_vec().into()],
         client_features: vec!["xds.config.resource-in-sotw".to_owned(), "other".to_owned()],
         listening_addresses: vec![b"address".to_vec().into()],
-        dynamic_parameters: [("type".to_owned(), Default::default())].into(),
     }
 }
 
@@ -235,7 +234,6 @@ fn all_of_a_client_is_passed_on() {
     let mut expected = client();
     expected.metadata.as_mut().unwrap().fields.remove("distributary.relays");
     expected.client_features = vec!["feature".to_owned()];
-    expected.dynamic_parameters.clear();
     let log = Log::default();
     tracing::subscriber::with_default(log.clone(), || {
         let (seat, node) = enter(&scopes, &classes, &client());

@@ -1,11 +1,7 @@
 //! What the library computes once, keeps, and drops.
 
 use cache::{Library, Uses};
-use proto::envoy::service::discovery::v3::DynamicParameterConstraints;
-use proto::envoy::service::discovery::v3::dynamic_parameter_constraints::{
-    SingleConstraint, Type, single_constraint::ConstraintType,
-};
-use xds::{Answers, Choice, Chosen, Constraints, Lens, Seen, State};
+use xds::{Access, AccessRule, Answers, Caller, Node, Pattern, Permitted, Rights, Seen, State, Way};
 
 use super::*;
 
@@ -78,90 +74,48 @@ fn the_answer_of_the_moment_is_kept_whatever_its_size() {
     assert_eq!(library.uses()[0], Uses { asked: 5, computed: 1 });
 }
 
-/// The variant of a name for clients with `key=value`.
-fn variant(name: &str, key: &str, value: &str, body: &str) -> Update {
-    variant_of(&cds(), name, key, value, body)
-}
-
-pub(super) fn variant_of(type_url: &TypeUrl, name: &str, key: &str, value: &str, body: &str) -> Update {
-    let rule = DynamicParameterConstraints {
-        r#type: Some(Type::Constraint(SingleConstraint {
-            key: key.to_owned(),
-            constraint_type: Some(ConstraintType::Value(value.to_owned())),
-        })),
+/// The rights of a client under one rule, which admits these names.
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+fn rights(names: &str) -> Arc<Rights> {
+    let rule = AccessRule {
+        name: "rule".to_owned(),
+        allow: true,
+        identities: Vec::new(),
+        ids: Vec::new(),
+        clusters: Vec::new(),
+        types: Arc::default(),
+        names: [Pattern::read(names).unwrap()].into(),
+        ways: Vec::new(),
     };
-    let parts = ResourceParts {
-        constraints: Constraints::new(rule),
-        type_url,
-        name: Name::from(name),
-        aliases: Vec::new(),
-        passed_on: &[],
-        body: body.as_bytes(),
-        endpoints: None,
-        received: start(),
+    let caller = Caller {
+        identity: &[],
+        node: &Node::default(),
+        way: Way::Delta,
     };
-    Update::Put(Arc::new(Resource::new(parts, 0)), None)
+    let rights = Access::new(vec![rule], true).rights(&caller).unwrap();
+    Arc::new(rights.unwrap())
 }
 
-fn says(all: &[(&str, &str)]) -> Choice {
-    let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    Choice::One(all.iter().map(own).collect())
-}
-
-/// A client that may have everything.
-fn lens(own: &Choice) -> Lens<'_> {
-    Lens {
-        choice: Some(own),
-        rights: None,
-    }
-}
-
-/// F-16: there are as many forms of a state as outcomes of the choice, however many clients have however many different
-/// parameters.
+/// There are as many forms of a state as outcomes of the rules, however many clients have however many different rights.
 #[test]
-fn clients_that_say_different_things_see_one_state() {
+fn clients_with_different_rights_see_one_state() {
     let library = Library::new(1 << 20, 1 << 20);
-    let of = |body: &str| vec![variant("c1", "env", "prod", body), variant("c1", "env", "test", body)];
-    let first = Arc::new(state(100, 10).with(&of("1"), Some(true)).0);
-    let second = Arc::new(first.with(&of("2"), None).0);
-    let fleet: Vec<Choice> = (0..3000)
-        .map(|n| {
-            says(&[
-                ("env", ["prod", "test", &format!("e{n}")][n % 3]),
-                ("id", &n.to_string()),
-            ])
-        })
+    let first = Arc::new(state(100, 10).with(&[put(&cds(), "c1", "1")], Some(true)).0);
+    let second = Arc::new(first.with(&[put(&cds(), "c1", "2")], None).0);
+    let fleet: Vec<Arc<Rights>> = (0..300)
+        .map(|n| rights(["c1", "c*", &format!("e{n}")][n % 3]))
         .collect();
-    let mut seen: Vec<Option<Arc<Chosen>>> = vec![None; fleet.len()];
+    let mut seen: Vec<Option<Arc<Permitted>>> = vec![None; fleet.len()];
     for now in [&first, &second] {
-        for (own, before) in fleet.iter().zip(&mut seen) {
-            *before = Some(library.chosen(now, lens(own), before.as_deref()));
+        for (rights, before) in fleet.iter().zip(&mut seen) {
+            *before = Some(library.permitted(now, rights, before.as_deref()));
         }
-        let ids = seen.iter().flatten().map(|chosen| chosen.seen.id());
+        let ids = seen.iter().flatten().map(|permitted| permitted.seen.id());
         let ids: std::collections::BTreeSet<u64> = ids.collect();
         assert_eq!(ids.len(), 3);
-        assert!(ids.contains(&now.id()), "who matches nothing sees what everybody sees");
+        assert!(
+            ids.contains(&now.id()),
+            "who may have all that there is sees what everybody sees"
+        );
     }
-}
-
-/// Prints what it costs if every client has variants of its own. Run with `EACH=1 cargo test --test cache -- --ignored
-/// --nocapture own_variants`.
-#[test]
-#[ignore = "prints figures and takes a while"]
-fn own_variants() {
-    let each = std::env::var("EACH")
-        .ok()
-        .and_then(|each| each.parse().ok())
-        .unwrap_or(1);
-    let clients = (10_000 / each).min(2000);
-    let library = Library::new(1 << 20, 1 << 20);
-    let own = |n: usize| (0..each).map(move |k| variant(&format!("c{}", n + k * clients), "id", &n.to_string(), "own"));
-    let all: Vec<_> = (0..clients).flat_map(own).collect();
-    let state = Arc::new(state(10_000, 10).with(&all, Some(true)).0);
-    let (before, begun) = (memory::resident(), start());
-    let seen = (0..clients).map(|n| library.chosen(&state, lens(&says(&[("id", &n.to_string())])), None));
-    let seen: Vec<_> = seen.collect();
-    let took = begun.elapsed() / u32::try_from(clients).unwrap_or(1);
-    let bytes = (memory::resident() - before) / seen.len();
-    println!("{each} variants of 10,000 names for each of {clients}: {bytes} bytes and {took:?} each");
 }

@@ -68,7 +68,6 @@ fn view() -> Arc<View> {
 
 fn resource(type_url: &TypeUrl, name: &str, aliases: &[&str], body: &[u8]) -> Arc<Resource> {
     let parts = ResourceParts {
-        constraints: None,
         type_url,
         name: Name::from(name),
         aliases: aliases.iter().copied().map(Name::from).collect(),

@@ -101,29 +101,6 @@ fn what_is_missing_in_a_collection_stays_missing() {
     assert!(known(&other).is_none() && known(&all).is_none() && !is_missing(&there));
 }
 
-/// C-22, F-16: a name that has only variants with constraints is asked for by itself and with its collection; after the former
-/// its variants stay for the collection.
-#[test]
-fn variants_stay_in_their_collection() {
-    let (view, now) = (view(), start());
-    let name = |id: &str| format!("xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/{id}");
-    let (all, one) = (name("*"), name("one"));
-    let _collector = seat(&view, &eds(), &[&all]);
-    let alone = seat(&view, &eds(), &[&one]);
-    let _ = view.take_wants(now);
-    let (whole, one) = (Update::Whole(Name::from(all.as_str())), Name::from(one.as_str()));
-    let absent = Update::Absent(one.clone(), Reason::Said);
-    let variant = library::variant_of(&eds(), one.as_str(), "env", "prod", "1");
-    view.publish(&[named(&eds(), vec![whole, absent, variant])]);
-    drop(alone);
-    let _ = view.take_wants(now);
-    let _ = view.take_wants(now + LINGER * 2);
-    let cut = view.cut();
-    let state = &cut.slot(&eds()).expect("a collection").named;
-    assert_eq!(state.variants_of(&one).count(), 1);
-    assert!(!state.entries().contains_key(&one), "nobody asks for it by itself");
-}
-
 /// F-17: nothing of a resource that may not be cached is kept once it is no longer wanted.
 #[test]
 fn what_may_not_be_cached_does_not_linger() {
@@ -131,7 +108,6 @@ fn what_may_not_be_cached_does_not_linger() {
     let seat = seat(&view, &eds(), &["a", "b"]);
     let _ = view.take_wants(now);
     let parts = ResourceParts {
-        constraints: None,
         type_url: &eds(),
         name: Name::from("a"),
         aliases: Vec::new(),

@@ -2,14 +2,8 @@
 
 use std::sync::Arc;
 
-use proto::envoy::service::discovery::v3::{
-    DynamicParameterConstraints,
-    dynamic_parameter_constraints::{SingleConstraint, Type, single_constraint::ConstraintType},
-};
 use protocol::{Demand, Leg};
-use xds::{
-    Changes, Choice, Constraints, Cut, Known, Name, Phase, Resource, ResourceParts, Target, TypeUrl, Update, Want,
-};
+use xds::{Changes, Cut, Name, Phase, Resource, ResourceParts, Target, TypeUrl, Update, Want};
 
 use crate::{CDS, EDS};
 
@@ -72,7 +66,6 @@ impl View {
 
     fn put(&self, name: &str, alias: &str, body: &str) -> Update {
         let parts = ResourceParts {
-            constraints: None,
             type_url: &TypeUrl::new(CDS),
             name: Name::from(name),
             aliases: vec![Name::from(alias)],
@@ -85,48 +78,8 @@ impl View {
     }
 
     fn hear(&mut self, changes: &Changes) -> Vec<String> {
-        self.hear_all(std::slice::from_ref(changes))
-    }
-
-    fn hear_all(&mut self, changes: &[Changes]) -> Vec<String> {
-        for changes in changes {
-            self.cut = self.cut.with(changes).0;
-        }
+        self.cut = self.cut.with(changes).0;
         lines(&self.demand.handle_cut(&self.cut))
-    }
-
-    /// A variant of the cluster `a`, for clients with this parameter.
-    fn variant(&self, body: &str) -> Arc<Resource> {
-        let single = SingleConstraint {
-            key: "env".to_owned(),
-            constraint_type: Some(ConstraintType::Value("prod".to_owned())),
-        };
-        let parts = ResourceParts {
-            constraints: Constraints::new(DynamicParameterConstraints {
-                r#type: Some(Type::Constraint(single)),
-            }),
-            type_url: &TypeUrl::new(CDS),
-            name: Name::from("a"),
-            aliases: Vec::new(),
-            passed_on: &[],
-            body: body.as_bytes(),
-            endpoints: None,
-            received: self.now,
-        };
-        Arc::new(Resource::new(parts, 0))
-    }
-
-    /// What a client finds that the variant is for.
-    fn found(&self) -> Option<Vec<u8>> {
-        let own = Choice::One([("env".to_owned(), "prod".to_owned())].into());
-        match self
-            .cut
-            .slot(&TypeUrl::new(CDS))?
-            .choose(&Name::from("a"), Some(&own))?
-        {
-            Known::Present(resource) => Some(resource.body().to_vec()),
-            Known::Absent(_) => None,
-        }
     }
 }
 
@@ -208,58 +161,6 @@ fn a_type_keeps_its_stream() {
     assert_eq!(view.unwant(CDS, "a"), ["Main -a"]);
     assert_eq!(view.want(CDS, "*"), ["Aside +*"]);
     assert_eq!(view.want(EDS, "*"), ["Main +*"], "types are apart");
-}
-
-/// K-05: the wildcard and a name have a variant with different content: a client that loses one is not sent the other, which may
-/// be older. The relay asks for the name anew.
-#[test]
-fn a_variant_in_both_halves() {
-    for ends in [true, false] {
-        let mut view = View::new();
-        assert_eq!(view.want(CDS, "a"), ["Main +a"]);
-        assert_eq!(view.want(CDS, "*"), ["Aside +*"]);
-        let (old, new) = (view.variant("old"), view.variant("new"));
-        assert_eq!(view.hear(&news(false, Update::Put(old, None))), NOTHING);
-        assert_eq!(view.hear(&news(true, Update::Put(new.clone(), None))), NOTHING);
-        assert_eq!(view.found().as_deref(), Some(&b"new"[..]));
-        if ends {
-            view.cut = view.cut.without_wildcard(&TypeUrl::new(CDS));
-            assert_eq!(view.unwant(CDS, "*"), ["Aside -*", "Main +a"]);
-        } else {
-            assert_eq!(view.hear(&news(true, Update::Withdraw(new))), ["Main +a"]);
-        }
-        assert_eq!(view.found(), None);
-    }
-}
-
-/// If both have the same content, the relay does not ask.
-#[test]
-fn a_variant_that_is_the_same_in_both_halves() {
-    let mut view = View::new();
-    assert_eq!(view.want(CDS, "a"), ["Main +a"]);
-    assert_eq!(view.want(CDS, "*"), ["Aside +*"]);
-    let same = view.variant("same");
-    assert_eq!(view.hear(&news(false, Update::Put(same.clone(), None))), NOTHING);
-    assert_eq!(view.hear(&news(true, Update::Put(same.clone(), None))), NOTHING);
-    assert_eq!(view.hear(&news(true, Update::Withdraw(same))), NOTHING);
-    assert_eq!(view.found().as_deref(), Some(&b"same"[..]));
-}
-
-/// K-05: the same if one batch brings a variant by the wildcard and removes it, and until something is known of the name.
-#[test]
-fn a_variant_that_comes_and_goes_at_once() {
-    let mut view = View::new();
-    assert_eq!(view.want(CDS, "a"), ["Main +a"]);
-    assert_eq!(view.want(CDS, "*"), ["Aside +*"]);
-    let (old, new) = (view.variant("old"), view.variant("new"));
-    let brings = news(true, Update::Put(new.clone(), None));
-    let takes = news(true, Update::Withdraw(new));
-    let named = news(false, Update::Put(old.clone(), None));
-    assert_eq!(view.hear_all(&[named, brings, takes]), ["Main +a"]);
-    assert_eq!(view.found(), None);
-    assert_eq!(view.hear(&news(false, Update::Put(old, None))), NOTHING);
-    assert_eq!(view.found().as_deref(), Some(&b"old"[..]));
-    assert_eq!(view.wildcard(&[], &[], true), NOTHING);
 }
 
 /// C-20: if an alias found other content than the wildcard has, and the wildcard's resource does not have that alias, the alias

@@ -10,7 +10,7 @@ fn error(name: &str, code: i32) -> ResourceError {
     ResourceError {
         resource_name: Some(ResourceName {
             name: name.to_owned(),
-            dynamic_parameter_constraints: None,
+            dynamic_parameter_constraints: Default::default(),
         }),
         error_detail: Some(Status {
             code,

@@ -1,10 +1,8 @@
 //! Names that clients do not write in canonical form: servers that compare bytes are asked for what was written.
 
-use proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Resource};
 use xds::Dialect;
 
-use crate::variants::called;
-use crate::{EDS, Upstream, delta, ms, refusal, seconds, sotw};
+use crate::{EDS, Upstream, delta, ms, refusal, sotw};
 
 const E: &str = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/";
 /// Two spellings of one name, neither of which is canonical.
@@ -242,54 +240,4 @@ fn given_up_and_wanted_anew() {
     upstream.disconnect();
     upstream.connect();
     assert_eq!(upstream.says(), [format!("eds +{NAME} +{ONE} +other")]);
-}
-
-/// F-07, TP2: variants that are not for all clients stay when the name is asked for in one more spelling.
-#[test]
-fn variants_are_held() {
-    let mut upstream = asking(Dialect::Delta, &[ONE]);
-    let says = |nonce: &str, text: &str| {
-        let (everybody, some) = (called(EDS, &full(text), "", "1"), called(EDS, &full(text), "prod", "2"));
-        let everybody = Resource {
-            ttl: seconds(5),
-            ..everybody
-        };
-        DeltaDiscoveryResponse {
-            resources: vec![everybody, some],
-            ..delta(EDS, nonce, &[], &[])
-        }
-    };
-    upstream.hears(says("n1", ONE));
-    upstream.pass(ms(6000));
-    let some = format!("{NAME}{{env=prod}}=2");
-    assert_eq!(
-        upstream.everything(EDS).replace(E, ""),
-        format!("{NAME}:Expired {some}")
-    );
-    upstream.wants_as(TWO);
-    assert!(upstream.everything(EDS).replace(E, "").ends_with(&some));
-    upstream.hears(says("n2", TWO));
-    assert_eq!(upstream.everything(EDS).replace(E, ""), format!("{NAME}=1 {some}"));
-}
-
-/// F-07, C-23: a response that removes the variant without constraints beside variants with some does not end the text that was
-/// answered: the server is not asked anew. Variants may come under several texts, like resources without constraints.
-#[test]
-fn variants_alone_answer() {
-    let mut upstream = asking(Dialect::Delta, &[NAME, ONE]);
-    let some = |texts: &[&str], nonce: &str, removed: &[&str]| DeltaDiscoveryResponse {
-        resources: texts.iter().map(|text| called(EDS, &full(text), "prod", "2")).collect(),
-        removed_resources: removed.iter().map(|text| full(text)).collect(),
-        ..delta(EDS, nonce, &[], &[])
-    };
-    upstream.hears(some(&[NAME], "n1", &[NAME]));
-    assert!(upstream.says().is_empty());
-    upstream.hears(some(&[NAME, ONE], "n2", &[]));
-    assert_eq!(refusal(&mut upstream), "");
-    assert!(
-        upstream
-            .everything(EDS)
-            .replace(E, "")
-            .contains(&format!("{NAME}{{env=prod}}=2"))
-    );
 }

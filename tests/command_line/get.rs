@@ -5,16 +5,10 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use distributary::json::{Bounds, Schemas, Tree, Unknown};
-use distributary::proto::envoy::service::discovery::v3::{
-    DeltaDiscoveryResponse, DiscoveryResponse, DynamicParameterConstraints, Resource,
-    dynamic_parameter_constraints::{SingleConstraint, Type as Constraint, single_constraint::ConstraintType},
-};
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
 use distributary::proto::google::protobuf::Any;
 use distributary::snapshot::{Identity, write};
-use distributary::upstream::{Dictionary, Format, ParsedFile};
-use distributary::xds::{
-    Changes, Constraints, Cut, Name, Phase, Resource as Content, ResourceParts, TypeUrl, Types, Update,
-};
+use distributary::xds::{Changes, Cut, Name, Phase, Resource as Content, ResourceParts, TypeUrl, Update};
 use tonic::Code;
 
 use crate::plane::{Plane, soon};
@@ -297,34 +291,24 @@ async fn control_characters_are_escaped() {
     assert_eq!(error.lines().count(), 1, "{error}");
 }
 
-/// Writes a snapshot with a cluster and a variant of it with a constraint.
+/// Writes a snapshot with a cluster.
 fn stock(file: &str) -> std::path::PathBuf {
     let type_url = TypeUrl::new(CDS);
     let any = cluster("a");
-    let single = SingleConstraint {
-        key: "env".to_owned(),
-        constraint_type: Some(ConstraintType::Value("prod".to_owned())),
+    let parts = ResourceParts {
+        type_url: &type_url,
+        name: Name::from("a"),
+        aliases: Vec::new(),
+        passed_on: &[],
+        body: &any.value,
+        endpoints: None,
+        received: now(),
     };
-    let prod = DynamicParameterConstraints {
-        r#type: Some(Constraint::Constraint(single)),
-    };
-    let put = |constraints| {
-        let parts = ResourceParts {
-            constraints,
-            type_url: &type_url,
-            name: Name::from("a"),
-            aliases: Vec::new(),
-            passed_on: &[],
-            body: &any.value,
-            endpoints: None,
-            received: now(),
-        };
-        Update::Put(std::sync::Arc::new(Content::new(parts, 0)), None)
-    };
+    let put = Update::Put(std::sync::Arc::new(Content::new(parts, 0)), None);
     let changes = Changes {
         type_url: type_url.clone(),
         wildcard: true,
-        updates: vec![put(Constraints::new(prod)), put(None)],
+        updates: vec![put],
         complete: Some(true),
         answered: Some(true),
         phase: Phase::Steady,
@@ -345,32 +329,13 @@ fn what_is_on_disk() {
     let path = stock("get.snapshot");
     let file = path.to_str().unwrap();
     let all = output(&["get", "cds", "--snapshot", file, "-o", "name"]);
-    assert_eq!(all, (Some(0), "a\na {env=prod}\n".to_owned(), String::new()));
+    assert_eq!(all, (Some(0), "a\n".to_owned(), String::new()));
     let (code, out, error) = output(&["get", "eds", "--snapshot", file, "-o", "name"]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(error.contains("does not hold all eds resources"), "{error}");
     let (code, _, error) = output(&["get", "cds", "--snapshot", "/nowhere"]);
     assert_eq!(code, Some(1));
     assert!(error.contains("/nowhere: cannot be read"), "{error}");
-}
-
-/// C-23: the constraints of a resource are printed in a wrapper around it, so that the output can be used as a file.
-#[test]
-fn whom_it_is_for() {
-    let path = stock("get-variants.snapshot");
-    let (code, out, error) = output(&["get", "cds", "a", "--snapshot", path.to_str().unwrap(), "-o", "yaml"]);
-    assert_eq!((code, error.as_str()), (Some(0), ""));
-    let dictionary = Dictionary {
-        schemas: Schemas::standard(),
-        unknown: Unknown::Deny,
-        types: Types::default(),
-    };
-    let parsed = ParsedFile::parse(out.as_bytes(), Format::Yaml, &dictionary, now()).unwrap();
-    let whom = parsed.resources.iter().map(|one| one.resource.constraints());
-    let whom: Vec<String> = whom
-        .map(|demands| demands.map(ToString::to_string).unwrap_or_default())
-        .collect();
-    assert_eq!(whom, ["", "{env=prod}"], "{out}");
 }
 
 #[expect(clippy::disallowed_methods, reason = "any instant will do")]

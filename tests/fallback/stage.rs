@@ -173,7 +173,6 @@ impl Stage {
 
     fn resource(&self, type_url: &TypeUrl, name: &str, body: &str) -> Arc<Resource> {
         let parts = ResourceParts {
-            constraints: None,
             type_url,
             name: Name::from(name),
             aliases: Vec::new(),

@@ -14,7 +14,6 @@ mod hostile;
 mod lives;
 mod parsed_files;
 mod random;
-mod variants;
 mod watching;
 
 use std::path::{Path, PathBuf};

@@ -95,6 +95,24 @@ fn names() {
     assert!(parse(host, Format::Yaml).unwrap_err().message.contains("has no name"));
 }
 
+/// F-16: there are no resources for some clients only.
+#[test]
+fn whom_a_resource_is_for() {
+    let wrapper = |full: &str| {
+        format!(
+            "- '@type': type.googleapis.com/envoy.service.discovery.v3.Resource\n  resource_name: {{ {full} }}\n  resource: \
+             {{ '@type': {LISTENER}, name: x }}\n"
+        )
+    };
+    assert_eq!(parse(&wrapper("name: l"), Format::Yaml).unwrap(), ["lds l"]);
+    let some = "name: l, dynamic_parameter_constraints: { constraint: { key: env, value: prod } }";
+    let fault = parse(&wrapper(some), Format::Yaml).unwrap_err().message;
+    assert!(
+        fault.contains("has dynamic_parameter_constraints: the relay has no resources for some clients only"),
+        "{fault}"
+    );
+}
+
 /// I-05: an error has its place, its field and what was expected.
 #[test]
 fn faults_have_places() {

@@ -167,11 +167,8 @@ impl Permitted<'_> {
             Known::Present(resource) => Update::Put(resource.clone(), whole.expiry(name)),
             Known::Absent(reason) => Update::Absent(name.clone(), *reason),
         });
-        let varied = whole
-            .variants()
-            .map(|(variant, expiry)| Update::Put(variant.clone(), expiry));
         let mine = |update: &Update| self.allows(kind, update.name().as_str());
-        let updates: Vec<Update> = plain.chain(varied).filter(mine).collect();
+        let updates: Vec<Update> = plain.filter(mine).collect();
         let part = State::new(kind.type_url().clone())
             .with(&updates, Some(whole.complete()))
             .0;

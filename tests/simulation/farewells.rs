@@ -55,7 +55,6 @@ impl Farewells {
                             Update::Put(..)
                             | Update::Absent(..)
                             | Update::Forget(_)
-                            | Update::Withdraw(_)
                             | Update::Whole(_)
                             | Update::Error(..) => drop(self.gone.remove(&key)),
                         }

@@ -222,7 +222,6 @@ fn changes(kind: Type, wildcard: bool, updates: Vec<Update>) -> Changes {
 /// A content as the relay would read it.
 pub(crate) fn resource(kind: Type, content: &Content, received: Instant) -> Resource {
     let parts = ResourceParts {
-        constraints: None,
         type_url: kind.type_url(),
         name: Name::from(content.name.as_str()),
         aliases: content.aliases.iter().map(|alias| Name::from(alias.as_str())).collect(),

@@ -230,7 +230,7 @@ impl Zone {
         let covered = found.is_some_and(|content| self.covers(content));
         // C-20: while the wildcard has other content of a resource, it is unknown what the aliases of that resource mean.
         let name = Name::from(found.map_or(name, |content| content.name.as_str()));
-        let stale = |state: &State| state.resource(&name).is_some() || state.variants_of(&name).next().is_some();
+        let stale = |state: &State| state.resource(&name).is_some();
         (!self.says_gone(kind) || !self.is_sure()) && !covered && state.is_some_and(|state| stale(&state))
     }
 
@@ -297,12 +297,6 @@ impl Zone {
                 }
                 Target::Name(name) => {
                     known.extend(slot.and_then(|slot| slot.resource(name)).map(entry));
-                    let halves = slot.into_iter().flat_map(|slot| slot.halves());
-                    known.extend(
-                        halves
-                            .flat_map(|state| state.variants_of(name))
-                            .map(|(it, _)| entry(it)),
-                    );
                     let others = self
                         .truth
                         .of(*kind)
@@ -394,7 +388,7 @@ impl Zone {
 
 /// All resources of a state, variants included.
 pub(crate) fn everything(state: &State) -> impl Iterator<Item = &Arc<Resource>> {
-    state.resources().chain(state.variants().map(|(variant, _)| variant))
+    state.resources()
 }
 
 /// What a client should hold of a type.

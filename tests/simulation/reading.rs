@@ -12,7 +12,6 @@ use super::access::Permitted;
 use super::body::Type;
 use super::feed::Zone;
 use super::names::{authority, canonical, is_nothing};
-use super::variants;
 use super::witness::{Book, Place};
 
 /// What a session reads: for each authority the view of one server.
@@ -118,42 +117,26 @@ impl<'a> Lens<'a> {
     /// All resources of the wildcard that this client sees.
     pub(crate) fn all(self) -> Vec<&'a Arc<Resource>> {
         let all = self.state().into_iter();
-        self.seen(all.flat_map(|state| state.resources().chain(state.variants().map(|(variant, _)| variant))))
+        self.seen(all.flat_map(|state| state.resources()))
     }
 
-    /// F-16: picks, for each name, the variant for this client, or else the resource for all clients.
+    /// Picks one resource for each name.
     fn seen(self, all: impl Iterator<Item = &'a Arc<Resource>>) -> Vec<&'a Arc<Resource>> {
         let mut seen: BTreeMap<&str, &Arc<Resource>> = BTreeMap::new();
         for resource in all {
-            match resource.constraints() {
-                None => drop(seen.entry(resource.name().as_str()).or_insert(resource)),
-                Some(_) if self.is_own(resource) => drop(seen.insert(resource.name().as_str(), resource)),
-                Some(_) => {}
-            }
+            seen.entry(resource.name().as_str()).or_insert(resource);
         }
         seen.into_values().collect()
     }
 
-    fn is_own(self, variant: &Resource) -> bool {
-        self.reading.own.is_some() && variants::whom(self.kind, variant) == self.reading.own
+    /// The variant of a name that is for this client: there are none.
+    pub(crate) const fn variant(self, _: &str, _: bool) -> Option<&'a Arc<Resource>> {
+        None
     }
 
-    /// The variant of a name that is for this client: from the wildcard's half, and if `named`, also from the other half.
-    pub(crate) fn variant(self, name: &str, named: bool) -> Option<&'a Arc<Resource>> {
-        let slot = self
-            .slot(name)
-            .filter(|_| self.reading.own.is_some() && self.allows(name))?;
-        let halves = slot.wildcard.iter().chain(named.then_some(&slot.named));
-        let name = Name::from(canonical(name));
-        let mut all = halves.flat_map(|state| state.variants_of(&name).map(|(variant, _)| variant).collect::<Vec<_>>());
-        all.find(|variant| self.is_own(variant))
-    }
-
-    /// Whether a name has any variants. They are for other clients if this client has none.
-    pub(crate) fn is_for_others(self, name: &str) -> bool {
-        let name = Name::from(canonical(name));
-        let slot = self.slot(name.as_str());
-        slot.is_some_and(|slot| slot.named.variants_of(&name).next().is_some())
+    /// Whether a name has any variants.
+    pub(crate) const fn is_for_others(self, _: &str) -> bool {
+        false
     }
 
     /// What the half for names knows of a name.
@@ -194,16 +177,13 @@ impl<'a> Lens<'a> {
     pub(crate) fn members(self, collection: &str) -> Vec<&'a Arc<Resource>> {
         let slot = self.slot(collection).filter(|_| self.nowhere(collection).is_none());
         let named = slot.into_iter().map(|slot| &slot.named);
-        let named = named.flat_map(|state| state.resources().chain(state.variants().map(|(variant, _)| variant)));
+        let named = named.flat_map(|state| state.resources());
         let members = named.filter(|resource| super::names::covers(collection, resource.name().as_str()));
         self.seen(members.filter(|member| self.allows(member.name().as_str())))
     }
 
     /// When a resource ends: this client's variant if `whom` is given, else the resource for all clients.
-    pub(crate) fn expiry(self, name: &str, whom: Option<&str>) -> Option<Expiry> {
-        if whom.is_some() {
-            return self.slot(name)?.expiry_of(self.variant(name, true)?);
-        }
+    pub(crate) fn expiry(self, name: &str, _: Option<&str>) -> Option<Expiry> {
         self.slot(name)?.expiry(&Name::from(canonical(name)))
     }
 
@@ -237,7 +217,7 @@ impl<'a> Lens<'a> {
 
     /// How often the wildcard has lost a name.
     pub(crate) fn losses(self, name: &str) -> u64 {
-        let (book, own) = (self.reading.book(""), variants::key(name, self.reading.own));
+        let (book, own) = (self.reading.book(""), super::variants::key(name, self.reading.own));
         let book = book.into_iter();
         book.map(|book| book.losses(self.kind, name) + book.losses(self.kind, &own))
             .sum()
@@ -245,7 +225,7 @@ impl<'a> Lens<'a> {
 
     /// Whether the wildcard had a name and has lost it.
     pub(crate) fn has_left(self, name: &str) -> bool {
-        let (book, own) = (self.reading.book(""), variants::key(name, self.reading.own));
+        let (book, own) = (self.reading.book(""), super::variants::key(name, self.reading.own));
         let left = book.is_some_and(|book| book.has_left(self.kind, name) || book.has_left(self.kind, &own));
         left && self.allows(name)
     }

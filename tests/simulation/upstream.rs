@@ -296,8 +296,8 @@ impl Zone {
                 continue;
             };
             for update in &change.updates {
-                if matches!(update, Update::Absent(..) | Update::Forget(_) | Update::Withdraw(_)) {
-                    for key in keys(kind, update) {
+                if matches!(update, Update::Absent(..) | Update::Forget(_)) {
+                    for key in keys(update) {
                         self.book.gone(kind, &key);
                         if change.wildcard {
                             self.book.cover(kind, &key, false);
@@ -324,10 +324,9 @@ impl Zone {
 }
 
 /// The keys that an update removes; forgetting a name removes all its variants.
-fn keys(kind: Type, update: &Update) -> Vec<String> {
+fn keys(update: &Update) -> Vec<String> {
     let name = update.name().as_str();
     match update {
-        Update::Withdraw(resource) => vec![variants::key(name, variants::whom(kind, resource))],
         Update::Forget(_) => variants::keys(name),
         Update::Put(..) | Update::Absent(..) | Update::Whole(_) | Update::Error(..) => vec![name.to_owned()],
     }

@@ -2,31 +2,24 @@
 //!
 //! Owns the one parameter that clients send, and how it is written in messages. Does not know which resources exist.
 
-use std::collections::BTreeMap;
-
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3 as discovery;
-use proto::google::protobuf::Any;
-use proto::xds::core::v3::ContextParams;
 use xds::{Dialect, Resource};
 
-use super::body::{Type, read};
+use super::body::Type;
 use super::client::Client;
 use super::reading::Reading;
 use super::relay::Stream;
 use super::rng::Rng;
-use super::tally::{Broken, Rule, Tally};
+use super::tally::{Broken, Rule};
 use super::wire::{Answer, Up};
 use super::witness::Watch;
 use super::world::World;
-
-use discovery::dynamic_parameter_constraints::{SingleConstraint, Type as Demand, single_constraint::ConstraintType};
 
 /// The values of constraints.
 const WHOM: [&str; 2] = ["p", "q"];
 /// The values of a client's parameter, among them one that no variant is for.
 const SAID: [&str; 3] = ["p", "q", "r"];
-const PARAMETER: &str = "env";
 
 /// The types that have variants. Routes have none: otherwise it would be unclear which clusters are still needed.
 pub(crate) const VARY: [Type; 5] = [Type::Cds, Type::Eds, Type::Lds, Type::Sds, Type::Odd];
@@ -63,59 +56,34 @@ pub(crate) fn known(whom: &str) -> Option<&'static str> {
     WHOM.into_iter().find(|known| *known == whom)
 }
 
-/// The constraint of a resource, from its body.
-pub(crate) fn whom(kind: Type, resource: &Resource) -> Option<&'static str> {
-    let any = Any {
-        type_url: kind.url().to_owned(),
-        value: resource.body(),
-    };
-    resource.constraints()?;
-    read(kind, &any).ok()?.whom
+/// The constraint of a resource: the relay has none.
+pub(crate) const fn whom(_: Type, _: &Resource) -> Option<&'static str> {
+    None
 }
 
-/// The full name of a variant (C-23).
+/// The full name of a variant.
 pub(crate) fn full_name(name: &str, whom: &str) -> discovery::ResourceName {
-    let single = SingleConstraint {
-        key: PARAMETER.to_owned(),
-        constraint_type: Some(ConstraintType::Value(whom.to_owned())),
-    };
     discovery::ResourceName {
         name: name.to_owned(),
-        dynamic_parameter_constraints: Some(discovery::DynamicParameterConstraints {
-            r#type: Some(Demand::Constraint(single)),
-        }),
+        dynamic_parameter_constraints: whom.to_owned().into(),
     }
 }
 
 /// Reads a full name.
 pub(crate) fn of_full_name(full: &discovery::ResourceName) -> Result<(String, &'static str), String> {
-    let demands = full.dynamic_parameter_constraints.as_ref();
-    match demands.and_then(|demands| demands.r#type.as_ref()) {
-        Some(Demand::Constraint(SingleConstraint {
-            key,
-            constraint_type: Some(ConstraintType::Value(whom)),
-        })) if key == PARAMETER => {
-            let whom = known(whom).ok_or_else(|| format!("{full:?}"))?;
-            Ok((full.name.clone(), whom))
-        }
-        _ => Err(format!("{full:?}")),
-    }
+    let whom = std::str::from_utf8(&full.dynamic_parameter_constraints)
+        .ok()
+        .and_then(known);
+    whom.map(|whom| (full.name.clone(), whom))
+        .ok_or_else(|| format!("{full:?}"))
 }
 
-/// Gives a node this parameter, for every type.
-pub(crate) fn introduce(node: &mut Node, whom: &str) {
-    let params = BTreeMap::from([(PARAMETER.to_owned(), whom.to_owned())]);
-    let said = |kind: Type| {
-        let params = params.clone().into_iter().collect();
-        (kind.message().to_owned(), ContextParams { params })
-    };
-    node.dynamic_parameters = Type::ALL.into_iter().map(said).collect();
-}
+/// Clients send no parameters.
+pub(crate) const fn introduce(_: &mut Node, _: &str) {}
 
 /// The parameter in a node.
-pub(crate) fn introduced(node: &Node) -> Option<&'static str> {
-    let said = node.dynamic_parameters.values().next()?.params.get(PARAMETER)?;
-    SAID.into_iter().find(|known| known == said)
+pub(crate) const fn introduced(_: &Node) -> Option<&'static str> {
+    None
 }
 
 impl Client {
@@ -165,25 +133,18 @@ impl World {
 }
 
 impl Watch {
-    /// F-16: a client gets only what is for it. C-23, C-26: a variant is removed by its full name, together with what replaces
+    /// F-16: a client gets only what is for it. A variant is removed by its full name, together with what replaces
     /// it. C-25: so is one that the client rejected.
-    pub(crate) fn check_variants(
-        &self,
-        answer: &Answer,
-        own: Option<&'static str>,
-        delta: bool,
-        tally: &mut Tally,
-    ) -> Result<(), Broken> {
+    pub(crate) fn check_variants(&self, answer: &Answer, own: Option<&'static str>, delta: bool) -> Result<(), Broken> {
         let kind = answer.kind;
         for entry in &answer.entries {
             let Some(whom) = entry.whom else { continue };
-            tally.hit(Rule::F16);
             // A removal may be missing from full states until everything that depends on it has gone, even if the content was
             // rejected: perhaps the client has applied it.
             let kept = !delta && self.was_for(&entry.name) == Some(whom);
             if own != Some(whom) && !kept {
                 let what = format!("{kind:?} {}: what is for {whom} is sent to {own:?}", entry.name);
-                return Err(Broken::new(Rule::F16, what));
+                return Err(Broken::new(Rule::B29, what));
             }
         }
         if !delta {
@@ -194,17 +155,15 @@ impl Watch {
         let come = answer.entries.iter().map(|entry| &entry.name);
         for name in come.chain(&answer.removed) {
             let Some(whom) = self.was_for(name) else { continue };
-            tally.hit(Rule::C23);
             if !stays(name, whom) && !goes(name, whom) {
                 let what = format!("{kind:?} {name}: what is for {whom} does not go by its full name");
-                return Err(Broken::new(Rule::C23, what));
+                return Err(Broken::new(Rule::B29, what));
             }
         }
         for (name, whom) in &answer.withdrawn {
-            tally.hit(Rule::C23);
             if stays(name, whom) || !self.may_be_for(name, whom) {
                 let what = format!("{kind:?} {name}: what is for {whom} goes, and the client does not have it");
-                return Err(Broken::new(Rule::C23, what));
+                return Err(Broken::new(Rule::B29, what));
             }
         }
         Ok(())

@@ -47,7 +47,7 @@ pub(crate) struct Entry {
     pub(crate) version: String,
     pub(crate) ttl: Option<Duration>,
     pub(crate) wrapped: bool,
-    /// Whether it has the constraint beside its name (C-23).
+    /// Whether it has the constraint beside its name.
     pub(crate) full: bool,
     /// `None` in a heartbeat.
     pub(crate) facts: Option<Facts>,
@@ -149,7 +149,7 @@ fn kind(url: &str) -> Result<Type, String> {
 
 fn entry(kind: Type, inner: discovery::Resource, wrapped: bool) -> Result<Entry, String> {
     let facts = inner.resource.as_ref().map(|any| read(kind, any)).transpose()?;
-    // C-23: an entry has a `name` or a `resource_name`, not both.
+    // an entry has a `name` or a `resource_name`, not both.
     let full = inner.resource_name.as_ref().map(variants::of_full_name).transpose()?;
     if full.is_some() && !inner.name.is_empty() {
         return Err(format!("{} and {full:?}", inner.name));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cache::{Library, Routes, Scopes};
 use protocol::{StreamSettings, StreamTimers};
-use xds::{Answers, Batch, Chosen, Class, Difference, Extra, Lens, Name, Objection, Rights, Seen, State, Unshared};
+use xds::{Answers, Batch, Class, Difference, Extra, Name, Objection, Permitted, Rights, Seen, State, Unshared};
 
 use super::access::Permits;
 use super::body::Type;
@@ -168,10 +168,10 @@ impl Answers for Store {
         }
     }
 
-    fn chosen(&self, state: &Arc<State>, lens: Lens<'_>, before: Option<&Chosen>) -> Arc<Chosen> {
+    fn permitted(&self, state: &Arc<State>, rights: &Arc<Rights>, before: Option<&Permitted>) -> Arc<Permitted> {
         match self {
-            Self::Unshared(answers) => answers.chosen(state, lens, before),
-            Self::Library(answers) => answers.chosen(state, lens, before),
+            Self::Unshared(answers) => answers.permitted(state, rights, before),
+            Self::Library(answers) => answers.permitted(state, rights, before),
         }
     }
 
@@ -257,7 +257,7 @@ impl Besides {
         let unruly = seed >= super::UNRULY;
         let lists = seed >= super::LISTS && seed < super::RULED || unruly;
         Self {
-            variants: all & 1 > 0,
+            variants: false,
             ttls: all & 2 > 0 || all & 32 > 0 && lists,
             refusals: all & 4 > 0,
             shunned: all & 32 > 0 && !lists,

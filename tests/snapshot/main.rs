@@ -8,15 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use distributary::proto::envoy::service::discovery::v3::{
-    DynamicParameterConstraints, Resource as Wrapper,
-    dynamic_parameter_constraints::{SingleConstraint, Type as Rule, single_constraint::ConstraintType},
-    resource::CacheControl,
-};
+use distributary::proto::envoy::service::discovery::v3::{Resource as Wrapper, resource::CacheControl};
 use distributary::snapshot::{Folder, Identity, SnapshotError, read, write};
 use distributary::xds::{
-    Changes, Constraints, Cut, Expiry, HeldRemoval, Hold, HoldReason, Known, Name, Phase, Reason, Resource,
-    ResourceParts, State, TypeUrl, Types, Update,
+    Changes, Cut, Expiry, HeldRemoval, Hold, HoldReason, Known, Name, Phase, Reason, Resource, ResourceParts, State,
+    TypeUrl, Types, Update,
 };
 use prost::Message;
 use xxhash_rust::xxh3::xxh3_128;
@@ -46,28 +42,7 @@ fn dir(name: &str) -> PathBuf {
 }
 
 fn put(type_url: &str, name: &str, aliases: &[&str], passed_on: &[u8], body: &[u8], ttl: bool) -> Update {
-    put_for("", type_url, name, aliases, passed_on, body, ttl)
-}
-
-/// The same, only for clients whose `env` is this one.
-fn put_for(
-    env: &str,
-    type_url: &str,
-    name: &str,
-    aliases: &[&str],
-    passed_on: &[u8],
-    body: &[u8],
-    ttl: bool,
-) -> Update {
-    let single = SingleConstraint {
-        key: "env".to_owned(),
-        constraint_type: Some(ConstraintType::Value(env.to_owned())),
-    };
-    let rule = DynamicParameterConstraints {
-        r#type: Some(Rule::Constraint(single)),
-    };
     let parts = ResourceParts {
-        constraints: Constraints::new(rule).filter(|_| !env.is_empty()),
         type_url: &TypeUrl::new(type_url),
         name: name.into(),
         aliases: aliases.iter().map(|alias| Name::from(*alias)).collect(),
@@ -112,8 +87,6 @@ fn cut() -> Cut {
         vec![
             put(CDS, "a", &["x", "y"], &metadata(), b"body", false),
             put(CDS, "b", &[], &[], b"", false),
-            put_for("prod", CDS, "b", &[], &metadata(), b"for prod", false),
-            put_for("test", CDS, "c", &[], &[], b"for test", false),
         ],
     );
     with(
@@ -122,7 +95,6 @@ fn cut() -> Cut {
         None,
         vec![
             put(EDS, "e", &[], &[], b"endpoints", false),
-            put_for("prod", EDS, "e", &[], &[], b"for prod", false),
             Update::Absent("said".into(), Reason::Said),
             Update::Absent("silent".into(), Reason::TimedOut),
         ],
@@ -143,15 +115,7 @@ fn line(state: &State) -> String {
         }
         Known::Absent(reason) => format!("{name}:{reason:?}"),
     };
-    let known = state.entries().iter().map(one);
-    let variant = |(variant, _): (&Arc<Resource>, _)| {
-        let demands = variant.constraints().unwrap();
-        let body = variant.body();
-        let passed_on = variant.passed_on();
-        let body = String::from_utf8_lossy(&body);
-        format!("{}{demands}={body}@{}+{passed_on:?}", variant.name(), variant.version())
-    };
-    let known: Vec<String> = known.chain(state.variants().map(variant)).collect();
+    let known: Vec<String> = state.entries().iter().map(one).collect();
     format!("{} {}", known.join(" "), state.complete())
 }
 
@@ -170,7 +134,7 @@ fn reread(path: &Path, cut: &Cut, secrets: bool) -> Cut {
     found.cut
 }
 
-/// K-09, C-23: names, aliases, constraints, content and so versions are read back; names that timed out are not.
+/// K-09: names, aliases, content and so versions are read back; names that timed out are not.
 #[test]
 fn what_goes_in_comes_out() {
     let path = dir("whole").join("one.snapshot");
@@ -179,6 +143,28 @@ fn what_goes_in_comes_out() {
     let mode = fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "nobody else reads it");
     assert_eq!(lines(&reread(&path, &Cut::default(), false)), Vec::<String>::new());
+}
+
+/// F-16: of a file that the version before wrote, resources for some clients only are skipped.
+#[test]
+fn what_was_for_some_clients_is_skipped() {
+    let path = dir("variants").join("one.snapshot");
+    write(&path, &of(), &cut(), false).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    // The name `b`, and that it is for all clients.
+    let head = [&[1, 0, 0, 0, b'b'][..], &[0; 4]].concat();
+    let at = bytes.windows(head.len()).position(|part| part == head).unwrap() + 5;
+    bytes.splice(at..at + 4, [4, 0, 0, 0].into_iter().chain(*b"some"));
+    let end = bytes.len() - 16;
+    let sum = xxh3_128(&bytes[..end]).to_le_bytes();
+    bytes.splice(end.., sum);
+    fs::write(&path, bytes).unwrap();
+    let forgotten = with(&cut(), EDS, None, vec![Update::Forget("silent".into())]);
+    let expected = with(&forgotten, CDS, Some(true), vec![Update::Forget("b".into())]);
+    assert_eq!(
+        lines(&read(&path, &Types::default(), now()).unwrap().cut),
+        lines(&expected)
+    );
 }
 
 /// What is held is read back with its times; what was over meanwhile is over.
@@ -249,16 +235,11 @@ fn what_must_not_outlive_the_relay_is_left_out() {
     for (name, update) in [
         ("ttl", put(CDS, "c", &[], &[], b"1", true)),
         ("do_not_cache", put(CDS, "c", &[], &forbidden, b"1", false)),
-        ("ttl of a variant", put_for("prod", CDS, "c", &[], &[], b"1", true)),
-        (
-            "do_not_cache of a variant",
-            put_for("prod", CDS, "c", &[], &forbidden, b"1", false),
-        ),
     ] {
         let found = reread(&path, &with(&cut(), CDS, Some(true), vec![update]), false);
         let slot = found.slot(&TypeUrl::new(CDS)).unwrap();
         let state = slot.wildcard.as_ref().unwrap();
-        assert_eq!((state.present(), state.complete()), (4, false), "{name}");
+        assert_eq!((state.present(), state.complete()), (2, false), "{name}");
     }
     let secret = with(
         &Cut::default(),

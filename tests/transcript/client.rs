@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator};
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use distributary::proto::google::rpc::Status as Detail;
 use distributary::protocol::{End, Opening, Receipt, ReceiptKind, Server, StreamSettings};
@@ -25,6 +25,8 @@ pub(crate) struct Client {
     pub(crate) service: Option<TypeUrl>,
     pub(crate) node: Option<Node>,
     repeats_node: bool,
+    /// Whether it asks for names by locators.
+    pub(crate) locates: bool,
     pub(crate) inbox: VecDeque<Said>,
     pub(crate) ended: Option<End>,
     last_receipt: Option<Receipt>,
@@ -57,6 +59,7 @@ impl Client {
                 ..Default::default()
             }),
             repeats_node: false,
+            locates: false,
             inbox: VecDeque::new(),
             ended: None,
             last_receipt: None,
@@ -234,7 +237,14 @@ impl Client {
             message,
             ..Default::default()
         });
-        let (dialect, answers) = (self.dialect, self.answers);
+        let (dialect, answers, locates) = (self.dialect, self.answers, self.locates);
+        let split = |names| {
+            if locates {
+                (Vec::new(), located(names))
+            } else {
+                (names, Vec::new())
+            }
+        };
         let url = if type_url.url().ends_with("/none") {
             String::new()
         } else {
@@ -243,27 +253,31 @@ impl Client {
         let server = self.server(settings);
         let receipt = match dialect {
             Dialect::Sotw => {
+                let (resource_names, resource_locators) = split(raw.names);
                 let request = DiscoveryRequest {
                     node,
                     version_info: raw.version,
-                    resource_names: raw.names,
+                    resource_names,
+                    resource_locators,
                     type_url: url,
                     response_nonce: raw.nonce,
                     error_detail,
-                    ..Default::default()
                 };
                 server.handle_sotw(&request, &answers, now)
             }
             Dialect::Delta => {
+                let (resource_names_subscribe, resource_locators_subscribe) = split(raw.subscribe);
+                let (resource_names_unsubscribe, resource_locators_unsubscribe) = split(raw.unsubscribe);
                 let request = DeltaDiscoveryRequest {
                     node,
                     type_url: url,
-                    resource_names_subscribe: raw.subscribe,
-                    resource_names_unsubscribe: raw.unsubscribe,
+                    resource_names_subscribe,
+                    resource_locators_subscribe,
+                    resource_names_unsubscribe,
+                    resource_locators_unsubscribe,
                     initial_resource_versions: raw.initial,
                     response_nonce: raw.nonce,
                     error_detail,
-                    ..Default::default()
                 };
                 server.handle_delta(&request, &answers, now)
             }
@@ -492,4 +506,8 @@ impl Client {
 
 fn key_is_new_style((_, target): &(TypeUrl, Target)) -> bool {
     matches!(target, Target::Name(name) if name.is_new_style())
+}
+
+fn located(names: Vec<String>) -> Vec<ResourceLocator> {
+    names.into_iter().map(|name| ResourceLocator { name }).collect()
 }

@@ -51,7 +51,7 @@ fn only_grpc_is_sent_elsewhere_with_something() {
         origin put lds l@1
         envoy runs envoy
         relay2 runs gRPC Go
-        relay2 can distributary.all-variants
+        relay2 via relay-2
         third runs grpc-proxy
         envoy subscribe lds l
         relay2 subscribe lds l
@@ -80,12 +80,12 @@ fn who_asks_once() {
         holder subscribe eds A
         holder <- eds [A@1], ack
         origin lost
-        one can distributary.asks-once distributary.all-variants
+        one can distributary.asks-once
         one subscribe eds B
         nothing for 949ms
         wait 1ms
         one ends Unavailable no upstream is left
-        next can distributary.asks-once distributary.all-variants
+        next can distributary.asks-once
         next subscribe eds A B
         next <- eds [A@1], ack
         nothing for 60s

@@ -40,7 +40,6 @@ mod story;
 mod text;
 mod topic;
 mod types;
-mod variants;
 mod views;
 mod wildcards;
 mod wire;

@@ -632,3 +632,40 @@ fn a_name_given_up_but_not_its_other_spelling() {
         ",
     );
 }
+
+/// F-16, C-05, B-10: a locator counts as its name, in every place where a request has names.
+#[test]
+fn names_in_locators() {
+    both(
+        "
+        origin put cds a@1 b@1
+        client locates
+        client subscribe cds a
+        client wants cds a
+        client <- cds [a@1], ack
+        client subscribe cds b
+        client <- cds sotw [a@1 b@1] | delta [b@1], ack
+        client unsubscribe cds a
+        client wants cds b
+        origin put cds a@2 b@2
+        client <- cds [b@2], ack
+        client subscribe cds *
+        client <- cds sotw [a@2 b@2] | delta [a@2], ack
+        ",
+    );
+}
+
+/// F-16: the node of a client says what it has nothing of; the relay takes it for any other client.
+#[test]
+fn a_relay_of_the_version_before() {
+    both(
+        "
+        origin put cds a@1
+        client can distributary.all-variants xds.config.resource-in-sotw
+        client via relay-0
+        client subscribe cds a
+        client <- cds [a@1], ack
+        client upstream cannot distributary.all-variants
+        ",
+    );
+}

@@ -407,7 +407,6 @@ fn resource(type_url: &TypeUrl, spec: &Spec, now: Instant) -> Resource {
     let mut aliases: Vec<Name> = spec.aliases.iter().map(|alias| alias.as_str().into()).collect();
     aliases.sort();
     let parts = ResourceParts {
-        constraints: None,
         type_url,
         name: spec.name.as_str().into(),
         aliases,

@@ -21,6 +21,7 @@
 //!                                           # that reads the view `other`; a stream of one service; or
 //! client runs gRPC Go                      # the name of its software
 //! client nameless | via relay-1 | renames x # no node, relays on the way; then another node with every request
+//! client locates                            # it asks for names by locators
 //! client reconnects | moves other          # a new stream of the same client; another view
 //! client stalls | reads 1 | reads          # its transport takes nothing, one response, or everything
 //! client lags                              # the relay keeps only hashes of what it holds
@@ -275,6 +276,7 @@ impl Story {
             }
             ("runs", program) => client.node.get_or_insert_default().user_agent_name = program.join(" "),
             ("nameless", []) => client.node = None,
+            ("locates", []) => client.locates = true,
             ("via", relays) => client.came_through(relays),
             ("renames", [id]) => client.rename(id),
             ("reconnects", []) => client.disconnect(),

@@ -80,7 +80,7 @@ fn line(entry: &Entry, class: &str, clock: WallClock) -> Value {
         "wildcard": entry.covered,
         "state": entry.cached.word(),
         "version": content.map(|content| content.version().to_string()),
-        "digest": content.map(|_| entry.sum.to_string()),
+        "digest": content.map(|content| content.version().to_string()),
         "bytes": content.map(|content| content.weight()),
         "received": content.map(|content| clock.time(content.received())),
         "error": entry.error.as_ref().map(|error| &*error.message),
@@ -169,7 +169,7 @@ async fn content(shown: &Shown, type_url: &TypeUrl, view: &View, entry: &Entry) 
     let (Some(content), Some(fields)) = (&entry.resource, known.as_object_mut()) else {
         return known;
     };
-    let asked = view.words(type_url, vec![content.key()]);
+    let asked = view.words(type_url, vec![content.name().clone()]);
     let words = clock::timeout(WORDS_PATIENCE, asked)
         .await
         .into_iter()

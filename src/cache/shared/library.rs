@@ -18,15 +18,15 @@ use super::interner::Interner;
 use super::remembered::Tables;
 use super::weak_map::WeakMap;
 use xds::{
-    Answers, Batch, Chosen, Class, Difference, Extra, Lens, Name, Objection, Rights, Seen, State, Version, full_state,
+    Answers, Batch, Class, Difference, Extra, Name, Objection, Permitted, Rights, Seen, State, Version, full_state,
 };
 
 /// The store of answers that sessions at the same point share.
 pub struct Library {
     differences: Shared<((u64, u64), u64), Difference>,
     full: Shared<(u64, u64), Batch>,
-    /// By state and by the client's parameters. Sessions keep these alive: each computes the next one from the one that it has.
-    chosen: Shared<(u64, Version), Chosen>,
+    /// By state and by the client's rights. Sessions keep these alive: each computes the next one from the one that it has.
+    permitted: Shared<(u64, Version), Permitted>,
     /// By state and by the version of what a client sees of it.
     outcomes: Mutex<WeakMap<(u64, Version), State>>,
     rights: Mutex<WeakMap<Version, Rights>>,
@@ -64,7 +64,7 @@ impl Library {
         Self {
             differences: Shared::new(bytes / 2, Difference::weight),
             full: Shared::new(bytes / 2, weight),
-            chosen: Shared::new(2, |_| 1),
+            permitted: Shared::new(2, |_| 1),
             outcomes: Mutex::default(),
             rights: Mutex::default(),
             objections: Mutex::default(),
@@ -87,7 +87,7 @@ impl Library {
     pub fn purge(&self) {
         self.differences.purge();
         self.full.purge();
-        self.chosen.purge();
+        self.permitted.purge();
         self.outcomes.lock().purge();
         self.rights.lock().purge();
         self.classes.lock().purge();
@@ -123,18 +123,24 @@ impl Library {
         [self.texts.uses(), self.replies.uses()]
     }
 
-    fn seen(&self, said: Version, state: &Arc<State>, lens: Lens<'_>, before: Option<&Chosen>) -> Arc<Chosen> {
+    fn seen(
+        &self,
+        key: Version,
+        state: &Arc<State>,
+        rights: &Arc<Rights>,
+        before: Option<&Permitted>,
+    ) -> Arc<Permitted> {
         let make = || {
-            let chosen = state.seen_by(lens, before);
-            let seen = self.one(chosen.seen, state);
-            Chosen { seen, ..chosen }
+            let permitted = state.seen_by(rights, before);
+            let seen = self.one(permitted.seen, state);
+            Permitted { seen, ..permitted }
         };
-        let found = self.chosen.get((state.id(), said), make);
-        // Clients choose the parameters: a hash that collides must not give one client what is for another one.
-        if found.is_for(lens) { found } else { Arc::new(make()) }
+        let found = self.permitted.get((state.id(), key), make);
+        // Clients choose what decides their rights: a hash that collides must not give one client what is for another one.
+        if found.is_for(rights) { found } else { Arc::new(make()) }
     }
 
-    /// F-16: clients that get the same resources share one state, however many different parameters and rights there are.
+    /// Clients that get the same resources share one state, however many different rights there are.
     fn one(&self, seen: Arc<State>, of: &State) -> Arc<State> {
         let key = (of.id(), seen.sum());
         let mut outcomes = self.outcomes.lock();
@@ -184,8 +190,8 @@ impl Answers for Library {
         self.names.name(text)
     }
 
-    fn chosen(&self, state: &Arc<State>, lens: Lens<'_>, before: Option<&Chosen>) -> Arc<Chosen> {
-        self.seen(lens.fingerprint(), state, lens, before)
+    fn permitted(&self, state: &Arc<State>, rights: &Arc<Rights>, before: Option<&Permitted>) -> Arc<Permitted> {
+        self.seen(rights.fingerprint(), state, rights, before)
     }
 
     fn class(&self, class: Class) -> Arc<Class> {
@@ -287,19 +293,20 @@ fn weight(batch: &Batch) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xds::{Choice, TypeUrl};
+    use xds::{Access, Caller, Node, TypeUrl, Way};
 
     #[test]
-    fn what_clients_say_is_compared_and_not_only_its_hash() {
+    fn rights_are_compared_and_not_only_their_hash() {
         let library = Library::new(1, 1);
         let state = Arc::new(State::new(TypeUrl::new("example.Odd")));
-        for id in ["1", "2"] {
-            let own = Choice::One([("id".to_owned(), id.to_owned())].into());
-            let lens = Lens {
-                choice: Some(&own),
-                rights: None,
-            };
-            assert!(library.seen(Version::EMPTY, &state, lens, None).is_for(lens));
+        let caller = Caller {
+            identity: &[],
+            node: &Node::default(),
+            way: Way::Delta,
+        };
+        let rights = Access::new(Vec::new(), false).rights(&caller).unwrap();
+        for rights in [Rights::none(), Arc::new(rights.unwrap())] {
+            assert!(library.seen(Version::EMPTY, &state, &rights, None).is_for(&rights));
         }
     }
 }

@@ -101,13 +101,17 @@ mod tests {
     use super::*;
     use xds::ResourceParts;
 
+    #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+    fn now() -> Instant {
+        Instant::now()
+    }
+
     fn cds() -> TypeUrl {
         TypeUrl::new("type.googleapis.com/envoy.config.cluster.v3.Cluster")
     }
 
     fn content(name: &str, body: &[u8], received: Instant) -> Resource {
         let parts = ResourceParts {
-            constraints: None,
             type_url: &cds(),
             name: name.into(),
             aliases: Vec::new(),
@@ -121,7 +125,7 @@ mod tests {
 
     #[test]
     fn each_content_has_one_before_it() {
-        let now = Instant::now();
+        let now = now();
         let all: Vec<Resource> = (0..3_u8).map(|one| content("a", &[one], now)).collect();
         let mut earlier = Earlier::default();
         for pair in all.windows(2) {
@@ -140,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_has_a_bound() {
-        let now = Instant::now();
+        let now = now();
         let large = |one: u8| content("a", &[one; 5000], now);
         let mut earlier = Earlier::default();
         for one in 0..20 {
@@ -164,7 +168,7 @@ mod tests {
     #[test]
     fn secrets_are_not_kept() {
         let sds = TypeUrl::new("type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret");
-        let now = Instant::now();
+        let now = now();
         let mut earlier = Earlier::default();
         earlier.note(&sds, &content("a", b"2", now), &content("a", b"1", now), 0);
         assert!(earlier.0.is_empty());

@@ -29,21 +29,12 @@ impl View {
             });
             let forgotten = names.clone().filter_map(|name| self.unneeded(type_url, slot, name));
             let forgotten: Vec<Name> = forgotten.collect();
-            let kept: Vec<Update> = forgotten
-                .iter()
-                .flat_map(|name| self.kept_variants(type_url, slot, name))
-                .collect();
             let absent = names.flat_map(|name| self.still_absent(type_url, slot, name));
             let absent = absent.map(|name| Update::Absent(name, Reason::Said));
             let changes = Changes {
                 type_url: type_url.clone(),
                 wildcard: false,
-                updates: forgotten
-                    .into_iter()
-                    .map(Update::Forget)
-                    .chain(kept)
-                    .chain(absent)
-                    .collect(),
+                updates: forgotten.into_iter().map(Update::Forget).chain(absent).collect(),
                 complete: None,
                 answered: None,
                 phase: Phase::Steady,
@@ -68,10 +59,8 @@ impl View {
     /// Returns the canonical name of what was requested as `name`, unless somebody leases it by another of its names (C-20).
     fn unneeded(&self, type_url: &TypeUrl, slot: &Slot, name: &Name) -> Option<Name> {
         let Some(resource) = slot.named.resource(name) else {
-            let varies = slot.named.not_for_you(name).is_some();
-            let needed = varies && name.collection().is_some_and(|all| self.leases.has(type_url, &all));
             let known = slot.named.entries().contains_key(name) || slot.named.whole(name);
-            return (known || varies && !needed).then(|| name.clone());
+            return known.then(|| name.clone());
         };
         // a resource without a name answers to every name.
         if resource.name().is_empty() && self.leases.has_names(type_url) {
@@ -83,20 +72,6 @@ impl View {
             .chain(&collection);
         let needed = names.any(|name| self.leases.has(type_url, name));
         (!needed).then(|| resource.name().clone())
-    }
-
-    /// C-22, F-16: the variants of a name without an unconstrained resource, if they are members of a collection that somebody
-    /// leases. They stay.
-    fn kept_variants<'a>(
-        &self,
-        type_url: &TypeUrl,
-        slot: &'a Slot,
-        name: &'a Name,
-    ) -> impl Iterator<Item = Update> + use<'a> {
-        let collection = name.collection();
-        let needed = collection.is_some_and(|all| self.leases.has(type_url, &all));
-        let variants = needed.then(|| slot.named.variants_of(name)).into_iter().flatten();
-        variants.map(|(variant, expiry)| Update::Put(variant.clone(), expiry))
     }
 
     /// C-22: the names that are known not to exist because their whole collection is known, and that are leased by themselves.

@@ -42,19 +42,15 @@ impl Replaced {
         for update in &changes.updates {
             match update {
                 Update::Put(new, _) => {
-                    let old = state.like(new).filter(|(old, _)| old.version() != new.version());
-                    if let Some((old, _)) = old {
+                    let old = state.entries().get(new.name()).and_then(Known::resource);
+                    if let Some(old) = old.filter(|old| old.version() != new.version()) {
                         self.earlier.note(&changes.type_url, new, old, state.bytes());
                         self.add(old, generation);
                     }
                 }
-                Update::Withdraw(old) => self.add(old, generation),
                 Update::Absent(name, _) | Update::Forget(name) => {
                     if let Some(Known::Present(old)) = state.entries().get(name) {
                         self.add(old, generation);
-                    }
-                    if matches!(update, Update::Forget(_)) {
-                        state.variants_of(name).for_each(|(old, _)| self.add(old, generation));
                     }
                 }
                 Update::Whole(_) | Update::Error(..) => {}

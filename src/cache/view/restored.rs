@@ -100,12 +100,10 @@ fn all_of(state: &State, wildcard: bool) -> Changes {
         Known::Present(resource) => Update::Put(resource.clone(), state.expiry(name)),
         Known::Absent(reason) => Update::Absent(name.clone(), *reason),
     });
-    let variants = state.variants();
-    let variants = variants.map(|(variant, expiry)| Update::Put(variant.clone(), expiry));
     Changes {
         type_url: state.type_url().clone(),
         wildcard,
-        updates: updates.chain(variants).collect(),
+        updates: updates.collect(),
         complete: state.complete().then_some(true),
         answered: None,
         phase: Phase::Steady,

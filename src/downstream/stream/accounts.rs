@@ -58,10 +58,8 @@ struct Presence {
     visit: Option<Visit>,
     /// The traced changes in responses on their way.
     traced: Deliveries,
-    /// How often its gates have opened by themselves, and how often its choices of a variant were ambiguous, as far as that is
-    /// counted.
+    /// How often its gates have opened by themselves, as far as that is counted.
     expired_gates: u64,
-    ambiguous: u64,
 }
 
 impl Accounts {
@@ -88,7 +86,6 @@ impl Accounts {
                 visit: None,
                 traced: Deliveries::default(),
                 expired_gates: 0,
-                ambiguous: 0,
             }),
             types: Vec::new(),
         };
@@ -256,16 +253,6 @@ impl Accounts {
         if expired > self.presence.expired_gates {
             self.metrics.gates_expired.inc_by(expired - self.presence.expired_gates);
             self.presence.expired_gates = expired;
-        }
-    }
-
-    /// Counts new ambiguous choices of a variant; `ambiguous` is the stream's total.
-    pub(super) fn choices(&mut self, ambiguous: u64) {
-        if ambiguous > self.presence.ambiguous {
-            self.metrics
-                .ambiguous_variants
-                .inc_by(ambiguous - self.presence.ambiguous);
-            self.presence.ambiguous = ambiguous;
         }
     }
 

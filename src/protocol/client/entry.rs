@@ -12,15 +12,15 @@ use super::wire::{OTHER_BYTES_MAX, is_message, next_field, string_field};
 use proto::envoy::service::discovery::v3::Resource;
 use proto::google::protobuf::Any;
 use xds::xdstp::{self, SCHEME};
-use xds::{Constraints, Name, NameRule, TypeUrl, WRAPPER_URL, put_field, split_variant_key, variant_key};
+use xds::{Name, NameRule, TypeUrl, WRAPPER_URL, put_field};
 
 /// One entry of a response.
 pub(super) struct Entry {
     pub(super) name: Name,
     /// The server's spelling of the name, if that is not the canonical one.
     pub(super) written: Option<Name>,
-    /// The constraints of a variant, and the key that distinguishes it from the other variants of the name.
-    pub(super) variant: Option<(Constraints, String)>,
+    /// F-16: whether it says that it is for some clients only.
+    pub(super) constrained: bool,
     pub(super) aliases: Vec<Name>,
     /// The entry's own version; `None` in SotW, where it does not count (E-10).
     pub(super) version: Option<Arc<str>>,
@@ -41,7 +41,6 @@ const ALIASES_MAX: usize = 4096;
 
 /// Returns how a fault names the entry.
 pub(super) fn called(name: &str) -> String {
-    let (name, _) = split_variant_key(name);
     if name.is_empty() {
         return "the resource without a name".to_owned();
     }
@@ -50,15 +49,6 @@ pub(super) fn called(name: &str) -> String {
 }
 
 impl Entry {
-    /// Returns the key that distinguishes the entry from others: its name and its constraints.
-    pub(super) fn key(&self) -> &str {
-        self.variant.as_ref().map_or(self.name.as_str(), |(_, key)| key)
-    }
-
-    pub(super) fn constraints(&self) -> Option<&Constraints> {
-        self.variant.as_ref().map(|(constraints, _)| constraints)
-    }
-
     /// Returns the name in the server's spelling.
     pub(super) fn text(&self) -> &Name {
         self.written.as_ref().unwrap_or(&self.name)
@@ -82,7 +72,7 @@ impl Entry {
         Ok(Self {
             written: name.written(text),
             name,
-            variant: None,
+            constrained: false,
             aliases: Vec::new(),
             version: None,
             ttl: None,
@@ -95,11 +85,9 @@ impl Entry {
     pub(super) fn of_wrapper(bytes: &Bytes, type_url: &TypeUrl, own_version: bool) -> Result<Self, Fault> {
         let unreadable = || Fault::nameless("is empty or not readable".to_owned());
         let wrapper = Wrapper::read(bytes).ok_or_else(unreadable)?;
-        let (full, rule) = wrapper.rest.resource_name.map_or((None, None), |full| {
-            (Some(full.name), full.dynamic_parameter_constraints)
-        });
+        let full = wrapper.rest.resource_name.unwrap_or_default();
         // the wrapper's name comes first, then the name by the type's rule.
-        let around = [wrapper.name, full.as_deref().unwrap_or_default()];
+        let around = [wrapper.name, &full.name];
         let name = around.into_iter().find(|name| !name.is_empty());
         let inside = || {
             let (_, body) = wrapper.body?;
@@ -128,12 +116,11 @@ impl Entry {
                 what: format!("has more than {ALIASES_MAX} aliases"),
             });
         }
-        let constraints = rule.and_then(Constraints::new);
         let mut aliases: Vec<Name> = wrapper
             .aliases
             .into_iter()
             .filter_map(|alias| canonical(alias, type_url).ok())
-            .filter(|alias| *alias != name && constraints.is_none())
+            .filter(|alias| *alias != name)
             .collect();
         aliases.sort_unstable();
         aliases.dedup();
@@ -143,10 +130,7 @@ impl Entry {
             ..Resource::default()
         };
         Ok(Self {
-            variant: constraints.map(|constraints| {
-                let key = variant_key(name.as_str(), Some(&constraints));
-                (constraints, key)
-            }),
+            constrained: !full.dynamic_parameter_constraints.is_empty(),
             written: name.written(text),
             name,
             aliases,

@@ -11,12 +11,13 @@ use prost::Message as _;
 
 use super::acks::Ack;
 use super::entry::{Entry, Fault, called, canonical};
+use super::noted::Received;
 use super::refusals::Refusal;
 use super::ways::Ways;
 use super::wire::{DeltaResponse, FIELD_BYTES_MIN, OTHER_BYTES_MAX, SotwResponse};
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::protobuf::Any;
-use xds::{Constraints, Name, ResourceError, TypeUrl, variant_key};
+use xds::{Name, ResourceError, TypeUrl};
 
 /// A response in the form that both dialects share.
 pub(super) struct Message {
@@ -40,10 +41,8 @@ pub(super) struct Message {
     pub(super) uncertain: bool,
     /// Whether more messages of the same answer follow, if the server says so.
     pub(super) more: Option<bool>,
-    /// Whether the response has everything that exists of each name it mentions: in SotW, and from another relay.
-    pub(super) whole: bool,
-    /// Names with variants that are not for everybody.
-    varied: BTreeSet<Name>,
+    /// F-16: how many entries and removals are ignored because they are for some clients only.
+    pub(super) ignored: usize,
 }
 
 /// The faults of a response, as text for a NACK; bounded, however many there are.
@@ -96,7 +95,6 @@ impl Message {
         let SotwResponse { head, entries, full } = response;
         let identifier = head.control_plane.map(|plane| plane.identifier);
         let mut message = Self::new(head.nonce, identifier, head.version_info, full);
-        message.whole = true;
         let read = |any: Any| Entry::of_any(any, type_url);
         if entries.is_empty() {
             message.take(head.resources.into_iter().map(read), ways);
@@ -115,21 +113,19 @@ impl Message {
         let identifier = head.control_plane.map(|plane| plane.identifier);
         let mut message = Self::new(head.nonce, identifier, head.system_version_info, full);
         // The mark of another relay counts only if the control plane's identifier is that of a relay.
-        let relay = message.is_relayed();
-        message.more = relay.then(|| message.nonce.ends_with(MORE));
-        message.whole = relay;
+        message.more = message.is_relayed().then(|| message.nonce.ends_with(MORE));
         let read = |entry: Bytes| Entry::of_wrapper(&entry, type_url, true);
         message.take(entries.into_iter().map(read), ways);
         // F-04: canonical names, however the server spells them. A name with a fault removes nothing.
-        let plain = message.removed_names(&head.removed_resources, type_url).into_iter();
-        let constrained = head.removed_resource_names.into_iter().filter_map(|full| {
-            let constraints = full.dynamic_parameter_constraints.and_then(Constraints::new);
-            Some(variant_key(
-                canonical(&full.name, type_url).ok()?.as_str(),
-                constraints.as_ref(),
-            ))
-        });
-        message.remove(plain.chain(constrained).collect(), ways);
+        let (plain, constrained): (Vec<_>, Vec<_>) = head
+            .removed_resource_names
+            .into_iter()
+            .partition(|full| full.dynamic_parameter_constraints.is_empty());
+        message.ignored += constrained.len();
+        let mut texts = head.removed_resources;
+        texts.extend(plain.into_iter().map(|full| full.name));
+        let removed = message.removed_names(&texts, type_url);
+        message.remove(removed, ways);
         message.complain(head.resource_errors, type_url);
         message
     }
@@ -152,8 +148,7 @@ impl Message {
             faults,
             uncertain: full,
             more: None,
-            whole: false,
-            varied: BTreeSet::new(),
+            ignored: 0,
         }
     }
 
@@ -181,19 +176,37 @@ impl Message {
         if ways.is_empty() {
             return;
         }
-        let mut all: BTreeMap<&str, (&Name, BTreeSet<&Name>)> = BTreeMap::new();
+        let mut all: BTreeMap<&Name, BTreeSet<&Name>> = BTreeMap::new();
         for entry in &self.entries {
-            let of_key = || (&entry.name, BTreeSet::new());
-            all.entry(entry.key()).or_insert_with(of_key).1.insert(entry.text());
+            all.entry(&entry.name).or_default().insert(entry.text());
         }
-        let several = all.into_iter().filter(|(_, (_, texts))| texts.len() > 1);
-        let chosen = several.filter_map(|(key, (name, texts))| {
+        let several = all.into_iter().filter(|(_, texts)| texts.len() > 1);
+        let chosen = several.filter_map(|(name, texts)| {
             let text = ways.choose(name.as_str(), &texts)?;
-            Some((key.to_owned(), text.clone()))
+            Some((name.clone(), text.clone()))
         });
-        let chosen: BTreeMap<String, Name> = chosen.collect();
+        let chosen: BTreeMap<Name, Name> = chosen.collect();
         self.entries
-            .retain(|entry| chosen.get(entry.key()).is_none_or(|text| text == entry.text()));
+            .retain(|entry| chosen.get(&entry.name).is_none_or(|text| text == entry.text()));
+    }
+
+    /// F-16: of several entries of a name of which some are for some clients only, the one for all counts, else the first.
+    fn drop_variants(&mut self) {
+        let constrained = self.entries.iter().filter(|entry| entry.constrained);
+        let names: BTreeSet<Name> = constrained.map(|entry| entry.name.clone()).collect();
+        if names.is_empty() {
+            return;
+        }
+        let for_all = self
+            .entries
+            .iter()
+            .filter(|entry| !entry.constrained)
+            .map(|entry| &entry.name);
+        let mut found: BTreeSet<Name> = for_all.filter(|name| names.contains(*name)).cloned().collect();
+        let before = self.entries.len();
+        self.entries
+            .retain(|entry| !entry.constrained || found.insert(entry.name.clone()));
+        self.ignored += before - self.entries.len();
     }
 
     fn take(&mut self, entries: impl ExactSizeIterator<Item = Result<Entry, Fault>>, ways: &Ways) {
@@ -212,11 +225,15 @@ impl Message {
                 }
             }
         }
-        let varied = self.entries.iter().filter(|entry| entry.variant.is_some());
-        self.varied = varied.map(|entry| entry.name.clone()).collect();
+        self.drop_variants();
         self.choose(ways);
         let faulty_names = faulty.iter().map(String::as_str);
-        let mut names: Vec<&str> = self.entries.iter().map(Entry::key).chain(faulty_names).collect();
+        let mut names: Vec<&str> = self
+            .entries
+            .iter()
+            .map(|entry| entry.name.as_str())
+            .chain(faulty_names)
+            .collect();
         names.sort_unstable();
         // E-12: a name that is there twice makes the relay reject the response, and neither copy counts.
         let again = names.windows(2).filter(|pair| pair.first() == pair.last());
@@ -233,7 +250,7 @@ impl Message {
     fn drop_spoiled(&mut self) {
         let spoiled = &self.spoiled;
         if !spoiled.is_empty() {
-            self.entries.retain(|entry| !spoiled.contains(entry.key()));
+            self.entries.retain(|entry| !spoiled.contains(entry.name.as_str()));
         }
     }
 
@@ -258,6 +275,16 @@ impl Message {
         }
     }
 
+    /// Returns the content of the response in numbers.
+    pub(super) fn received(&self, type_url: &TypeUrl, valid: usize) -> Received {
+        Received {
+            type_url: type_url.clone(),
+            valid,
+            invalid: self.faults.count(),
+            ignored: self.ignored,
+        }
+    }
+
     /// Returns the answer to the response, of which everything that counts has been used.
     pub(super) fn answer(self) -> Ack {
         Ack {
@@ -270,11 +297,6 @@ impl Message {
     /// Whether another relay has sent it.
     pub(super) fn is_relayed(&self) -> bool {
         self.identifier.starts_with(RELAY)
-    }
-
-    /// Whether the response has variants of a name that are not for everybody.
-    pub(super) fn varies(&self, name: &Name) -> bool {
-        self.varied.contains(name)
     }
 
     /// F-07: whether the server says that nothing exists under this spelling of the name.
@@ -294,7 +316,11 @@ impl Message {
         if removed.is_empty() {
             return;
         }
-        let present: BTreeMap<&str, &Name> = self.entries.iter().map(|entry| (entry.key(), entry.text())).collect();
+        let present: BTreeMap<&str, &Name> = self
+            .entries
+            .iter()
+            .map(|entry| (entry.name.as_str(), entry.text()))
+            .collect();
         // F-07: a name may be removed in one spelling and present in another.
         let same = |name: &&String| {
             let text = present.get(name.as_str());

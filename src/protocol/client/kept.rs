@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use super::entry::Entry;
 use proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
-use xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update, split_variant_key, variant_prefix};
+use xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update};
 
-/// The resources that a server has sent, by canonical name; variants by their keys.
+/// The resources that a server has sent, by canonical name.
 ///
-/// Invariant: `aliases`, `expiries` and `variants` describe exactly what is in `resources`.
+/// Invariant: `aliases` and `expiries` describe exactly what is in `resources`.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     resources: BTreeMap<Name, One>,
@@ -22,8 +22,6 @@ pub(super) struct Kept {
     expiries: BTreeSet<(Instant, Name)>,
     /// The server's spellings of the names that it does not spell in the canonical way.
     written: BTreeMap<Name, Name>,
-    /// How many of the resources are not for everybody (TP2).
-    variants: usize,
     /// The server is not sent the versions, because they are of the other dialect.
     untold: bool,
 }
@@ -67,44 +65,15 @@ impl Kept {
         let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
         let names = self.resources.range::<str, _>(from).map(|(name, _)| name);
         let names = names.take_while(|name| name.as_str().starts_with(collection.prefix()));
-        names.filter(|name| match split_variant_key(name.as_str()) {
-            (_, false) => collection.covers(name),
-            (of, true) => collection.covers(&Name::from(of)),
-        })
+        names.filter(|name| collection.covers(name))
     }
 
-    /// Returns whether any held resource is not for everybody.
-    pub(super) const fn varies(&self) -> bool {
-        self.variants > 0
-    }
-
-    /// Returns whether the name has variants that are not for everybody.
-    pub(super) fn has_variants(&self, name: &str) -> bool {
-        self.varies() && self.variants(name).next().is_some()
-    }
-
-    /// Returns whether a version alone tells the server which resource is held: not for a name with variants, and not for a
-    /// resource without a name.
-    pub(super) fn can_be_declared(&self, name: &str) -> bool {
-        !name.is_empty() && !split_variant_key(name).1 && !self.has_variants(name)
-    }
-
-    /// Returns the keys of the name's variants that are not for everybody (TP2).
-    pub(super) fn variants<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Name> + use<'a> {
-        let prefix = variant_prefix(name);
-        let from = self
-            .resources
-            .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));
-        let keys = from.map(|(key, _)| key);
-        keys.take_while(move |key| key.as_str().starts_with(&prefix))
-    }
-
-    /// Returns the stored key with this text, and the server's version of that resource.
+    /// Returns the stored name with this text, and the server's version of that resource.
     pub(super) fn held(&self, text: &str) -> Option<(&Name, &Arc<str>)> {
         self.resources.get_key_value(text).map(|(key, one)| (key, &one.version))
     }
 
-    /// Returns the stored key with this text.
+    /// Returns the stored name with this text.
     pub(super) fn key(&self, text: &str) -> Option<&Name> {
         self.held(text).map(|(key, _)| key)
     }
@@ -144,10 +113,10 @@ impl Kept {
         self.written.get(name).unwrap_or(name)
     }
 
-    /// Returns the version that the server is sent for this name, if it has given one.
+    /// Returns the version that the server is sent for this name, if it has given one. A resource without a name cannot be declared.
     pub(super) fn declared(&self, name: &str) -> Option<&Arc<str>> {
         let (_, version) = self.held(name)?;
-        Some(version).filter(|version| !self.untold && !version.is_empty() && self.can_be_declared(name))
+        Some(version).filter(|version| !self.untold && !version.is_empty() && !name.is_empty())
     }
 
     /// Takes a resource that an earlier run of the relay held, unless one is held under that name already.
@@ -160,10 +129,9 @@ impl Kept {
             expiry: None,
             beats: 0,
         };
-        let name = &resource.key();
+        let name = resource.name();
         if !self.resources.contains_key(name) {
             self.resources.insert(name.clone(), new());
-            self.variants += usize::from(resource.constraints().is_some());
             let aliases = resource.aliases().iter().cloned();
             self.aliases.extend(aliases.map(|alias| (alias, name.clone())));
         }
@@ -184,23 +152,16 @@ impl Kept {
     }
 
     /// Takes the content of an entry; without a body, its confirmation of what is held.
-    pub(super) fn receive(
-        &mut self,
-        type_url: &TypeUrl,
-        name: &Name,
-        entry: &Entry,
-        version: Arc<str>,
-        now: Instant,
-    ) -> Receipt {
+    pub(super) fn receive(&mut self, type_url: &TypeUrl, entry: &Entry, version: Arc<str>, now: Instant) -> Receipt {
         // E-11: a ttl of zero means that the resource is gone at once.
         if entry.ttl.is_some_and(|ttl| ttl.is_zero()) {
             return Receipt::Dead;
         }
+        let name = &entry.name;
         let mut had = Vec::new();
         let (same, one) = match (self.resources.entry(name.clone()), &entry.body) {
             (Held::Vacant(_), None) => return Receipt::Same,
             (Held::Vacant(place), Some(body)) => {
-                self.variants += usize::from(entry.constraints().is_some());
                 let new = One::new(build(type_url, entry, body, 0, now), entry);
                 (false, place.insert(new))
             }
@@ -247,7 +208,6 @@ impl Kept {
     pub(super) fn remove(&mut self, name: &Name) -> Option<Arc<Resource>> {
         let one = self.resources.remove(name)?;
         self.written.remove(name);
-        self.variants -= usize::from(one.resource.constraints().is_some());
         if let Some(Expiry { at, .. }) = one.expiry {
             self.expiries.remove(&(at, name.clone()));
         }
@@ -323,7 +283,6 @@ impl One {
 pub(super) fn build(type_url: &TypeUrl, entry: &Entry, body: &[u8], seed: u64, now: Instant) -> Arc<Resource> {
     let parts = ResourceParts {
         type_url,
-        constraints: entry.constraints().cloned(),
         name: entry.name.clone(),
         aliases: entry.aliases.clone(),
         passed_on: &entry.passed_on,

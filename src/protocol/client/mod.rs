@@ -367,11 +367,7 @@ impl Client {
         let valid = message.entries.len();
         let (changes, message) = feed.receive(message, self.dialect, now);
         feed.end_first_state(self.dialect);
-        self.received = Some(Received {
-            type_url: type_url.clone(),
-            valid,
-            invalid: message.faults.count(),
-        });
+        self.received = Some(message.received(type_url, valid));
         let ack = message.answer();
         // K-06: the relay acknowledges on its own and waits for no client.
         match self.dialect {

@@ -4,14 +4,13 @@
 
 use proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
 use proto::google::protobuf::{ListValue, Struct, Value, value};
-use xds::{ALL_VARIANTS, RELAYS, RESOURCE_ERRORS};
+use xds::{RELAYS, RESOURCE_ERRORS};
 
 /// What the relay itself can read, whatever its clients can (K-04).
-const FEATURES: [&str; 4] = [
+const FEATURES: [&str; 3] = [
     "xds.config.resource-in-sotw",
     "xds.config.supports-resource-ttl",
     RESOURCE_ERRORS,
-    ALL_VARIANTS,
 ];
 
 /// Returns the node with the ids of the relays that its clients have come through.

@@ -14,6 +14,8 @@ pub struct Received {
     pub valid: usize,
     /// How many were faulty.
     pub invalid: usize,
+    /// F-16: how many entries and removals were ignored because they are for some clients only.
+    pub ignored: usize,
 }
 
 impl Client {

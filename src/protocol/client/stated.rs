@@ -16,7 +16,7 @@ use xds::{Resource, TypeUrl, Types, WRAPPER_URL};
 /// Reads the resource in an `Any`, with or without the wrapper. Returns its type, the resource, and its time to live (E-11).
 ///
 /// # Errors
-/// If it has no type, no name or no body, or is not readable.
+/// If it has no type, no name or no body, is for some clients only, or is not readable.
 pub fn stated(any: Any, types: &Types, now: Instant) -> Result<(TypeUrl, Arc<Resource>, Option<Duration>), String> {
     let mut url = any.type_url.clone();
     if any.type_url == WRAPPER_URL {
@@ -28,6 +28,9 @@ pub fn stated(any: Any, types: &Types, now: Instant) -> Result<(TypeUrl, Arc<Res
         return Err("has no type".to_owned());
     }
     let entry = Entry::of_any(any, &type_url).map_err(|fault| fault.what)?;
+    if entry.constrained {
+        return Err("has dynamic_parameter_constraints: the relay has no resources for some clients only".to_owned());
+    }
     let Some(body) = &entry.body else {
         return Err("has no body".to_owned());
     };

@@ -94,12 +94,7 @@ fn lacking(before: &State, change: &Changes, now: Option<&State>) -> Vec<Arc<Res
 fn denied(before: &State, change: &Changes) -> Vec<Arc<Resource>> {
     let said = |update: &Update| match update {
         Update::Absent(name, Reason::Said) => Some(name.clone()),
-        Update::Put(..)
-        | Update::Absent(..)
-        | Update::Forget(_)
-        | Update::Withdraw(_)
-        | Update::Whole(_)
-        | Update::Error(..) => None,
+        Update::Put(..) | Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => None,
     };
     let denied = change.updates.iter().filter_map(said);
     let denied = denied.filter_map(|name| before.entries().get(&name)?.resource());
@@ -113,7 +108,7 @@ fn denied(before: &State, change: &Changes) -> Vec<Arc<Resource>> {
 fn gained(before: &State, change: &Changes, now: Option<&State>) -> usize {
     let put = change.updates.iter().filter_map(|update| match update {
         Update::Put(resource, _) => Some(resource),
-        Update::Absent(..) | Update::Forget(_) | Update::Withdraw(_) | Update::Whole(_) | Update::Error(..) => None,
+        Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => None,
     });
     let all: BTreeSet<_> = put
         .chain(now.into_iter().flat_map(State::resources))

@@ -204,9 +204,7 @@ impl Guard {
         };
         let is_new = |update: &&Update| match update {
             Update::Put(resource, _) => slot.halves().all(|state| !is_present(state, resource.name())),
-            Update::Absent(..) | Update::Forget(_) | Update::Withdraw(_) | Update::Whole(_) | Update::Error(..) => {
-                false
-            }
+            Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => false,
         };
         let gained = change.updates.iter().filter(is_new).count();
         let served = served(slot.wildcard.as_deref(), Some(&slot.named));
@@ -236,6 +234,5 @@ fn becomes_empty(kind: Kind, state: Option<&State>, update: &Update) -> bool {
         return false;
     };
     let before = state.resource(resource.name());
-    resource.constraints().is_none()
-        && before.is_some_and(|before| is_empty_assignment(resource) && !is_empty_assignment(before))
+    before.is_some_and(|before| is_empty_assignment(resource) && !is_empty_assignment(before))
 }

@@ -134,12 +134,11 @@ impl Removal {
 }
 
 /// Whether the control plane says that a name does not exist, or that the wildcard or a collection does not have it any more.
-/// K-16: that it does not answer takes nothing from anybody. The end of a time to live never waits, nor does a variant.
+/// K-16: that it does not answer takes nothing from anybody. The end of a time to live never waits.
 pub(super) fn removes(update: &Update) -> bool {
     match update {
         Update::Absent(_, reason) => *reason == Reason::Said,
         Update::Forget(_) => true,
-        Update::Withdraw(resource) => resource.constraints().is_none(),
         Update::Put(..) | Update::Whole(_) | Update::Error(..) => false,
     }
 }
@@ -163,17 +162,13 @@ pub(super) fn overtaken(names: &mut Removals, update: &Update) -> (Vec<Update>, 
     };
     match update {
         Update::Put(resource, _) => {
-            let own = take(resource.name());
-            if resource.constraints().is_some() {
-                before.extend(own.into_iter().flat_map(|removal| removal.updates));
-            }
+            take(resource.name());
             for alias in resource.aliases() {
                 before.extend(take(alias).into_iter().flat_map(|removal| removal.updates));
             }
         }
-        Update::Withdraw(resource) if resource.constraints().is_none() => drop(take(resource.name())),
         Update::Absent(name, _) | Update::Forget(name) => drop(take(name)),
-        Update::Withdraw(_) | Update::Whole(_) | Update::Error(..) => {}
+        Update::Whole(_) | Update::Error(..) => {}
     }
     (before, reasons)
 }

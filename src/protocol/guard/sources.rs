@@ -91,8 +91,9 @@ impl<'a, W: Fn(&TypeUrl, &Name) -> bool> Sources<'a, W> {
             let halves = covered.chain([(&slot.named, false)]);
             halves.flat_map(move |(state, wildcard)| {
                 let gone = going.get(&(type_url.clone(), wildcard));
-                let all = state.resources().chain(state.variants().map(|(variant, _)| variant));
-                let stay = all.filter(move |resource| gone.is_none_or(|gone| !gone.contains(resource.name())));
+                let stay = state
+                    .resources()
+                    .filter(move |resource| gone.is_none_or(|gone| !gone.contains(resource.name())));
                 stay.map(move |resource| (type_url, wildcard, resource))
             })
         })

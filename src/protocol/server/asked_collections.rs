@@ -168,7 +168,6 @@ impl Subscription {
         let names = names.filter(|_| self.dialect == Dialect::Delta);
         let flying = names.filter(|name| collection.covers(name) && !self.names.contains(name));
         let flying: Vec<Name> = flying.cloned().collect();
-        self.note_doubts(|name| collection.covers(name));
         for name in flying {
             self.names.set(name.clone(), Held::Unknown);
             self.names.mark(&name, true);
@@ -223,7 +222,6 @@ impl Subscription {
         self.owed.wake(name);
         self.names.remove(name);
         self.dirty.remove(name);
-        self.settle_doubts(std::iter::once(name));
     }
 
     /// Notes what the client holds under a name, if it asked for the name. A member that it no longer holds leaves the table.
@@ -316,12 +314,12 @@ impl Subscription {
 }
 
 impl Server {
-    /// Updates the tables of names to the known members, and finds out what the client sees with its parameters. Returns whether
+    /// Updates the tables of names to the known members, and finds out what the client sees with its rights. Returns whether
     /// there is room for all names.
     pub(super) fn admit(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
         let max = self.settings.limits.names_per_stream;
         for at in 0..self.types.len() {
-            let subscription = self.types.get_mut(at).map(|one| one.choose(sight, answers));
+            let subscription = self.types.get_mut(at).map(|one| one.look(sight, answers));
             if !subscription.is_some_and(|one| one.collections.restless()) {
                 continue;
             }

@@ -83,7 +83,6 @@ impl Subscription {
         removed.retain(|name| !items.contains_key(name));
         let waits = removals_wait || !later.is_empty();
         let (errors, wait) = self.tell_errors(errors, &items, slot);
-        let withdrawn = self.withdrawn(&items, removed.iter().cloned(), slot);
         self.settle_owed(owed, &holds, &items);
         for name in later.into_iter().chain(wait.into_keys()) {
             self.look_at(name);
@@ -116,15 +115,8 @@ impl Subscription {
         let batch = self.batch(items, removed.into_iter().collect(), &errors);
         self.let_spellings_go();
         let hosts = self.traits().kind == Kind::Vhds;
-        let batch = Arc::new(
-            batch
-                .with_missing(missing, hosts)
-                .with_errors(errors)
-                .with_withdrawn(withdrawn),
-        );
-        self.note_choices(batch.items().iter(), batch.removed(), slot);
         Composed::Batch {
-            batch,
+            batch: Arc::new(batch.with_missing(missing, hosts).with_errors(errors)),
             since,
             set: None,
         }

@@ -242,18 +242,18 @@ impl Subscription {
     /// Returns a resource in the form in which this client gets it.
     pub(super) fn item(&self, resource: &Arc<Resource>, slot: TypeSight<'_>, now: Instant) -> Item {
         let ttl = self.ttl(resource, slot, now);
-        // F-09, C-23: the client's own spelling of a name and constraints need the wrapper around the body.
-        let named = resource.is_varied() || resource.is_miscalled() || self.spellings.contains(resource.name());
+        // F-09: the client's own spelling of a name needs the wrapper around the body.
+        let named = resource.is_miscalled() || self.spellings.contains(resource.name());
         let around = ttl.is_some() || self.wraps(resource) || named;
         let form = match self.dialect {
             Dialect::Sotw if self.features.wrapper && around => Form::Wrapped,
             // B-30: an Envoy is sent the wrapper only for the time to live.
-            Dialect::Sotw if ttl.is_some() => Form::WrappedByName,
+            Dialect::Sotw if ttl.is_some() => Form::Wrapped,
             Dialect::Sotw | Dialect::Delta => Form::Whole,
         };
         Item {
-            resource: self.living(resource, slot, now),
-            ttl: ttl.filter(|_| !resource.is_bundle()),
+            resource: resource.clone(),
+            ttl,
             form,
         }
     }

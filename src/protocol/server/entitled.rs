@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::subscription::Subscription;
-use xds::{Name, Rights, Target};
+use xds::{Name, Rights, Target, Viewer};
 
 impl Subscription {
     /// From now on the client may have this; `None`: everything. What it may not have any more goes like what is gone at the server,
@@ -17,7 +17,7 @@ impl Subscription {
             return;
         }
         let before = self.requested_targets();
-        self.viewer = self.viewer.with(rights);
+        self.viewer = Viewer::new(rights);
         let after = self.requested_targets();
         // `want` would ask the new rights, which know nothing of these.
         for target in before.difference(&after) {

@@ -250,16 +250,12 @@ impl Subscription {
         now: Instant,
     ) -> (Arc<Batch>, Version) {
         let (state, listed, errors) = (found.state, &found.named.listed, &found.errors);
-        // C-23: the constraints of a variant are in the wrapper around its body.
-        let varies = state.is_some_and(|state| state.is_chosen()) || kept.as_ref().is_some_and(|kept| kept.is_chosen());
-        let chosen = self.features.wrapper && varies;
         let wrapped = self.wrapped() && !state.is_some_and(|state| state.is_nameless());
         let mortal = state.is_some_and(|state| self.tells_ttl(state)) || self.keeps_mortal(kept.as_deref(), slot);
-        let private = chosen || wrapped || mortal || !self.spellings.is_empty();
+        let private = wrapped || mortal || !self.spellings.is_empty();
         if let Some(state) = state.filter(|_| listed.is_empty() && going.is_empty() && errors.is_empty() && !private) {
             let kept_sum = kept.as_ref().map_or(Version::EMPTY, |extra| extra.sum());
             let batch = answers.full(state, kept.as_ref());
-            self.note_choices(batch.items().iter(), &[], slot);
             return (batch, state.sum().plus(kept_sum));
         }
         let mut items: BTreeMap<Name, Item> = BTreeMap::new();
@@ -274,7 +270,6 @@ impl Subscription {
         }
         self.forget_beats(|name| !items.contains_key(name));
         self.note_beats(&items, slot);
-        self.note_choices(items.values(), &[], slot);
         // B-31: a listed resource has no error.
         let (errors, _) = self.tell_errors(errors.clone(), &items, slot);
         let batch = self

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::stream::Server;
 use crate::end::{Code, End};
-use crate::node::{parameters, read_node, relays};
+use crate::node::{read_node, relays};
 use identity::Identity;
 use proto::envoy::config::core::v3 as core;
 use xds::{Access, Answers, Caller, Dialect, Grant, Node, Rights, TypeUrl, Way};
@@ -26,12 +26,6 @@ impl Server {
         if let Some(known) = &mut self.node {
             if !through.iter().all(|relay| known.relays.contains(relay)) {
                 Arc::make_mut(known).relays = through.into();
-            }
-            // B-01: the identity does not change any more, but the client's parameters may.
-            let new = node.map(parameters).filter(|new| *new != known.parameters);
-            if let Some(new) = new {
-                self.types.iter_mut().for_each(|one| one.handle_parameters(&new));
-                Arc::make_mut(known).parameters = new;
             }
             return Ok(());
         }

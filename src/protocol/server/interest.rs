@@ -28,19 +28,16 @@ impl Subscription {
             let arriving = self.flights.arriving().filter(|_| self.dialect == Dialect::Delta);
             let names = arriving.map(|resource| (resource.name().clone(), Held::Unknown));
             self.note_covered(names.collect());
-            self.note_doubts(|_| true);
         } else {
             self.keep_by_alias();
             let declared = self.declared();
             self.covered = Covered::default();
             self.covered.note(declared);
-            self.forget_covered_doubts();
         }
         self.first = wanted;
         if !wanted {
             self.owed.retain(|name| self.names.contains(name));
             self.let_spellings_go();
-            self.forget_parameters(&Name::from(Name::WILDCARD));
             self.give_up_unwanted();
         }
         self.want(Target::Wildcard, wanted);
@@ -127,7 +124,6 @@ impl Subscription {
             return;
         }
         self.told.forget(name);
-        self.forget_parameters(name);
         if name.is_collection() {
             self.drop_collection(name);
         } else if self.collections.covers(name) {
@@ -138,7 +134,6 @@ impl Subscription {
         } else {
             self.drop_name(name);
         }
-        self.forget_doubt(name);
         // F-09: an answer that is still owed spells the name as the client did.
         let answers = self.dialect == Dialect::Delta && self.owed.contains(name) && !self.names.contains(name);
         if !answers {
@@ -194,7 +189,6 @@ impl Subscription {
         if !sure && (covered.perhaps() || besides) {
             self.note_covered(vec![(name.clone(), held.clone())]);
         }
-        self.note_own(name, &held);
         if self.dialect == Dialect::Delta || owed || !sure {
             // C-20: a client that asked by an alias holds the resource under its own name.
             let own = held

@@ -7,7 +7,6 @@
 
 mod asked;
 mod asked_collections;
-mod audience;
 mod beats;
 mod carry_out;
 mod cold;
@@ -40,6 +39,7 @@ mod refused;
 mod request;
 mod say;
 mod shared;
+mod sight;
 mod slices;
 mod sorted;
 mod spellings;

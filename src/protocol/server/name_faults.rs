@@ -2,7 +2,6 @@
 //!
 //! Owns how many there are of each kind, and the first text of each kind. Does not decide how a name is answered.
 
-use proto::envoy::service::discovery::v3::ResourceLocator;
 use xds::Name;
 
 /// What is wrong with a name.
@@ -82,12 +81,4 @@ impl NameBound {
     pub(crate) const fn admits(self, text: &str) -> bool {
         self.0 == 0 || text.len() <= self.0
     }
-}
-
-/// Returns the names in locators, and the other texts that are kept of them, so that they are bounded like names.
-pub(super) fn located(locators: &[ResourceLocator]) -> impl Iterator<Item = &String> {
-    locators.iter().flat_map(|locator| {
-        let kept = locator.dynamic_parameters.iter().flat_map(|(key, value)| [key, value]);
-        std::iter::once(&locator.name).chain(kept.filter(|text| !text.is_empty()))
-    })
 }

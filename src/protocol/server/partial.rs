@@ -32,11 +32,7 @@ impl Subscription {
         let begun = self.covered.rest().cloned();
         let goal = begun.as_ref().map(|rest| &rest.to).or(slot.wildcard());
         if let Some(state) = goal.filter(|state| self.plain(state)) {
-            let composed = self.compose_shared(begun.as_ref(), state, answers, allowed);
-            if let Composed::Batch { batch, .. } = &composed {
-                self.note_choices(batch.items().iter(), batch.removed(), slot);
-            }
-            return (composed, false);
+            return (self.compose_shared(begun.as_ref(), state, answers, allowed), false);
         }
         let chunk = if self.reads_nothing() || self.lists_all() {
             usize::MAX
@@ -153,8 +149,7 @@ impl Subscription {
                 said += 1;
                 continue;
             }
-            // C-11: everything that is covered is sent again. A resource that was requested by name is sent as it is now and,
-            // F-16, with the parameters of that name.
+            // C-11: everything that is covered is sent again. A resource that was requested by name is sent as it is now.
             if *again && asked {
                 plan.owed.push((resource.name().clone(), Debt::Made));
                 self.plan_owed(resource.name(), slot, plan);

@@ -188,7 +188,7 @@ impl Subscription {
                 plan.put(self.item(resource, slot, plan.allowed.now));
             }
             Say::Beat(resource) => {
-                // C-23: a client that declared this version holds this content: its constraints are needed when it goes.
+                // A client that declared this version holds this content.
                 if self.held(name).whole().is_none() {
                     plan.holds.push((name.clone(), Held::Content(resource.clone())));
                 }
@@ -297,7 +297,7 @@ impl Subscription {
         if beat.is_none() && current.is_none_or(|current| current.version() != resource.version()) {
             return;
         }
-        let heartbeat = beat.is_some() && !resource.is_bundle() && self.traits().kind != Kind::Vhds;
+        let heartbeat = beat.is_some() && self.traits().kind != Kind::Vhds;
         let item = self.item(resource, slot, plan.allowed.now);
         let form = match self.dialect {
             Dialect::Delta if heartbeat => Form::Heartbeat,

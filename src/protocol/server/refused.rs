@@ -170,7 +170,6 @@ impl Subscription {
     /// unchanged.
     pub(super) fn refuse(&mut self, flight: &Flight, objection: Arc<Objection>) {
         let mut group = Group::new(objection);
-        self.note_withdrawn(flight.batch.withdrawn());
         for item in flight.batch.items() {
             // What was only listed beside the news, the client accepted before.
             if self.lists_all() && item.form == Form::Repeated {
@@ -182,12 +181,10 @@ impl Subscription {
                 // K-17: an Envoy rejects the heartbeat of what has just expired there. It gets the resource itself.
                 Some(name) if item.form == Form::Heartbeat && self.held(&name).is(resource.version()) => {
                     self.names.note(&name, Held::Unknown);
-                    self.note_doubt(resource);
                     self.owed.insert(name);
                 }
                 Some(name) if self.held(&name).is(resource.version()) => {
                     self.names.note(&name, Held::Unknown);
-                    self.note_doubt(resource);
                     group.add(resource);
                 }
                 // It was also rejected in another response.
@@ -326,8 +323,7 @@ impl Subscription {
     }
 
     fn owe_group(&mut self, group: &Group, slot: TypeSight<'_>) {
-        let (mut covered, mut doubted) = (Vec::new(), Vec::new());
-        let (mut owed, mut unsure) = (Vec::new(), Vec::new());
+        let (mut covered, mut owed, mut unsure) = (Vec::new(), Vec::new(), Vec::new());
         for (own, member) in &group.members {
             let Some(name) = self.wanted(own, &member.aliases) else {
                 continue;
@@ -341,7 +337,6 @@ impl Subscription {
                     let doubtful = !held.perhaps() || member.version.is_some_and(|version| held.is(version));
                     if !member.missing && !self.names.contains(own) && doubtful {
                         covered.push((own.clone(), Held::Unknown));
-                        doubted.extend(held.content().cloned());
                     }
                 }
                 Current::Unknown if self.names.contains(name) => unsure.push(name.clone()),
@@ -355,8 +350,6 @@ impl Subscription {
         self.owed.extend(owed.into_iter().chain(moot));
         waits.into_iter().for_each(|name| self.look_at(name));
         self.note_covered(covered);
-        // C-23: a variant still goes by its full name.
-        doubted.iter().for_each(|content| self.note_doubt(content));
     }
 }
 

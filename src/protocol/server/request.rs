@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::flight::ReceiptKind;
 use super::name_faults::{NameBound, NameFaults};
 use super::nonce::Nonces;
-use super::slices::{Changing, Listing, SLICE};
+use super::slices::{Changing, Listing, SLICE, listed, subscribed, unsubscribed};
 use super::subscription::Subscription;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use xds::{Answers, Dialect, Extra, Held, Kind, Name, Seen, Target, Version};
@@ -48,7 +48,6 @@ impl Subscription {
         let listing = Listing {
             remembers,
             bound,
-            located: self.handle_locators(&request.resource_locators, bound, answers),
             ..Listing::default()
         };
         let begun = self.begin_names(request, listing, now);
@@ -57,7 +56,7 @@ impl Subscription {
 
     fn begin_names(&mut self, request: &DiscoveryRequest, mut listing: Listing, now: Instant) -> Option<Listing> {
         // B-32: a name that is too long is not kept, but it is a name.
-        let any = !request.resource_names.is_empty() || !request.resource_locators.is_empty();
+        let any = listed(request).next().is_some();
         let mut count = 0;
         let mut sum = 0_u64;
         let mut all = false;
@@ -112,14 +111,13 @@ impl Subscription {
         now: Instant,
     ) -> bool {
         let read = listing.read;
-        let texts = request.resource_names.iter().chain(&listing.located).skip(read);
-        for (at, text) in (read..).zip(texts.take(SLICE)) {
+        for (at, text) in (read..).zip(listed(request).skip(read).take(SLICE)) {
             listing.read += 1;
             if text != Name::WILDCARD && listing.bound.admits(text) {
                 listing.listed.entry(self.name(text, answers)).or_default().push(at);
             }
         }
-        if listing.read < request.resource_names.len() + listing.located.len() {
+        if listing.read < request.resource_names.len() + request.resource_locators.len() {
             return true;
         }
         let mut left = SLICE - (listing.read - read);
@@ -203,19 +201,15 @@ impl Subscription {
                 now,
             )
         };
-        let located = self.handle_locators(&request.resource_locators_subscribe, bound, answers);
-        let lost = &request.resource_locators_unsubscribe;
-        let begins = !request.resource_names_subscribe.is_empty() || !request.resource_locators_subscribe.is_empty();
-        let ends = !request.resource_names_unsubscribe.is_empty() || !lost.is_empty();
+        let any = subscribed(request).chain(unsubscribed(request)).next().is_some();
         // C-05: only a first request with both lists empty means everything.
-        if first && !begins && !ends && self.traits().wildcard {
+        if first && !any && self.traits().wildcard {
             self.set_wildcard(true);
             self.asked.more(now);
         }
         let changing = Changing {
             first,
             bound,
-            located,
             ..Changing::default()
         };
         (receipt, changing)
@@ -232,8 +226,7 @@ impl Subscription {
     ) -> bool {
         let mut left = SLICE;
         // C-03: changes of the subscription count whatever the nonce is. C-07, C-10: first what begins, then what ends.
-        let begins = request.resource_names_subscribe.iter().chain(&changing.located);
-        for text in begins.skip(changing.subscribed).take(left) {
+        for text in subscribed(request).skip(changing.subscribed).take(left) {
             changing.subscribed += 1;
             left -= 1;
             if changing.bound.admits(text) {
@@ -241,10 +234,7 @@ impl Subscription {
                 self.asked.more(now);
             }
         }
-        let lost = &request.resource_locators_unsubscribe;
-        let ends = request.resource_names_unsubscribe.iter();
-        let ends = ends.chain(lost.iter().map(|locator| &locator.name));
-        for text in ends.skip(changing.unsubscribed).take(left) {
+        for text in unsubscribed(request).skip(changing.unsubscribed).take(left) {
             changing.unsubscribed += 1;
             left -= 1;
             if text == Name::WILDCARD {
@@ -337,7 +327,7 @@ impl Subscription {
                 self.owed.remove(&name);
                 self.look_at(name.clone());
             }
-            // C-23: a variant goes by its full name. Endpoints are owed all the same.
+            // Endpoints are owed all the same.
             self.names.set(name, told);
         }
         let last = versions.last_key_value().map(|(text, _)| text);
@@ -355,7 +345,7 @@ impl Subscription {
     }
 
     /// Returns what a client holds of a name that it begins to ask for. K-16: what it holds by its wildcard, as a member or by an
-    /// alias, it holds by name from now on. B-16: what is on its way may reach it after it asked; its variants are noted.
+    /// alias, it holds by name from now on. B-16: what is on its way may reach it after it asked.
     /// `remembers`: it may hold the name from an earlier stream.
     fn held_when_asked(&mut self, name: &Name, remembers: bool) -> Held {
         let held = self.held(name);
@@ -371,11 +361,11 @@ impl Subscription {
         if counts && self.cold.refusals().has_content(name) {
             return Held::Unknown;
         }
-        if self.flights.carries(name, 0) {
-            self.note_doubts(|flying| flying == name);
-            return Held::Unknown;
+        if remembers || self.flights.carries(name, 0) {
+            Held::Unknown
+        } else {
+            held
         }
-        if remembers { Held::Unknown } else { held }
     }
 
     pub(super) fn held(&self, name: &Name) -> Held {

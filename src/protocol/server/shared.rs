@@ -7,18 +7,14 @@ use std::sync::Arc;
 use super::compose::{Allowed, Composed, Step};
 use super::covered::Ahead;
 use super::subscription::Subscription;
-use xds::{Answers, Audience, Batch, Dialect, Seen, State};
+use xds::{Answers, Batch, Dialect, Seen, State};
 
 impl Subscription {
     /// Whether this client is like all others at the same point, so that one encoded answer serves all of them.
     pub(super) fn plain(&self, state: &State) -> bool {
         let asked = self.names.is_empty() && self.collections.is_empty();
         let alike = asked && self.owed.is_empty() && self.cold.refusals().is_empty() && !self.covered.is_owed();
-        // C-23: in SotW, the constraints of a variant are in the wrapper around its body.
-        let chosen = self.dialect == Dialect::Sotw && self.features.wrapper && state.is_chosen();
-        // C-25: which variant the client may still hold of a name is known of this client alone.
-        let doubts = self.viewer.audience().is_some_and(Audience::doubts);
-        let private = chosen || doubts || self.wrapped() && !state.is_nameless() || self.tells_ttl(state);
+        let private = self.wrapped() && !state.is_nameless() || self.tells_ttl(state);
         self.wildcard && alike && !private && !self.lists_all()
     }
 

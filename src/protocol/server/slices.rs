@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::flight::{Receipt, ReceiptKind};
-use super::name_faults::{NameBound, NameFaults, located};
+use super::name_faults::{NameBound, NameFaults};
 use super::stream::Server;
 use super::subscription::Subscription;
 use crate::end::End;
@@ -32,8 +32,6 @@ pub struct Listing {
     pub(super) bound: NameBound,
     /// Whether the request names the wildcard.
     pub(super) all: bool,
-    /// The names in its locators; they come after the other names.
-    pub(super) located: Vec<String>,
     pub(super) read: usize,
     /// The names that were read, with the positions of their texts in the request.
     pub(super) listed: BTreeMap<Name, Vec<usize>>,
@@ -47,8 +45,6 @@ pub struct Changing {
     pub(super) first: bool,
     /// Names over this bound are skipped.
     pub(super) bound: NameBound,
-    /// The names in its locators; they come after the other names.
-    pub(super) located: Vec<String>,
     pub(super) subscribed: usize,
     pub(super) unsubscribed: usize,
     /// The last declared name that was taken.
@@ -60,18 +56,40 @@ pub struct Changing {
 /// How many names are a slice: some milliseconds of work.
 pub const SLICE: usize = 1024;
 
+/// Returns the names that a SotW request lists. F-16: a locator counts as its name; these come last.
+pub(super) fn listed(request: &DiscoveryRequest) -> impl Iterator<Item = &String> {
+    let located = request.resource_locators.iter().map(|locator| &locator.name);
+    request.resource_names.iter().chain(located)
+}
+
+/// Returns the names to which a delta request subscribes, in the same way.
+pub(super) fn subscribed(request: &DeltaDiscoveryRequest) -> impl Iterator<Item = &String> {
+    let located = request.resource_locators_subscribe.iter().map(|locator| &locator.name);
+    request.resource_names_subscribe.iter().chain(located)
+}
+
+/// Returns the names from which a delta request unsubscribes, in the same way.
+pub(super) fn unsubscribed(request: &DeltaDiscoveryRequest) -> impl Iterator<Item = &String> {
+    let located = request
+        .resource_locators_unsubscribe
+        .iter()
+        .map(|locator| &locator.name);
+    request.resource_names_unsubscribe.iter().chain(located)
+}
+
 impl Listing {
     /// Returns all names of the request within the bound.
     pub(super) fn texts<'a>(&'a self, request: &'a DiscoveryRequest) -> impl Iterator<Item = &'a str> {
-        let texts = request.resource_names.iter().chain(&self.located);
-        texts.map(String::as_str).filter(|text| self.bound.admits(text))
+        listed(request)
+            .map(String::as_str)
+            .filter(|text| self.bound.admits(text))
     }
 
     /// Returns one of them.
     pub(super) fn text<'a>(&'a self, request: &'a DiscoveryRequest, at: usize) -> Option<&'a str> {
         let names = &request.resource_names;
-        let text = names.get(at).or_else(|| self.located.get(at.checked_sub(names.len())?));
-        text.map(String::as_str)
+        let located = |at: usize| Some(&request.resource_locators.get(at.checked_sub(names.len())?)?.name);
+        names.get(at).or_else(|| located(at)).map(String::as_str)
     }
 }
 
@@ -117,9 +135,8 @@ impl Server {
         now: Instant,
     ) -> Result<Progress<Listing>, End> {
         self.greet(request.node.as_ref(), answers)?;
-        let names = request.resource_names.iter();
         let mut faults = NameFaults::default();
-        let bound = self.check_names(names.chain(located(&request.resource_locators)), &mut faults)?;
+        let bound = self.check_names(listed(request), &mut faults)?;
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, answers, now)?;
         let (kind, way) = subscription.begin_sotw(request, bound, answers, nonces, now);
@@ -143,9 +160,8 @@ impl Server {
         now: Instant,
     ) -> Result<Progress<Changing>, End> {
         self.greet(request.node.as_ref(), answers)?;
-        let located = located(&request.resource_locators_subscribe);
         let mut faults = NameFaults::default();
-        let bound = self.check_names(request.resource_names_subscribe.iter().chain(located), &mut faults)?;
+        let bound = self.check_names(subscribed(request), &mut faults)?;
         self.check_names(request.initial_resource_versions.keys(), &mut faults)?;
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, answers, now)?;

@@ -109,15 +109,6 @@ impl Server {
         self.expired_gates.into()
     }
 
-    /// F-16: returns how often a client was sent one of several variants of a name that it matches.
-    #[must_use]
-    pub fn ambiguous(&self) -> u64 {
-        self.types
-            .iter()
-            .map(|subscription| u64::from(subscription.ambiguous))
-            .sum()
-    }
-
     /// K-21: returns how many entries are kept for this client: what it wants, what it is owed, and what it has not acknowledged
     /// or has rejected.
     #[must_use]
@@ -260,10 +251,7 @@ impl Server {
                 }
                 let rights = self.rights_of(&type_url, answers)?;
                 let features = self.node.as_ref().map_or_else(Default::default, |node| node.features);
-                let mut subscription = Subscription::new(type_url, self.dialect, features, rights, now);
-                if let Some(node) = &self.node {
-                    subscription.handle_parameters(&node.parameters);
-                }
+                let subscription = Subscription::new(type_url, self.dialect, features, rights, now);
                 if self.types.len() == self.types.capacity() {
                     // A client with a second type nearly always has four. Growth by one at a time would leave holes in the heap,
                     // in sizes that hardly anything else uses.

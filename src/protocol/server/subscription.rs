@@ -42,10 +42,8 @@ pub(super) struct Subscription {
     pub(super) names: HeldNames,
     /// The collections that the client asked for.
     pub(super) collections: AskedCollections,
-    /// Which variants and which names the client gets.
+    /// Which names the client gets.
     pub(super) viewer: Viewer,
-    /// How often the client was sent one of several variants that it matches.
-    pub(super) ambiguous: u32,
     /// The errors that the client was sent (B-31).
     pub(super) told: Told,
     /// The client's spellings of names.
@@ -85,7 +83,6 @@ impl Subscription {
             names: HeldNames::default(),
             collections: AskedCollections::default(),
             viewer: Viewer::new(rights),
-            ambiguous: 0,
             told: Told::default(),
             spellings: Spellings::default(),
             covered: Covered::default(),

@@ -104,22 +104,24 @@ impl Wanted {
         }
         let state = slot.and_then(|slot| slot.wildcard.as_deref());
         let held = |resource: &Arc<Resource>, expiry| {
-            let known = state.and_then(|state| state.like(resource));
-            known.is_some_and(|(known, until)| known.version() == resource.version() && until == expiry)
+            let state = state.filter(|state| state.expiry(resource.name()) == expiry);
+            let known = state.and_then(|state| state.entries().get(resource.name())?.resource());
+            known.is_some_and(|known| known.version() == resource.version())
         };
         let mut there = BTreeSet::new();
         let mut updates = Vec::new();
         for resource in content.covered(type_url) {
-            let key = resource.key();
-            let expiry = content.expiry(type_url, &key);
-            there.insert(key);
+            let expiry = content.expiry(type_url, resource.name());
+            there.insert(resource.name());
             if !held(resource, expiry) {
                 updates.push(Update::Put(resource.clone(), expiry));
             }
         }
-        let gone = state.into_iter().flat_map(all_of);
-        let gone = gone.filter(|resource| !there.contains(&resource.key()));
-        updates.extend(gone.cloned().map(Update::Withdraw));
+        let gone = state
+            .into_iter()
+            .flat_map(State::resources)
+            .map(|resource| resource.name());
+        updates.extend(gone.filter(|name| !there.contains(name)).cloned().map(Update::Forget));
         Some(Changes {
             type_url: type_url.clone(),
             wildcard: true,
@@ -143,7 +145,7 @@ impl Wanted {
         if all || self.names.len() <= stated {
             return self.names.iter().collect();
         }
-        let held = slot.into_iter().flat_map(|slot| all_of(&slot.named));
+        let held = slot.into_iter().flat_map(|slot| slot.named.resources());
         let held = held.flat_map(|resource| names_of(resource));
         let stated = contents.iter().flat_map(|content| content.names_of(type_url));
         let names: BTreeSet<&Name> = held.chain(stated).filter_map(|name| self.names.get(&name)).collect();
@@ -156,24 +158,15 @@ impl Wanted {
         for name in self.concerned(type_url, &[content], false, None) {
             one(type_url, name, content, &mut Vec::new(), &mut there);
         }
-        let held = slot.into_iter().flat_map(|slot| all_of(&slot.named));
-        let over = held.filter(|resource| !there.contains(&resource.key()));
-        // A resource without constraints that is wanted by its name is handled in `one`: its name is declared absent.
-        let said = |resource: &Resource| resource.constraints().is_none() && self.names.contains(resource.name());
-        over.filter(|resource| !said(resource))
-            .cloned()
-            .map(Update::Withdraw)
-            .collect()
+        let held = slot.into_iter().flat_map(|slot| slot.named.resources());
+        // A resource that is wanted by its name is handled in `one`: its name is declared absent.
+        let over = held.map(|resource| resource.name());
+        let over = over.filter(|name| !there.contains(*name) && !self.names.contains(*name));
+        over.cloned().map(Update::Forget).collect()
     }
 }
 
-/// Returns all resources, including the variants for certain clients.
-fn all_of(state: &State) -> impl Iterator<Item = &Arc<Resource>> {
-    let variants = state.variants().map(|(variant, _)| variant);
-    state.resources().chain(variants)
-}
-
-/// Adds the updates for one name, and the keys of the resources that it leads to.
+/// Adds the updates for one name, and the names of the resources that it leads to.
 fn one(type_url: &TypeUrl, name: &Name, content: &Content, updates: &mut Vec<Update>, there: &mut BTreeSet<Name>) {
     let found = content.resource(type_url, name);
     match (content.whole(), found.is_none()) {
@@ -192,11 +185,10 @@ fn one(type_url: &TypeUrl, name: &Name, content: &Content, updates: &mut Vec<Upd
         (_, _) => {}
     }
     let members = name.is_collection().then(|| content.members(type_url, name));
-    let variants = content.variants(type_url, name);
-    for resource in found.into_iter().chain(members.into_iter().flatten()).chain(variants) {
-        let key = resource.key();
-        updates.push(Update::Put(resource.clone(), content.expiry(type_url, &key)));
-        there.insert(key);
+    for resource in found.into_iter().chain(members.into_iter().flatten()) {
+        let name = resource.name();
+        updates.push(Update::Put(resource.clone(), content.expiry(type_url, name)));
+        there.insert(name.clone());
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::json::Place;
-use crate::xds::{Expiry, Name, Resource, TypeUrl, variant_prefix};
+use crate::xds::{Expiry, Name, Resource, TypeUrl};
 
 use super::parsed_file::Stated;
 
@@ -22,7 +22,7 @@ pub struct Content {
     ends: Option<Instant>,
 }
 
-/// The resources of one type by their keys: the name, and for a variant also its constraints (TP2).
+/// The resources of one type by name.
 #[derive(Clone, Debug, Default)]
 struct Names {
     resources: BTreeMap<Name, Arc<Resource>>,
@@ -57,7 +57,7 @@ impl Content {
         let mut disputed = BTreeSet::new();
         for (file, stated) in files.iter_mut().enumerate() {
             for one in stated.iter_mut() {
-                let name = one.resource.key();
+                let name = one.resource.name().clone();
                 // E-11: a resource whose time to live is over is gone, even if it is still in the file.
                 if one.until.is_some_and(|until| until <= now) {
                     merged.names(&one.type_url).over.insert(name);
@@ -90,7 +90,7 @@ impl Content {
                         place: one.place,
                         first: *first,
                         first_place: *first_place,
-                        name: called(&one.type_url, &one.resource),
+                        name: format!("{} `{name}`", one.type_url),
                     });
                     disputed.insert(key);
                 }
@@ -127,7 +127,7 @@ impl Content {
         self.ends
     }
 
-    /// Returns when the time to live of the resource with this key ends, if it has one (K-17).
+    /// Returns when the time to live of the resource of this name ends, if it has one (K-17).
     #[must_use]
     pub fn expiry(&self, type_url: &TypeUrl, name: &Name) -> Option<Expiry> {
         self.types.get(type_url)?.expiries.get(name).copied()
@@ -157,19 +157,6 @@ impl Content {
         let names = self.types.get(type_url)?;
         let canonical = || names.aliases.get(name).and_then(|name| names.resources.get(name));
         names.resources.get(name).or_else(canonical)
-    }
-
-    /// Returns the variants of a name: resources with constraints.
-    pub fn variants(&self, type_url: &TypeUrl, name: &Name) -> impl Iterator<Item = &Arc<Resource>> + use<'_> {
-        let prefix = variant_prefix(name.as_str());
-        let names = self.types.get(type_url).into_iter();
-        let from = (Bound::Included(prefix.clone()), Bound::Unbounded);
-        let all = names.flat_map(move |names| {
-            let from = (from.0.as_ref().map(String::as_str), from.1.as_ref().map(String::as_str));
-            names.resources.range::<str, _>(from)
-        });
-        all.take_while(move |(key, _)| key.as_str().starts_with(&prefix))
-            .map(|(_, resource)| resource)
     }
 
     /// Returns the resources that a wildcard covers: those with old-style names.
@@ -227,7 +214,7 @@ impl Content {
 
     fn put(&mut self, type_url: &TypeUrl, resource: Arc<Resource>) {
         let names = self.names(type_url);
-        let name = resource.key();
+        let name = resource.name().clone();
         let aliases = resource.aliases().iter();
         names.aliases.extend(aliases.map(|alias| (alias.clone(), name.clone())));
         names.resources.insert(name, resource);
@@ -247,12 +234,4 @@ pub(super) fn names_of(resource: &Resource) -> impl Iterator<Item = Name> {
     let own = std::iter::once(resource.name().clone());
     let aliases = resource.aliases().iter().cloned();
     own.chain(aliases).chain(resource.name().collection())
-}
-
-fn called(type_url: &TypeUrl, resource: &Resource) -> String {
-    let name = resource.name();
-    match resource.constraints() {
-        Some(demands) => format!("{type_url} `{name} {demands}`"),
-        None => format!("{type_url} `{name}`"),
-    }
 }

@@ -67,9 +67,7 @@ impl FileWriter {
         let of_type = |changes: &Changes| {
             let put = changes.updates.iter().filter_map(|update| match update {
                 Update::Put(resource, _) => Some(resource),
-                Update::Absent(..) | Update::Forget(_) | Update::Withdraw(_) | Update::Whole(_) | Update::Error(..) => {
-                    None
-                }
+                Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => None,
             });
             let received = put.clone().map(|resource| resource.received()).max()?;
             let new = put.filter(|resource| resource.received() == received);

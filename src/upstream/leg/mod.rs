@@ -201,9 +201,10 @@ impl Leg {
             type_url,
             valid,
             invalid,
+            ignored,
         }) = self.client.take_received()
         {
-            self.target.metrics.resources(&type_url, valid, invalid);
+            self.target.metrics.resources(&type_url, valid, invalid, ignored);
             self.suspects.handle_answer(&type_url);
             if self.target.metrics.traces.is_on() {
                 self.arrivals.push(Arrival {

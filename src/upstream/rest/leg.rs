@@ -259,8 +259,9 @@ impl Talk for PollLeg {
                 type_url,
                 valid,
                 invalid,
+                ignored,
             } = received;
-            self.server.metrics.resources(&type_url, valid, invalid);
+            self.server.metrics.resources(&type_url, valid, invalid, ignored);
         }
         while let Some((type_url, fault)) = self.poller.poll_refusal(now) {
             self.server

@@ -3,8 +3,6 @@
 //! Owns the bytes that go to sockets by reference, and the content hash over all of them. Does not decode a body.
 
 mod called;
-mod meant;
-mod named;
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -14,12 +12,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 
-use meant::Meant;
-use named::NameField;
-pub(super) use named::full_name;
-
 use super::version::Hasher;
-use super::{Constraints, Name, References, TypeUrl, Version};
+use super::{Name, References, TypeUrl, Version};
 use proto::envoy::service::discovery::v3::Resource as Wrapper;
 
 /// A resource as it is forwarded. Immutable; shared in an `Arc` by everybody who holds it.
@@ -37,7 +31,6 @@ pub struct Resource {
     /// Whether its body does not contain its name (F-09).
     miscalled: bool,
     endpoints: Option<Name>,
-    meant: Option<Box<Meant>>,
     received: Instant,
     references: OnceLock<Option<Box<References>>>,
 }
@@ -56,8 +49,6 @@ pub struct ResourceParts<'a> {
     pub body: &'a [u8],
     /// For a cluster that takes its endpoints from EDS: their name (K-13).
     pub endpoints: Option<Name>,
-    /// The constraints; `None` if it is for all clients (TP2).
-    pub constraints: Option<Constraints>,
     /// When the last byte of the message that brought it was read.
     pub received: Instant,
 }
@@ -82,9 +73,8 @@ impl Resource {
         let miscalled = called::otherwise(&parts);
         let url = parts.type_url.url();
         let any_len = field_len(ANY_TYPE_URL, url.len()) + field_len(ANY_VALUE, parts.body.len());
-        let name = NameField::new(&parts.name, parts.constraints.as_ref());
         let aliases = parts.aliases.iter().map(|alias| alias.as_str().as_bytes());
-        let head_len = name.len()
+        let head_len = name_len(&parts.name)
             + field_len(VERSION, VERSION_LEN)
             + aliases
                 .clone()
@@ -96,7 +86,7 @@ impl Resource {
         let mut record = BytesMut::with_capacity(field_len(RESOURCES, inner_len));
         put_key_len(&mut record, RESOURCES, inner_len);
         let inner_at = record.len();
-        name.put(&mut record);
+        put_name(&mut record, &parts.name);
         put_field(&mut record, VERSION, &version.text());
         aliases.for_each(|alias| put_field(&mut record, ALIASES, alias));
         record.put_slice(parts.passed_on);
@@ -118,7 +108,6 @@ impl Resource {
             body_at: at(body_at),
             miscalled,
             endpoints: parts.endpoints,
-            meant: parts.constraints.map(|constraints| Box::new(Meant::Some(constraints))),
             received: parts.received,
             references: OnceLock::new(),
         }
@@ -144,7 +133,7 @@ impl Resource {
 
     /// Where in the record they begin; they end where the `Any` begins.
     fn passed_on_at(&self) -> usize {
-        let before = NameField::new(&self.name, self.constraints()).len() + field_len(VERSION, VERSION_LEN);
+        let before = name_len(&self.name) + field_len(VERSION, VERSION_LEN);
         let aliases = self
             .aliases
             .iter()
@@ -215,7 +204,7 @@ impl Resource {
     /// A delta record with fields for one client: the remaining time to live, and the name as the client wrote it (F-09).
     #[must_use]
     pub fn private_record(&self, ttl: Option<Duration>, text: Option<&Name>) -> [Bytes; 2] {
-        let (fields, tail) = self.private(ttl, text, self.constraints());
+        let (fields, tail) = self.private(ttl, text);
         let mut head = BytesMut::with_capacity(16 + fields.len());
         put_key_len(&mut head, RESOURCES, fields.len() + tail.len());
         head.put_slice(&fields);
@@ -229,10 +218,9 @@ impl Resource {
         let version = self.version.to_string();
         let name = text.unwrap_or(&self.name);
         let mut record = BytesMut::new();
-        let name = NameField::new(name, self.constraints());
-        let inner = name.len() + field_len(VERSION, version.len()) + ttl.len();
+        let inner = name_len(name) + field_len(VERSION, version.len()) + ttl.len();
         put_key_len(&mut record, RESOURCES, inner);
-        name.put(&mut record);
+        put_name(&mut record, name);
         put_field(&mut record, VERSION, version.as_bytes());
         record.put_slice(&ttl);
         record.freeze()
@@ -241,19 +229,7 @@ impl Resource {
     /// A SotW entry that is this resource inside the wrapper message (B-30), with the fields for one client.
     #[must_use]
     pub fn wrapped(&self, ttl: Option<Duration>, text: Option<&Name>) -> [Bytes; 2] {
-        let (fields, tail) = self.private(ttl, text, self.constraints());
-        Self::in_wrapper(&fields, tail)
-    }
-
-    /// The same, with its name alone, even if it is a variant.
-    #[must_use]
-    pub fn wrapped_by_name(&self, ttl: Option<Duration>, text: Option<&Name>) -> [Bytes; 2] {
-        let text = text.or(self.constraints().map(|_| &self.name));
-        let (fields, tail) = self.private(ttl, text, None);
-        Self::in_wrapper(&fields, tail)
-    }
-
-    fn in_wrapper(fields: &[u8], tail: Bytes) -> [Bytes; 2] {
+        let (fields, tail) = self.private(ttl, text);
         let value_len = fields.len() + tail.len();
         let mut head = BytesMut::new();
         put_key_len(
@@ -263,12 +239,12 @@ impl Resource {
         );
         put_field(&mut head, ANY_TYPE_URL, WRAPPER_URL.as_bytes());
         put_key_len(&mut head, ANY_VALUE, value_len);
-        head.put_slice(fields);
+        head.put_slice(&fields);
         [head.freeze(), tail]
     }
 
-    /// The `Resource` message in two parts: the fields for one client, and the rest. `shown`: the constraints beside `text`.
-    fn private(&self, ttl: Option<Duration>, text: Option<&Name>, shown: Option<&Constraints>) -> (BytesMut, Bytes) {
+    /// The `Resource` message in two parts: the fields for one client, and the rest.
+    fn private(&self, ttl: Option<Duration>, text: Option<&Name>) -> (BytesMut, Bytes) {
         let mut fields = BytesMut::new();
         if let Some(ttl) = ttl {
             fields.put_slice(&ttl_field(ttl));
@@ -277,8 +253,8 @@ impl Resource {
         let Some(text) = text else {
             return (fields, inner);
         };
-        NameField::new(text, shown).put(&mut fields);
-        let tail = inner.slice(NameField::new(&self.name, self.constraints()).len()..);
+        put_name(&mut fields, text);
+        let tail = inner.slice(name_len(&self.name)..);
         (fields, tail)
     }
 
@@ -310,7 +286,6 @@ impl Resource {
             body_at: 0,
             miscalled: self.miscalled,
             endpoints: self.endpoints.clone(),
-            meant: self.meant.as_ref().map(|meant| Box::new(meant.hollow())),
             received: self.received,
             references: OnceLock::new(),
         }
@@ -319,7 +294,7 @@ impl Resource {
     /// Whether it is a copy without its bytes.
     #[must_use]
     pub fn is_hollow(&self) -> bool {
-        self.record.is_empty() && self.lives().is_empty()
+        self.record.is_empty()
     }
 
     /// Whether the bytes that are forwarded are the same.
@@ -331,8 +306,7 @@ impl Resource {
     /// How many bytes the relay keeps for it.
     #[must_use]
     pub fn weight(&self) -> usize {
-        let parts: usize = self.parts().map(|part| part.weight()).sum();
-        self.record.len() + size_of::<Self>() + parts
+        self.record.len() + size_of::<Self>()
     }
 }
 
@@ -355,9 +329,6 @@ fn content_hash(parts: &ResourceParts<'_>, seed: u64) -> Version {
     }
     hasher.field(parts.passed_on);
     hasher.field(parts.body);
-    if let Some(constraints) = &parts.constraints {
-        hasher.field(constraints.encoded());
-    }
     hasher.finish()
 }
 
@@ -374,6 +345,20 @@ fn ttl_field(ttl: Duration) -> Bytes {
     let mut field = BytesMut::new();
     put_field(&mut field, TTL, &duration);
     field.freeze()
+}
+
+/// the size of the field with a name, which is left out if there is no name.
+fn name_len(name: &Name) -> usize {
+    match name.as_str() {
+        "" => 0,
+        name => field_len(NAME, name.len()),
+    }
+}
+
+fn put_name(into: &mut BytesMut, name: &Name) {
+    if !name.as_str().is_empty() {
+        put_field(into, NAME, name.as_str().as_bytes());
+    }
 }
 
 /// The size of a length-delimited field.

@@ -12,13 +12,3 @@ pub struct Expiry {
     /// Counts confirmations, so that each is passed on once.
     pub beat: u32,
 }
-
-impl Expiry {
-    /// Returns the earliest of several; it differs from before if any of them was confirmed.
-    pub(crate) fn of_all(all: impl Iterator<Item = Self>) -> Option<Self> {
-        all.reduce(|one, other| Self {
-            at: one.at.min(other.at),
-            beat: one.beat.wrapping_add(other.beat),
-        })
-    }
-}

@@ -2,10 +2,9 @@
 //!
 //! Owns the three-valued map and its structural sharing. Does not know who wants what.
 
-mod chosen;
 mod expiry;
 mod nameless;
-mod variants;
+mod permitted;
 
 use std::fmt;
 use std::ops::Bound;
@@ -13,9 +12,8 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 
-pub use chosen::Chosen;
 pub use expiry::Expiry;
-use variants::Variants;
+pub use permitted::Permitted;
 
 use super::held::next_id;
 use super::{Name, Resource, ResourceError, TypeUrl, Update, Version};
@@ -73,10 +71,6 @@ pub struct State {
     /// Collections of which every member is known (C-22).
     whole: OrdSet<Name>,
     errors: OrdMap<Name, Arc<ResourceError>>,
-    /// The constrained variants (TP2).
-    variants: Variants,
-    /// How many entries are variants chosen for one client: none, except in what a client with parameters sees.
-    chosen: usize,
     complete: bool,
     stale: bool,
     present: usize,
@@ -96,8 +90,6 @@ impl State {
             expiries: OrdMap::new(),
             whole: OrdSet::new(),
             errors: OrdMap::new(),
-            variants: Variants::default(),
-            chosen: 0,
             complete: false,
             stale: false,
             present: 0,
@@ -143,16 +135,16 @@ impl State {
         Self { stale, ..self.clone() }
     }
 
-    /// How many resources exist; each variant of a name counts.
+    /// How many resources exist.
     #[must_use]
     pub const fn present(&self) -> usize {
-        self.present + self.variants.count()
+        self.present
     }
 
     /// How many bytes the relay keeps for them.
     #[must_use]
     pub const fn bytes(&self) -> usize {
-        self.bytes + self.variants.bytes()
+        self.bytes
     }
 
     /// The version of the set of all resources that exist.
@@ -248,7 +240,7 @@ impl State {
         }
     }
 
-    /// Returns the same entries with other copies of the resources, and without variants.
+    /// Returns the same entries with other copies of the resources.
     #[must_use]
     pub fn mapped(&self, mut copy: impl FnMut(&Arc<Resource>) -> Arc<Resource>) -> Self {
         let mut bytes = 0;
@@ -265,7 +257,6 @@ impl State {
         });
         Self {
             entries: entries.collect(),
-            variants: Variants::default(),
             bytes,
             id: next_id(),
             ..self.clone()
@@ -286,18 +277,10 @@ impl State {
                 next.note_error(update.name(), None, &mut changed);
             }
             match update {
-                Update::Put(resource, expiry) if resource.constraints().is_some() => {
-                    changed.extend(next.variants.put(resource, *expiry).then(|| resource.name().clone()));
-                }
-                Update::Withdraw(resource) if resource.constraints().is_some() => {
-                    changed.extend(next.variants.withdraw(resource).then(|| resource.name().clone()));
-                }
-                Update::Withdraw(resource) => next.replace(resource.name(), None, &mut changed),
                 Update::Put(resource, expiry) => next.put(resource, *expiry, &mut changed),
                 Update::Absent(name, reason) => next.replace(name, Some(Known::Absent(*reason)), &mut changed),
                 Update::Forget(name) => {
                     next.whole.remove(name);
-                    changed.extend(next.variants.forget(name).then(|| name.clone()));
                     next.replace(name, None, &mut changed);
                 }
                 Update::Whole(collection) => {
@@ -315,9 +298,6 @@ impl State {
         }
         changed.sort_unstable();
         changed.dedup();
-        if next.varies() {
-            changed.iter().for_each(|name| next.variants.renew(name));
-        }
         (next, changed)
     }
 
@@ -365,7 +345,6 @@ impl State {
             self.present -= 1;
             self.bytes -= old.weight();
             self.sum = self.sum.minus(old.version());
-            self.chosen -= usize::from(old.is_varied());
             for alias in old.aliases() {
                 changed.push(alias.clone());
                 if self.aliases.get(alias) == Some(name) {
@@ -378,7 +357,6 @@ impl State {
             self.present += 1;
             self.bytes += new.weight();
             self.sum = self.sum.plus(new.version());
-            self.chosen += usize::from(new.is_varied());
             for alias in new.aliases() {
                 changed.push(alias.clone());
                 self.aliases.insert(alias.clone(), name.clone());

@@ -39,7 +39,7 @@ impl Witness {
             self.check_entry(kind, entry, scene, tally)?;
         }
         self.check_ttls(answer, scene, tally)?;
-        watch.check_variants(answer, scene.reading.own, dialect == Dialect::Delta, tally)?;
+        watch.check_variants(answer, scene.reading.own, dialect == Dialect::Delta)?;
         for name in &answer.removed {
             if is_nothing(kind, name) {
                 tally.hit(Rule::F15);
@@ -165,7 +165,7 @@ impl Witness {
             if entry.wrapped && !self.wrapper && !(self.envoy && entry.ttl.is_some()) {
                 return Err(Broken::new(Rule::K18, format!("{} is wrapped", entry.name)));
             }
-            // C-23: the wrapper has the constraint of a variant; an Envoy's has the name alone, which it takes from there (B-30).
+            // the wrapper has the constraint of a variant; an Envoy's has the name alone, which it takes from there (B-30).
             if entry.wrapped && entry.full != (entry.whom.is_some() && self.wrapper) {
                 return Err(Broken::new(Rule::K18, format!("{} is called otherwise", entry.name)));
             }

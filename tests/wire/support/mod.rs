@@ -282,7 +282,6 @@ fn listen(unix: Option<std::path::PathBuf>) -> (Listener, Address) {
 
 pub(crate) fn resource(type_url: &TypeUrl, name: &str, body: &[u8]) -> Arc<Resource> {
     let parts = ResourceParts {
-        constraints: None,
         type_url,
         name: Name::from(name),
         aliases: Vec::new(),

@@ -252,7 +252,6 @@ impl Session {
         self.accounts.gates(self.server.expired_gates());
         self.note_looked(response.as_ref());
         if let Some(response) = response {
-            self.accounts.choices(self.server.ambiguous());
             self.written = self.written.wrapping_add(1);
             return Poll::Ready(Output::Response(self.encode(&response)));
         }

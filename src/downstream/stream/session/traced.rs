@@ -27,7 +27,7 @@ impl Session {
     /// Encodes a response with these traced changes, and notes that it is sent.
     #[cold]
     pub(super) fn encode_traced(&mut self, response: &Response, changes: &[Arc<Change>]) -> Rope {
-        let is_relay = self.server.node().is_some_and(|node| node.features.variants);
+        let is_relay = self.server.node().is_some_and(|node| node.is_relay());
         // a response of several changes is part of the oldest one's trace.
         let told = changes.first().filter(|_| is_relay);
         let identifier = told.map(|change| change.context().after(&self.shared.identifier));

@@ -77,19 +77,13 @@ impl Feed {
         };
         self.errors.remove(canonical);
         self.outbound.lost(canonical);
-        if resource.constraints().is_some() {
-            return self.withdraw(resource, reason, updates);
-        }
         let asked: Vec<Name> = self.names_of(canonical, resource.aliases()).cloned().collect();
         // A resource that leaves a wildcard is only not covered by it any more; the name may still exist (K-05).
         if !asked.contains(canonical) {
-            updates.push(self.uncovered(&resource));
+            updates.push(Update::Forget(canonical.clone()));
         }
         for name in asked {
-            // E-08: if a resource expires, that is no answer for its remaining variants.
-            if reason != Reason::Expired || !self.kept.has_variants(name.as_str()) {
-                self.names.known(name.as_str());
-            }
+            self.names.known(name.as_str());
             updates.push(Update::Absent(name, reason));
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Feed;
 use crate::client::ingest::Message;
-use xds::{Changes, Name, Reason, ResourceError, Trouble, Update, split_variant_key};
+use xds::{Changes, Name, Reason, ResourceError, Trouble, Update};
 
 /// At most this many faulty names are remembered among those that nobody requested by name.
 const REJECTED_MAX: usize = 1024;
@@ -34,7 +34,7 @@ impl Feed {
 
     /// G-15: an entry of this name is faulty; its held content stays.
     fn reject(&mut self, text: &str, updates: &mut Vec<Update>) {
-        if split_variant_key(text).1 || self.outbound.is_leaving(text) {
+        if self.outbound.is_leaving(text) {
             return;
         }
         let known = self.names.get(text).or_else(|| self.kept.key(text)).cloned();
@@ -72,7 +72,7 @@ impl Feed {
     /// The server cannot be asked for this type. Every name without content stops waiting, as if the server had not answered in
     /// time.
     pub(in crate::client) fn unserved(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
-        let held = |name: &Name| self.kept.canonical(name.as_str()).is_some() || self.kept.has_variants(name.as_str());
+        let held = |name: &Name| self.kept.canonical(name.as_str()).is_some();
         let open: Vec<Name> = self.names.open().filter(|name| !held(name)).cloned().collect();
         let mut updates = Vec::new();
         for name in open {
@@ -86,7 +86,7 @@ impl Feed {
 
     /// G-13: remembers that the server has deleted a resource which the relay keeps anyway.
     pub(super) fn keep_deleted(&mut self, canonical: &Name, updates: &mut Vec<Update>) {
-        if self.kept.resource(canonical.as_str()).is_some() && !split_variant_key(canonical.as_str()).1 {
+        if self.kept.resource(canonical.as_str()).is_some() {
             self.remember(canonical.clone(), ResourceError::deleted(), updates);
         }
     }
@@ -153,8 +153,6 @@ impl Feed {
         if name.is_collection() && self.members_alone(&name).next().is_some() {
             return;
         }
-        // K-16: clients that hold a variant keep it.
-        self.variants_gone(&name, Reason::TimedOut, updates);
         match self.kept.canonical(name.as_str()).cloned() {
             Some(canonical) => self.gone(&canonical, Reason::TimedOut, updates),
             None => updates.push(Update::Absent(name, Reason::TimedOut)),

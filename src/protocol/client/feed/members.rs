@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::Feed;
 use crate::client::completeness::{Heard, Settled};
-use xds::{Name, Reason, Update, split_variant_key};
+use xds::{Name, Reason, Update};
 
 impl Feed {
     /// A collection is not wanted any more. Drops its members, except those that were requested by name.
@@ -15,8 +15,8 @@ impl Feed {
         let mut updates = vec![Update::Forget(collection.clone())];
         for name in self.members_alone(collection).cloned().collect::<Vec<_>>() {
             self.errors.remove(&name);
-            let variant = self.kept.remove(&name).filter(|held| held.constraints().is_some());
-            updates.push(variant.map_or(Update::Forget(name), Update::Withdraw));
+            self.kept.remove(&name);
+            updates.push(Update::Forget(name));
         }
         let alone = |name: &&Name| !self.names.contains(name.as_str()) && self.kept.resource(name.as_str()).is_none();
         let rejected = self.errors.keys().filter(|name| collection.covers(name)).filter(alone);
@@ -28,7 +28,7 @@ impl Feed {
 
     /// Returns the collection that an entry of this name belongs to, if it is still wanted.
     pub(super) fn covering(&self, name: &str) -> Option<Name> {
-        let collection = self.collections.covering(split_variant_key(name).0)?;
+        let collection = self.collections.covering(name)?;
         (!self.outbound.is_leaving(collection.as_str())).then(|| collection.clone())
     }
 
@@ -36,18 +36,14 @@ impl Feed {
     /// again (C-14). A member from before the stream whose version the server was not sent is waited for: if the server still has
     /// it, it sends it.
     pub(super) fn expect(&mut self, name: &Name) {
-        let canonical = self.kept.canonical(name.as_str()).cloned();
-        let mut held = self.variants_of(name.as_str());
-        held.extend(canonical.clone());
-        if held.is_empty() {
+        let Some(held) = self.kept.canonical(name.as_str()).cloned() else {
             return;
-        }
-        let of = canonical.as_ref().unwrap_or(name);
-        if let Some(collection) = self.collections.covering(of.as_str()).cloned() {
-            if held.iter().all(|held| self.collections.undeclared(&collection, held)) {
-                return self.doubt_held(name);
+        };
+        if let Some(collection) = self.collections.covering(held.as_str()).cloned() {
+            if self.collections.undeclared(&collection, &held) {
+                return;
             }
-            self.collections.asked(&collection, of);
+            self.collections.asked(&collection, &held);
         }
         self.names.known(name.as_str());
     }
@@ -93,10 +89,6 @@ impl Feed {
     /// Returns the members that were not requested by name.
     pub(super) fn members_alone<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
         self.kept.within(collection).filter(|name| {
-            let (of, varies) = split_variant_key(name.as_str());
-            if varies {
-                return !self.names.contains(of);
-            }
             let aliases = self.kept.resource(name.as_str()).map(|resource| resource.aliases());
             self.names_of(name, aliases.unwrap_or_default()).next().is_none()
         })

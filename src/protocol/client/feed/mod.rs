@@ -9,7 +9,6 @@ mod requests;
 mod restored;
 mod streams;
 mod times;
-mod variants;
 mod whole;
 mod words;
 mod written;
@@ -42,8 +41,6 @@ pub(super) struct Feed {
     collections: Collections,
     kept: Kept,
     completeness: Completeness,
-    /// Held variants (TP2) of requested names that are from before this stream and were not mentioned on it.
-    doubted: BTreeSet<Name>,
     /// The errors of wanted names.
     errors: BTreeMap<Name, Arc<ResourceError>>,
     features: ServerFeatures,
@@ -57,13 +54,6 @@ pub(super) struct Feed {
     phase: Phase,
 }
 
-/// The key under which an entry is stored.
-struct Key {
-    name: Name,
-    /// Whether the content under that key has the same version; `None` without content.
-    held: Option<bool>,
-}
-
 impl Feed {
     pub(super) fn new(type_url: TypeUrl, patience: Patience, features: ServerFeatures) -> Self {
         Self {
@@ -75,7 +65,6 @@ impl Feed {
             collections: Collections::default(),
             kept: Kept::default(),
             completeness: Completeness::new(),
-            doubted: BTreeSet::new(),
             errors: BTreeMap::new(),
             features,
             accepted: Arc::from(""),
@@ -96,12 +85,12 @@ impl Feed {
         wildcard && self.kept.names().next().is_none() || self.names.lacks()
     }
 
-    /// A name is wanted from now on. If it was wanted already, it is requested again or in one more spelling.
+    /// A name is wanted from now on. If it was wanted already, it is requested in one more spelling.
     pub(super) fn want(&mut self, name: &Name, written: Option<&Name>) -> Vec<Update> {
         let known = !self.names.insert(name);
         match self.write(name, written, known) {
             Some(updates) => return updates,
-            None if known => return self.want_anew(name),
+            None if known => return Vec::new(),
             None => {}
         }
         self.outbound.join(name.clone());
@@ -110,24 +99,6 @@ impl Feed {
         }
         self.expect(name);
         Vec::new()
-    }
-
-    /// Nobody knows whether the held content of a name is current (E-17), so it is requested again. Without content, the answer
-    /// is still to come.
-    fn want_anew(&mut self, name: &Name) -> Vec<Update> {
-        let mut held = self.variants_of(name.as_str());
-        held.extend(self.kept.canonical(name.as_str()).cloned());
-        if held.is_empty() {
-            return Vec::new();
-        }
-        for key in &held {
-            self.kept.remove(key);
-        }
-        self.names.remove(name);
-        self.names.insert(name);
-        self.outbound.leave(name);
-        self.outbound.join(name.clone());
-        vec![Update::Forget(name.clone())]
     }
 
     /// A name is not wanted any more: its content is forgotten.
@@ -142,14 +113,8 @@ impl Feed {
         if name.is_collection() {
             return self.unwant_collection(name);
         }
-        let left = self.collections.covering(name.as_str()).is_some() && self.kept.has_variants(name.as_str());
-        let dropped = self.drop_variants(name);
         let Some(canonical) = self.kept.canonical(name.as_str()).cloned() else {
-            return if left {
-                Vec::new()
-            } else {
-                vec![Update::Forget(name.clone())]
-            };
+            return vec![Update::Forget(name.clone())];
         };
         let resource = self.kept.resource(canonical.as_str());
         let others = resource
@@ -157,7 +122,7 @@ impl Feed {
             || self.collections.covering(canonical.as_str()).is_some();
         match (others, canonical == *name) {
             // Another requested name still needs the resource.
-            (true, true) => dropped,
+            (true, true) => Vec::new(),
             (true, false) => vec![Update::Forget(name.clone())],
             (false, same) => {
                 self.kept.remove(&canonical);
@@ -194,20 +159,16 @@ impl Feed {
             if !self.wildcard && collection.is_none() && self.names_asked(&entry).next().is_none() {
                 continue;
             }
-            let key = self.key(&mut entry, &message.version);
-            heard.news |= self.take(&entry, &key, collection.as_ref(), &mut message, now, &mut updates);
+            let held = self.held(&mut entry, &message.version);
+            heard.news |= self.take(&entry, held, collection.as_ref(), &mut message, now, &mut updates);
             if dialect == Dialect::Delta {
                 aliases.extend(entry.aliases);
-            }
-            if message.whole || !self.doubted.is_empty() {
-                mentioned.push(key.name);
+            } else {
+                mentioned.push(entry.name);
             }
         }
         // If the name of an entry is in doubt, a name that is not mentioned may be meant by it: then nothing is deleted.
         if !message.uncertain {
-            if dialect == Dialect::Delta || !beats || message.version != self.accepted {
-                self.settle_variants(&mentioned, &message, &mut updates);
-            }
             heard.news |= self.remove(&mut message, &aliases, &mut updates);
         }
         self.complain(&mut message, &mut updates);
@@ -259,11 +220,12 @@ impl Feed {
         }
     }
 
-    /// Takes one sound entry. Returns whether its name was new or unconfirmed.
+    /// Takes one sound entry; `held`: whether the content under its name has the same version. Returns whether its name was new or
+    /// unconfirmed.
     fn take(
         &mut self,
         entry: &Entry,
-        key: &Key,
+        held: Option<bool>,
         collection: Option<&Name>,
         message: &mut Message,
         now: Instant,
@@ -272,7 +234,7 @@ impl Feed {
         if !self.counts(entry, message) {
             return false;
         }
-        let (key, held) = (&key.name, key.held);
+        let name = &entry.name;
         let version = entry.version.as_ref().unwrap_or(&message.version).clone();
         if entry.body.is_none() {
             // C-21: a virtual host without a body does not exist; it is never a heartbeat.
@@ -293,23 +255,23 @@ impl Feed {
                 return false;
             }
         }
-        // In three cases the server resends held content although it did not forget that the relay holds it: to prolong a time to
-        // live (E-11), for a name that is requested by itself, and together with new variants (C-26).
-        let mut asked = self.names_of(&entry.name, &entry.aliases).peekable();
+        // In two cases the server resends held content although it did not forget that the relay holds it: to prolong a time to
+        // live (E-11), and for a name that is requested by itself.
+        let mut asked = self.names_of(name, &entry.aliases).peekable();
         let alone = asked.peek().is_some();
         // a resource without a name answers all requested names.
-        let answered: Vec<Name> = asked.filter(|_| entry.name.is_empty()).cloned().collect();
-        let resent = held == Some(true) && entry.ttl.is_none() && !alone && !message.varies(&entry.name);
-        let news = held.is_none() | self.completeness.confirm(key, resent);
+        let answered: Vec<Name> = asked.filter(|_| name.is_empty()).cloned().collect();
+        let resent = held == Some(true) && entry.ttl.is_none() && !alone;
+        let news = held.is_none() | self.completeness.confirm(name, resent);
         if let Some(collection) = collection {
             self.names.known(collection.as_str());
-            self.collections.mention(collection, key, resent, news);
+            self.collections.mention(collection, name, resent, news);
         }
         for name in entry.names().chain(&answered) {
             self.names.known(name.as_str());
             self.absolve(name.as_str(), updates);
         }
-        match self.kept.receive(&self.type_url, key, entry, version, now) {
+        match self.kept.receive(&self.type_url, entry, version, now) {
             Receipt::Same => {}
             Receipt::Put(resource, expiry, lost) => {
                 updates.push(Update::Put(resource, expiry));
@@ -317,7 +279,10 @@ impl Feed {
                     self.names.doubt(&alias, now + self.patience.does_not_exist);
                 }
             }
-            Receipt::Dead => self.dead(entry, updates),
+            // E-11: the time to live is zero.
+            Receipt::Dead => {
+                self.absent(entry.name.as_str(), Reason::Expired, updates);
+            }
         }
         news
     }
@@ -330,22 +295,16 @@ impl Feed {
         settled.complete.then_some(true)
     }
 
-    /// Returns the key under which an entry is stored. If the name is already stored, the entry takes that copy, so that equal
-    /// names share their text.
-    fn key(&self, entry: &mut Entry, version: &Arc<str>) -> Key {
-        let text = entry.key();
+    /// Returns whether the content under the name of an entry has the same version; `None` without content. If the name is already
+    /// stored, the entry takes that copy, so that equal names share their text.
+    fn held(&self, entry: &mut Entry, version: &Arc<str>) -> Option<bool> {
+        let text = entry.name.as_str();
         let kept = self.kept.held(text);
         let held = kept.map(|(_, held)| held == entry.version.as_ref().unwrap_or(version));
-        let known = self.names.get(text).or_else(|| kept.map(|(key, _)| key)).cloned();
-        let name = match (known, &entry.variant) {
-            (Some(known), None) => {
-                entry.name = known.clone();
-                known
-            }
-            (None, None) => entry.name.clone(),
-            (known, Some(_)) => known.unwrap_or_else(|| Name::from(text)),
-        };
-        Key { name, held }
+        if let Some(known) = self.names.get(text).or_else(|| kept.map(|(name, _)| name)) {
+            entry.name = known.clone();
+        }
+        held
     }
 
     /// Returns the requested names that this resource answers. A-09: a resource without a name answers all names that no other

@@ -54,12 +54,11 @@ impl Feed {
         };
         for name in joined {
             let held = self.kept.canonical(name.as_str());
-            let varies = self.kept.has_variants(name.as_str());
             let untold = name.is_collection() && {
                 let mut members = self.members_alone(name).peekable();
                 members.peek().is_none() || !members.all(declared)
             };
-            if varies || untold || held.is_some_and(|held| !declared(held)) {
+            if untold || held.is_some_and(|held| !declared(held)) {
                 self.names.doubt(name, now + self.patience.does_not_exist);
             } else if held.is_some() {
                 self.names.known(name.as_str());

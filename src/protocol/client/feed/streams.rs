@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Feed;
 use crate::client::awaited::Patience;
-use xds::{Dialect, Name, Phase, split_variant_key};
+use xds::{Dialect, Name, Phase};
 
 impl Feed {
     /// A stream begins: everything must be requested again. If `told`, with the versions that this server gave (E-04).
@@ -29,7 +29,7 @@ impl Feed {
         }
         if dialect == Dialect::Delta {
             // Members that were also requested by name are declared and waited for on their own.
-            let named = |name: &&Name| self.names.contains(split_variant_key(name.as_str()).0);
+            let named = |name: &&Name| self.names.contains(name.as_str());
             let held = |collection: &Name| {
                 let members = self.kept.within(collection).filter(|name| !named(name));
                 members
@@ -37,7 +37,6 @@ impl Feed {
                     .collect()
             };
             self.collections.connected(held);
-            self.doubt_variants();
         }
     }
 
@@ -52,7 +51,6 @@ impl Feed {
         self.completeness.disconnected();
         self.collections.disconnected();
         self.names.disconnected();
-        self.doubted.clear();
         answered
     }
 

@@ -49,7 +49,6 @@ impl Feed {
         self.hidden = false;
         self.kept = Kept::default();
         self.completeness = Completeness::new();
-        self.doubted.clear();
         self.errors.clear();
         self.accepted = Arc::from("");
     }

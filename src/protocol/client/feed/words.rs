@@ -25,8 +25,7 @@ impl Feed {
 
     /// Returns what the server said about the resource of this name, if it is held.
     pub(in crate::client) fn words(&self, name: &Name) -> Option<ServerWords> {
-        let key = self.kept.canonical(name.as_str());
-        let key = key.or_else(|| self.kept.variants(name.as_str()).next())?;
+        let key = self.kept.canonical(name.as_str())?;
         let (_, version) = self.kept.held(key.as_str())?;
         Some(ServerWords {
             version: version.clone(),

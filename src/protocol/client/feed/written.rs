@@ -13,7 +13,7 @@ impl Feed {
     /// A name is wanted in this spelling; `known`: it was wanted already. Returns the updates if only the spelling may be new;
     /// `None` if the caller must handle the name.
     pub(super) fn write(&mut self, name: &Name, written: Option<&Name>, known: bool) -> Option<Vec<Update>> {
-        let held = self.kept.canonical(name.as_str()).is_some() || self.kept.has_variants(name.as_str());
+        let held = self.kept.canonical(name.as_str()).is_some();
         let (new, again) = self.outbound.write(name, written, known, held);
         if again && !name.is_collection() && !held {
             // What the server said to another spelling says nothing about this one.
@@ -46,11 +46,6 @@ impl Feed {
         let texts = texts.unwrap_or(&own);
         if let Some(held) = self.kept.key(name).map(|name| self.kept.text(name)) {
             return texts.contains(held.as_str());
-        }
-        // C-23: the variants that are for some clients answer to the name too, so the end of the resource for everybody does not
-        // end them.
-        if self.kept.has_variants(name) {
-            return true;
         }
         texts
             .iter()
