@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use super::Client;
 use super::outbound::Outbound;
 use xds::TypeUrl;
 
@@ -83,5 +84,25 @@ impl Agenda {
             self.by_type.remove(type_url);
             self.by_time.remove(&(at, type_url.clone()));
         }
+    }
+}
+
+impl Client {
+    /// What a type has to send or to do may have changed.
+    pub(super) fn note(&mut self, type_url: &TypeUrl) {
+        if let Some(feed) = self.feeds.get(type_url) {
+            let outbound = self.asks(type_url).then_some(&feed.outbound);
+            self.agenda.note(type_url, outbound, feed.deadline());
+        }
+    }
+
+    /// The same for all types.
+    pub(super) fn note_all(&mut self) {
+        let mut agenda = Agenda::default();
+        for (type_url, feed) in &self.feeds {
+            let outbound = self.asks(type_url).then_some(&feed.outbound);
+            agenda.note(type_url, outbound, feed.deadline());
+        }
+        self.agenda = agenda;
     }
 }

@@ -380,22 +380,6 @@ impl Client {
         self.note(type_url);
         changes.into_iter().collect()
     }
-
-    fn note(&mut self, type_url: &TypeUrl) {
-        if let Some(feed) = self.feeds.get(type_url) {
-            let outbound = self.asks(type_url).then_some(&feed.outbound);
-            self.agenda.note(type_url, outbound, feed.deadline());
-        }
-    }
-
-    fn note_all(&mut self) {
-        let mut agenda = Agenda::default();
-        for (type_url, feed) in &self.feeds {
-            let outbound = self.asks(type_url).then_some(&feed.outbound);
-            agenda.note(type_url, outbound, feed.deadline());
-        }
-        self.agenda = agenda;
-    }
 }
 
 fn forget(type_url: &TypeUrl, updates: Vec<Update>) -> Option<Changes> {
