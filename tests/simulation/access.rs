@@ -8,29 +8,30 @@ use std::sync::Arc;
 
 use identity::Identity;
 use protocol::{End, StreamSettings};
-use xds::{Access, AccessRule, Cut, Known, Pattern, State, Update};
+use xds::{Access, AccessRule, Pattern};
 
 use super::body::Type;
+use super::judge::Moment;
 use super::names::canonical;
-use super::reading::Reading;
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
 use super::world::{Event, World};
 
 /// The rules of a world.
 pub(crate) struct Permits {
-    rules: Vec<Permit>,
+    rules: Arc<[Permit]>,
     /// Of the rules that follow.
     rng: Rng,
 }
 
 /// What one client may have.
-#[derive(Clone, Copy)]
-pub(crate) struct Permitted<'a> {
-    permits: &'a Permits,
+#[derive(Clone, Debug)]
+pub(crate) struct Permitted {
+    rules: Arc<[Permit]>,
     client: usize,
 }
 
+#[derive(Debug)]
 struct Permit {
     allow: bool,
     /// The clients that it is about.
@@ -39,6 +40,7 @@ struct Permit {
     names: Vec<Which>,
 }
 
+#[derive(Debug)]
 enum Which {
     Is(String),
     Begins(String),
@@ -91,7 +93,7 @@ impl Permits {
         Self { rules, rng }
     }
 
-    fn rules(rng: &mut Rng) -> Vec<Permit> {
+    fn rules(rng: &mut Rng) -> Arc<[Permit]> {
         let mut rules: Vec<Permit> = Vec::new();
         for _ in 0..rng.range(1, 6) {
             rules.push(Permit {
@@ -111,7 +113,7 @@ impl Permits {
             kind: None,
             names: rest,
         });
-        rules
+        rules.into()
     }
 
     /// The same for the relay.
@@ -131,8 +133,11 @@ impl Permits {
         Access::new(rules.collect(), true)
     }
 
-    pub(crate) fn of(&self, client: usize) -> Permitted<'_> {
-        Permitted { permits: self, client }
+    fn of(&self, client: usize) -> Permitted {
+        Permitted {
+            rules: self.rules.clone(),
+            client,
+        }
     }
 }
 
@@ -141,9 +146,9 @@ fn tenant(tenant: usize) -> Pattern {
     Pattern::read(&format!("spiffe://td/ns/t{tenant}/sa/*")).expect("a pattern")
 }
 
-impl Permitted<'_> {
+impl Permitted {
     /// What the relay has checked about the client.
-    pub(crate) fn identity(self) -> Identity {
+    pub(crate) fn identity(&self) -> Identity {
         let tenant = self.client % TENANTS;
         [format!("spiffe://td/ns/t{tenant}/sa/c{}", self.client)]
             .iter()
@@ -151,28 +156,13 @@ impl Permitted<'_> {
     }
 
     /// Whether the client may have this name, in any spelling.
-    pub(crate) fn allows(self, kind: Type, name: &str) -> bool {
+    pub(crate) fn allows(&self, kind: Type, name: &str) -> bool {
         let name = canonical(name);
         let about = |rule: &&Permit| {
             let him = rule.tenant.is_none_or(|tenant| tenant == self.client % TENANTS);
             him && rule.kind.is_none_or(|of| of == kind) && rule.names.iter().any(|which| which.has(&name))
         };
-        self.permits.rules.iter().find(about).is_some_and(|rule| rule.allow)
-    }
-
-    /// What the client may have of a wildcard, resource by resource.
-    pub(crate) fn part(self, kind: Type, cut: &Cut) -> Option<Arc<State>> {
-        let whole = cut.slot(kind.type_url())?.wildcard.as_ref()?;
-        let plain = whole.entries().iter().map(|(name, known)| match known {
-            Known::Present(resource) => Update::Put(resource.clone(), whole.expiry(name)),
-            Known::Absent(reason) => Update::Absent(name.clone(), *reason),
-        });
-        let mine = |update: &Update| self.allows(kind, update.name().as_str());
-        let updates: Vec<Update> = plain.filter(mine).collect();
-        let part = State::new(kind.type_url().clone())
-            .with(&updates, Some(whole.complete()))
-            .0;
-        Some(Arc::new(part))
+        self.rules.iter().find(about).is_some_and(|rule| rule.allow)
     }
 }
 
@@ -204,37 +194,32 @@ impl World {
         let Some(mut permits) = self.permits.take() else {
             return Ok(());
         };
-        let rules = Permits::rules(&mut permits.rng);
-        let before = Permits {
-            rules: std::mem::replace(&mut permits.rules, rules),
-            rng: permits.rng.clone(),
-        };
+        permits.rules = Permits::rules(&mut permits.rng);
         self.enact(permits);
         let now = self.instant();
         let ended = streams.iter_mut().try_for_each(|(id, stream)| {
             let client = stream.client;
-            let identity = self.permitted(client).map(Permitted::identity).unwrap_or_default();
+            let identity = self
+                .permitted(client)
+                .as_ref()
+                .map(Permitted::identity)
+                .unwrap_or_default();
             let access = self.settings.access.clone();
             stream.server.handle_access(access, &identity, &self.answers, now)?;
-            let (before, after) = (before.of(client), self.permitted(client));
-            for permitted in [Some(before), after] {
-                let reading = Reading::alone(&self.zones, stream.zone, stream.follower.own, permitted);
-                stream.witness.moved(&reading);
-            }
-            if let Some(after) = after {
-                stream.witness.governed(before, after);
-            }
             self.woken.wake(*id);
             self.tally.hit(Rule::S07);
             Ok::<_, End>(())
         });
+        for client in &self.clients {
+            self.judge.see(&Moment::Moved(client), &mut self.tally)?;
+        }
         self.streams = streams;
         said?;
         ended.map_err(|end| Broken::new(Rule::S07, end.to_string()))
     }
 
     /// What a client may have, in a world with rules.
-    pub(crate) fn permitted(&self, client: usize) -> Option<Permitted<'_>> {
+    pub(crate) fn permitted(&self, client: usize) -> Option<Permitted> {
         self.permits.as_ref().map(|permits| permits.of(client))
     }
 }

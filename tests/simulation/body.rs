@@ -11,8 +11,6 @@ use prost::Message;
 use proto::google::protobuf::Any;
 use xds::TypeUrl;
 
-use super::variants;
-
 /// The types of the world, in the order in which changes go out (D-02).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Type {
@@ -81,11 +79,6 @@ impl Type {
     pub(crate) const fn named(self) -> bool {
         !matches!(self, Self::Leds)
     }
-
-    /// Whether it sends traffic to clusters (D-04).
-    pub(crate) const fn gated(self) -> bool {
-        matches!(self, Self::Lds | Self::Rds)
-    }
 }
 
 /// One content of one resource, as a control plane has it. Its `revision` tells it from every other content.
@@ -93,8 +86,6 @@ impl Type {
 pub(crate) struct Content {
     pub(crate) name: String,
     pub(crate) revision: u64,
-    /// The constraint of the variant, if any (TP2).
-    pub(crate) whom: Option<&'static str>,
     /// Other names that it answers to.
     pub(crate) aliases: Vec<String>,
     /// Whether a wildcard covers it.
@@ -102,40 +93,33 @@ pub(crate) struct Content {
     pub(crate) ttl: Option<Duration>,
     /// Whether a picky client rejects it.
     pub(crate) bad: bool,
+    /// Of an endpoint assignment: whether it has no endpoint.
+    pub(crate) empty: bool,
     /// Listener: route names. Route: cluster names.
     pub(crate) refers: Vec<String>,
     /// Of a cluster that takes its endpoints from EDS: their name.
     pub(crate) endpoints: Option<String>,
 }
 
+/// What every body says to the readers of the simulation.
 #[derive(Clone, PartialEq, Message)]
 struct Plain {
     #[prost(string, tag = "1")]
     name: String,
-    #[prost(string, repeated, tag = "2")]
-    refers: Vec<String>,
-    #[prost(string, tag = "13")]
-    whom: String,
-    #[prost(bool, tag = "14")]
+    #[prost(bool, tag = "1001")]
     bad: bool,
-    #[prost(uint64, tag = "15")]
+    #[prost(uint64, tag = "1002")]
     revision: u64,
+    #[prost(string, repeated, tag = "1003")]
+    refers: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
 struct Cluster {
-    #[prost(string, tag = "1")]
-    name: String,
     #[prost(int32, tag = "2")]
     discovery: i32,
     #[prost(message, optional, tag = "3")]
     eds: Option<Eds>,
-    #[prost(string, tag = "13")]
-    whom: String,
-    #[prost(bool, tag = "14")]
-    bad: bool,
-    #[prost(uint64, tag = "15")]
-    revision: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -146,61 +130,82 @@ struct Eds {
 
 const EDS: i32 = 3;
 
-impl Content {
-    /// What distinguishes it from all others of its type.
-    pub(crate) fn key(&self) -> String {
-        variants::key(&self.name, self.whom)
-    }
+/// Encodes a message with one field, which has these bytes.
+fn nested(tag: u32, bytes: &[u8]) -> Vec<u8> {
+    let mut message = Vec::new();
+    prost::encoding::bytes::encode(tag, &bytes.to_vec(), &mut message);
+    message
+}
 
+/// The same for several fields, the innermost one last.
+fn deep(tags: &[u32], bytes: &[u8]) -> Vec<u8> {
+    let inner = bytes.to_vec();
+    tags.iter().rev().fold(inner, |bytes, tag| nested(*tag, &bytes))
+}
+
+impl Content {
     /// The same, without a time to live.
     pub(crate) fn immortal(&self) -> Self {
         Self {
-            name: self.name.clone(),
-            aliases: self.aliases.clone(),
-            refers: self.refers.clone(),
-            endpoints: self.endpoints.clone(),
             ttl: None,
-            ..*self
+            ..self.clone()
         }
     }
 
     pub(crate) fn body(&self, kind: Type) -> Bytes {
-        if kind == Type::Cds {
-            let eds = self.endpoints.as_ref().map(|name| Eds {
-                // An empty service name means the cluster's own (K-13).
-                service_name: if *name == self.name {
-                    String::new()
-                } else {
-                    name.clone()
-                },
-            });
-            let cluster = Cluster {
-                name: self.name.clone(),
-                discovery: if eds.is_some() { EDS } else { 0 },
-                eds,
-                whom: self.whom.unwrap_or_default().to_owned(),
-                bad: self.bad,
-                revision: self.revision,
-            };
-            return cluster.encode_to_vec().into();
-        }
         let plain = Plain {
             name: if kind.named() { self.name.clone() } else { String::new() },
-            refers: self.refers.clone(),
-            whom: self.whom.unwrap_or_default().to_owned(),
             bad: self.bad,
             revision: self.revision,
+            refers: self.refers.clone(),
         };
-        plain.encode_to_vec().into()
+        let real = match kind {
+            Type::Cds => self.cluster(),
+            // A chain, a filter, its configuration: a connection manager that takes this route configuration.
+            Type::Lds => self.refers.iter().flat_map(|route| listener(route)).collect(),
+            // A virtual host, a route, its action.
+            Type::Rds => self
+                .refers
+                .iter()
+                .flat_map(|name| deep(&[2, 3, 2, 1], name.as_bytes()))
+                .collect(),
+            // A locality with one endpoint.
+            Type::Eds if !self.empty => deep(&[2, 2], &[]),
+            Type::Eds | Type::Leds | Type::Sds | Type::Odd => Vec::new(),
+        };
+        [plain.encode_to_vec(), real].concat().into()
+    }
+
+    fn cluster(&self) -> Vec<u8> {
+        let eds = self.endpoints.as_ref().map(|name| Eds {
+            // An empty service name means the cluster's own (K-13).
+            service_name: if *name == self.name {
+                String::new()
+            } else {
+                name.clone()
+            },
+        });
+        let discovery = if eds.is_some() { EDS } else { 0 };
+        Cluster { discovery, eds }.encode_to_vec()
     }
 }
+
+fn listener(route: &str) -> Vec<u8> {
+    let manager = Any {
+        type_url: MANAGER.to_owned(),
+        value: deep(&[3, 2], route.as_bytes()).into(),
+    };
+    deep(&[3, 3, 4], &manager.encode_to_vec())
+}
+
+const MANAGER: &str =
+    "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
 
 /// What a reader finds in a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) name: String,
     pub(crate) revision: u64,
-    pub(crate) whom: Option<&'static str>,
     pub(crate) bad: bool,
     pub(crate) refers: Arc<[String]>,
     pub(crate) endpoints: Option<String>,
@@ -211,27 +216,24 @@ pub(crate) fn read(kind: Type, any: &Any) -> Result<Facts, String> {
     if any.type_url != kind.url() {
         return Err(format!("an entry of type {} in a response of {kind:?}", any.type_url));
     }
+    facts(kind, &any.value)
+}
+
+/// Reads a body of this type.
+pub(crate) fn facts(kind: Type, body: &Bytes) -> Result<Facts, String> {
     let wrong = |error: prost::DecodeError| error.to_string();
+    let plain = Plain::decode(body.clone()).map_err(wrong)?;
+    let mut endpoints = None;
     if kind == Type::Cds {
-        let cluster = Cluster::decode(any.value.clone()).map_err(wrong)?;
+        let cluster = Cluster::decode(body.clone()).map_err(wrong)?;
         let named = cluster.eds.map(|eds| eds.service_name).filter(|name| !name.is_empty());
-        let endpoints = (cluster.discovery == EDS).then(|| named.unwrap_or_else(|| cluster.name.clone()));
-        return Ok(Facts {
-            name: cluster.name,
-            revision: cluster.revision,
-            whom: variants::known(&cluster.whom),
-            bad: cluster.bad,
-            refers: Arc::from([]),
-            endpoints,
-        });
+        endpoints = (cluster.discovery == EDS).then(|| named.unwrap_or_else(|| plain.name.clone()));
     }
-    let plain = Plain::decode(any.value.clone()).map_err(wrong)?;
     Ok(Facts {
         name: plain.name,
         revision: plain.revision,
-        whom: variants::known(&plain.whom),
         bad: plain.bad,
         refers: plain.refers.into(),
-        endpoints: None,
+        endpoints,
     })
 }

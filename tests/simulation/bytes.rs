@@ -2,8 +2,8 @@
 //! client that asks by a text gets, under that text, what the control plane has under it or under another spelling that some
 //! client used.
 //!
-//! Owns worlds of their own, with one view; `DISTRIBUTARY_BYTES=S` runs one of them and prints a trace. Leaves variants,
-//! wildcards and rejections to the other worlds.
+//! Owns worlds of their own, with one view; `DISTRIBUTARY_BYTES=S` runs one of them and prints a trace. Leaves wildcards
+//!  and rejections to the other worlds.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -199,7 +199,7 @@ impl Origin {
         Content {
             name: text.to_owned(),
             revision,
-            whom: None,
+            empty: false,
             aliases: Vec::new(),
             covered: false,
             ttl: None,

@@ -9,17 +9,19 @@ use std::time::{Duration, Instant};
 
 use cache::View;
 use proto::envoy::config::core::v3::Node;
-use xds::{Changes, Expiry, Name, Phase, Reason, Resource, ResourceParts, ServerState, Target, TypeUrl, Update, Want};
+use protocol::Guard;
+use xds::{
+    Changes, Expiry, Hold, Name, Phase, Reason, Resource, ResourceParts, ServerState, Target, TypeUrl, Update, Want,
+};
 
 use super::body::{Content, Type};
+use super::book::Book;
 use super::classes::nobody;
-use super::farewells::Farewells;
 use super::lists::{Source, Upper};
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
 use super::truth::{Step, Truth};
 use super::upstream::{Wire, way};
-use super::witness::Book;
 use super::world::{Event, World};
 
 /// A control plane and the view of it.
@@ -29,7 +31,6 @@ pub(crate) struct Zone {
     /// Whether there is a view of it.
     pub(crate) attached: bool,
     pub(crate) book: Book,
-    pub(crate) farewells: Farewells,
     /// The way through the protocol; without one, changes are published directly.
     pub(crate) wire: Option<Wire>,
     /// The way that is no stream: files or polls.
@@ -39,6 +40,8 @@ pub(crate) struct Zone {
     /// If this is the control plane of such a relay: the relay's zone.
     pub(crate) below: Option<usize>,
     pub(crate) wanted: BTreeSet<(Type, Target)>,
+    /// What is held although the control plane has removed it.
+    pub(crate) held: BTreeSet<(Type, String)>,
     /// What the control plane is about to send.
     news: VecDeque<News>,
     pub(crate) connected: bool,
@@ -66,13 +69,13 @@ impl Zone {
             truth: Truth::new(first, rng),
             view: nobody(),
             attached: false,
-            book: Book::new(first..first + 1_000_000),
-            farewells: Farewells::default(),
+            book: Book::default(),
             wire: way(rng).map(|habits| Wire::new(habits, Node::default())),
             source: None,
             upper: None,
             below: None,
             wanted: BTreeSet::new(),
+            held: BTreeSet::new(),
             news: VecDeque::new(),
             connected: true,
             beats: 0,
@@ -85,12 +88,13 @@ impl Zone {
     pub(crate) fn attach(&mut self, view: Arc<View>, node: Node) -> bool {
         let alone = !std::mem::replace(&mut self.attached, true);
         self.view = view;
-        self.book = self.book.anew();
+        self.book = Book::default();
         self.wire = self.wire.take().map(|wire| wire.anew(node.clone()));
         if let Some(source) = &mut self.source {
             source.attach(node);
         }
         self.wanted.clear();
+        self.held.clear();
         self.news.clear();
         self.timer = None;
         alone
@@ -100,6 +104,20 @@ impl Zone {
     pub(crate) fn detach(&mut self) {
         self.attach(nobody(), Node::default());
         self.attached = false;
+    }
+
+    /// Notes what the guard of the view holds now; returns whether it has begun to hold anything.
+    pub(crate) fn note_holds(&mut self, guard: &mut Guard) -> bool {
+        let Some((holds, events)) = guard.take_holds() else {
+            return false;
+        };
+        let named = |hold: &Hold| {
+            let kind = Type::of(hold.type_url.url())?;
+            let names = hold.removals.keys().map(|name| (kind, name.as_str().to_owned()));
+            Some(names.collect::<Vec<_>>())
+        };
+        self.held = holds.iter().filter_map(named).flatten().collect();
+        !events.is_empty()
     }
 
     fn hears(&self, kind: Type, content: &Content) -> bool {

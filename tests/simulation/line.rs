@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::feed;
+use super::judge::Moment;
 use super::tally::{Broken, Rule};
 use super::world::{Event, World};
 
@@ -17,6 +18,8 @@ impl World {
         stream.at_relay = false;
         let zone = stream.zone;
         stream.place = None;
+        let over = self.observe(&Moment::Over(id));
+        debug_assert!(over.is_ok(), "the end of a stream breaks no rule");
         let delay = self.delay();
         self.after(delay, Event::EndAtClient(id));
         self.after(Duration::ZERO, Event::Upstream(zone));
@@ -47,7 +50,7 @@ impl World {
         let Some(stream) = self.streams.get_mut(&id) else {
             return Ok(());
         };
-        let Some(answer) = stream.down.arrive(stream.stalled).filter(|_| stream.at_client) else {
+        let Some((answer, scene)) = stream.down.arrive(stream.stalled).filter(|_| stream.at_client) else {
             return Ok(());
         };
         let client = stream.client;
@@ -58,7 +61,7 @@ impl World {
             self.rng.millis(low, high)
         };
         self.after(read, Event::Credit(id));
-        self.receive(client, id, &answer)
+        self.receive(client, id, &answer, &scene)
     }
 
     pub(crate) fn credit(&mut self, id: u64) -> Result<(), Broken> {

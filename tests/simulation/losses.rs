@@ -4,8 +4,7 @@
 
 use xds::ServerState;
 
-use super::names::authority;
-use super::reading::Reading;
+use super::client::Persona;
 use super::relay::Stream;
 use super::tally::{Broken, Rule};
 use super::world::World;
@@ -13,24 +12,20 @@ use super::world::World;
 impl World {
     /// Whether a gRPC client asks for something of which nothing is known, and all servers for it are lost.
     pub(crate) fn is_forsaken(&self, stream: &Stream) -> bool {
-        if !stream.witness.grpc {
+        if !self.is_grpc(stream) {
             return false;
         }
-        let reading = match self.lists.is_some() {
-            true => self.reading(&stream.follower),
-            false => Reading::alone(
-                &self.zones,
-                stream.zone,
-                stream.follower.own,
-                self.permitted(stream.client),
-            ),
-        };
-        stream.witness.lacks(&reading, |name| self.is_lost(stream, name))
+        let lost = |authority: Option<&str>| self.is_lost(stream, authority);
+        self.reading(stream).lacks(&stream.wants, lost)
     }
 
-    fn is_lost(&self, stream: &Stream, name: &str) -> bool {
+    fn is_grpc(&self, stream: &Stream) -> bool {
+        self.clients[stream.client].persona == Persona::Grpc
+    }
+
+    fn is_lost(&self, stream: &Stream, authority: Option<&str>) -> bool {
         let servers = match &self.lists {
-            Some(lists) => lists.servers_of(stream.follower.class, authority(name).as_deref()),
+            Some(lists) => lists.servers_of(stream.class, authority),
             None => vec![stream.zone],
         };
         let fails = |server: &usize| self.zones[*server].view.cut().server_state() == ServerState::Failing;
@@ -39,7 +34,7 @@ impl World {
 
     /// gRPC takes only a stream that ends before its first response for a failure.
     pub(crate) fn check_first_response(&mut self, stream: &Stream) -> Result<(), Broken> {
-        if stream.server.sent() > 1 || !stream.witness.grpc {
+        if stream.server.sent() > 1 || !self.is_grpc(stream) {
             return Ok(());
         }
         self.tally.hit(Rule::G18);

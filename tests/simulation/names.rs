@@ -49,11 +49,6 @@ pub(crate) fn is_collection(name: &str) -> bool {
     name.starts_with("xdstp://") && name.ends_with("/*")
 }
 
-/// Whether a name of this type stands for a collection.
-pub(crate) fn is_collection_of(kind: Type, name: &str) -> bool {
-    is_collection(name) && !is_nothing(kind, name)
-}
-
 /// Whether a collection has this member.
 pub(crate) fn covers(collection: &str, name: &str) -> bool {
     let rest = collection

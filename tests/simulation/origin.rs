@@ -18,7 +18,6 @@ use super::names::{canonical, covers, is_collection};
 use super::rng::Rng;
 use super::served::{Served, entry, resource, spoil, spoil_delta};
 use super::truth::Truth;
-use super::variants;
 
 /// What a control plane is like.
 #[derive(Clone, Debug)]
@@ -140,19 +139,13 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    /// The keys of this type that it brings, if it is a delta response.
+    /// The names of this type that it brings, if it is a delta response.
     pub(crate) fn brings(&self, kind: Type) -> Vec<String> {
         let Self::Message(bytes) = self else { return Vec::new() };
         let response = discovery::DeltaDiscoveryResponse::decode(bytes.clone()).unwrap_or_default();
         let all = response.resources.into_iter();
         let all = all.filter(|_| Type::of(&response.type_url) == Some(kind));
-        let key = |resource: discovery::Resource| match resource.resource_name {
-            Some(full) => {
-                variants::of_full_name(&full).map_or(full.name.clone(), |(name, whom)| variants::key(&name, Some(whom)))
-            }
-            None => resource.name,
-        };
-        all.map(key).collect()
+        all.map(|resource| resource.name).collect()
     }
 
     /// Formats a reply for the trace.
@@ -175,20 +168,13 @@ impl Reply {
             return format!("{kind:?} {:?} {}", names.collect::<Vec<_>>(), response.nonce);
         }
         let response = discovery::DeltaDiscoveryResponse::decode(bytes.clone()).unwrap_or_default();
-        let names = response.resources.iter().map(|resource| match &resource.resource_name {
-            Some(full) => format!("{:?}@{}", variants::of_full_name(full), resource.version),
-            None => format!("{}@{}", resource.name, resource.version),
-        });
+        let resources = response.resources.iter();
+        let names = resources.map(|resource| format!("{}@{}", resource.name, resource.version));
         let kind = Type::of(&response.type_url);
         format!(
-            "{kind:?} {:?} -{:?}{} {}",
+            "{kind:?} {:?} -{:?} {}",
             names.collect::<Vec<_>>(),
             response.removed_resources,
-            response
-                .removed_resource_names
-                .iter()
-                .map(|full| format!(" -{:?}", variants::of_full_name(full)))
-                .collect::<String>(),
             response.nonce
         )
     }
@@ -314,7 +300,7 @@ impl Session {
             };
             let mortal = truth.of(kind).filter(|content| content.ttl.is_some());
             for content in mortal.filter(|_| rng.chance(80)) {
-                if let Some(revision) = served.sent.get_mut(&content.key()) {
+                if let Some(revision) = served.sent.get_mut(&content.name) {
                     *revision = 0;
                 }
             }
@@ -355,14 +341,16 @@ impl Session {
             served.sent.values_mut().for_each(|revision| *revision = 0);
         }
         let target = served.target(kind, truth);
-        let set: BTreeMap<String, u64> = target.iter().map(|content| (content.key(), content.revision)).collect();
-        // A response that contains anything of a name contains all of it.
+        let set: BTreeMap<String, u64> = target
+            .iter()
+            .map(|content| (content.name.clone(), content.revision))
+            .collect();
         let new = set
             .iter()
             .filter(|(key, revision)| served.sent.get(*key) != Some(revision));
         let gone = served.sent.keys().filter(|key| !set.contains_key(*key));
         let changed = new.map(|(key, _)| key).chain(gone);
-        let changed: BTreeSet<String> = changed.map(|key| variants::parts(key).0.to_owned()).collect();
+        let changed: BTreeSet<String> = changed.cloned().collect();
         // Where the absence of a name says nothing, a removal is not worth a response.
         let news = if kind.full_state() {
             set != served.sent
@@ -410,19 +398,18 @@ impl Session {
             return Vec::new();
         }
         let target = served.target(kind, truth);
-        let fresh = |content: &&Arc<Content>| served.sent.get(&content.key()) != Some(&content.revision);
+        let fresh = |content: &&Arc<Content>| served.sent.get(&content.name) != Some(&content.revision);
         let news: Vec<Arc<Content>> = target.iter().filter(fresh).cloned().collect();
         // What exists under another name is not gone; nor is a collection that has a member.
         let is = |content: &Content, key: &String| {
-            content.key() == *key || content.aliases.contains(key) || covers(key, &content.name)
+            content.name == *key || content.aliases.contains(key) || covers(key, &content.name)
         };
         let gone = |name: &&String| !target.iter().any(|content| is(content, name));
         let mut removed: Vec<String> = served.sent.keys().filter(gone).cloned().collect();
         served.sent.retain(|name, _| !removed.contains(name));
         let says = self.habits.says_missing;
         for name in served.names.iter().filter(|name| !truth.is_there(kind, name)) {
-            // If a name exists for some clients only, the others that know it are told that it is gone.
-            let answers = says && !truth.varies(kind, name) || served.known.contains(name);
+            let answers = says || served.known.contains(name);
             if answers && served.missing.insert(name.clone()) && !removed.contains(name) {
                 removed.push(name.clone());
             }
@@ -430,7 +417,7 @@ impl Session {
         served.missing.retain(|name| !truth.is_there(kind, name));
         served
             .sent
-            .extend(news.iter().map(|content| (content.key(), content.revision)));
+            .extend(news.iter().map(|content| (content.name.clone(), content.revision)));
         let sent = news
             .iter()
             .flat_map(|content| content.aliases.iter().chain([&content.name]));
@@ -457,17 +444,11 @@ impl Session {
                 served.unsettled = Some(nonce.clone());
                 served.gone.insert(nonce.clone(), removed.clone());
             }
-            let plain = |key: &&String| variants::parts(key).1.is_none();
-            let variant = |key: &String| {
-                let (name, whom) = variants::parts(key);
-                whom.map(|whom| variants::full_name(name, whom))
-            };
             let response = discovery::DeltaDiscoveryResponse {
                 system_version_info: "any".to_owned(),
                 resources,
                 type_url: kind.url().to_owned(),
-                removed_resources: removed.iter().filter(plain).cloned().collect(),
-                removed_resource_names: removed.iter().filter_map(variant).collect(),
+                removed_resources: removed.clone(),
                 nonce,
                 ..Default::default()
             };

@@ -8,8 +8,8 @@ use xds::Dialect;
 
 use super::body::Type;
 use super::client::{Act, Client, Do, Persona};
+use super::judge::Scene;
 use super::tally::Broken;
-use super::variants;
 use super::wire::Answer;
 use super::world::{Event, World};
 
@@ -43,17 +43,21 @@ impl World {
             };
             let zone = self.rng.below(self.zones.len());
             let mut client = Client::new(id, zone, self.profiles[zone], persona, dialect, &mut self.rng);
-            if self.besides.variants {
-                client.own = variants::says(&mut self.rng);
-            }
             if let Some(lists) = &self.lists {
                 lists.instruct(&mut client);
             }
-            let own = client.own;
-            self.log(|| format!("client {id} in zone {zone}: {persona:?} {dialect:?} {own:?}"));
+            self.log(|| format!("client {id} in zone {zone}: {persona:?} {dialect:?}"));
             self.clients.push(client);
             let pause = self.rng.millis(0, 2000);
             self.after(pause, Event::Act(id, Act::Connect));
+        }
+        self.log_lists();
+        self.stir();
+    }
+
+    /// Everybody begins to do as they like, and faults begin.
+    pub(crate) fn stir(&mut self) {
+        for id in 0..self.clients.len() {
             let pause = self.rng.millis(100, 5000);
             self.after(pause, Event::Act(id, Act::Whim));
         }
@@ -66,7 +70,7 @@ impl World {
         let pause = self.rng.millis(500, 10_000);
         self.after(pause, Event::Fault);
         self.after(pause, Event::Sweep);
-        self.begin_lists();
+        self.stir_lists();
     }
 
     pub(crate) fn act(&mut self, id: usize, act: Act) -> Result<(), Broken> {
@@ -134,9 +138,11 @@ impl World {
         self.after(pause, Event::Act(id, Act::Connect));
     }
 
-    pub(crate) fn receive(&mut self, id: usize, stream: u64, answer: &Answer) -> Result<(), Broken> {
+    pub(crate) fn receive(&mut self, id: usize, stream: u64, answer: &Answer, scene: &Scene) -> Result<(), Broken> {
         self.log(|| format!("client {id}: stream {stream} <- {}", answer.brief()));
-        let todo = self.clients[id].receive(stream, answer, &mut self.rng);
+        self.see_arrival(id, stream, answer, scene)?;
+        let serial = scene.wants.get(&answer.kind).map_or(0, |want| want.serial);
+        let todo = self.clients[id].receive(stream, answer, serial, &mut self.rng);
         self.carry_out(id, todo);
         Ok(())
     }
@@ -150,13 +156,6 @@ impl World {
         let client = &mut self.clients[id];
         if client.persona == Persona::Hostile {
             return client.provoke(&mut self.rng);
-        }
-        if self.besides.variants && self.rng.chance(15) {
-            let said = client.say_otherwise(&mut self.rng);
-            return said
-                .map(|(stream, request)| Do::Send(stream, request))
-                .into_iter()
-                .collect();
         }
         if self.besides.slips && self.rng.chance(30) {
             client.slip(&mut self.rng);

@@ -1,232 +1,184 @@
-//! What a stream reads: the content of one server for each authority.
+//! What a stream reads: for each authority the content of one server, as far as its client may have it.
 //!
-//! Owns the naive lookup of names, in any spelling. Does not know how a server is chosen.
+//! Owns the naive lookup of names, in any spelling. Does not know how a server is chosen, or what a client holds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
-use xds::{Cut, Expiry, Known, Name, Reason, Resource, Slot, State, Version};
+use xds::{Cut, Expiry, Known, Name, Reason, Resource, Slot};
 
 use super::access::Permitted;
 use super::body::Type;
-use super::feed::Zone;
-use super::names::{authority, canonical, is_nothing};
-use super::witness::{Book, Place};
+use super::book::revision;
+use super::names::{authority, canonical, covers, is_collection, is_nothing};
+use super::subscription::Subscription;
 
-/// What a session reads: for each authority the view of one server.
-pub(crate) struct Reading<'a> {
-    pub(crate) zones: &'a [Zone],
+/// What a session reads at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Reading {
+    /// For each authority a zone, and what its view has.
     pub(crate) reads: BTreeMap<Option<String>, (usize, Arc<Cut>)>,
-    /// The client's parameter (TP2).
-    pub(crate) own: Option<&'static str>,
     /// What the client may have (S-01), in a world with rules.
-    pub(crate) permitted: Option<Permitted<'a>>,
-    /// What it may have of wildcards.
-    pub(crate) parts: BTreeMap<Type, Arc<State>>,
+    pub(crate) permitted: Option<Permitted>,
 }
 
-/// One type of a reading.
-#[derive(Clone, Copy)]
-pub(crate) struct Lens<'a> {
-    reading: &'a Reading<'a>,
-    kind: Type,
+/// What is known of a name, for a client that asks for certain names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// It is not asked for, or it can be no name at all (F-03).
+    Unwanted,
+    Unknown,
+    /// A wildcard that is complete does not have it.
+    Uncovered,
+    Absent(Reason),
+    Present(u64),
 }
 
-static NOWHERE: Known = Known::Absent(Reason::Said);
-
-impl<'a> Reading<'a> {
-    /// Creates the reading of a stream for which there is only one server.
-    pub(crate) fn alone(
-        zones: &'a [Zone],
-        zone: usize,
-        own: Option<&'static str>,
-        permitted: Option<Permitted<'a>>,
-    ) -> Self {
-        let cut = zones[zone].view.cut();
-        let part = |kind: Type| Some((kind, permitted?.part(kind, &cut)?));
-        Self {
-            zones,
-            parts: Type::ALL.into_iter().filter_map(part).collect(),
-            reads: BTreeMap::from([(None, (zone, cut))]),
-            own,
-            permitted,
-        }
-    }
-
-    pub(crate) fn lens(&self, kind: Type) -> Lens<'_> {
-        Lens { reading: self, kind }
-    }
-
-    /// The book of the server that is read for a name.
-    pub(crate) fn book(&self, name: &str) -> Option<&Book> {
-        let (server, _) = self.reads.get(&authority(name))?;
-        Some(&self.zones[*server].book)
-    }
-
-    /// D-03: whether the server that is read has said that a cluster is gone, and clients must not hear that yet. `named`: whether
-    /// the client asks for it by name, too.
-    pub(crate) fn departs(&self, cluster: &str, named: bool, now: Instant) -> bool {
-        let server = self.reads.get(&authority(cluster));
-        server.is_some_and(|(server, _)| self.zones[*server].farewells.waits(cluster, named, now))
-    }
-
-    /// The version of a revision, from whichever server.
-    pub(crate) fn version(&self, revision: u64) -> Option<Version> {
-        self.zones.iter().find_map(|zone| zone.book.version(revision))
+impl Seen {
+    /// Whether it is certain that it does not exist.
+    pub(crate) const fn is_gone(self) -> bool {
+        matches!(self, Self::Uncovered | Self::Absent(Reason::Said | Reason::Expired))
     }
 }
 
-impl<'a> Lens<'a> {
-    pub(crate) fn slot(self, name: &str) -> Option<&'a Slot> {
-        let (_, cut) = self.reading.reads.get(&authority(name))?;
-        cut.slot(self.kind.type_url())
+impl Reading {
+    /// The zone that is read for a name.
+    pub(crate) fn zone(&self, name: &str) -> Option<usize> {
+        self.reads.get(&authority(name)).map(|(zone, _)| *zone)
     }
 
-    /// The state of the wildcard.
-    pub(crate) fn state(self) -> Option<&'a Arc<State>> {
-        match self.reading.permitted {
-            Some(_) => self.reading.parts.get(&self.kind),
-            None => self.slot("")?.wildcard.as_ref(),
-        }
+    fn slot(&self, kind: Type, name: &str) -> Option<&Slot> {
+        self.reads.get(&authority(name))?.1.slot(kind.type_url())
     }
 
     /// S-01: whether the client may have this name.
-    pub(crate) fn allows(self, name: &str) -> bool {
-        let permitted = self.reading.permitted;
-        permitted.is_none_or(|permitted| permitted.allows(self.kind, name))
+    pub(crate) fn allows(&self, kind: Type, name: &str) -> bool {
+        let permitted = self.permitted.as_ref();
+        permitted.is_none_or(|permitted| permitted.allows(kind, name))
     }
 
-    pub(crate) fn is_complete(self) -> bool {
-        self.state().is_some_and(|state| state.complete())
+    fn may_have(&self, kind: Type, resource: &Resource) -> bool {
+        self.allows(kind, resource.name().as_str())
+    }
+
+    pub(crate) fn is_complete(&self, kind: Type) -> bool {
+        let state = self.slot(kind, "").and_then(|slot| slot.wildcard.as_ref());
+        state.is_some_and(|state| state.complete())
+    }
+
+    /// What is known of a name.
+    pub(crate) fn seen(&self, kind: Type, name: &str, want: &Subscription) -> Seen {
+        if is_nothing(kind, name) {
+            return Seen::Unwanted;
+        }
+        if is_collection(name) && want.names.contains(name) {
+            return self.extent(kind, name);
+        }
+        let canonical = Name::from(canonical(name));
+        let slot = self.slot(kind, name);
+        let found = slot.and_then(|slot| slot.named.resource(&canonical));
+        // C-20: a resource is asked for if one of its aliases is.
+        let aliases = found.into_iter().flat_map(|found| found.aliases()).map(Name::as_str);
+        let mut aliases = aliases.filter(|alias| self.allows(kind, alias));
+        let explicit = want.asks(name, &[]) || aliases.any(|alias| want.names.contains(alias));
+        if !explicit && !want.covers(name) {
+            return Seen::Unwanted;
+        }
+        if !self.reads.contains_key(&authority(name)) || !self.allows(kind, name) {
+            return Seen::Absent(Reason::Said);
+        }
+        let Some(slot) = slot else { return Seen::Unknown };
+        let state = slot.wildcard.as_ref().filter(|_| !name.starts_with("xdstp:"));
+        let covered = state.and_then(|state| state.known(&canonical));
+        let named = slot.named.known(&canonical).filter(|_| explicit);
+        // C-20: it is unknown what an alias means while the wildcard has other content of the resource.
+        let otherwise = |known: &&Known| {
+            let found = known.resource().filter(|found| *found.name() != canonical);
+            let other = found.and_then(|found| Some((found, state?.resource(found.name())?)));
+            other.is_some_and(|(found, other)| found.body() != other.body())
+        };
+        // S-01: the name may be another one of something that the client may not have.
+        let denied = |known: &Known| known.resource().is_some_and(|found| !self.may_have(kind, found));
+        match covered.or(named.filter(|known| !otherwise(known))) {
+            Some(known) if denied(known) => Seen::Absent(Reason::Said),
+            Some(Known::Present(resource)) => Seen::Present(revision(resource)),
+            Some(Known::Absent(reason)) => Seen::Absent(*reason),
+            None if !explicit && state.is_some_and(|state| state.complete()) => Seen::Uncovered,
+            None => Seen::Unknown,
+        }
+    }
+
+    /// What is known of a collection: one member, or that there is none.
+    fn extent(&self, kind: Type, collection: &str) -> Seen {
+        if let Some(member) = self.members(kind, collection).first() {
+            return Seen::Present(revision(member));
+        }
+        if !self.reads.contains_key(&authority(collection)) || !self.allows(kind, collection) {
+            return Seen::Absent(Reason::Said);
+        }
+        let known = self
+            .slot(kind, collection)
+            .and_then(|slot| slot.named.known(&Name::from(collection)));
+        match known {
+            Some(Known::Absent(reason)) => Seen::Absent(*reason),
+            Some(Known::Present(_)) | None => Seen::Unknown,
+        }
+    }
+
+    /// The known members of a collection.
+    pub(crate) fn members(&self, kind: Type, collection: &str) -> Vec<&Arc<Resource>> {
+        let slot = self.slot(kind, collection).filter(|_| is_collection(collection));
+        let all = slot.into_iter().flat_map(|slot| slot.named.resources());
+        all.filter(|member| covers(collection, member.name().as_str()) && self.may_have(kind, member))
+            .collect()
+    }
+
+    /// The resources of the wildcard.
+    pub(crate) fn covered(&self, kind: Type) -> impl Iterator<Item = &Arc<Resource>> {
+        let state = self.slot(kind, "").and_then(|slot| slot.wildcard.as_ref());
+        let all = state.into_iter().flat_map(|state| state.resources());
+        all.filter(move |resource| self.may_have(kind, resource))
     }
 
     /// Whether the wildcard has a resource of this name.
-    pub(crate) fn covers(self, name: &str) -> bool {
-        let state = self.state();
-        let plain = |state: &Arc<State>| state.resource(&Name::from(name)).is_some();
-        state.is_some_and(plain) || self.variant(name, false).is_some()
-    }
-
-    /// F-03: returns "does not exist" for a name that no server can have.
-    pub(crate) fn nowhere(self, name: &str) -> Option<&'static Known> {
-        let served = self.reading.reads.contains_key(&authority(name));
-        (!served || is_nothing(self.kind, name) || !self.allows(name)).then_some(&NOWHERE)
-    }
-
-    /// All resources of the wildcard that this client sees.
-    pub(crate) fn all(self) -> Vec<&'a Arc<Resource>> {
-        let all = self.state().into_iter();
-        self.seen(all.flat_map(|state| state.resources()))
-    }
-
-    /// Picks one resource for each name.
-    fn seen(self, all: impl Iterator<Item = &'a Arc<Resource>>) -> Vec<&'a Arc<Resource>> {
-        let mut seen: BTreeMap<&str, &Arc<Resource>> = BTreeMap::new();
-        for resource in all {
-            seen.entry(resource.name().as_str()).or_insert(resource);
-        }
-        seen.into_values().collect()
-    }
-
-    /// The variant of a name that is for this client: there are none.
-    pub(crate) const fn variant(self, _: &str, _: bool) -> Option<&'a Arc<Resource>> {
-        None
-    }
-
-    /// Whether a name has any variants.
-    pub(crate) const fn is_for_others(self, _: &str) -> bool {
-        false
-    }
-
-    /// What the half for names knows of a name.
-    pub(crate) fn named(self, name: &str) -> Option<&'a Known> {
-        let (slot, name) = (self.slot(name)?, Name::from(canonical(name)));
-        let denied = |known: &&Known| {
-            let found = known.resource();
-            found.is_some_and(|found| !self.allows(found.name().as_str()))
-        };
-        let known = slot.named.known(&name);
-        // The name may be another one of something in the wildcard that the client may not have.
-        let covered = slot.wildcard.as_ref().and_then(|state| state.known(&name));
-        let any_denied = known.iter().chain(&covered).any(denied);
-        if any_denied { Some(&NOWHERE) } else { known }
-    }
-
-    /// The resource of a name or alias in the half for names.
-    pub(crate) fn found(self, name: &str) -> Option<&'a Arc<Resource>> {
-        let found = self.slot(name)?.named.resource(&Name::from(canonical(name)));
-        found.filter(|found| self.allows(found.name().as_str()))
-    }
-
-    /// Whether the wildcard has other content of this resource.
-    pub(crate) fn has_otherwise(self, found: &Resource) -> bool {
-        let covered = self.state().and_then(|state| state.resource(found.name()));
-        covered.is_some_and(|covered| covered.body() != found.body())
+    pub(crate) fn covers(&self, kind: Type, name: &str) -> bool {
+        self.covered(kind).any(|resource| resource.name().as_str() == name)
     }
 
     /// The resource of a name or alias.
-    pub(crate) fn resource(self, name: &str) -> Option<&'a Arc<Resource>> {
-        let slot = self.slot(name).filter(|_| self.nowhere(name).is_none())?;
-        let variant = self.variant(name, true);
-        let found = variant.or_else(|| slot.resource(&Name::from(canonical(name))));
-        found.filter(|found| self.allows(found.name().as_str()))
+    pub(crate) fn resource(&self, kind: Type, name: &str) -> Option<&Arc<Resource>> {
+        let found = self.slot(kind, name)?.resource(&Name::from(canonical(name)));
+        found.filter(|found| self.may_have(kind, found))
     }
 
-    /// The known members of a collection, as this client sees them.
-    pub(crate) fn members(self, collection: &str) -> Vec<&'a Arc<Resource>> {
-        let slot = self.slot(collection).filter(|_| self.nowhere(collection).is_none());
-        let named = slot.into_iter().map(|slot| &slot.named);
-        let named = named.flat_map(|state| state.resources());
-        let members = named.filter(|resource| super::names::covers(collection, resource.name().as_str()));
-        self.seen(members.filter(|member| self.allows(member.name().as_str())))
-    }
-
-    /// When a resource ends: this client's variant if `whom` is given, else the resource for all clients.
-    pub(crate) fn expiry(self, name: &str, _: Option<&str>) -> Option<Expiry> {
-        self.slot(name)?.expiry(&Name::from(canonical(name)))
-    }
-
-    /// The revision of a resource in the view.
-    pub(crate) fn revision(self, resource: &Resource) -> u64 {
-        let book = self.reading.book(resource.name().as_str());
-        book.map_or(0, |book| book.revision(resource))
-    }
-
-    /// The place of a content among all that the server has ever sent for the name.
-    pub(crate) fn place(self, name: &str, revision: u64) -> Option<Place> {
-        let book = self.reading.book(name)?;
-        book.place(self.kind, &canonical(name), revision)
-    }
-
-    /// The place of a content that is sent now. The `rest` of an answer may bring a content that the server has repeated since that
-    /// answer began: then its first place counts.
-    pub(crate) fn sent_place(self, name: &str, revision: u64, rest: bool) -> Option<Place> {
-        if !rest {
-            return self.place(name, revision);
+    /// All names that are wanted, one by one: those that are asked for, and those of the wildcard and of collections.
+    pub(crate) fn wanted(&self, kind: Type, want: &Subscription) -> Vec<String> {
+        let mut wanted: Vec<String> = want.names.iter().cloned().collect();
+        let own = |resource: &Arc<Resource>| resource.name().as_str().to_owned();
+        if want.wildcard {
+            wanted.extend(self.covered(kind).map(own));
         }
-        let book = self.reading.book(name)?;
-        book.first_place(self.kind, &canonical(name), revision)
+        for collection in want.names.iter().filter(|name| is_collection(name)) {
+            wanted.extend(self.members(kind, collection).into_iter().map(own));
+        }
+        wanted
     }
 
-    /// Whether the server has sent nothing newer for this name.
-    pub(crate) fn is_latest(self, name: &str, revision: u64) -> bool {
-        let book = self.reading.book(name);
-        book.is_some_and(|book| book.is_latest(self.kind, &canonical(name), revision))
+    pub(crate) fn expiry(&self, kind: Type, name: &str) -> Option<Expiry> {
+        self.slot(kind, name)?.expiry(&Name::from(canonical(name)))
     }
 
-    /// How often the wildcard has lost a name.
-    pub(crate) fn losses(self, name: &str) -> u64 {
-        let (book, own) = (self.reading.book(""), super::variants::key(name, self.reading.own));
-        let book = book.into_iter();
-        book.map(|book| book.losses(self.kind, name) + book.losses(self.kind, &own))
-            .sum()
-    }
-
-    /// Whether the wildcard had a name and has lost it.
-    pub(crate) fn has_left(self, name: &str) -> bool {
-        let (book, own) = (self.reading.book(""), super::variants::key(name, self.reading.own));
-        let left = book.is_some_and(|book| book.has_left(self.kind, name) || book.has_left(self.kind, &own));
-        left && self.allows(name)
+    /// Whether nothing is known of something that is wanted of an authority for which `counts` is true (G-03).
+    pub(crate) fn lacks(
+        &self,
+        wants: &BTreeMap<Type, Arc<Subscription>>,
+        counts: impl Fn(Option<&str>) -> bool,
+    ) -> bool {
+        let counts = |name: &&String| counts(authority(name).as_deref());
+        wants.iter().any(|(kind, want)| {
+            let unknown = |name: &String| self.seen(*kind, name, want) == Seen::Unknown;
+            let wildcard = want.wildcard && counts(&&String::new()) && !self.is_complete(*kind);
+            wildcard || want.names.iter().filter(counts).any(unknown)
+        })
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns the order of calls: bell, wants, cut, responses, timers. Knows nothing of the content of messages.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
@@ -15,23 +16,26 @@ use xds::{Dialect, Sight, Status, Target, TypeUrl, Want};
 use super::access::Permitted;
 use super::body::Type;
 use super::client::Persona;
-use super::lists::Follower;
+use super::judge::{Came, Moment, Scene, strays};
 use super::reading::Reading;
+use super::subscription::Subscription;
 use super::tally::{Broken, Rule};
 use super::wire::{Answer, Up, decode, encode};
-use super::witness::{Scene, Witness};
 use super::world::{Event, Pipe, Ringer, World};
 
 /// A stream between a client and the relay.
 pub(crate) struct Stream {
     pub(crate) client: usize,
     pub(crate) zone: usize,
-    pub(crate) witness: Witness,
     pub(crate) dialect: Dialect,
     pub(crate) server: Server,
     pub(crate) place: Option<Seats>,
-    /// The follower, which judges the responses in worlds with lists of servers.
-    pub(crate) follower: Follower,
+    /// The zone from which each authority was last read.
+    pub(crate) reads: BTreeMap<Option<String>, usize>,
+    /// The class of its client, where there are lists of servers.
+    pub(crate) class: usize,
+    /// What the client asked for, by the requests that the relay has read.
+    pub(crate) wants: Arc<BTreeMap<Type, Arc<Subscription>>>,
     /// How many more responses the transport can take.
     pub(crate) room: usize,
     waker: Waker,
@@ -39,8 +43,8 @@ pub(crate) struct Stream {
     timer: Option<Duration>,
     /// The time for which the timer has gone off: it is not set for that again until something else happens.
     pub(crate) fired: Option<Instant>,
-    pub(crate) up: Pipe<Up>,
-    pub(crate) down: Pipe<Answer>,
+    pub(crate) up: Pipe<(Up, Arc<Subscription>)>,
+    pub(crate) down: Pipe<(Answer, Scene)>,
     pub(crate) stalled: bool,
     pub(crate) at_relay: bool,
     pub(crate) at_client: bool,
@@ -75,7 +79,6 @@ impl Stream {
         let loose = self.dialect == Dialect::Sotw && id.is_multiple_of(8);
         if self.place.is_some() && (loose || self.dialect == Dialect::Delta) && chance.is_multiple_of(31) {
             self.server.lighten(&mut view.baselines());
-            self.witness.lightened();
         }
         loose
     }
@@ -91,7 +94,11 @@ impl World {
             dialect: asks.dialect,
             service: service.map(|kind| kind.type_url().clone()),
             nonce_prefix: id as u32,
-            identity: self.permitted(client).map(Permitted::identity).unwrap_or_default(),
+            identity: self
+                .permitted(client)
+                .as_ref()
+                .map(Permitted::identity)
+                .unwrap_or_default(),
             polls: false,
         };
         let ringer = Ringer {
@@ -103,11 +110,12 @@ impl World {
         let stream = Stream {
             client,
             zone: asks.zone,
-            witness: Witness::new(asks.dialect),
             dialect: asks.dialect,
             server: Server::new(self.settings.clone(), opening),
             place: None,
-            follower: Follower::new(asks.dialect, asks.persona == Persona::Hostile, class),
+            reads: BTreeMap::new(),
+            class,
+            wants: Arc::default(),
             room: asks.window,
             waker: Waker::from(Arc::new(ringer)),
             timer: None,
@@ -127,8 +135,19 @@ impl World {
     pub(crate) fn send(&mut self, id: u64, request: Up) {
         self.log(|| format!("stream {id}: client -> {}", request.brief()));
         let at = self.now + self.delay();
+        let Some((client, kind)) = self.streams.get(&id).map(|stream| stream.client).zip(request.kind()) else {
+            return;
+        };
+        let want = self.clients[client].requests(id, kind, &request);
+        let mut judge = std::mem::take(&mut self.judge);
+        let asked = judge.see(
+            &Moment::Asked(&self.clients[client], id, kind, &request),
+            &mut self.tally,
+        );
+        debug_assert!(asked.is_ok(), "no question breaks a rule");
+        self.judge = judge;
         if let Some(stream) = self.streams.get_mut(&id) {
-            let at = stream.up.send(request, at);
+            let at = stream.up.send((request, want), at);
             self.at(at, Event::ToRelay(id));
         }
     }
@@ -139,17 +158,14 @@ impl World {
             return Ok(());
         };
         let arrived = stream.up.arrive(stream.stalled).filter(|_| stream.at_relay);
-        let Some(request) = arrived else {
+        let Some((request, want)) = arrived else {
             self.streams.insert(id, stream);
             return Ok(());
         };
         if let Some(kind) = request.kind() {
-            if self.lists.is_some() {
-                stream.follower.request(kind, &request);
-            }
-            stream.witness.request(kind, &request, now);
+            Arc::make_mut(&mut stream.wants).insert(kind, want);
+            self.observe(&Moment::Heard(id, kind, &request))?;
         }
-        self.hear_own(&mut stream, &request);
         let receipt = match &request {
             Up::Sotw(request) => stream.server.handle_sotw(request, &self.answers, now),
             Up::Delta(request) => match acknowledge(&mut stream.server, request) {
@@ -207,7 +223,7 @@ impl World {
 
     fn speak(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
         let now = self.instant();
-        let read = stream.follower.reads(None).unwrap_or(stream.zone);
+        let read = stream.reads.get(&None).copied().unwrap_or(stream.zone);
         let view = self.zones[read].view.clone();
         let loose = stream.lag(&view, id ^ self.now.as_micros() as u64, id);
         let Some(place) = &mut stream.place else {
@@ -222,57 +238,69 @@ impl World {
             stream.server.handle_moved(now);
         }
         self.say_wants(stream)?;
-        if self.lists.is_some() {
-            return self.follow(id, stream, loose);
-        }
-        let cut = self.zones[stream.zone].view.cut();
-        if stream.room > 0 {
-            let scene = Scene {
-                reading: &Reading::alone(
-                    &self.zones,
-                    stream.zone,
-                    stream.follower.own,
-                    self.permits.as_ref().map(|permits| permits.of(stream.client)),
-                ),
-                alone: true,
-                now,
-                expired: false,
-                unanswered: self.settings.timers.unanswered,
-            };
-            stream.witness.look(&scene);
-        }
+        self.see_views()?;
+        self.see_moves(id, stream)?;
+        let Some(place) = &stream.place else { return Ok(()) };
+        let sight = place.sight();
         while stream.room > 0 {
-            let expired = stream.server.expired_gates();
-            let Some(answer) = self.next_response(stream, &cut.clone().into())? else {
+            let gates = stream.server.expired_gates();
+            let Some(answer) = self.next_response(stream, &sight)? else {
                 break;
             };
-            let expired = loose || stream.server.expired_gates() > expired;
-            self.log(|| {
-                format!(
-                    "stream {id}: relay -> {}{}",
-                    answer.brief(),
-                    if expired { " (gate)" } else { "" }
-                )
-            });
+            let expired = loose || stream.server.expired_gates() > gates;
+            let gate = if expired { " (gate)" } else { "" };
+            self.log(|| format!("stream {id}: relay -> {}{gate}", answer.brief()));
+            let reading = self.reading(stream);
             let scene = Scene {
-                reading: &Reading::alone(
-                    &self.zones,
-                    stream.zone,
-                    stream.follower.own,
-                    self.permits.as_ref().map(|permits| permits.of(stream.client)),
-                ),
-                alone: true,
+                strays: strays(&answer, &reading, &self.zones),
+                reading,
+                wants: stream.wants.clone(),
                 now,
                 expired,
-                unanswered: self.settings.timers.unanswered,
+                loose,
             };
-            let judged = stream.witness.response(&answer, &scene, &mut self.tally);
-            judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
-            self.transmit(id, stream, answer);
+            self.transmit(id, stream, answer, scene)?;
         }
         self.check_kept(id, stream)?;
         self.set_timer(id, stream);
         Ok(())
+    }
+
+    /// What a stream reads now.
+    pub(crate) fn reading(&self, stream: &Stream) -> Reading {
+        let alone = [(None, stream.zone)];
+        let alone = alone
+            .iter()
+            .filter(|_| self.lists.is_none())
+            .map(|(name, zone)| (name, zone));
+        let reads = stream.reads.iter().chain(alone);
+        let cut =
+            |(authority, zone): (&Option<String>, &usize)| (authority.clone(), (*zone, self.zones[*zone].view.cut()));
+        Reading {
+            reads: reads.map(cut).collect(),
+            permitted: self.permitted(stream.client),
+        }
+    }
+
+    /// Adds an event to the log that the judge reads.
+    pub(crate) fn observe(&mut self, moment: &Moment<'_>) -> Result<(), Broken> {
+        self.judge.see(moment, &mut self.tally)
+    }
+
+    /// A response has reached its client.
+    pub(crate) fn see_arrival(&mut self, id: usize, stream: u64, answer: &Answer, scene: &Scene) -> Result<(), Broken> {
+        let came = Came {
+            client: &self.clients[id],
+            stream,
+            answer,
+            scene,
+            zones: &self.zones,
+        };
+        let judged = self.judge.see(&Moment::Came(&came), &mut self.tally);
+        let client = &mut self.clients[id];
+        let serial = scene.wants.get(&answer.kind).map_or(0, |want| want.serial);
+        client.answered(stream, answer, serial);
+        judged.map_err(|broken| Broken::new(broken.rule, format!("stream {stream}: {}", broken.what)))
     }
 
     /// Tells the views what the client has begun and ceased to want.
@@ -314,7 +342,7 @@ impl World {
     }
 
     /// The relay's next response, as it is on the wire.
-    pub(crate) fn next_response(&mut self, stream: &mut Stream, sight: &Sight) -> Result<Option<Answer>, Broken> {
+    fn next_response(&mut self, stream: &mut Stream, sight: &Sight) -> Result<Option<Answer>, Broken> {
         let now = self.instant();
         let done = stream.server.is_done();
         let response = stream.server.poll_response(sight, &self.answers, now);
@@ -335,17 +363,22 @@ impl World {
             place.looked(|type_url| is_dealt_with(&stream.server, response.as_ref(), type_url));
         }
         let read = response.map(|response| decode(encode(&response), stream.dialect));
-        read.transpose().map_err(|what| Broken::new(Rule::B03, what))
+        read.transpose().map_err(|what| Broken::new(Rule::B24, what))
     }
 
-    pub(crate) fn transmit(&mut self, id: u64, stream: &mut Stream, answer: Answer) {
+    fn transmit(&mut self, id: u64, stream: &mut Stream, answer: Answer, scene: Scene) -> Result<(), Broken> {
+        self.tally.responses += 1;
+        let sent = Moment::Sent(&self.clients[stream.client], id, &answer, &scene);
+        let judged = self.judge.see(&sent, &mut self.tally);
+        judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
         stream.room -= 1;
         let at = self.now + self.delay();
-        let at = stream.down.send(answer, at);
+        let at = stream.down.send((answer, scene), at);
         self.at(at, Event::ToClient(id));
+        Ok(())
     }
 
-    pub(crate) fn check_kept(&mut self, id: u64, stream: &Stream) -> Result<(), Broken> {
+    fn check_kept(&mut self, id: u64, stream: &Stream) -> Result<(), Broken> {
         self.tally.hit(Rule::K21);
         let kept = stream.server.kept();
         if kept > KEPT_MAX {
@@ -354,7 +387,7 @@ impl World {
         Ok(())
     }
 
-    pub(crate) fn set_timer(&mut self, id: u64, stream: &mut Stream) {
+    fn set_timer(&mut self, id: u64, stream: &mut Stream) {
         let Some(due) = stream.due().filter(|due| stream.fired != Some(*due)) else {
             return;
         };
@@ -402,9 +435,10 @@ impl World {
             return Ok(());
         };
         self.tally.hit(Rule::G18);
-        let lonely = end.code == Code::Unavailable && stream.witness.sent + stream.follower.sent == 0;
+        let lonely = end.code == Code::Unavailable && stream.server.sent() == 0;
         let lonely = lonely || end.code == Code::Unavailable && self.is_forsaken(stream);
-        let rude = stream.follower.hostile && end.code == Code::InvalidArgument;
+        let hostile = self.clients[stream.client].persona == Persona::Hostile;
+        let rude = hostile && end.code == Code::InvalidArgument;
         if !lonely && !rude {
             return Err(Broken::new(Rule::G18, format!("stream {id} ended with {end}")));
         }

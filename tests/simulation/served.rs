@@ -15,7 +15,6 @@ use super::body::{Content, Type};
 use super::names::covers;
 use super::rng::Rng;
 use super::truth::Truth;
-use super::variants;
 
 /// One type on one stream.
 #[derive(Default)]
@@ -25,13 +24,11 @@ pub(crate) struct Served {
     pub(crate) listed: bool,
     pub(crate) wildcard: bool,
     pub(crate) names: BTreeSet<String>,
-    /// What was sent: key and revision.
+    /// What was sent: name and revision.
     pub(crate) sent: BTreeMap<String, u64>,
     /// Delta: what was sent for a wildcard until it was unsubscribed. Like go-control-plane, the server does not send it again when
     /// the wildcard is subscribed again (E-17).
     parted: BTreeMap<String, u64>,
-    /// Variants of names that were unsubscribed: a client that subscribes to such a name again is told if they are gone.
-    left: BTreeSet<String>,
     pub(crate) missing: BTreeSet<String>,
     /// All names that the client was ever sent: for these the server reports that they do not exist, even if it reports no other
     /// missing names.
@@ -117,17 +114,7 @@ impl Served {
             } else {
                 self.names.insert(name.clone());
                 self.missing.remove(name);
-                let named = |key: &str| {
-                    let (sent, _) = variants::parts(key);
-                    sent == name || covers(name, sent)
-                };
-                let before = self.left.iter().chain(self.sent.keys());
-                let varied = |key: &&String| variants::parts(key).1.is_some() && named(key);
-                let again: Vec<String> = before.filter(varied).cloned().collect();
-                self.left.retain(|key| !named(key));
-                self.sent.retain(|key, _| !named(key));
-                // No revision has this number, so what is still there is sent again.
-                self.sent.extend(again.into_iter().map(|key| (key, 0)));
+                self.sent.retain(|sent, _| sent != name && !covers(name, sent));
             }
         }
         for name in unsubscribe {
@@ -139,10 +126,7 @@ impl Served {
             }
             let (wildcard, names) = (self.wildcard, &self.names);
             let has = |sent: &str| names.contains(sent) || names.iter().any(|collection| covers(collection, sent));
-            let stays = |key: &String| wildcard || has(variants::parts(key).0);
-            let varied = |key: &&String| !stays(key) && variants::parts(key).1.is_some();
-            self.left.extend(self.sent.keys().filter(varied).cloned());
-            self.sent.retain(|key, _| stays(key));
+            self.sent.retain(|name, _| wildcard || has(name));
         }
         if first && believes {
             for (name, version) in &request.initial_resource_versions {
@@ -162,7 +146,7 @@ fn any(kind: Type, content: &Content) -> Any {
 
 /// Returns an entry of a SotW response, with a wrapper for what the body alone cannot express.
 pub(crate) fn entry(kind: Type, content: &Content, mark: &str) -> Any {
-    if kind.named() && content.aliases.is_empty() && content.ttl.is_none() && content.whom.is_none() {
+    if kind.named() && content.aliases.is_empty() && content.ttl.is_none() {
         return any(kind, content);
     }
     Any {
@@ -175,8 +159,7 @@ pub(crate) fn resource(kind: Type, content: &Content, mark: &str) -> discovery::
     discovery::Resource {
         version: format!("{}{mark}", content.revision),
         resource: Some(any(kind, content)),
-        name: content.whom.map_or_else(|| content.name.clone(), |_| String::new()),
-        resource_name: content.whom.map(|whom| variants::full_name(&content.name, whom)),
+        name: content.name.clone(),
         aliases: content.aliases.clone(),
         ttl: content.ttl.map(|ttl| Lifetime {
             seconds: i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX),

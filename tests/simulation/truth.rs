@@ -9,7 +9,6 @@ use std::time::Duration;
 use super::body::{Content, Type};
 use super::names::{self, alias, anywhere, cluster, name, under};
 use super::rng::Rng;
-use super::variants;
 
 /// One change that an operator makes in one go.
 #[derive(Clone, Debug)]
@@ -36,8 +35,6 @@ pub(crate) enum Step {
     Flip(Type, String),
     /// A cluster begins to use other endpoints.
     Rewire(String),
-    /// A variant for clients with this parameter gets new content, or is removed.
-    Vary(Type, String, &'static str, bool),
 }
 
 pub(crate) type Key = (Type, String);
@@ -52,8 +49,6 @@ pub(crate) struct Truth {
     /// Whether endpoints are in lists of their own (LEDS).
     listed: bool,
     aliases: bool,
-    /// Whether there are variants of names.
-    varies: bool,
     /// Whether clusters go before the routes that lead to them (D-03).
     hasty: bool,
     /// The authorities under which it has names as well.
@@ -73,7 +68,6 @@ impl Truth {
             ttls: rng.chance(20),
             listed: false,
             aliases: rng.chance(50),
-            varies: false,
             hasty: false,
             authorities: &[],
         };
@@ -89,7 +83,6 @@ impl Truth {
             ttls: rng.chance(20),
             listed: false,
             aliases: rng.chance(40),
-            varies: false,
             hasty: false,
             authorities,
         };
@@ -149,47 +142,6 @@ impl Truth {
         self
     }
 
-    /// The same with variants of names, and without aliases: it would be unclear which variant an alias means.
-    pub(crate) fn varied(mut self, rng: &mut Rng) -> Self {
-        for content in self.resources.values_mut() {
-            let content = Arc::make_mut(content);
-            content.aliases.clear();
-        }
-        self.past.clear();
-        (self.aliases, self.varies) = (false, true);
-        for step in self.vary(20, rng) {
-            self.apply(&step, rng);
-        }
-        self
-    }
-
-    /// Plans changes of variants.
-    fn vary(&self, most: usize, rng: &mut Rng) -> Vec<Step> {
-        let one = |rng: &mut Rng| {
-            let kind = *rng.pick(&variants::VARY).unwrap_or(&Type::Cds);
-            let name = match self.authorities {
-                [] => name(kind, rng.below(CLUSTERS)),
-                authorities => anywhere(authorities, kind, rng.below(CLUSTERS), rng),
-            };
-            Step::Vary(kind, name, variants::somebody(rng), rng.chance(60))
-        };
-        (0..rng.range(1, most)).map(|_| one(rng)).collect()
-    }
-
-    /// What a client with this parameter gets when it asks for a name.
-    pub(crate) fn find_for(&self, kind: Type, name: &str, own: Option<&str>) -> Option<&Arc<Content>> {
-        let variant = own.and_then(|own| self.get(kind, &variants::key(name, Some(own))));
-        variant.or_else(|| self.find(kind, name))
-    }
-
-    /// All content of a type that a client with this parameter gets.
-    pub(crate) fn of_for(&self, kind: Type, own: Option<&str>) -> impl Iterator<Item = &Arc<Content>> {
-        self.of(kind).filter(move |content| match content.whom {
-            None => own.is_none_or(|own| self.get(kind, &variants::key(&content.name, Some(own))).is_none()),
-            whom => whom == own,
-        })
-    }
-
     /// Returns the content for another control plane, whose own changes begin with this revision.
     pub(crate) fn replica(&self, first: u64) -> Self {
         Self {
@@ -232,15 +184,9 @@ impl Truth {
         self.aliases
     }
 
-    /// Whether a name has content for all clients, or a collection has a member.
+    /// Whether a name has content, or a collection has a member.
     pub(crate) fn is_there(&self, kind: Type, name: &str) -> bool {
         self.find(kind, name).is_some() || self.members(kind, name).next().is_some()
-    }
-
-    /// Whether a name has content for some clients only.
-    pub(crate) fn varies(&self, kind: Type, name: &str) -> bool {
-        let mut all = self.of(kind);
-        all.any(|content| content.name == name && content.whom.is_some())
     }
 
     /// The members of a collection.
@@ -281,10 +227,9 @@ impl Truth {
         if self.hasty && rng.chance(50) {
             return self.leave(some, rng);
         }
-        let steps = match (self.varies && rng.chance(40), self.listed && rng.chance(40)) {
-            (_, true) => self.list(6, rng),
-            (true, false) => self.vary(4, rng),
-            (false, false) => self.change(route, some, rng),
+        let steps = match self.listed && rng.chance(40) {
+            true => self.list(6, rng),
+            false => self.change(route, some, rng),
         };
         paced(steps, rng)
     }
@@ -428,16 +373,10 @@ impl Truth {
                 })
             }
             Step::Rollback(kind, name) => self.rollback(*kind, name, rng),
-            Step::Vary(kind, name, whom, false) => self.drop_key(*kind, &variants::key(name, Some(whom))),
-            Step::Vary(kind, name, whom, true) => self.put_for(*kind, name, Some(whom), rng),
         }
     }
 
     fn put(&mut self, kind: Type, name: &str, rng: &mut Rng) -> Vec<Key> {
-        self.put_for(kind, name, None, rng)
-    }
-
-    fn put_for(&mut self, kind: Type, name: &str, whom: Option<&'static str>, rng: &mut Rng) -> Vec<Key> {
         let clusters: Vec<String> = self.of(Type::Cds).map(|content| content.name.clone()).collect();
         let refers = match kind {
             Type::Lds => vec![names::name(Type::Rds, rng.below(4))],
@@ -466,11 +405,11 @@ impl Truth {
         let content = Content {
             name: name.to_owned(),
             revision: 0,
-            whom,
             aliases: if aliased { vec![alias(name)] } else { Vec::new() },
-            covered: (whom.is_some() || rng.chance(85)) && !name.starts_with("xdstp:"),
+            covered: rng.chance(85) && !name.starts_with("xdstp:"),
             ttl: (self.ttls && rng.chance(40)).then(|| Duration::from_secs(rng.range(5, 30) as u64)),
             bad: false,
+            empty: false,
             refers,
             endpoints,
         };
@@ -481,13 +420,7 @@ impl Truth {
         let Some(old) = self.get(kind, name) else {
             return Vec::new();
         };
-        let mut content = Content {
-            name: old.name.clone(),
-            aliases: old.aliases.clone(),
-            refers: old.refers.clone(),
-            endpoints: old.endpoints.clone(),
-            ..**old
-        };
+        let mut content = (**old).clone();
         change(&mut content);
         self.set(kind, content)
     }
@@ -530,7 +463,7 @@ impl Truth {
             revision: self.revision,
             ..content
         };
-        let key = (kind, content.key());
+        let key = (kind, content.name.clone());
         if let Some(old) = self.resources.insert(key.clone(), Arc::new(content)) {
             self.past.entry(key.clone()).or_default().push(old);
         }

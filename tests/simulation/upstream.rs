@@ -15,12 +15,12 @@ use xds::{
     Changes, Dialect, GuardSettings, MassHold, Name, ReferenceHold, ServerState, Target, TypeUrl, Update, Want, Within,
 };
 
-use super::body::{Type, read};
+use super::body::Type;
 use super::feed::Zone;
 use super::lists::Ahead;
 use super::origin::{Habits, Reply, Session};
 use super::rng::Rng;
-use super::variants;
+use super::tally::Rule;
 use super::wire::Up;
 use super::world::{Besides, Event, Pipe, World};
 
@@ -296,39 +296,15 @@ impl Zone {
                 continue;
             };
             for update in &change.updates {
-                if matches!(update, Update::Absent(..) | Update::Forget(_)) {
-                    for key in keys(update) {
-                        self.book.gone(kind, &key);
-                        if change.wildcard {
-                            self.book.cover(kind, &key, false);
-                        }
-                    }
-                }
+                let name = update.name().as_str();
                 if let Update::Put(resource, _) = update {
-                    let any = proto::google::protobuf::Any {
-                        type_url: kind.url().to_owned(),
-                        value: resource.body(),
-                    };
-                    let revision = read(kind, &any).map(|facts| facts.revision).unwrap_or_default();
-                    self.book.note(kind, resource, revision);
-                    if change.wildcard {
-                        let whom = variants::whom(kind, resource);
-                        let key = variants::key(resource.name().as_str(), whom);
-                        self.book.cover(kind, &key, true);
-                    }
+                    self.book.note(kind, resource, change.wildcard);
+                } else if matches!(update, Update::Absent(..) | Update::Forget(_)) {
+                    self.book.gone(kind, name, change.wildcard);
                 }
             }
         }
         self.view.publish(changes);
-    }
-}
-
-/// The keys that an update removes; forgetting a name removes all its variants.
-fn keys(update: &Update) -> Vec<String> {
-    let name = update.name().as_str();
-    match update {
-        Update::Forget(_) => variants::keys(name),
-        Update::Put(..) | Update::Absent(..) | Update::Whole(_) | Update::Error(..) => vec![name.to_owned()],
     }
 }
 
@@ -420,10 +396,15 @@ impl World {
     fn release(&mut self, zone: usize, changes: &mut Vec<Changes>) {
         let now = self.instant();
         let here = &mut self.zones[zone];
-        if let Some(wire) = here.wire.as_mut().filter(|_| changes.is_empty()) {
+        let Some(mut wire) = here.wire.take() else { return };
+        if changes.is_empty() {
             let wanted = |type_url: &TypeUrl, name: &Name| here.view.wants(type_url, name);
             *changes = wire.guard.release(&here.view.cut(), wanted, now);
         }
+        if here.note_holds(&mut wire.guard) {
+            self.tally.hit(Rule::Hold);
+        }
+        here.wire = Some(wire);
     }
 
     /// D-03: holds removals back.
@@ -432,7 +413,6 @@ impl World {
         let here = &mut self.zones[zone];
         if let Some(wire) = &mut here.wire {
             let cut = here.view.cut();
-            here.farewells.note(changes, &cut, now);
             wire.guard.hold(changes, &cut, now);
         }
     }

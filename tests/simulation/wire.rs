@@ -14,7 +14,6 @@ use xds::{Dialect, WRAPPER_URL};
 
 use super::body::{Facts, Type, read};
 use super::names::canonical;
-use super::variants;
 
 /// A request of either dialect.
 #[derive(Clone, Debug)]
@@ -32,23 +31,17 @@ pub(crate) struct Answer {
     pub(crate) entries: Vec<Entry>,
     /// The names that the response removes, as it writes them.
     pub(crate) removed: Vec<String>,
-    /// Delta: the variants that the response removes, some of them because other content replaces them.
-    pub(crate) withdrawn: Vec<(String, &'static str)>,
 }
 
 /// One entry of a response.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    /// The constraint of the variant, if it is one (TP2).
-    pub(crate) whom: Option<&'static str>,
     pub(crate) aliases: Vec<String>,
     /// Delta: its version.
     pub(crate) version: String,
     pub(crate) ttl: Option<Duration>,
     pub(crate) wrapped: bool,
-    /// Whether it has the constraint beside its name.
-    pub(crate) full: bool,
     /// `None` in a heartbeat.
     pub(crate) facts: Option<Facts>,
 }
@@ -99,12 +92,10 @@ pub(crate) fn decode(bytes: Bytes, dialect: Dialect) -> Result<Answer, String> {
                 let facts = read(kind, any)?;
                 Ok(Entry {
                     name: facts.name.clone(),
-                    whom: facts.whom,
                     aliases: Vec::new(),
                     version: String::new(),
                     ttl: None,
                     wrapped: false,
-                    full: false,
                     facts: Some(facts),
                 })
             });
@@ -114,7 +105,6 @@ pub(crate) fn decode(bytes: Bytes, dialect: Dialect) -> Result<Answer, String> {
                 version: response.version_info,
                 entries: entries.collect::<Result<_, _>>()?,
                 removed: Vec::new(),
-                withdrawn: Vec::new(),
             })
         }
         Dialect::Delta => {
@@ -122,22 +112,12 @@ pub(crate) fn decode(bytes: Bytes, dialect: Dialect) -> Result<Answer, String> {
             let kind = kind(&response.type_url)?;
             let entries = response.resources.into_iter().map(|inner| entry(kind, inner, false));
             let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
-            let withdrawn = response.removed_resource_names.iter().map(variants::of_full_name);
-            let withdrawn: Vec<(String, &str)> = withdrawn.collect::<Result<_, _>>()?;
-            let alone = |(name, _): &&(String, &str)| !entries.iter().any(|entry| entry.name == *name);
-            let mut alone: Vec<String> = withdrawn.iter().filter(alone).map(|(name, _)| name.clone()).collect();
-            // A name may go together with its variants, of which the client may hold any.
-            alone.sort();
-            alone.dedup();
-            alone.retain(|name| !response.removed_resources.contains(name));
-            let removed = response.removed_resources.into_iter().chain(alone).collect();
             Ok(Answer {
                 kind,
                 nonce: response.nonce,
                 version: response.system_version_info,
                 entries,
-                removed,
-                withdrawn,
+                removed: response.removed_resources,
             })
         }
     }
@@ -149,19 +129,7 @@ fn kind(url: &str) -> Result<Type, String> {
 
 fn entry(kind: Type, inner: discovery::Resource, wrapped: bool) -> Result<Entry, String> {
     let facts = inner.resource.as_ref().map(|any| read(kind, any)).transpose()?;
-    // an entry has a `name` or a `resource_name`, not both.
-    let full = inner.resource_name.as_ref().map(variants::of_full_name).transpose()?;
-    if full.is_some() && !inner.name.is_empty() {
-        return Err(format!("{} and {full:?}", inner.name));
-    }
-    let by_full = full.is_some();
-    let (name, whom) = full.map_or_else(|| (inner.name, None), |(name, whom)| (name, Some(whom)));
-    // B-30: in the wrapper that an Envoy reads, a variant has its name alone.
-    let said = || facts.as_ref().and_then(|facts| facts.whom).filter(|_| wrapped);
-    let whom = whom.or_else(said);
-    if let Some(facts) = facts.as_ref().filter(|facts| facts.whom != whom) {
-        return Err(format!("{name} for {whom:?} is for {:?}", facts.whom));
-    }
+    let name = inner.name;
     // F-09: the entry may use the client's spelling of the name.
     let other = |facts: &&Facts| kind.named() && facts.name != name && facts.name != canonical(&name);
     if let Some(facts) = facts.as_ref().filter(other) {
@@ -169,37 +137,32 @@ fn entry(kind: Type, inner: discovery::Resource, wrapped: bool) -> Result<Entry,
     }
     Ok(Entry {
         name,
-        whom,
         aliases: inner.aliases,
         version: inner.version,
         ttl: inner
             .ttl
             .map(|ttl| Duration::new(ttl.seconds.unsigned_abs(), ttl.nanos.unsigned_abs())),
         wrapped,
-        full: by_full,
         facts,
     })
 }
 
 impl Answer {
-    /// The names of its heartbeats.
-    pub(crate) fn beats(&self) -> Vec<String> {
-        let beats = self.entries.iter().filter(|entry| entry.facts.is_none());
-        beats.map(|entry| entry.name.clone()).collect()
+    /// Whether it has an entry of this name.
+    pub(crate) fn lists(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.name == name)
     }
 
-    /// The variants that it brings or removes, by name and constraint.
-    pub(crate) fn variants(&self) -> Vec<(String, &'static str)> {
-        let brought = self
-            .entries
-            .iter()
-            .filter_map(|entry| Some((entry.name.clone(), entry.whom?)));
-        brought.chain(self.withdrawn.iter().cloned()).collect()
+    /// Whether more of the same answer follows.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.nonce.ends_with('+')
     }
 
-    pub(crate) fn revision(&self, name: &str) -> Option<u64> {
-        let entry = self.entries.iter().find(|entry| entry.name == name)?;
-        entry.facts.as_ref().map(|facts| facts.revision)
+    /// All names that it mentions, other names of its resources included.
+    pub(crate) fn mentions(&self) -> impl Iterator<Item = &String> {
+        let entries = self.entries.iter();
+        let brought = entries.flat_map(|entry| std::iter::once(&entry.name).chain(&entry.aliases));
+        brought.chain(&self.removed)
     }
 
     /// Formats a response for the trace.
@@ -210,7 +173,7 @@ impl Answer {
             .map(|entry| match &entry.facts {
                 Some(facts) => format!(
                     "{}{}@{}{}{}",
-                    variants::key(&entry.name, entry.whom),
+                    entry.name,
                     entry
                         .aliases
                         .iter()
@@ -228,13 +191,7 @@ impl Answer {
         } else {
             format!(" -[{}]", self.removed.join(" "))
         };
-        let withdrawn = self
-            .withdrawn
-            .iter()
-            .map(|(name, whom)| variants::key(name, Some(whom)));
-        let withdrawn: Vec<String> = withdrawn.map(|key| format!(" -{key}")).collect();
-        let (entries, withdrawn) = (entries.join(" "), withdrawn.concat());
-        format!("{:?} [{entries}]{removed}{withdrawn} {}", self.kind, self.nonce)
+        format!("{:?} [{}]{removed} {}", self.kind, entries.join(" "), self.nonce)
     }
 }
 
@@ -258,6 +215,14 @@ impl Up {
                 request.response_nonce,
                 if request.error_detail.is_some() { " NACK" } else { "" },
             ),
+        }
+    }
+
+    /// The nonce of the response that it answers.
+    pub(crate) fn nonce(&self) -> &str {
+        match self {
+            Self::Sotw(request) => &request.response_nonce,
+            Self::Delta(request) => &request.response_nonce,
         }
     }
 

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use cache::{Library, Routes, Scopes};
 use protocol::{StreamSettings, StreamTimers};
-use xds::{Answers, Batch, Class, Difference, Extra, Name, Objection, Permitted, Rights, Seen, State, Unshared};
 
 use super::access::Permits;
 use super::body::Type;
@@ -17,6 +16,7 @@ use super::classes::{self, Profile};
 use super::client::{Act, Client};
 use super::feed::Zone;
 use super::frozen::Own;
+use super::judge::Judge;
 use super::lists::{Lists, Pass};
 use super::relay::Stream;
 use super::rng::Rng;
@@ -147,82 +147,9 @@ impl Woken {
     }
 }
 
-/// Where shared answers are kept.
-pub(crate) enum Store {
-    Unshared(Unshared),
-    Library(Box<Library>),
-}
-
-impl Answers for Store {
-    fn difference(&self, seen: &Seen, to: &Arc<State>) -> Arc<Difference> {
-        match self {
-            Self::Unshared(answers) => answers.difference(seen, to),
-            Self::Library(answers) => answers.difference(seen, to),
-        }
-    }
-
-    fn full(&self, state: &Arc<State>, extra: Option<&Arc<Extra>>) -> Arc<Batch> {
-        match self {
-            Self::Unshared(answers) => answers.full(state, extra),
-            Self::Library(answers) => answers.full(state, extra),
-        }
-    }
-
-    fn permitted(&self, state: &Arc<State>, rights: &Arc<Rights>, before: Option<&Permitted>) -> Arc<Permitted> {
-        match self {
-            Self::Unshared(answers) => answers.permitted(state, rights, before),
-            Self::Library(answers) => answers.permitted(state, rights, before),
-        }
-    }
-
-    fn objection(&self, objection: Objection) -> Arc<Objection> {
-        match self {
-            Self::Unshared(answers) => answers.objection(objection),
-            Self::Library(answers) => answers.objection(objection),
-        }
-    }
-
-    fn class(&self, class: Class) -> Arc<Class> {
-        match self {
-            Self::Unshared(answers) => answers.class(class),
-            Self::Library(answers) => answers.class(class),
-        }
-    }
-
-    fn rights(&self, rights: Rights) -> Arc<Rights> {
-        match self {
-            Self::Unshared(answers) => answers.rights(rights),
-            Self::Library(answers) => answers.rights(rights),
-        }
-    }
-
-    fn remembered(&self, extra: Extra) -> Arc<Extra> {
-        match self {
-            Self::Unshared(answers) => answers.remembered(extra),
-            Self::Library(answers) => answers.remembered(extra),
-        }
-    }
-
-    fn name(&self, text: &str) -> Name {
-        match self {
-            Self::Unshared(answers) => answers.name(text),
-            Self::Library(answers) => answers.name(text),
-        }
-    }
-
-    fn chunk(&self) -> usize {
-        match self {
-            Self::Unshared(answers) => answers.chunk(),
-            Self::Library(answers) => answers.chunk(),
-        }
-    }
-}
-
 /// The additional features of a world, from its seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Besides {
-    /// Variants of names (TP2).
-    pub(crate) variants: bool,
     /// Where there are lists: times to live at every server, those that are polled as well.
     pub(crate) ttls: bool,
     /// Control planes that end delta streams without an answer (E-23).
@@ -257,7 +184,6 @@ impl Besides {
         let unruly = seed >= super::UNRULY;
         let lists = seed >= super::LISTS && seed < super::RULED || unruly;
         Self {
-            variants: false,
             ttls: all & 2 > 0 || all & 32 > 0 && lists,
             refusals: all & 4 > 0,
             shunned: all & 32 > 0 && !lists,
@@ -289,7 +215,9 @@ pub(crate) struct World {
     /// How many lines of the trace are kept.
     kept: usize,
     pub(crate) settings: Arc<StreamSettings>,
-    pub(crate) answers: Store,
+    /// The shared answers.
+    pub(crate) answers: Library,
+    pub(crate) judge: Judge,
     pub(crate) besides: Besides,
     /// The random numbers of refusals.
     pub(crate) refusals: Rng,
@@ -321,11 +249,6 @@ impl World {
     pub(crate) fn new(seed: u64, base: Instant, kept: usize) -> Self {
         let mut rng = Rng::new(seed);
         let chunk = *rng.pick(&[120, 300, 1 << 21]).expect("there are some");
-        let answers = if rng.chance(30) {
-            Store::Library(Box::new(Library::new(1 << 16, chunk)))
-        } else {
-            Store::Unshared(Unshared { chunk })
-        };
         let pace = if rng.chance(20) {
             rng.millis(10, 800)
         } else {
@@ -335,9 +258,6 @@ impl World {
         let profiles = classes::profiles(&mut rng);
         let besides = Besides::of(seed);
         let mut zones: Vec<Zone> = (0..profiles.len()).map(|zone| Zone::new(zone, &mut rng)).collect();
-        // Zones that publish without a protocol have no variants.
-        let varied = zones.iter_mut().filter(|zone| besides.variants && zone.wire.is_some());
-        varied.for_each(|zone| zone.truth = zone.truth.clone().varied(&mut rng));
         let routing = zones.iter_mut().filter(|zone| besides.hasty && zone.wire.is_some());
         routing.for_each(|zone| zone.truth = zone.truth.clone().hasty());
         let mut refusals = Rng::new(seed ^ REFUSALS);
@@ -367,10 +287,11 @@ impl World {
             stirred: Duration::ZERO,
             rng,
             tally: Tally::default(),
+            judge: Judge::default(),
             lines: VecDeque::new(),
             kept,
             settings: Arc::new(settings),
-            answers,
+            answers: Library::new(1 << 16, chunk),
             besides,
             refusals,
             profiles,

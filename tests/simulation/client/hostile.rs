@@ -14,7 +14,6 @@ use super::{Act, Client, Do, rejection};
 use crate::body::Type;
 use crate::names::{alias, anywhere, name};
 use crate::rng::Rng;
-use crate::variants;
 use crate::wire::{Answer, Up};
 
 /// Names that are invalid, or too wide.
@@ -40,12 +39,6 @@ impl Client {
             cluster: "elsewhere".to_owned(),
             client_features: features.to_vec(),
             ..Node::default()
-        });
-        // What it says of itself there counts (B-01), and is as true as the rest.
-        let other = other.map(|mut node| {
-            let own = self.own.and_then(|_| variants::says(rng));
-            own.into_iter().for_each(|own| variants::introduce(&mut node, own));
-            node
         });
         self.node(stream).or(other)
     }

@@ -4,6 +4,7 @@
 
 mod delta;
 mod hostile;
+mod memory;
 mod sotw;
 mod taking;
 mod wish;
@@ -13,14 +14,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::envoy::config::core::v3::Node;
+use proto::google::rpc::Status;
 use xds::Dialect;
 
 use super::body::Type;
 use super::classes::Profile;
 use super::names::{canonical, covers};
 use super::rng::Rng;
-use super::variants;
-use super::wire::Up;
+use super::subscription::Subscription;
+use super::wire::{Answer, Up};
+use memory::Memory;
 
 /// Something that a client does on its own.
 #[derive(Clone, Debug)]
@@ -74,7 +77,7 @@ pub(crate) struct Client {
     pub(crate) window: usize,
     /// How long it takes to read one, in milliseconds.
     pub(crate) reading: (usize, usize),
-    /// How long it takes to settle one, in milliseconds.
+    /// How long it takes to settle one, in milliseconds, while it does not behave.
     settling: (usize, usize),
     /// Whether it rejects responses with something bad in them.
     picky: bool,
@@ -82,8 +85,6 @@ pub(crate) struct Client {
     explicit: bool,
     ttl: bool,
     wrapper: bool,
-    /// Its parameters (TP2).
-    pub(crate) own: Option<&'static str>,
     pub(crate) lines: BTreeMap<u64, Line>,
     pub(crate) holds: BTreeMap<Type, BTreeMap<String, Holding>>,
     /// What it wants although no resource refers to it.
@@ -121,14 +122,19 @@ pub(crate) struct Mux {
     nonce: String,
     /// SotW: the newest nonce that was received.
     newest: String,
+    pub(crate) memory: Memory,
 }
 
 /// What is held under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Holding {
     pub(crate) revision: u64,
-    version: String,
-    refers: Arc<[String]>,
+    /// The stream on which it came.
+    pub(crate) stream: u64,
+    /// How many requests the relay had read by then.
+    pub(crate) serial: u64,
+    pub(crate) version: String,
+    pub(crate) refers: Arc<[String]>,
     endpoints: Option<String>,
     pub(crate) aliases: Vec<String>,
 }
@@ -168,7 +174,6 @@ impl Client {
             explicit: rng.chance(40),
             ttl: rng.chance(50),
             wrapper: rng.chance(50),
-            own: None,
             lines: BTreeMap::new(),
             holds: BTreeMap::new(),
             whims: BTreeMap::new(),
@@ -191,10 +196,55 @@ impl Client {
         }
     }
 
-    /// Makes it behave: from now on it rejects nothing that is good.
-    pub(crate) fn behave(&mut self) {
-        self.tame = true;
-        self.settling = (0, 5);
+    /// Makes it behave, or lets it do as it likes again: one that behaves rejects nothing that is good.
+    pub(crate) const fn behave(&mut self, tame: bool) {
+        self.tame = tame;
+    }
+
+    /// Notes that it sends a request.
+    pub(crate) fn requests(&mut self, stream: u64, kind: Type, request: &Up) -> Arc<Subscription> {
+        let held = self.holds.get(&kind).into_iter().flatten();
+        let held = held.filter(|(_, held)| held.stream == stream);
+        let held: Vec<String> = held.map(|(name, _)| name.clone()).collect();
+        let Some(mux) = self.mux(stream, kind) else {
+            return Arc::default();
+        };
+        mux.memory.request(kind, request, &held);
+        mux.memory.want.clone()
+    }
+
+    /// Notes a response to which the relay had read its requests up to this number.
+    pub(crate) fn answered(&mut self, stream: u64, answer: &Answer, serial: u64) {
+        let full = self.is_full(answer.kind);
+        if let Some(mux) = self.mux(stream, answer.kind) {
+            mux.memory.answered(answer, serial, full);
+        }
+    }
+
+    /// What it remembers of a type on a stream.
+    pub(crate) fn memory(&self, stream: u64, kind: Type) -> Option<&Memory> {
+        Some(&self.lines.get(&stream)?.muxes.get(&kind)?.memory)
+    }
+
+    /// What it holds of a type.
+    pub(crate) fn held(&self, kind: Type) -> &BTreeMap<String, Holding> {
+        static NONE: BTreeMap<String, Holding> = BTreeMap::new();
+        self.holds.get(&kind).unwrap_or(&NONE)
+    }
+
+    /// The dialect in which each answer of a type lists all that there is (B-16).
+    pub(crate) fn is_full(&self, kind: Type) -> bool {
+        self.dialect == Dialect::Sotw && kind.full_state()
+    }
+
+    /// Whether each answer of a type that lists anything lists all that it wants (B-18).
+    pub(crate) fn is_listed(&self, kind: Type) -> bool {
+        self.dialect == Dialect::Sotw && kind == Type::Sds
+    }
+
+    /// Whether it reads times to live, and entries in a wrapper.
+    pub(crate) const fn reads(&self) -> (bool, bool) {
+        (self.ttl, self.wrapper)
     }
 
     pub(crate) fn forget(&mut self) {
@@ -281,8 +331,8 @@ impl Client {
         Some(self.node_now())
     }
 
-    /// Its node, with all features and its parameter.
-    pub(crate) fn node_now(&self) -> Node {
+    /// Its node, with all features.
+    fn node_now(&self) -> Node {
         let ttl = self.ttl.then(|| "xds.config.supports-resource-ttl".to_owned());
         let wrapper = self.wrapper.then(|| "xds.config.resource-in-sotw".to_owned());
         let features = ttl.into_iter().chain(wrapper).collect();
@@ -293,14 +343,11 @@ impl Client {
         if self.persona == Persona::Grpc {
             node.user_agent_name = "gRPC Go".to_owned();
         }
-        if let Some(own) = self.own {
-            variants::introduce(&mut node, own);
-        }
         node
     }
 
     /// Whether it is an Envoy that names none of its features (B-30).
-    fn is_undeclared_envoy(&self) -> bool {
+    pub(crate) fn is_undeclared_envoy(&self) -> bool {
         let envoy = matches!(self.persona, Persona::Envoy | Persona::Streams | Persona::OnDemand);
         envoy && !self.ttl && !self.wrapper
     }
@@ -308,23 +355,11 @@ impl Client {
     fn mux(&mut self, stream: u64, kind: Type) -> Option<&mut Mux> {
         Some(self.lines.get_mut(&stream)?.muxes.entry(kind).or_default())
     }
-
-    /// All that it has asked the relay for.
-    pub(crate) fn muxes(&self) -> impl Iterator<Item = (Type, &Mux)> {
-        self.lines
-            .values()
-            .flat_map(|line| line.muxes.iter().map(|(kind, mux)| (*kind, mux)))
-    }
 }
 
 impl Line {
     pub(crate) const fn service(&self) -> Option<Type> {
         self.service
-    }
-
-    /// Whether it has sent its node.
-    pub(crate) const fn is_greeted(&self) -> bool {
-        self.greeted
     }
 }
 
@@ -339,8 +374,8 @@ impl Mux {
     }
 }
 
-fn rejection() -> proto::google::rpc::Status {
-    proto::google::rpc::Status {
+fn rejection() -> Status {
+    Status {
         code: 13,
         message: "bad".to_owned(),
         ..Default::default()

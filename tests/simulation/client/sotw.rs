@@ -55,7 +55,7 @@ impl Client {
         self.request_sotw(stream, kind, false)
     }
 
-    pub(crate) fn request_sotw(&mut self, stream: u64, kind: Type, rejected: bool) -> Option<Up> {
+    fn request_sotw(&mut self, stream: u64, kind: Type, rejected: bool) -> Option<Up> {
         let node = self.node(stream);
         let mux = self.lines.get(&stream)?.muxes.get(&kind)?;
         Some(Up::Sotw(DiscoveryRequest {

@@ -16,17 +16,23 @@ use crate::wire::{Answer, Entry};
 const WARMING: Duration = Duration::from_secs(15);
 
 impl Client {
-    pub(crate) fn receive(&mut self, stream: u64, answer: &Answer, rng: &mut Rng) -> Vec<Do> {
+    /// Takes a response to which the relay had read requests up to this number.
+    pub(crate) fn receive(&mut self, stream: u64, answer: &Answer, serial: u64, rng: &mut Rng) -> Vec<Do> {
         if !self.lines.contains_key(&stream) {
             return Vec::new();
+        }
+        if let Some(mux) = self.mux(stream, answer.kind) {
+            mux.memory.answer(answer);
         }
         if self.persona == Persona::Hostile {
             return self.react(stream, answer, rng);
         }
-        let bad = |entry: &Entry| entry.facts.as_ref().is_some_and(|facts| facts.bad);
-        let rejected = self.picky && answer.entries.iter().any(bad);
+        let rejected = self.rejects(answer);
         let mut todo = Vec::new();
         let mut waits = BTreeSet::new();
+        if let Some(mux) = self.mux(stream, answer.kind) {
+            mux.memory.settle(answer, rejected);
+        }
         if self.dialect == Dialect::Sotw
             && let Some(mux) = self.mux(stream, answer.kind)
         {
@@ -36,11 +42,12 @@ impl Client {
             }
         }
         if !rejected {
-            waits = self.apply(stream, answer);
+            waits = self.apply(stream, answer, serial);
         }
         self.arrived(answer, &mut todo);
         let settle = Act::Settle(stream, answer.kind, answer.nonce.clone(), rejected);
-        let pause = rng.millis(self.settling.0, self.settling.1);
+        let (low, high) = if self.tame { (0, 5) } else { self.settling };
+        let pause = rng.millis(low, high);
         let envoy = !matches!(self.persona, Persona::Grpc);
         match self.dialect {
             _ if waits.is_empty() || !envoy => todo.push(Do::Later(pause, settle)),
@@ -69,8 +76,14 @@ impl Client {
         todo
     }
 
+    /// Whether it rejects a response: if it looks closely, and something in it is bad.
+    pub(crate) fn rejects(&self, answer: &Answer) -> bool {
+        let bad = |entry: &Entry| entry.facts.as_ref().is_some_and(|facts| facts.bad);
+        self.picky && self.persona != Persona::Hostile && answer.entries.iter().any(bad)
+    }
+
     /// Takes over what the response says. The endpoints that its clusters now wait for.
-    fn apply(&mut self, stream: u64, answer: &Answer) -> BTreeSet<String> {
+    fn apply(&mut self, stream: u64, answer: &Answer, serial: u64) -> BTreeSet<String> {
         let Some(mux) = self.lines.get(&stream).and_then(|line| line.muxes.get(&answer.kind)) else {
             return BTreeSet::new();
         };
@@ -90,6 +103,8 @@ impl Client {
             }
             let holding = Holding {
                 revision: facts.revision,
+                stream,
+                serial,
                 version: entry.version.clone(),
                 refers: facts.refers.clone(),
                 endpoints: facts.endpoints.clone(),

@@ -19,15 +19,13 @@ use xds::{Cut, GuardSettings, Known, Name, Reason, Resource, ServerState, Slot, 
 use super::Mood;
 use super::account::{Counted, Line, Model, Said, Written};
 use crate::body::Type;
-use crate::feed::Zone;
+use crate::book::revision;
 use crate::names::{covers, is_collection};
-use crate::quiet::everything;
 use crate::rng::Rng;
 use crate::served::entry;
 use crate::tally::{Broken, Rule};
 use crate::truth::{Key, Truth};
 use crate::upstream::{ORDER_GATE, REMOVAL_QUIET};
-use crate::variants;
 use crate::world::{Event, World};
 
 /// The files, and what the relay has read of them.
@@ -144,7 +142,7 @@ impl Folder {
                             aliases: content.aliases.clone(),
                             ttl: content.ttl.filter(|_| mortal),
                         };
-                        ((*kind, content.key()), line)
+                        ((*kind, content.name.clone()), line)
                     })
                 })
                 .filter(|(key, _)| here(key))
@@ -198,7 +196,7 @@ impl Folder {
     }
 
     /// Checks that the view has exactly the content that counts.
-    fn check(&self, wanted: &BTreeSet<(Type, Target)>, cut: &Cut, zone: &Zone) -> Result<(), Broken> {
+    fn check(&self, wanted: &BTreeSet<(Type, Target)>, cut: &Cut) -> Result<(), Broken> {
         let model = &self.model;
         for (kind, target) in wanted {
             let slot = cut.slot(kind.type_url());
@@ -208,7 +206,7 @@ impl Folder {
                     let state = slot.and_then(|slot| slot.wildcard.as_ref());
                     let has: Told = state
                         .into_iter()
-                        .flat_map(|state| everything(state).map(|resource| called(*kind, resource, state, zone)))
+                        .flat_map(|state| state.resources().map(|resource| called(resource, state)))
                         .collect();
                     let covered = model.merged.iter();
                     let covered = covered.filter(|((of, name), _)| of == kind && !name.starts_with("xdstp:"));
@@ -223,14 +221,14 @@ impl Folder {
                 }
                 Target::Name(name) if is_collection(name.as_str()) => {
                     let named = slot.into_iter().map(|slot| &slot.named);
-                    let members = named.flat_map(|state| everything(state).map(move |member| (member, state)));
+                    let members = named.flat_map(|state| state.resources().map(move |member| (member, state)));
                     let has: Told = members
                         .filter(|(member, _)| covers(name.as_str(), member.name().as_str()))
-                        .map(|(member, state)| called(*kind, member, state, zone))
+                        .map(|(member, state)| called(member, state))
                         .collect();
                     let all = model.merged.iter().filter(|((of, _), _)| of == kind);
                     let says: Told = all
-                        .filter(|((_, key), _)| covers(name.as_str(), variants::parts(key).0))
+                        .filter(|((_, key), _)| covers(name.as_str(), key))
                         .map(|((_, key), counted)| told(key, counted))
                         .collect();
                     let whole = slot.is_some_and(|slot| slot.named.whole(name));
@@ -241,32 +239,32 @@ impl Folder {
                         ));
                     }
                 }
-                Target::Name(name) => self.check_name(*kind, name, slot, zone).or_else(wrong)?,
+                Target::Name(name) => self.check_name(*kind, name, slot).or_else(wrong)?,
             }
         }
         Ok(())
     }
 
-    /// Checks what the view knows of one name, and of its variants.
-    fn check_name(&self, kind: Type, name: &Name, slot: Option<&Slot>, zone: &Zone) -> Result<(), String> {
+    /// Checks what the view knows of one name.
+    fn check_name(&self, kind: Type, name: &Name, slot: Option<&Slot>) -> Result<(), String> {
         let model = &self.model;
         let says = model.find(kind, name.as_str());
         let known = slot.and_then(|slot| slot.named.known(name));
         let over = model.is_over(kind, name.as_str());
         let fits = match (known, says) {
             (Some(Known::Present(resource)), Some(says)) => {
-                let until = slot.and_then(|slot| slot.named.expiry(resource.name()));
-                (zone.book.revision(resource), until.map(|until| until.at)) == (says.revision, says.until)
+                let until = slot.and_then(|slot| slot.named.like(resource)?.1);
+                (revision(resource), until.map(|until| until.at)) == (says.revision, says.until)
             }
             (Some(Known::Absent(Reason::Expired)), None) => model.whole && over,
             (Some(Known::Absent(Reason::Said)), None) => model.whole && !over,
             (None, None) => !model.whole,
             (_, _) => false,
         };
-        if !fits {
-            return Err(format!("{known:?}, and the files say {says:?}"));
+        match fits {
+            true => Ok(()),
+            false => Err(format!("{known:?}, and the files say {says:?}")),
         }
-        Ok(())
     }
 }
 
@@ -276,18 +274,18 @@ fn place(kind: Type) -> usize {
     at.unwrap_or(Type::ALL.len())
 }
 
-/// The revision of each key, and when it ends.
+/// The revision of each name, and when it ends.
 type Told = BTreeMap<String, (u64, Option<Instant>)>;
 
 fn told(key: &str, counted: &Counted) -> (String, (u64, Option<Instant>)) {
     (key.to_owned(), (counted.revision, counted.until))
 }
 
-/// The key of a resource in the view, its revision, and when it ends (K-17).
-fn called(kind: Type, resource: &Resource, state: &State, zone: &Zone) -> (String, (u64, Option<Instant>)) {
-    let key = variants::key(resource.name().as_str(), variants::whom(kind, resource));
-    let until = state.expiry(resource.name());
-    (key, (zone.book.revision(resource), until.map(|until| until.at)))
+/// The name of a resource in the view, its revision, and when it ends (K-17).
+fn called(resource: &Resource, state: &State) -> (String, (u64, Option<Instant>)) {
+    let until = state.like(resource).and_then(|(_, until)| until);
+    let name = resource.name().as_str().to_owned();
+    (name, (revision(resource), until.map(|until| until.at)))
 }
 
 fn bytes(truth: &Truth, says: &Said, mortal: bool) -> Vec<u8> {
@@ -436,9 +434,7 @@ impl World {
         let here = &mut self.zones[server];
         let checked = match here.source.as_ref() {
             // What waits for routes is still there.
-            Some(super::Source::Folder(folder)) if waits.is_none() => {
-                folder.check(&here.wanted, &here.view.cut(), here)
-            }
+            Some(super::Source::Folder(folder)) if waits.is_none() => folder.check(&here.wanted, &here.view.cut()),
             Some(super::Source::Folder(_) | super::Source::Polled(_)) | None => Ok(()),
         };
         self.set_lease(server);

@@ -6,14 +6,12 @@
 mod account;
 mod classes;
 mod folder;
-mod follower;
 mod moves;
 mod polled;
 mod upper;
 mod verdict;
 
 pub(crate) use folder::Folder;
-pub(crate) use follower::Follower;
 pub(crate) use polled::{Pass, Polled};
 pub(crate) use upper::{Ahead, Upper};
 
@@ -132,17 +130,14 @@ fn route(servers: usize, reachability_only: bool, rng: &mut Rng) -> Route {
 /// Creates the zones of all servers as some clients see them; `from` is the first zone.
 fn side(besides: Besides, from: usize, servers: usize, rng: &mut Rng) -> Vec<Zone> {
     let first = |zone: usize| REVISIONS * (zone as u64 + 1);
-    let varied = |truth: Truth, rng: &mut Rng| {
-        let truth = if besides.variants { truth.varied(rng) } else { truth };
-        if besides.ttls { truth.mortal(rng) } else { truth }
-    };
-    let original = varied(Truth::under(AUTHORITIES, first(from), rng), rng);
+    let mortal = |truth: Truth, rng: &mut Rng| if besides.ttls { truth.mortal(rng) } else { truth };
+    let original = mortal(Truth::under(AUTHORITIES, first(from), rng), rng);
     let server = |at: usize| {
         let mut zone = Zone::new(at, rng);
         zone.truth = match at {
             _ if at == from => original.clone(),
             _ if rng.chance(75) => original.replica(first(at)),
-            _ => varied(Truth::under(AUTHORITIES, first(at), rng), rng),
+            _ => mortal(Truth::under(AUTHORITIES, first(at), rng), rng),
         };
         zone.source = Source::some(besides.ttls, rng);
         let habits = Habits::of_server(at, rng);
@@ -184,13 +179,12 @@ impl World {
         self
     }
 
-    pub(crate) fn begin_lists(&mut self) {
+    /// Adds to the trace which servers there are.
+    pub(crate) fn log_lists(&mut self) {
         let Some(lists) = &self.lists else { return };
         let (routes, servers) = (lists.routes.clone(), lists.moods.len());
         self.log(|| format!("{routes:?}"));
         for server in 0..servers {
-            let pause = self.rng.millis(500, 30_000);
-            self.after(pause, Event::Sway(server));
             let kind = match &self.zones[server].source {
                 Some(Source::Folder(_)) => "files",
                 Some(Source::Polled(_)) => "polled",
@@ -199,6 +193,15 @@ impl World {
             };
             self.log(|| format!("server {server}: {kind}"));
             self.write_files(server, Mood::Fine);
+        }
+    }
+
+    /// Servers begin to change how they behave.
+    pub(crate) fn stir_lists(&mut self) {
+        let Some(lists) = &self.lists else { return };
+        for server in 0..lists.moods.len() {
+            let pause = self.rng.millis(500, 30_000);
+            self.after(pause, Event::Sway(server));
         }
         self.after(Duration::from_secs(5), Event::Adopt);
     }
@@ -384,11 +387,11 @@ impl World {
         self.calm = true;
         let streams: Vec<u64> = self.streams.keys().copied().collect();
         streams.into_iter().for_each(|stream| self.heal(stream));
-        self.clients.iter_mut().for_each(Client::behave);
+        self.clients.iter_mut().for_each(|client| client.behave(true));
         self.pass(LULL)?;
         let settled = self.last_stream;
         self.pass(LULL)?;
-        self.judge_lull(settled)
+        self.judge_rest(settled, false)
     }
 
     /// All servers can be reached again, with whatever has become of them.

@@ -164,7 +164,7 @@ impl Polled {
 
 /// Many servers compare only the version, whatever is asked for.
 fn version(kind: Type, truth: &Truth, server: usize) -> String {
-    let all = truth.of(kind).map(|content| (content.key(), content.revision));
+    let all = truth.of(kind).map(|content| (content.name.clone(), content.revision));
     let sum = all.fold(17_u64, |sum, (name, revision)| {
         let name = name
             .bytes()
@@ -276,8 +276,20 @@ impl World {
             let told = polled.demand.handle_cut(&view.cut());
             changes = polled.tell(told, now);
         }
+        self.note_poll_holds(server);
         self.set_polls(server);
         Ok(())
+    }
+
+    fn note_poll_holds(&mut self, server: usize) {
+        let here = &mut self.zones[server];
+        let mut source = here.source.take();
+        if let Some(polled) = source.as_mut().and_then(super::Source::polled)
+            && here.note_holds(&mut polled.guard)
+        {
+            self.tally.hit(Rule::Hold);
+        }
+        self.zones[server].source = source;
     }
 
     fn set_polls(&mut self, server: usize) {

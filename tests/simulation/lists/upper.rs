@@ -17,8 +17,8 @@ use xds::{Classes, Dialect, Resource};
 use crate::body::Type;
 use crate::classes::{self, relay_node};
 use crate::feed::Zone;
+use crate::judge::timed_out;
 use crate::origin::{Habits, Reply};
-use crate::quiet::timed_out;
 use crate::tally::{Broken, Rule};
 use crate::upstream::{At, Stage, Wire};
 use crate::wire::encode;
@@ -127,7 +127,7 @@ impl World {
         self.zones[server].upper.as_ref().map_or(server, |upper| upper.origin)
     }
 
-    /// Copies to each server the content of its control plane, variants included (F-16).
+    /// Copies to each server the content of its control plane.
     pub(crate) fn see_origins(&mut self) {
         for server in 0..self.zones.len() {
             self.zones[server].truth = self.zones[self.origin(server)].truth.clone();
@@ -362,12 +362,7 @@ impl Ahead {
     }
 
     /// Returns the responses of the relay above, and whether it wants anything new.
-    fn speak(
-        &mut self,
-        scopes: &Scopes,
-        answers: &crate::world::Store,
-        now: Instant,
-    ) -> Result<(Vec<Reply>, bool), Broken> {
+    fn speak(&mut self, scopes: &Scopes, answers: &cache::Library, now: Instant) -> Result<(Vec<Reply>, bool), Broken> {
         let Some(place) = &mut self.place else {
             return Ok((Vec::new(), false));
         };

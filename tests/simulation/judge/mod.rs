@@ -1,0 +1,119 @@
+//! The judge of a world: a few observers, each of which reads one log of events by itself.
+//!
+//! Owns the log. What a client holds, an observer asks the client; what exists, the views.
+
+mod answers;
+mod bounds;
+mod budget;
+mod lives;
+mod losses;
+mod order;
+mod origins;
+mod rest;
+mod views;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::body::Type;
+use super::client::{Client, Persona};
+use super::feed::Zone;
+use super::reading::Reading;
+use super::subscription::Subscription;
+use super::tally::{Broken, Tally};
+use super::wire::{Answer, Up};
+
+pub(crate) use origins::strays;
+pub(crate) use views::timed_out;
+
+/// What the relay read when it composed a response.
+pub(crate) struct Scene {
+    pub(crate) reading: Reading,
+    /// What the client asked for, by the requests that the relay had read.
+    pub(crate) wants: Arc<BTreeMap<Type, Arc<Subscription>>>,
+    /// Names in the response whose content is not what the views that are read ever had, or that the client may not have.
+    pub(crate) strays: BTreeSet<String>,
+    pub(crate) now: Instant,
+    /// Whether a gate opened because its time was over (D-04).
+    pub(crate) expired: bool,
+    /// Whether the relay may have kept only hashes of what this client holds.
+    pub(crate) loose: bool,
+}
+
+/// One event of the log.
+pub(crate) enum Moment<'a> {
+    /// A client sends a request.
+    Asked(&'a Client, u64, Type, &'a Up),
+    /// The relay reads a request.
+    Heard(u64, Type, &'a Up),
+    /// The relay sends a response.
+    Sent(&'a Client, u64, &'a Answer, &'a Scene),
+    /// A response has reached a client, which has not applied it yet.
+    Came(&'a Came<'a>),
+    /// What a client reads, or may have, is another thing from now on.
+    Moved(&'a Client),
+    /// The relay has ended a stream, or knows that it has ended.
+    Over(u64),
+    /// Nothing happens any more.
+    Rest,
+}
+
+/// A response that has reached a client.
+pub(crate) struct Came<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) stream: u64,
+    pub(crate) answer: &'a Answer,
+    pub(crate) scene: &'a Scene,
+    pub(crate) zones: &'a [Zone],
+}
+
+/// The observers that remember something.
+#[derive(Default)]
+pub(crate) struct Judge {
+    bounds: bounds::Bounds,
+    budget: budget::Budget,
+}
+
+impl Judge {
+    /// Whether the relay waits for an answer on a stream.
+    pub(crate) fn awaits(&self, stream: u64) -> bool {
+        self.bounds.is_open(stream)
+    }
+
+    pub(crate) fn see(&mut self, moment: &Moment<'_>, tally: &mut Tally) -> Result<(), Broken> {
+        self.bounds.see(moment, tally)?;
+        self.budget.see(moment, tally)?;
+        match moment {
+            Moment::Sent(client, _, answer, scene) => lives::check(client, answer, scene, tally),
+            Moment::Came(came) => {
+                origins::check(came, tally)?;
+                losses::check(came, tally)?;
+                order::check(came, tally)
+            }
+            Moment::Asked(..) | Moment::Heard(..) | Moment::Moved(_) | Moment::Over(_) | Moment::Rest => Ok(()),
+        }
+    }
+}
+
+impl Came<'_> {
+    fn kind(&self) -> Type {
+        self.answer.kind
+    }
+
+    /// What the client asked for, as far as the relay knew.
+    fn want(&self, kind: Type) -> Option<&Subscription> {
+        self.scene.wants.get(&kind).map(|want| &**want)
+    }
+
+    fn is_hostile(&self) -> bool {
+        self.client.persona == Persona::Hostile
+    }
+
+    /// The names that the client holds and that a full answer leaves out.
+    fn omitted(&self) -> impl Iterator<Item = &String> {
+        let full = self.client.is_full(self.kind());
+        let held = self.client.held(self.kind()).keys();
+        held.filter(move |name| full && !self.answer.lists(name))
+    }
+}

@@ -1,0 +1,82 @@
+//! Nothing is sent that the server that is read never said, or that the client may not have, and nothing older than what was sent
+//! (K-02, G-17, S-01).
+//!
+//! Owns the comparison of contents with the books of the views. Knows nothing of why they are sent.
+
+use std::collections::BTreeSet;
+
+use super::Came;
+use crate::feed::Zone;
+use crate::names::{canonical, is_unnamed};
+use crate::reading::{Reading, Seen};
+use crate::tally::{Broken, Rule, Tally};
+use crate::wire::Answer;
+
+/// The names in a response that is about to be sent whose content the views that are read never had, or that are denied.
+pub(crate) fn strays(answer: &Answer, reading: &Reading, zones: &[Zone]) -> BTreeSet<String> {
+    let kind = answer.kind;
+    let said = |name: &str, revision: u64| {
+        let zone = reading.zone(name).and_then(|zone| zones.get(zone));
+        zone.is_some_and(|zone| zone.book.has(kind, &canonical(name), revision))
+    };
+    let entries = answer.entries.iter().filter(|entry| {
+        let said = entry
+            .facts
+            .as_ref()
+            .is_none_or(|facts| said(&entry.name, facts.revision));
+        !said || !reading.allows(kind, &entry.name)
+    });
+    entries.map(|entry| entry.name.clone()).collect()
+}
+
+pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
+    let (kind, reading) = (came.kind(), &came.scene.reading);
+    let memory = came.client.memory(came.stream, kind);
+    for entry in &came.answer.entries {
+        let Some(facts) = &entry.facts else { continue };
+        let (name, revision) = (&entry.name, facts.revision);
+        tally.hit(Rule::K02);
+        if reading.permitted.is_some() {
+            tally.hit(Rule::S01);
+        }
+        if is_unnamed(name) {
+            tally.hit(Rule::F13);
+        }
+        if canonical(name) != *name {
+            tally.hit(Rule::F09);
+        }
+        if came.scene.strays.contains(name) {
+            // What the view does not know, and what goes, stays in full answers as it was sent.
+            let whole = came.client.is_full(kind) || came.client.is_listed(kind);
+            let again = memory.is_some_and(|memory| memory.had(name, revision));
+            let known = came.want(kind).map(|want| reading.seen(kind, name, want));
+            if !whole || !again || matches!(known, Some(Seen::Present(_))) {
+                let rule = if reading.allows(kind, name) {
+                    Rule::G17
+                } else {
+                    Rule::S01
+                };
+                let zone = reading.zone(name);
+                return Err(Broken::new(
+                    rule,
+                    format!("{kind:?} {name}@{revision} is not the word of {zone:?}"),
+                ));
+            }
+            continue;
+        }
+        tally.hit(Rule::Age);
+        let held = came
+            .client
+            .held(kind)
+            .get(name)
+            .filter(|held| held.stream == came.stream);
+        let zone = reading.zone(name).and_then(|zone| came.zones.get(zone));
+        if let (Some(held), Some(zone)) = (held, zone)
+            && zone.book.is_before(kind, &canonical(name), revision, held.revision)
+        {
+            let what = format!("{kind:?} {name}@{revision} after @{}", held.revision);
+            return Err(Broken::new(Rule::Age, what));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! The oracle at rest: what each client holds is compared with the views that it reads, and these with their control planes.
+//!
+//! Owns the comparison of clients. Never waits.
+
+use xds::{Dialect, Reason};
+
+use super::{Moment, answers};
+use crate::body::{Type, facts};
+use crate::client::{Client, Holding, Mux, Persona};
+use crate::names::is_collection;
+use crate::reading::{Reading, Seen};
+use crate::tally::{Broken, Rule, Tally};
+use crate::world::World;
+
+impl World {
+    /// Judges all streams that were open by then. `quiet`: nothing is on its way anywhere.
+    pub(crate) fn judge_rest(&mut self, settled: u64, quiet: bool) -> Result<(), Broken> {
+        if quiet {
+            self.observe(&Moment::Rest)?;
+        }
+        for id in self
+            .streams
+            .keys()
+            .copied()
+            .filter(|id| *id <= settled)
+            .collect::<Vec<_>>()
+        {
+            self.check_forsaken(id)?;
+            let stream = &self.streams[&id];
+            let open = stream.at_client && stream.at_relay && stream.place.is_some() && stream.server.sent() > 0;
+            if !open || self.clients[stream.client].persona == Persona::Hostile {
+                continue;
+            }
+            self.check_binding(stream, quiet)?;
+            // Resources with a time to live come and go at any time. What is on its way is not compared.
+            if stream.up.is_empty() && stream.down.is_empty() && !self.judge.awaits(id) {
+                let mut tally = std::mem::take(&mut self.tally);
+                let judged = compare(&self.clients[stream.client], id, &self.reading(stream), &mut tally);
+                self.tally = tally;
+                judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
+            }
+        }
+        let here = |stream: &&u64| !self.streams.contains_key(*stream);
+        let lost = self
+            .clients
+            .iter()
+            .find_map(|client| client.lines.keys().find(here).filter(|_| quiet));
+        match lost {
+            Some(stream) => Err(Broken::new(
+                Rule::Held,
+                format!("a client is on stream {stream}, which is gone"),
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+fn compare(client: &Client, id: u64, reading: &Reading, tally: &mut Tally) -> Result<(), Broken> {
+    let Some(line) = client.lines.get(&id) else {
+        return Ok(());
+    };
+    for (kind, mux) in line.muxes.iter().filter(|(_, mux)| mux.is_started()) {
+        let want = &mux.memory.want;
+        // G-20: a full state waits for what it cannot leave out.
+        let unknown = |name: &String| reading.seen(*kind, name, want) == Seen::Unknown;
+        let waits = want.names.iter().any(unknown) || want.wildcard && !reading.is_complete(*kind);
+        if client.is_full(*kind) && waits {
+            tally.hit(Rule::G20);
+            continue;
+        }
+        // B-22: what the view has and the client rejects, it lacks, and with it what came in the same response.
+        let stuck = mux.memory.refused.iter().any(|(name, revision)| {
+            let found = reading.resource(*kind, name).map(|found| facts(*kind, &found.body()));
+            matches!(found, Some(Ok(facts)) if facts.bad && facts.revision == *revision)
+        });
+        if stuck {
+            tally.hit(Rule::B22);
+        }
+        if stuck && client.is_full(*kind) {
+            continue;
+        }
+        answers::check(client, *kind, mux, reading, tally)?;
+        if *kind == Type::Eds {
+            answers::check_warming(client, mux, reading, tally)?;
+        }
+        let mut names = reading.wanted(*kind, want);
+        names.extend(client.held(*kind).keys().cloned());
+        names.retain(|name| !is_collection(name));
+        for name in names {
+            tally.hit(Rule::Held);
+            let by_alias = || client.held(*kind).iter().find(|(_, held)| held.aliases.contains(&name));
+            let found = client.held(*kind).get_key_value(&name).or_else(by_alias);
+            let seen = reading.seen(*kind, &name, want);
+            let rejected = mux.memory.refused.get(&name).map(|revision| Seen::Present(*revision));
+            if stuck && rejected == Some(seen) {
+                continue;
+            }
+            if !agrees(client, id, (*kind, &name), mux, reading, found) {
+                let held = found.map(|(own, held)| (own, held.revision));
+                return Err(Broken::new(
+                    Rule::Held,
+                    format!("{kind:?} {name}: the view has {seen:?}, and the client holds {held:?}"),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a client holds what its view has of one name.
+fn agrees(
+    client: &Client,
+    id: u64,
+    (kind, name): (Type, &str),
+    mux: &Mux,
+    reading: &Reading,
+    found: Option<(&String, &Holding)>,
+) -> bool {
+    let want = &mux.memory.want;
+    let seen = |name: &str| reading.seen(kind, name, want);
+    // K-16: a name that only got no answer in time is not certain either.
+    let open = |name: &String| matches!(seen(name), Seen::Unknown | Seen::Absent(Reason::TimedOut));
+    let held = found.map(|(_, held)| held.revision);
+    match seen(name) {
+        // A resource with a time to live may have come back this very moment, before the session could send it.
+        Seen::Present(_) if held.is_none() && reading.expiry(kind, name).is_some() => true,
+        Seen::Present(revision) => held == Some(revision),
+        Seen::Absent(Reason::TimedOut) | Seen::Unknown | Seen::Unwanted => true,
+        Seen::Uncovered | Seen::Absent(_) => {
+            let Some((own, holding)) = found else { return true };
+            // C-20: it may be the resource of an alias that the client asks for and of which nothing is known.
+            let asked = want.names.iter().filter(|asked| !asked.starts_with("xdstp:"));
+            let perhaps = match holding.stream == id {
+                true => holding
+                    .aliases
+                    .iter()
+                    .filter(|alias| want.names.contains(*alias))
+                    .any(open),
+                false => asked.into_iter().any(open),
+            };
+            let elsewhere = own != name && !seen(own).is_gone();
+            perhaps || elsewhere || !(client.is_full(kind) || client.dialect == Dialect::Delta)
+        }
+    }
+}

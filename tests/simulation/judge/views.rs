@@ -1,0 +1,218 @@
+//! Each view has what its control plane has of the names that are wanted, and nothing else is asked for (K-23).
+//!
+//! Owns the comparison of views with the naive model of the control planes. Knows nothing of clients.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use xds::{Cut, Dialect, Known, Name, Reason, Resource, State, Target};
+
+use crate::body::{Content, Type};
+use crate::book::revision;
+use crate::feed::Zone;
+use crate::lists::Source;
+use crate::names::{covers, is_collection};
+use crate::tally::{Broken, Rule, Tally};
+use crate::upstream::Wire;
+
+impl Zone {
+    /// Whether a control plane of this zone can report that a resource of this type is gone.
+    pub(crate) fn says_gone(&self, kind: Type) -> bool {
+        let sotw = self.wire.as_ref().is_some_and(Wire::sotw);
+        let polled = matches!(self.source, Some(Source::Polled(_)));
+        let above = self.upper.as_ref().is_none_or(|upper| upper.says_gone(kind));
+        !(sotw || polled) && above || kind.full_state()
+    }
+
+    /// H-03: whether its control plane cannot serve a type.
+    pub(crate) fn cannot_say(&self, kind: Type) -> bool {
+        matches!(self.source, Some(Source::Polled(_))) && kind.type_url().path().is_none()
+    }
+
+    /// Whether a wildcard covers a content; all that a file has it does (I-06).
+    pub(crate) fn covers(&self, content: &Content) -> bool {
+        let files = matches!(self.source, Some(Source::Folder(_)));
+        content.covered || files && !content.name.starts_with("xdstp:")
+    }
+
+    /// Whether a stale entry in the wildcard hides the resource of this name: the control plane cannot report that its wildcard
+    /// no longer covers it.
+    pub(crate) fn hides(&self, kind: Type, name: &str) -> bool {
+        let cut = self.view.cut();
+        let state = cut.slot(kind.type_url()).and_then(|slot| slot.wildcard.clone());
+        let found = self.truth.find(kind, name);
+        let covered = found.is_some_and(|content| self.covers(content));
+        // C-20: while the wildcard has other content of a resource, it is unknown what the aliases of that resource mean.
+        let name = Name::from(found.map_or(name, |content| content.name.as_str()));
+        let stale = |state: &State| state.resource(&name).is_some();
+        (!self.says_gone(kind) || !self.is_sure()) && !covered && state.is_some_and(|state| stale(&state))
+    }
+
+    /// Whether its control plane does not answer for a type, for everything or for names (E-18).
+    fn withholds(&self, kind: Type, wildcard: bool) -> bool {
+        let legs = self.wire.iter().flat_map(|wire| &wire.legs);
+        let mut sessions = legs.filter_map(|leg| leg.link.as_ref()).map(|link| &link.session);
+        sessions.any(|session| {
+            let all = session.types.get(&kind).is_some_and(|served| served.wildcard);
+            all == wildcard && session.withholds(kind, &self.truth)
+        })
+    }
+
+    /// Whether its control plane reports what has gone of what the relay declared. If it ignores declarations it cannot (C-13),
+    /// and such leftovers are not judged.
+    fn is_sure(&self) -> bool {
+        self.wire
+            .as_ref()
+            .is_none_or(|wire| wire.habits.believes || wire.habits.dialect == Dialect::Sotw)
+    }
+
+    /// The view has exactly what the control plane has of the wanted names.
+    pub(crate) fn check(&self, above: Option<&Self>, tally: &mut Tally) -> Result<(), Broken> {
+        tally.hit(Rule::K23);
+        let cut = self.view.cut();
+        let wanted = self.wire.as_ref().map_or(&self.wanted, |wire| &wire.wanted);
+        for (kind, target) in wanted {
+            let mut views = std::iter::once(self).chain(above);
+            // What is held in a wildcard hides what there is by name, too.
+            let hides =
+                |zone: &Self, name: &str| zone.hides(*kind, name) || zone.held.contains(&(*kind, name.to_owned()));
+            let hidden = matches!(target, Target::Name(name) if views.any(|zone| hides(zone, name.as_str())));
+            // A name that the wildcard has brought is not asked for by name, even if the server no longer answers for the
+            // wildcard.
+            let named = *target != Target::Wildcard;
+            let silent = self.withholds(*kind, true) || named && self.withholds(*kind, false);
+            if silent || hidden || self.cannot_say(*kind) {
+                continue;
+            }
+            let slot = cut.slot(kind.type_url());
+            let entry = |resource: &Arc<Resource>| (resource.name().as_str().to_owned(), revision(resource));
+            let truth = |content: &Arc<Content>| (content.name.clone(), content.revision);
+            let mut known: BTreeMap<String, u64> = BTreeMap::new();
+            let expected: BTreeMap<String, u64> = match target {
+                Target::Wildcard => {
+                    let state = slot.and_then(|slot| slot.wildcard.as_ref());
+                    known.extend(state.into_iter().flat_map(|state| state.resources()).map(entry));
+                    if !state.is_some_and(|state| state.complete()) {
+                        return Err(Broken::new(
+                            Rule::K23,
+                            format!("the wildcard of {kind:?} is not complete"),
+                        ));
+                    }
+                    self.truth
+                        .of(*kind)
+                        .filter(|content| self.covers(content))
+                        .map(truth)
+                        .collect()
+                }
+                Target::Name(name) if is_collection(name.as_str()) => {
+                    let all = slot.into_iter().flat_map(|slot| slot.named.resources());
+                    known.extend(all.filter(|it| covers(name.as_str(), it.name().as_str())).map(entry));
+                    self.truth.members(*kind, name.as_str()).map(truth).collect()
+                }
+                Target::Name(name) => {
+                    known.extend(slot.and_then(|slot| slot.resource(name)).map(entry));
+                    self.truth.find(*kind, name.as_str()).map(truth).into_iter().collect()
+                }
+            };
+            if !self.says_gone(*kind) || !self.is_sure() {
+                known.retain(|name, _| expected.contains_key(name));
+            }
+            Self::forgive_silence(*kind, target, above, &expected, &mut known);
+            let held = |name: &String| {
+                let mut views = std::iter::once(self).chain(above);
+                views.any(|zone| zone.held.contains(&(*kind, name.clone())))
+            };
+            known.retain(|name, _| expected.contains_key(name) || !held(name));
+            if known != expected {
+                return Err(Broken::new(
+                    Rule::K23,
+                    format!("{kind:?} {target:?}: {known:?}, not {expected:?}"),
+                ));
+            }
+        }
+        self.check_asked(&cut)
+    }
+
+    /// K-16: a relay above does not report a resource as gone, or an alias, if it only got no answer in time.
+    fn forgive_silence(
+        kind: Type,
+        target: &Target,
+        above: Option<&Self>,
+        expected: &BTreeMap<String, u64>,
+        known: &mut BTreeMap<String, u64>,
+    ) {
+        let Some(above) = above else { return };
+        let cut = above.view.cut();
+        let asked = match target {
+            Target::Name(name) => Some(name.as_str()),
+            Target::Wildcard => None,
+        };
+        // The relay above does not know a collection as a whole any more when it forgets members that nobody confirmed in time.
+        let forgotten = asked.is_some_and(|name| is_collection(name) && !is_whole(&cut, kind, name));
+        let silent = |key: &str| {
+            let mut names = std::iter::once(key).chain(asked);
+            forgotten || names.any(|name| timed_out(&cut, kind, name))
+        };
+        known.retain(|key, _| expected.contains_key(key) || !silent(key));
+    }
+
+    /// K-23: what is asked of the control plane is what is wanted and not covered, once.
+    fn check_asked(&self, cut: &Cut) -> Result<(), Broken> {
+        let Some(wire) = self.wire.as_ref().filter(|_| self.upper.is_none()) else {
+            return Ok(());
+        };
+        let mut asked: BTreeSet<(Type, Target)> = BTreeSet::new();
+        for (kind, served) in wire
+            .legs
+            .iter()
+            .filter_map(|leg| leg.link.as_ref())
+            .flat_map(|link| &link.session.types)
+        {
+            let names = served.names.iter().map(|name| Target::Name(Name::from(name.as_str())));
+            for target in names.chain(served.wildcard.then_some(Target::Wildcard)) {
+                // E-17: a wildcard cannot be ended and begun again on one stream, so it goes on unseen.
+                let unseen = target == Target::Wildcard;
+                let wanted = wire.wanted.contains(&(*kind, target.clone())) || unseen;
+                if !wanted || !asked.insert((*kind, target.clone())) {
+                    return Err(Broken::new(
+                        Rule::K23,
+                        format!("{kind:?} {target:?} is asked for, and not wanted"),
+                    ));
+                }
+            }
+        }
+        for (kind, target) in &wire.wanted {
+            let covered = match (cut.slot(kind.type_url()), target) {
+                (Some(slot), Target::Name(name)) => slot
+                    .wildcard
+                    .as_ref()
+                    .is_some_and(|state| state.resource(name).is_some()),
+                (None, _) | (_, Target::Wildcard) => false,
+            };
+            if !covered && !asked.contains(&(*kind, target.clone())) {
+                return Err(Broken::new(
+                    Rule::K23,
+                    format!("{kind:?} {target:?} is wanted, and not asked for"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether every member of a collection is known (C-22).
+fn is_whole(cut: &Cut, kind: Type, collection: &str) -> bool {
+    let slot = cut.slot(kind.type_url());
+    slot.is_some_and(|slot| slot.named.whole(&Name::from(collection)))
+}
+
+/// Whether a name, or its collection, counts as absent only because nobody answered for it in time.
+pub(crate) fn timed_out(cut: &Cut, kind: Type, name: &str) -> bool {
+    let name = Name::from(name);
+    let slot = cut.slot(kind.type_url());
+    let silent = |name: &Name| {
+        let known = slot.and_then(|slot| slot.known(name));
+        matches!(known, Some(Known::Absent(Reason::TimedOut)))
+    };
+    silent(&name) || name.collection().is_some_and(|all| silent(&all))
+}
