@@ -253,7 +253,7 @@ impl Folder {
         let over = model.is_over(kind, name.as_str());
         let fits = match (known, says) {
             (Some(Known::Present(resource)), Some(says)) => {
-                let until = slot.and_then(|slot| slot.named.like(resource)?.1);
+                let until = slot.and_then(|slot| slot.named.expiry(resource.name()));
                 (revision(resource), until.map(|until| until.at)) == (says.revision, says.until)
             }
             (Some(Known::Absent(Reason::Expired)), None) => model.whole && over,
@@ -283,7 +283,7 @@ fn told(key: &str, counted: &Counted) -> (String, (u64, Option<Instant>)) {
 
 /// The name of a resource in the view, its revision, and when it ends (K-17).
 fn called(resource: &Resource, state: &State) -> (String, (u64, Option<Instant>)) {
-    let until = state.like(resource).and_then(|(_, until)| until);
+    let until = state.expiry(resource.name());
     let name = resource.name().as_str().to_owned();
     (name, (revision(resource), until.map(|until| until.at)))
 }
