@@ -276,7 +276,6 @@ impl World {
             let told = polled.demand.handle_cut(&view.cut());
             changes = polled.tell(told, now);
         }
-        self.note_poll_holds(server);
         self.set_polls(server);
         Ok(())
     }
@@ -293,6 +292,7 @@ impl World {
     }
 
     fn set_polls(&mut self, server: usize) {
+        self.note_poll_holds(server);
         self.set_lease(server);
         let Some(polled) = self.polled(server) else { return };
         let timer = polled.timer;
