@@ -16,8 +16,8 @@ mod cut;
 mod difference;
 mod expression;
 mod guard;
-mod held;
 mod interest;
+mod listener_address;
 mod name;
 mod node;
 mod objection;
@@ -38,6 +38,7 @@ mod sight;
 mod standing;
 mod state;
 mod type_url;
+mod value_id;
 mod version;
 mod viewer;
 mod written;
@@ -45,22 +46,22 @@ mod written;
 pub mod xdstp;
 
 pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Question, Rights, Way};
-pub use answers::{Answers, Unshared, full_state};
+pub use answers::{Answers, Unshared, doubted, full_state};
 pub use authorities::{Authorities, authority_label};
 pub use baseline::Baselines;
-pub use batch::{Batch, Dialect, Errors, Form, Item, Texts};
+pub use batch::{Batch, Dialect, Errors, Form, Item};
 pub use changes::{Changes, Phase, Update};
 pub use class::Class;
 pub use classes::{Classes, Piece, Rule};
 pub use credentials::{CredentialFiles, Credentials, Unfit};
 pub use cut::{Cut, ServerState, Slot};
-pub use difference::{Difference, Left, Part, Room};
+pub use difference::{Difference, GONE_MAX, Part, Room};
+pub use listener_address::addresses;
 pub use expression::Expression;
 pub use guard::{
     GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget,
     MassHold, ReferenceHold, Within,
 };
-pub use held::{Extra, Held, Seen};
 pub use interest::{Dirty, Target, Want};
 pub use name::Name;
 pub use node::{ASKS_ONCE, ENDPOINT_COLLECTIONS, Features, Locality, Node, RELAYS, RESOURCE_ERRORS, UserAgent};

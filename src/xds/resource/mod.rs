@@ -291,6 +291,33 @@ impl Resource {
         }
     }
 
+    /// Returns what a client says that it holds: a name and a version, without bytes.
+    #[must_use]
+    pub fn brought(name: Name, version: Version, received: Instant) -> Self {
+        Self {
+            name,
+            aliases: Box::default(),
+            version,
+            record: Bytes::new(),
+            inner_at: 0,
+            any_at: 0,
+            body_at: 0,
+            miscalled: false,
+            endpoints: None,
+            received,
+            references: OnceLock::new(),
+        }
+    }
+
+    /// Returns a copy without its bytes, of a version that no content has: a client may hold any version of it.
+    #[must_use]
+    pub fn doubted(&self) -> Self {
+        Self {
+            version: Version::EMPTY,
+            ..self.hollow()
+        }
+    }
+
     /// Whether it is a copy without its bytes.
     #[must_use]
     pub fn is_hollow(&self) -> bool {

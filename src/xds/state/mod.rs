@@ -15,7 +15,7 @@ use imbl::{OrdMap, OrdSet};
 pub use expiry::Expiry;
 pub use permitted::Permitted;
 
-use super::held::next_id;
+use super::value_id::next_id;
 use super::{Name, Resource, ResourceError, TypeUrl, Update, Version};
 
 /// What is known of a name; a name that is in no map is Unknown. Never two-valued (K-15).

@@ -3,22 +3,69 @@
 //! Owns what the first request on a stream decides. Does not know what the client asks for.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use super::stream::Server;
+use identity::Identity;
+
+use super::stream::Opening;
 use crate::end::{Code, End};
 use crate::node::{read_node, relays};
-use identity::Identity;
 use proto::envoy::config::core::v3 as core;
-use xds::{Access, Answers, Caller, Dialect, Grant, Node, Rights, TypeUrl, Way};
+use crate::settings::StreamSettings;
+use xds::{Access, Answers, Dialect, Grant, Node, Rights, TypeUrl, Types, Way};
+use xds::Caller as Subject;
 
-impl Server {
+/// The client of one stream.
+#[derive(Debug)]
+pub(super) struct Caller {
+    dialect: Dialect,
+    service: Option<TypeUrl>,
+    polls: bool,
+    node: Option<Arc<Node>>,
+    /// Who the client is; until its first request.
+    stranger: Option<Box<Identity>>,
+    /// The rules by which its rights were found out.
+    access: Arc<Access>,
+    /// S-01: what the client may have; `None`: everything.
+    rights: Option<Arc<Rights>>,
+}
+
+impl Caller {
+    pub(super) fn new(opening: Opening, access: Arc<Access>) -> Self {
+        Self {
+            dialect: opening.dialect,
+            service: opening.service,
+            polls: opening.polls,
+            node: None,
+            stranger: Some(Box::new(opening.identity)),
+            access,
+            rights: None,
+        }
+    }
+
+    pub(super) const fn node(&self) -> Option<&Arc<Node>> {
+        self.node.as_ref()
+    }
+
+    pub(super) const fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Whether the client's rights come from these rules.
+    pub(super) fn is_under(&self, access: &Arc<Access>) -> bool {
+        Arc::ptr_eq(&self.access, access)
+    }
+
     /// B-01: the node of the first request counts for the whole stream.
-    pub(super) fn greet(&mut self, node: Option<&core::Node>, answers: &impl Answers) -> Result<(), End> {
+    pub(super) fn greet(
+        &mut self,
+        node: Option<&core::Node>,
+        settings: &StreamSettings,
+        answers: &impl Answers,
+    ) -> Result<(), End> {
         // K-25: in a chain of relays that leads back to this one, the relays would keep each other's content alive.
         let through = node.map(relays).unwrap_or_default();
-        if through.contains(&self.settings.relay_id) {
-            let id = &self.settings.relay_id;
+        if through.contains(&settings.relay_id) {
+            let id = &settings.relay_id;
             let message =
                 format!("loop: the request has already come through relay `{id}`; its upstream leads back to it");
             return Err(End::new(Code::FailedPrecondition, message));
@@ -31,7 +78,7 @@ impl Server {
         }
         let mut own = match node {
             Some(wire) => read_node(wire),
-            None if self.settings.anonymous => Node::default(),
+            None if settings.anonymous => Node::default(),
             None => {
                 let message =
                     "the first request on a stream must carry a node (set `anonymous: true` to allow clients without)";
@@ -41,46 +88,29 @@ impl Server {
         let identity = self.stranger.take().unwrap_or_default();
         let identity: Vec<&str> = identity.texts().collect();
         // K-02: whom the client shares views with.
-        own.class = answers.class(self.settings.classes.class(&own, &identity));
+        own.class = answers.class(settings.classes.class(&own, &identity));
         own.passed = node.and_then(|wire| own.class.take(wire));
         let node = self.node.insert(Arc::new(own)).clone();
-        self.admit_caller(&node, &identity, answers)
+        self.admit(&node, &identity, answers)
     }
 
-    /// Whether the client's rights come from these rules.
-    #[must_use]
-    pub fn is_under(&self, access: &Arc<Access>) -> bool {
-        Arc::ptr_eq(&self.access, access)
-    }
-
-    /// S-07: these are the rules from now on. Returns the end of the stream, if they do not admit it.
-    pub fn handle_access(
+    /// S-07: these are the rules from now on. Returns whether there is a client for which they count.
+    pub(super) fn handle_access(
         &mut self,
         access: Arc<Access>,
         identity: &Identity,
         answers: &impl Answers,
-        now: Instant,
-    ) -> Result<(), End> {
+    ) -> Result<bool, End> {
         self.access = access;
-        let Some(node) = self.node.clone() else { return Ok(()) };
-        self.done = false;
+        let Some(node) = self.node.clone() else { return Ok(false) };
         let identity: Vec<&str> = identity.texts().collect();
-        self.admit_caller(&node, &identity, answers)?;
-        for at in 0..self.types.len() {
-            let Some(type_url) = self.types.get(at).map(|one| one.type_url.clone()) else {
-                continue;
-            };
-            let rights = self.rights_of(&type_url, answers)?;
-            if let Some(subscription) = self.types.get_mut(at) {
-                subscription.handle_rights(rights, now);
-            }
-        }
-        Ok(())
+        self.admit(&node, &identity, answers)?;
+        Ok(true)
     }
 
     /// S-02: finds out what the client may have. A client that may have nothing is refused.
-    fn admit_caller(&mut self, node: &Node, identity: &[&str], answers: &impl Answers) -> Result<(), End> {
-        let caller = Caller {
+    fn admit(&mut self, node: &Node, identity: &[&str], answers: &impl Answers) -> Result<(), End> {
+        let subject = Subject {
             identity,
             node,
             way: match self.dialect {
@@ -89,7 +119,7 @@ impl Server {
                 Dialect::Delta => Way::Delta,
             },
         };
-        let rights = self.access.rights(&caller);
+        let rights = self.access.rights(&subject);
         let rights = rights.map_err(|denied| End::new(Code::PermissionDenied, denied.to_string()))?;
         self.rights = rights.map(|rights| answers.rights(rights));
         Ok(())
@@ -107,6 +137,26 @@ impl Server {
                 let node = self.node.as_ref().map_or("", |node| &*node.id);
                 Err(End::new(Code::PermissionDenied, rights.denial(node, type_url)))
             }
+        }
+    }
+
+    /// returns the type of a request.
+    pub(super) fn resolve(&self, text: &str, types: &Types) -> Result<TypeUrl, End> {
+        match &self.service {
+            Some(service) if text.is_empty() => Ok(service.clone()),
+            None if text.is_empty() => Err(End::invalid(
+                "type_url is empty; a request on an aggregated stream must name its type",
+            )),
+            Some(service) => {
+                let asked = types.resolve(text);
+                if asked == *service {
+                    return Ok(asked);
+                }
+                Err(End::invalid(format!(
+                    "type_url `{text}` is not served on a stream of the {service} service"
+                )))
+            }
+            None => Ok(types.resolve(text)),
         }
     }
 }
