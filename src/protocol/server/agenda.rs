@@ -89,11 +89,6 @@ impl Agenda {
         next
     }
 
-    /// Whether a collection may have brought new members.
-    pub(super) fn is_stirred(&self) -> bool {
-        self.lists.as_ref().is_some_and(|lists| !lists.stirred.is_empty())
-    }
-
     /// Nothing is due of any listed name.
     pub(super) fn clear(&mut self) {
         self.lists = None;

@@ -87,12 +87,6 @@ impl Rejections {
         trials.groups.pop_front()
     }
 
-    /// Returns the names of the next group, unless one is on its way.
-    pub(super) fn next(&self) -> impl Iterator<Item = &Name> {
-        let trials = self.0.iter().filter(|trials| trials.trial.is_none());
-        trials.filter_map(|trials| trials.groups.front()).flat_map(Group::names)
-    }
-
     /// A group is tried in this response.
     pub(super) fn begin(&mut self, nonce: u64, group: &Group) {
         self.0.get_or_insert_default().trial = Some((nonce, group.again));
@@ -144,7 +138,9 @@ impl Rejections {
     pub(super) fn forget(&mut self, name: &Name) {
         let Some(trials) = &mut self.0 else { return };
         trials.held_back.remove(name);
-        trials.groups.iter_mut().for_each(|group| drop(group.members.remove(name)));
+        for group in &mut trials.groups {
+            group.members.remove(name);
+        }
         trials.groups.retain(|group| !group.members.is_empty());
     }
 

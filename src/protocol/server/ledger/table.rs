@@ -247,6 +247,7 @@ mod tests {
                 passed_on: &[],
                 body: &step.to_be_bytes(),
                 endpoints: None,
+                constraints: None,
                 received,
             };
             Arc::new(Resource::new(parts, 0))

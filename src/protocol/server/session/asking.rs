@@ -90,12 +90,20 @@ impl Subscription {
             self.agenda.stir(name.clone());
         } else if known && self.reader.has_aliases() {
             // C-11: what the client knew by this alias.
-            let called = |entry: &Entry<'_>| entry.sent().is_some_and(|sent| sent.aliases().contains(name));
-            let called: Vec<Name> = self.ledger.rows("").filter(called).map(|entry| entry.name().clone()).collect();
+            let called = self.called(name);
             called.iter().for_each(|name| self.ask(name));
         }
         self.ledger.mark(name, true);
         self.ask(name);
+    }
+
+    /// Returns the names of what the client was sent that has this alias.
+    fn called(&self, alias: &Name) -> Vec<Name> {
+        let base = self.ledger.base().into_iter().flat_map(|base| base.resources());
+        let base = base.filter(|held| self.ledger.own(held.name().as_str()).is_none());
+        let own = self.ledger.rows("").filter_map(Entry::sent);
+        let called = own.chain(base).filter(|held| held.aliases().contains(alias));
+        called.map(|held| held.name().clone()).collect()
     }
 
     fn subscribe_all(&mut self, answers: &impl Answers) {
@@ -104,6 +112,7 @@ impl Subscription {
             if let Some(base) = self.ledger.base().cloned() {
                 self.ledger.doubt(answers.doubted(&base));
                 self.agenda.set_cursor(None);
+                self.agenda.set_rest(None);
             }
             let held = self.ledger.rows("").filter(|entry| entry.perhaps() && !entry.name().is_new_style());
             let held: Vec<Name> = held.map(|entry| entry.name().clone()).collect();
@@ -173,7 +182,7 @@ impl Subscription {
         self.agenda.set_rest(None);
         self.agenda.set_cursor(None);
         // C-20: only the client knows by which alias it keeps a resource.
-        let keeps = self.reader.has_aliases() && self.ledger.asked().next().is_some();
+        let keeps = (self.reader.has_aliases() || self.reader.has_nameless()) && self.ledger.asked().next().is_some();
         let base = self.ledger.forget_shared().filter(|_| keeps);
         let shared = base.iter().flat_map(|base| base.resources());
         let shared: Vec<Arc<Resource>> = shared.filter(|held| !self.ledger.get(held.name()).perhaps()).cloned().collect();
@@ -255,8 +264,11 @@ impl Subscription {
         if self.reader.has_aliases() && self.ledger.asked().next().is_some() {
             self.agenda.look(name.clone());
             self.agenda.wake();
+            // C-20: what the client knows by this alias.
+            let called = self.called(name);
+            called.into_iter().for_each(|name| self.agenda.look(name));
         }
-        if self.reader.has_nameless() && (own || name.is_empty()) {
+        if self.reader.has_nameless() {
             self.agenda.look(Name::from(""));
         }
     }

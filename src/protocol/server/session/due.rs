@@ -71,9 +71,10 @@ impl Subscription {
             Look::Put(found) if self.reader.cannot_read(found) => None,
             Look::Put(found) if found.name() != self.want.meaning(name) => {
                 // L-03: the resource goes as the client should hold it under its own name.
-                let own = lens.look(found.name(), &self.ledger.get(found.name()));
-                match own {
+                let held = self.ledger.get(found.name());
+                match lens.look(found.name(), &held) {
                     Look::Put(own) if row.waits() || row.perhaps() => Some(Say::Other(own)),
+                    Look::Put(own) if !held.is(own.version()) && !held.refuses(own.version()) => Some(Say::Other(own)),
                     Look::Put(_) | Look::Gone | Look::Unknown => None,
                 }
             }

@@ -219,11 +219,6 @@ impl Subscription {
         self.flights.sent()
     }
 
-    /// Returns whether the wildcard or an empty first request must be answered.
-    pub(in crate::server) const fn must_answer(&self) -> bool {
-        self.agenda.hello()
-    }
-
     /// Returns what the client was sent under a name.
     pub(in crate::server) fn row(&self, name: &Name) -> Row {
         self.ledger.get(name)

@@ -79,7 +79,8 @@ impl Subscription {
         }
         // D-03: removed resources are still listed until the other types do not need them any more.
         let base = self.ledger.base().cloned();
-        let kept = difference.filter(|_| removes && !allowed.removals);
+        let keeps = removes && !allowed.removals && self.rare.refused().is_none();
+        let kept = difference.filter(|_| keeps);
         let next = kept.map_or(state, |difference| difference.kept(base.as_ref(), state)).clone();
         let changed = difference.into_iter().flat_map(Difference::changed);
         let clusters = match self.rare.refused() {
@@ -125,7 +126,9 @@ impl Subscription {
             self.meet(difference, slot);
             return Step::Idle;
         }
-        let listing = self.list(state, allowed.removals, difference, slot);
+        // What the client has rejected is not listed again for the sake of other types.
+        let removals = allowed.removals || self.rare.refused().is_some();
+        let listing = self.list(state, removals, difference, slot);
         if listing.waits {
             return if adds { Step::Blocked } else { Step::Idle };
         }

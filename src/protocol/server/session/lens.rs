@@ -85,7 +85,9 @@ impl<'a> Lens<'_, 'a> {
             }
             // What the client may not have is in no state.
             let may_have = || self.reader.viewer.may_have(&self.reader.type_url, key);
-            dark |= !state.is_some_and(|state| state.certain()) && may_have();
+            // A wildcard has no name that certainly does not exist.
+            let certain = asks && !dim || state.is_some_and(|state| state.certain());
+            dark |= !certain && may_have();
         }
         if let Some(found) = self.by_other_name(key, found) {
             return Look::Put(found);
@@ -105,7 +107,7 @@ impl<'a> Lens<'_, 'a> {
     /// K-16: whether a server that did not answer in time is no reason to take this from the client. A full state says nothing of
     /// what the client may hold, and does not wait for it any longer.
     fn keeps(&self, row: &Row) -> bool {
-        row.perhaps() && !(self.reader.full_state() && matches!(row, Row::Perhaps))
+        row.perhaps() && !(self.reader.full_state() && row.whole().is_none())
     }
 
     /// C-20, A-09: returns the resource of this name if the client asks for it by another one.

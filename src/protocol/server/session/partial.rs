@@ -46,7 +46,7 @@ impl Subscription {
         nonces: &mut Nonces,
     ) -> Step {
         // Nothing is sent if the client is subscribed to nothing; only resources that it still holds are removed.
-        let owes = self.agenda.hello() || self.rare.has_long();
+        let owes = self.agenda.hello() && !self.reader.full_state() || self.rare.has_long();
         if self.wants_nothing() && self.agenda.is_empty() && !owes {
             return Step::Idle;
         }

@@ -89,7 +89,9 @@ impl Subscription {
 
     fn accept_secrets(&mut self, flight: &Flight) {
         let listed = flight.batch.items();
-        listed.iter().for_each(|item| self.rare.forget_accepted(item.name()));
+        for item in listed.iter().filter(|item| self.ledger.get(item.name()).is(item.resource.version())) {
+            self.rare.forget_accepted(item.name());
+        }
         if listed.len() < self.ledger.asked().count() {
             self.rare.note_omission();
         }
