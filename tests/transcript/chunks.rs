@@ -204,8 +204,8 @@ fn asked_for_again_between_two_parts() {
         client <- eds [xdstp://a/EDS/a@1]
         client subscribe eds xdstp://a/EDS/*
         client reads
-        client <- eds [xdstp://a/EDS/a@1]
         client <- eds [xdstp://a/EDS/b@1]
+        client <- eds [xdstp://a/EDS/a@1]
         client ack
         nothing
         ",

@@ -251,7 +251,7 @@ fn asked_for_by_an_alias() {
         origin put address r@4:aka=nick
         client <- address [r@4:aka=nick], ack
         origin drop address r
-        client <- address -[nick r], ack
+        client <- address -[r], ack
         ",
     );
 }

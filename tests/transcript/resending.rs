@@ -255,7 +255,8 @@ fn an_alias_that_is_not_known_yet() {
         client <- address [b@1], ack
         nothing for 10s
         origin put address a@1:aka=nick
-        client <- address [a@1:aka=nick] -[gone], ack
+        client <- address [a@1:aka=nick], ack
+        client <- address -[gone], ack
         ",
     );
     delta(

@@ -232,7 +232,7 @@ fn what_it_was_called_before_it_was_given_up() {
         client <- address [o@2]
         client sends address -o
         client nack address
-        client <- address -[o z], ack
+        client <- address -[o], ack
         nothing
         ",
     );
