@@ -247,7 +247,6 @@ mod tests {
                 passed_on: &[],
                 body: &step.to_be_bytes(),
                 endpoints: None,
-                constraints: None,
                 received,
             };
             Arc::new(Resource::new(parts, 0))
