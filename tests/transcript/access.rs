@@ -225,7 +225,8 @@ fn rules_change_under_a_wildcard() {
         second subscribe cds *
         second <- cds [a@1 shared@1], ack
         relay rules {names: [b*, shared]}
-        client <- cds sotw [b@1 shared@1] | delta [b@1] -[a]
+        client <- cds sotw [b@1 shared@1] | delta [b@1]
+        delta client <- cds -[a]
         client ack
         second <- cds sotw [b@1 shared@1] | delta [b@1] -[a]
         second ack

@@ -272,7 +272,8 @@ fn an_alias_that_is_not_known_yet() {
         client <- address [a@1:aka=nick], ack
         nothing for 14s
         wait 1s
-        client <- address -[ghost gone], ack
+        client <- address -[ghost], ack
+        client <- address -[gone], ack
         ",
     );
 }

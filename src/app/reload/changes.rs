@@ -145,7 +145,7 @@ impl Changes {
         compare!(self, "limits":
             Now { connections connections_per_identity streams streams_per_identity new_streams_per_second subscriptions memory views
                 names_per_view pinned_bytes_per_view }
-            Next { handshakes streams_per_connection types_per_stream names_per_stream name_bytes node_bytes request requests_per_second
+            Next { handshakes streams_per_connection types_per_stream names_per_stream name_bytes window_bytes node_bytes request requests_per_second
                 upstream_message });
     }
 
