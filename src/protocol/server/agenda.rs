@@ -21,8 +21,8 @@ pub(super) struct Agenda {
     rest: Option<Arc<Difference>>,
     /// Whether the wildcard must be answered, even if it is empty (B-20, C-17).
     hello: bool,
-    /// Whether the wildcard was certain when it was last looked at.
-    certain: bool,
+    /// The wildcard's state when it was last looked at, and whether it was certain.
+    state: (u64, bool),
 }
 
 #[derive(Debug, Default)]
@@ -141,9 +141,10 @@ impl Agenda {
         self.hello = hello;
     }
 
-    /// Notes whether the wildcard is certain. Returns whether that is new.
-    pub(super) const fn note_certain(&mut self, certain: bool) -> bool {
-        std::mem::replace(&mut self.certain, certain) != certain
+    /// Notes the wildcard's state. Returns whether it is another than before, and whether it has become certain.
+    pub(super) const fn note_state(&mut self, id: u64, certain: bool) -> (bool, bool) {
+        let before = std::mem::replace(&mut self.state, (id, certain));
+        (before.0 != id, certain && !before.1)
     }
 
     /// Begins a walk.

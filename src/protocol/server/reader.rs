@@ -19,9 +19,6 @@ pub(super) struct Reader {
     pub(super) viewer: Viewer,
 }
 
-/// The type of Istio whose resources have aliases.
-const ISTIO_ADDRESS: &str = "istio.workload.Address";
-
 impl Reader {
     pub(super) fn traits(&self) -> &Traits {
         self.type_url.traits()
@@ -45,8 +42,7 @@ impl Reader {
 
     /// Whether the type's resources can be asked for by other names (C-20).
     pub(super) fn has_aliases(&self) -> bool {
-        let named = self.traits().kind == Kind::Vhds || self.type_url.is_named(ISTIO_ADDRESS);
-        self.dialect == Dialect::Delta && named
+        self.dialect == Dialect::Delta && self.traits().aliases
     }
 
     /// Whether a resource without a name answers to all names.

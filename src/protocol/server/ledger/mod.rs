@@ -96,6 +96,11 @@ impl Ledger {
         rows.filter(|entry| entry.is_asked()).map(Entry::name)
     }
 
+    /// Whether it has rows of its own for names that the client does not ask for.
+    pub(super) fn has_unasked(&self) -> bool {
+        self.own.unasked_len() > 0
+    }
+
     /// Whether the client has no rows of its own.
     pub(super) const fn is_shared(&self) -> bool {
         self.own.is_empty()

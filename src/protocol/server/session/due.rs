@@ -181,7 +181,8 @@ impl Subscription {
         self.error(name, slot).filter(|error| self.rare.error(name) != Some(error))
     }
 
-    /// Adds the members of collections that may be new, and everything that an incomplete wildcard kept in doubt.
+    /// Lists the members of collections that may be new, everything that an incomplete wildcard kept in doubt, and what another state
+    /// may lack.
     pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>) {
         while let Some(collection) = self.agenda.pop_stirred() {
             let name = self.want.meaning(&collection).clone();
@@ -190,9 +191,15 @@ impl Subscription {
             held.into_iter().chain(members).for_each(|member| self.agenda.look(member));
             self.agenda.look(collection);
         }
-        let certain = self.want.wildcard() && slot.wildcard().is_some_and(|state| state.certain());
-        if self.agenda.note_certain(certain) && certain {
+        let state = slot.wildcard().filter(|_| self.want.wildcard());
+        let (other, certain) = state.map_or((false, false), |state| self.agenda.note_state(state.id(), state.certain()));
+        if certain {
             self.look_at_rows(|_| true);
+        } else if other && self.ledger.has_unasked() {
+            // What was sent since the last rest is in no map, so no difference shows that it is gone.
+            let unasked = self.ledger.rows("").filter(|entry| !entry.is_asked());
+            let unasked: Vec<Name> = unasked.map(|entry| entry.name().clone()).collect();
+            unasked.into_iter().for_each(|name| self.agenda.look(name));
         }
     }
 
