@@ -9,9 +9,9 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message as _;
 
-use super::value_id::next_id;
 use super::pieces::Pieces;
 use super::resource::put_field;
+use super::value_id::next_id;
 use super::{Name, Resource, ResourceError, Version};
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::rpc::Status;

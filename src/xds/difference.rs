@@ -60,11 +60,20 @@ impl Drop for Part {
     fn drop(&mut self) {
         let mut next: Vec<Arc<Difference>> = self.rest.take().into_iter().collect();
         while let Some(difference) = next.pop() {
-            let Some(Difference { additions, removals, .. }) = Arc::into_inner(difference) else {
+            let Some(Difference {
+                additions, removals, ..
+            }) = Arc::into_inner(difference)
+            else {
                 continue;
             };
             let parts = [additions.into_inner(), removals.into_inner()];
-            next.extend(parts.into_iter().flatten().flatten().filter_map(|mut part| part.rest.take()));
+            next.extend(
+                parts
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+                    .filter_map(|mut part| part.rest.take()),
+            );
         }
     }
 }
@@ -251,18 +260,20 @@ impl Difference {
             let freed = self.freed(from, self.changed.iter());
             let gone = self.removed.iter().filter(|name| !freed.contains(name));
             let held = gone.filter_map(|name| from?.resource(name));
-            let puts = held.filter(|held| !held.is_hollow()).map(|held| Update::Put(held.clone(), None));
+            let puts = held
+                .filter(|held| !held.is_hollow())
+                .map(|held| Update::Put(held.clone(), None));
             let puts: Vec<Update> = puts.collect();
-            if puts.is_empty() { to.clone() } else { Arc::new(to.told(&puts)) }
+            if puts.is_empty() {
+                to.clone()
+            } else {
+                Arc::new(to.told(&puts))
+            }
         })
     }
 
     /// Returns the removed listeners whose addresses these listeners take.
-    fn freed<'a>(
-        &self,
-        from: Option<&Arc<State>>,
-        taking: impl Iterator<Item = &'a Arc<Resource>>,
-    ) -> Vec<Name> {
+    fn freed<'a>(&self, from: Option<&Arc<State>>, taking: impl Iterator<Item = &'a Arc<Resource>>) -> Vec<Name> {
         if self.removed.left == 0 || from.is_none_or(|from| from.type_url().kind() != Kind::Lds) {
             return Vec::new();
         }
@@ -299,7 +310,11 @@ impl Difference {
 
     fn begin_removals(&self, from: Option<&Arc<State>>, to: &Arc<State>, chunk: usize) -> Part {
         let mut room = Room::new(chunk);
-        let fits = self.removed.iter().take(GONE_MAX).take_while(|name| room.takes_name(name));
+        let fits = self
+            .removed
+            .iter()
+            .take(GONE_MAX)
+            .take_while(|name| room.takes_name(name));
         let mut gone: Vec<Name> = fits.cloned().collect();
         let removed = self.removed.after(gone.len());
         let cursor = gone.last().cloned();
@@ -323,7 +338,9 @@ impl Difference {
         let all = changed.left == 0 && removed.left == 0;
         let next = || {
             let nothing = || Arc::new(State::new(to.type_url().clone()));
-            let puts = now.iter().map(|resource| Update::Put(resource.clone(), to.expiry(resource.name())));
+            let puts = now
+                .iter()
+                .map(|resource| Update::Put(resource.clone(), to.expiry(resource.name())));
             let updates: Vec<Update> = puts.chain(gone.iter().cloned().map(Update::Forget)).collect();
             Arc::new(from.cloned().unwrap_or_else(nothing).told(&updates))
         };

@@ -56,13 +56,13 @@ pub use classes::{Classes, Piece, Rule};
 pub use credentials::{CredentialFiles, Credentials, Unfit};
 pub use cut::{Cut, ServerState, Slot};
 pub use difference::{Difference, GONE_MAX, Part, Room};
-pub use listener_address::addresses;
 pub use expression::Expression;
 pub use guard::{
     GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget,
     MassHold, ReferenceHold, Within,
 };
 pub use interest::{Dirty, Target, Want};
+pub use listener_address::addresses;
 pub use name::Name;
 pub use node::{ASKS_ONCE, ENDPOINT_COLLECTIONS, Features, Locality, Node, RELAYS, RESOURCE_ERRORS, UserAgent};
 pub use objection::Objection;

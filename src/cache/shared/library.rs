@@ -17,9 +17,7 @@ use parking_lot::Mutex;
 use super::interner::Interner;
 use super::remembered::Tables;
 use super::weak_map::WeakMap;
-use xds::{
-    Answers, Batch, Class, Difference, Name, Objection, Permitted, Rights, State, Version, doubted, full_state,
-};
+use xds::{Answers, Batch, Class, Difference, Name, Objection, Permitted, Rights, State, Version, doubted, full_state};
 
 /// The store of answers that sessions at the same point share.
 pub struct Library {
@@ -179,7 +177,8 @@ fn one_of<K: Eq + Hash, V: PartialEq>(known: &Mutex<WeakMap<K, V>>, key: K, valu
 impl Answers for Library {
     fn difference(&self, from: Option<&Arc<State>>, cursor: Option<&Name>, to: &Arc<State>) -> Arc<Difference> {
         let key = (from.map_or(0, |from| from.id()), to.id());
-        self.differences.get(key, || Difference::between(from.map(|from| &**from), cursor, to))
+        self.differences
+            .get(key, || Difference::between(from.map(|from| &**from), cursor, to))
     }
 
     fn full(&self, state: &Arc<State>) -> Arc<Batch> {

@@ -62,7 +62,10 @@ mod tests {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
         let now = std::time::Instant::now();
         let brought = |name: &&str| Resource::brought(Name::from(*name), Version::from_bits(seed), now);
-        let updates: Vec<Update> = names.iter().map(|name| Update::Put(Arc::new(brought(name)), None)).collect();
+        let updates: Vec<Update> = names
+            .iter()
+            .map(|name| Update::Put(Arc::new(brought(name)), None))
+            .collect();
         State::new(TypeUrl::new("t")).with(&updates, None).0
     }
 
@@ -85,7 +88,10 @@ mod tests {
     /// A version is no part of a name.
     #[test]
     fn what_differs_is_not_one() {
-        for (one, other) in [(table(1, &["a"]), table(0, &["a"])), (table(1, &["a"]), table(1, &["b"]))] {
+        for (one, other) in [
+            (table(1, &["a"]), table(0, &["a"])),
+            (table(1, &["a"]), table(1, &["b"])),
+        ] {
             assert!(!same(&one, &other) && hash(&one) != hash(&other));
         }
     }

@@ -100,20 +100,22 @@ impl Agenda {
     }
 
     fn give_back(&mut self) {
-        let idle = |lists: &mut Box<Lists>| {
-            lists.look.is_empty() && lists.waits.is_empty() && lists.stirred.is_empty()
-        };
+        let idle = |lists: &mut Box<Lists>| lists.look.is_empty() && lists.waits.is_empty() && lists.stirred.is_empty();
         self.lists.take_if(idle);
     }
 
     /// Whether no name is listed.
     pub(super) fn is_empty(&self) -> bool {
-        self.lists.as_ref().is_none_or(|lists| lists.look.is_empty() && lists.stirred.is_empty())
+        self.lists
+            .as_ref()
+            .is_none_or(|lists| lists.look.is_empty() && lists.stirred.is_empty())
     }
 
     /// Returns how many names are listed; takes longer the more there are.
     pub(super) fn len(&self) -> usize {
-        self.lists.as_ref().map_or(0, |lists| lists.look.len() + lists.waits.len())
+        self.lists
+            .as_ref()
+            .map_or(0, |lists| lists.look.len() + lists.waits.len())
     }
 
     pub(super) const fn cursor(&self) -> Option<&Name> {

@@ -9,10 +9,10 @@ use identity::Identity;
 use super::stream::Opening;
 use crate::end::{Code, End};
 use crate::node::{read_node, relays};
-use proto::envoy::config::core::v3 as core;
 use crate::settings::StreamSettings;
-use xds::{Access, Answers, Dialect, Grant, Node, Rights, TypeUrl, Types, Way};
+use proto::envoy::config::core::v3 as core;
 use xds::Caller as Subject;
+use xds::{Access, Answers, Dialect, Grant, Node, Rights, TypeUrl, Types, Way};
 
 /// The client of one stream.
 #[derive(Debug)]
@@ -102,7 +102,9 @@ impl Caller {
         answers: &impl Answers,
     ) -> Result<bool, End> {
         self.access = access;
-        let Some(node) = self.node.clone() else { return Ok(false) };
+        let Some(node) = self.node.clone() else {
+            return Ok(false);
+        };
         let identity: Vec<&str> = identity.texts().collect();
         self.admit(&node, &identity, answers)?;
         Ok(true)

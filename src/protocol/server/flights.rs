@@ -43,7 +43,11 @@ impl Flight {
 
     /// Returns its first names with their versions, removed names with a minus, and how many more there are.
     pub(super) fn summary(&self) -> String {
-        let items = self.batch.items().iter().map(|item| (item.name(), format!("@{}", item.resource.version())));
+        let items = self
+            .batch
+            .items()
+            .iter()
+            .map(|item| (item.name(), format!("@{}", item.resource.version())));
         let removed = self.batch.removed().iter().map(|name| (name, String::new()));
         let shown = items.chain(removed).take(SHOWN_MAX).map(|(name, version)| {
             let minus = if version.is_empty() { "-" } else { "" };
@@ -76,7 +80,8 @@ impl Flights {
     /// many bytes; 0: any number of bytes.
     pub(super) fn is_full(&self, bytes: usize) -> bool {
         let weight = |flight: &Flight| flight.batch.weight();
-        self.open.len() >= OPEN_MAX || bytes > 0 && self.open.len() > 1 && self.open.iter().map(weight).sum::<usize>() >= bytes
+        self.open.len() >= OPEN_MAX
+            || bytes > 0 && self.open.len() > 1 && self.open.iter().map(weight).sum::<usize>() >= bytes
     }
 
     /// Returns whether this number is that of the last response.
@@ -116,7 +121,9 @@ impl Flights {
     /// Returns whether a response on its way brings or removes this name.
     pub(super) fn has(&self, name: &Name) -> bool {
         let removes = |flight: &Flight| flight.batch.removed().binary_search(name).is_ok();
-        self.open.iter().any(|flight| flight.batch.item(name).is_some() || removes(flight))
+        self.open
+            .iter()
+            .any(|flight| flight.batch.item(name).is_some() || removes(flight))
     }
 
     /// Returns the names that responses on their way bring.
@@ -127,7 +134,9 @@ impl Flights {
     /// Returns whether a response on its way has this resource, and not only because it lists everything.
     pub(super) fn brings_news(&self, resource: &Resource) -> bool {
         let same = |item: &Item| item.form != Form::Repeated && item.resource.version() == resource.version();
-        self.open.iter().any(|flight| flight.batch.item(resource.name()).is_some_and(same))
+        self.open
+            .iter()
+            .any(|flight| flight.batch.item(resource.name()).is_some_and(same))
     }
 
     /// Drops everything that is not needed when the client answers.

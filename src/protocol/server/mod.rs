@@ -25,7 +25,7 @@ mod sorted;
 mod stream;
 mod want;
 
-pub(in crate) use name_faults::NameBound;
+pub(crate) use name_faults::NameBound;
 pub use name_faults::{NameFault, NameFaults};
 pub use nonce::Nonce;
 pub use portrait::{Portrait, Stand};

@@ -84,7 +84,9 @@ impl<'a> Portrait<'a> {
     /// Returns each resource that the client asks for, by name and by the wildcard.
     pub fn stands(self) -> impl Iterator<Item = Stand<'a>> {
         let Self { subscription, slot } = self;
-        let named = subscription.rows().filter(|entry| entry.is_asked() || entry.name().is_new_style());
+        let named = subscription
+            .rows()
+            .filter(|entry| entry.is_asked() || entry.name().is_new_style());
         let named = named.map(move |entry: Entry<'a>| self.stand_at(entry.name(), &entry.row()));
         let state = slot.wildcard().filter(|_| subscription.asks_for_all());
         let covered = state.into_iter().flat_map(|state| state.resources());
@@ -148,7 +150,11 @@ impl<'a> Portrait<'a> {
         let subscription = self.subscription;
         let version = resource.version();
         // C-20: the client asks for it by another name, and holds it by its own.
-        let own = if resource.name() == name { row.clone() } else { subscription.row(resource.name()) };
+        let own = if resource.name() == name {
+            row.clone()
+        } else {
+            subscription.row(resource.name())
+        };
         let row = if row.perhaps() { row } else { &own };
         // A full state is accepted or rejected as a whole.
         let refused = row.refuses(version).then(|| subscription.objection(name)).flatten();

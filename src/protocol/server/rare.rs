@@ -59,7 +59,9 @@ impl Rare {
     /// Returns how many entries are kept.
     pub(super) fn len(&self) -> usize {
         let contents = self.0.as_ref();
-        contents.map_or(0, |contents| contents.errors.len() + contents.beats.len() + contents.accepted.len())
+        contents.map_or(0, |contents| {
+            contents.errors.len() + contents.beats.len() + contents.accepted.len()
+        })
     }
 
     /// Returns the error that the client was sent for a name.
@@ -106,7 +108,10 @@ impl Rare {
 
     /// Keeps a secret as the client has accepted it, until it accepts another one.
     pub(super) fn keep_accepted(&mut self, name: &Name, resource: &Arc<Resource>) {
-        self.contents_mut().accepted.entry(name.clone()).or_insert_with(|| resource.clone());
+        self.contents_mut()
+            .accepted
+            .entry(name.clone())
+            .or_insert_with(|| resource.clone());
     }
 
     pub(super) fn forget_accepted(&mut self, name: &Name) {
@@ -202,7 +207,10 @@ impl Rare {
 
     /// Returns the names over the limit that must be answered now.
     pub(super) fn take_long(&mut self) -> Vec<Name> {
-        let long = self.0.as_mut().map_or_else(Vec::new, |contents| std::mem::take(&mut contents.long));
+        let long = self
+            .0
+            .as_mut()
+            .map_or_else(Vec::new, |contents| std::mem::take(&mut contents.long));
         self.give_back();
         long
     }

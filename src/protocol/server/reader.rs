@@ -5,9 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use xds::{
-    Dialect, Features, Form, Item, Kind, Name, NameRule, Resource, State, Traits, TypeSight, TypeUrl, Viewer,
-};
+use xds::{Dialect, Features, Form, Item, Kind, Name, NameRule, Resource, State, Traits, TypeSight, TypeUrl, Viewer};
 
 /// One client as the reader of one type.
 #[derive(Debug)]
@@ -108,7 +106,8 @@ impl Reader {
     /// Whether all resources of a state are written for this client as for all others.
     pub(super) fn is_like_others(&self, state: &State) -> bool {
         let mortal = self.reads_ttl() && !state.expiries().is_empty();
-        !mortal && !(self.wrapped() && !state.is_nameless()) && !self.lists_all()
+        let wrapped = self.wrapped() && !state.is_nameless();
+        !(mortal || wrapped || self.lists_all())
     }
 
     /// C-15: whether this client gets no answer for a name that does not exist. An Envoy that is told that routes do not exist ends

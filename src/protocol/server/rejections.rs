@@ -112,7 +112,9 @@ impl Rejections {
         objection: &Arc<Objection>,
     ) -> BTreeMap<Name, Version> {
         let trials = self.0.get_or_insert_default();
-        trials.groups.extend(groups.into_iter().filter(|group| !group.members.is_empty()));
+        trials
+            .groups
+            .extend(groups.into_iter().filter(|group| !group.members.is_empty()));
         trials.last = Some(objection.clone());
         trials.rejected += 1;
         if trials.rejected < TRIES_MAX {
@@ -156,7 +158,10 @@ impl Rejections {
 
     /// Returns why the client rejects what it rejects now.
     pub(super) fn objections(&self) -> impl Iterator<Item = &Arc<Objection>> {
-        let trying = self.0.iter().filter(|trials| !trials.groups.is_empty() || trials.trial.is_some());
+        let trying = self
+            .0
+            .iter()
+            .filter(|trials| !trials.groups.is_empty() || trials.trial.is_some());
         let last = trying.filter_map(|trials| trials.last.as_ref());
         let held_back = self.0.iter().flat_map(|trials| trials.held_back.values());
         let mut all: Vec<&Arc<Objection>> = held_back.chain(last).collect();

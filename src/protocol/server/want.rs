@@ -59,7 +59,11 @@ impl Want {
 
     /// Returns whether a text means one of them.
     pub(super) fn has_collection(&self, text: &Name) -> bool {
-        self.has_collections() && self.rare.as_ref().is_some_and(|rare| rare.collections.contains(self.meaning(text)))
+        self.has_collections()
+            && self
+                .rare
+                .as_ref()
+                .is_some_and(|rare| rare.collections.contains(self.meaning(text)))
     }
 
     /// Returns the collection that the client asks for and that covers a name.
@@ -81,7 +85,8 @@ impl Want {
 
     /// Notes what a text means, if it is not the canonical one.
     pub(super) fn spell(&mut self, text: &Name, type_url: &TypeUrl) {
-        if !text.is_new_style() {
+        // B-32: the empty name means nothing where resources have names.
+        if !text.is_new_style() && !text.is_empty() {
             return;
         }
         let name = Name::read(text.as_str(), type_url);
@@ -103,7 +108,8 @@ impl Want {
     }
 
     fn give_back(&mut self) {
-        self.rare.take_if(|rare| rare.collections.is_empty() && rare.meant.is_empty());
+        self.rare
+            .take_if(|rare| rare.collections.is_empty() && rare.meant.is_empty());
     }
 
     /// Whether any text is not the canonical one.

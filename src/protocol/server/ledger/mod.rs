@@ -9,8 +9,8 @@ mod table;
 use std::sync::Arc;
 
 pub(super) use row::Row;
-use table::Table;
 pub(super) use table::Entry;
+use table::Table;
 
 use xds::{Baselines, Difference, Name, State};
 
@@ -32,12 +32,16 @@ impl Ledger {
 
     /// Returns what the client was sent under a name.
     pub(super) fn get(&self, name: &Name) -> Row {
-        self.own.get(name.as_str()).map_or_else(|| self.shared(name), Entry::row)
+        self.own
+            .get(name.as_str())
+            .map_or_else(|| self.shared(name), Entry::row)
     }
 
     fn shared(&self, name: &Name) -> Row {
         let known = self.base.as_ref().and_then(|base| base.entries().get(name));
-        known.and_then(|known| known.resource()).map_or(Row::Nothing, |found| Row::Sent(found.clone()))
+        known
+            .and_then(|known| known.resource())
+            .map_or(Row::Nothing, |found| Row::Sent(found.clone()))
     }
 
     /// Notes what the client was sent under a name.
@@ -143,7 +147,10 @@ impl Ledger {
     /// The client was never sent anything by a wildcard, or has forgotten it. Its own rows stay.
     pub(super) fn forget_shared(&mut self) -> Option<Arc<State>> {
         let base = self.base.take();
-        let idle = self.own.from("").filter(|entry| !entry.is_asked() && matches!(entry.row(), Row::Nothing));
+        let idle = self
+            .own
+            .from("")
+            .filter(|entry| !entry.is_asked() && matches!(entry.row(), Row::Nothing));
         let idle: Vec<Name> = idle.map(|entry| entry.name().clone()).collect();
         idle.iter().for_each(|name| self.own.remove(name));
         base

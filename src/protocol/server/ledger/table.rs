@@ -140,7 +140,10 @@ impl Table {
         let found = self.asked.get(text).map(Stored::Asked);
         let rest = || {
             let rest = self.rest.as_ref()?;
-            let unasked = rest.unasked.get(text).map(|Unasked(resource)| Stored::Unasked(resource));
+            let unasked = rest
+                .unasked
+                .get(text)
+                .map(|Unasked(resource)| Stored::Unasked(resource));
             unasked.or_else(|| rest.others.get(text).map(Stored::Other))
         };
         found.or_else(rest).map(Entry)
@@ -148,31 +151,31 @@ impl Table {
 
     /// Adds a row, or replaces the one with this name.
     pub(super) fn put(&mut self, name: &Name, row: Row, asked: bool) {
-        match row {
-            Row::Sent(resource) if asked && resource.name() == name => {
-                if self.asked.insert(resource).is_none() {
-                    self.remove_rest(name);
-                }
+        let own = match &row {
+            Row::Sent(resource) if resource.name() == name => Some(resource.clone()),
+            Row::Sent(_) | Row::Nothing | Row::Told | Row::Asked => None,
+            Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) => None,
+        };
+        if let Some(resource) = own.clone().filter(|_| asked) {
+            // Nearly always content replaces other content, or comes for a name that had none.
+            if self.asked.insert(resource).is_none() {
+                self.remove_rest(name);
             }
-            row => {
-                self.remove(name);
-                let rest = self.rest.get_or_insert_default();
-                rest.unasked_len += u32::from(!asked);
-                match row {
-                    Row::Sent(resource) if !asked && resource.name() == name => {
-                        rest.unasked.insert(Unasked(resource));
-                    }
-                    row => {
-                        rest.waiting += u32::from(row.waits());
-                        rest.others.insert(Other {
-                            name: name.clone(),
-                            row,
-                            asked,
-                        });
-                    }
-                }
-            }
+            return;
         }
+        self.remove(name);
+        let rest = self.rest.get_or_insert_default();
+        rest.unasked_len += u32::from(!asked);
+        if let Some(resource) = own {
+            rest.unasked.insert(Unasked(resource));
+            return;
+        }
+        rest.waiting += u32::from(row.waits());
+        rest.others.insert(Other {
+            name: name.clone(),
+            row,
+            asked,
+        });
     }
 
     pub(super) fn remove(&mut self, name: &Name) {
@@ -189,18 +192,15 @@ impl Table {
             rest.unasked_len -= u32::from(!other.asked);
             rest.waiting -= u32::from(other.row.waits());
         }
-        self.rest.take_if(|rest| rest.unasked.is_empty() && rest.others.is_empty());
+        self.rest
+            .take_if(|rest| rest.unasked.is_empty() && rest.others.is_empty());
     }
 
     /// Drops the bodies of what was sent.
     pub(super) fn lighten(&mut self, baselines: &mut Baselines) {
         let before = std::mem::take(self);
         for entry in before.from("") {
-            let row = match entry.row() {
-                Row::Sent(resource) => Row::Sent(baselines.resource(&resource)),
-                Row::Again(resource) => Row::Again(baselines.resource(&resource)),
-                row => row,
-            };
+            let row = entry.row().mapped(|resource| baselines.resource(resource));
             self.put(entry.name(), row, entry.is_asked());
         }
     }
@@ -210,8 +210,14 @@ impl Table {
         let rest = self.rest.as_ref();
         let unasked = rest.into_iter().flat_map(|rest| rest.unasked.from(text));
         let others = rest.into_iter().flat_map(|rest| rest.others.from(text));
-        let mut asked = self.asked.from(text).map(|resource| Entry(Stored::Asked(resource))).peekable();
-        let mut unasked = unasked.map(|Unasked(resource)| Entry(Stored::Unasked(resource))).peekable();
+        let mut asked = self
+            .asked
+            .from(text)
+            .map(|resource| Entry(Stored::Asked(resource)))
+            .peekable();
+        let mut unasked = unasked
+            .map(|Unasked(resource)| Entry(Stored::Unasked(resource)))
+            .peekable();
         let mut others = others.map(|other| Entry(Stored::Other(other))).peekable();
         std::iter::from_fn(move || {
             let firsts = [asked.peek(), unasked.peek(), others.peek()].map(|entry| entry.map(|entry| entry.name()));
@@ -274,7 +280,9 @@ mod tests {
             let unasked = naive.values().filter(|(_, asked)| !asked).count();
             let waiting = naive.values().filter(|(row, _)| row == "Asked").count();
             assert_eq!((table.unasked_len(), table.waiting()), (unasked, waiting));
-            let all = table.from("").map(|entry| (entry.name().clone(), (format!("{:?}", entry.row()), entry.is_asked())));
+            let all = table
+                .from("")
+                .map(|entry| (entry.name().clone(), (format!("{:?}", entry.row()), entry.is_asked())));
             assert!(all.eq(naive.clone()));
             let (first, _) = naive.iter().nth(naive.len() / 2).unwrap();
             assert_eq!(table.from(first.as_str()).count(), naive.len() - naive.len() / 2);

@@ -8,17 +8,15 @@ use std::time::Instant;
 
 use super::Subscription;
 use crate::server::ledger::{Entry, Row};
-use xds::{
-    Answers, Dialect, Dirty, Kind, Name, Resource, Rights, State, Target, Update, Version, Viewer,
-};
+use xds::{Answers, Dialect, Dirty, Kind, Name, Resource, Rights, State, Target, Update, Version, Viewer};
 
 impl Subscription {
     /// B-14, C-08, C-11: the client wants to be told of a name (again).
     pub(super) fn ask(&mut self, name: &Name) {
-        let row = match self.ledger.get(name).again() {
-            Row::Asked if self.flights.brings(name) => Row::Perhaps,
-            row => row,
-        };
+        let mut row = self.ledger.get(name).again();
+        if matches!(row, Row::Asked) && self.flights.brings(name) {
+            row = Row::Perhaps;
+        }
         self.ledger.put(name, row);
         self.rejections.forget(name);
         self.agenda.look(name.clone());
@@ -114,7 +112,10 @@ impl Subscription {
                 self.agenda.set_cursor(None);
                 self.agenda.set_rest(None);
             }
-            let held = self.ledger.rows("").filter(|entry| entry.perhaps() && !entry.name().is_new_style());
+            let held = self
+                .ledger
+                .rows("")
+                .filter(|entry| entry.perhaps() && !entry.name().is_new_style());
             let held: Vec<Name> = held.map(|entry| entry.name().clone()).collect();
             held.iter().for_each(|name| self.ask(name));
         } else {
@@ -185,13 +186,19 @@ impl Subscription {
         let keeps = (self.reader.has_aliases() || self.reader.has_nameless()) && self.ledger.asked().next().is_some();
         let base = self.ledger.forget_shared().filter(|_| keeps);
         let shared = base.iter().flat_map(|base| base.resources());
-        let shared: Vec<Arc<Resource>> = shared.filter(|held| !self.ledger.get(held.name()).perhaps()).cloned().collect();
+        let shared: Vec<Arc<Resource>> = shared
+            .filter(|held| !self.ledger.get(held.name()).perhaps())
+            .cloned()
+            .collect();
         for held in shared {
             let name = held.name().clone();
             self.ledger.put(&name, Row::Sent(held));
         }
         let own = self.ledger.rows("").map(|entry| entry.name().clone());
-        let all: Vec<Name> = own.chain(self.flights.names().cloned()).filter(|name| !name.is_new_style()).collect();
+        let all: Vec<Name> = own
+            .chain(self.flights.names().cloned())
+            .filter(|name| !name.is_new_style())
+            .collect();
         for name in all {
             if self.is_wanted(&name) {
                 self.agenda.look(name);
@@ -217,7 +224,8 @@ impl Subscription {
             return false;
         }
         let doubtful = version == Version::EMPTY || self.reader.traits().kind == Kind::Eds;
-        self.ledger.put(name, if doubtful { Row::Perhaps } else { Row::Brought(version) });
+        self.ledger
+            .put(name, if doubtful { Row::Perhaps } else { Row::Brought(version) });
         self.agenda.look(name.clone());
         true
     }
@@ -244,8 +252,15 @@ impl Subscription {
     fn look_at_all(&mut self) {
         self.look_at_rows(|_| true);
         self.agenda.wake();
-        let collections: Vec<Name> = self.ledger.asked().filter(|name| name.is_collection()).cloned().collect();
-        collections.into_iter().for_each(|collection| self.agenda.stir(collection));
+        let collections: Vec<Name> = self
+            .ledger
+            .asked()
+            .filter(|name| name.is_collection())
+            .cloned()
+            .collect();
+        collections
+            .into_iter()
+            .for_each(|collection| self.agenda.stir(collection));
     }
 
     fn touch(&mut self, name: &Name) {
@@ -258,7 +273,13 @@ impl Subscription {
             self.agenda.look(name.clone());
         }
         if self.want.has_collection(name) {
-            let texts: Vec<Name> = self.want.texts(name).chain([name]).filter(|text| self.ledger.asks(text)).cloned().collect();
+            let texts: Vec<Name> = self
+                .want
+                .texts(name)
+                .chain([name])
+                .filter(|text| self.ledger.asks(text))
+                .cloned()
+                .collect();
             texts.into_iter().for_each(|text| self.agenda.stir(text));
         }
         if self.reader.has_aliases() && self.ledger.asked().next().is_some() {
@@ -290,10 +311,19 @@ impl Subscription {
         self.reader.viewer = Viewer::new(rights);
         let after = self.requests();
         let left: BTreeSet<&Target> = after.iter().map(|(target, _)| target).collect();
-        let ended: BTreeSet<&Target> = before.iter().map(|(target, _)| target).filter(|one| !left.contains(one)).collect();
-        let ended: Vec<xds::Want> = ended.into_iter().map(|one| self.said(one.clone(), None, false)).collect();
+        let ended: BTreeSet<&Target> = before
+            .iter()
+            .map(|(target, _)| target)
+            .filter(|one| !left.contains(one))
+            .collect();
+        let ended: Vec<xds::Want> = ended
+            .into_iter()
+            .map(|one| self.said(one.clone(), None, false))
+            .collect();
         let begun = after.difference(&before);
-        let begun: Vec<xds::Want> = begun.map(|(one, text)| self.said(one.clone(), text.clone(), true)).collect();
+        let begun: Vec<xds::Want> = begun
+            .map(|(one, text)| self.said(one.clone(), text.clone(), true))
+            .collect();
         if !begun.is_empty() {
             self.asked.more(now);
         }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::due::Say;
 use super::Subscription;
+use super::due::Say;
 use crate::server::ledger::Row;
 use xds::{Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, TypeSight};
 
@@ -99,7 +99,11 @@ impl Draft {
 
     /// Adds a resource that the client holds already.
     pub(super) fn repeat(&mut self, name: &Name, item: Item) {
-        let form = if item.form == Form::Whole { Form::Repeated } else { item.form };
+        let form = if item.form == Form::Whole {
+            Form::Repeated
+        } else {
+            item.form
+        };
         self.items.insert(name.clone(), Item { form, ..item });
     }
 
@@ -175,7 +179,9 @@ impl Subscription {
             self.rare.keep_accepted(name, accepted);
         }
         draft.covers |= !self.ledger.asks(name);
-        draft.items.insert(name.clone(), self.reader.item(name, resource, slot, now));
+        draft
+            .items
+            .insert(name.clone(), self.reader.item(name, resource, slot, now));
         draft.last = Some(name.clone());
         self.note_sent(name, resource, slot);
         true
@@ -194,7 +200,11 @@ impl Subscription {
 
     /// Notes that the client is told that a name is gone.
     pub(super) fn note_gone(&mut self, name: &Name) {
-        let row = if self.ledger.asks(name) { Row::Told } else { Row::Nothing };
+        let row = if self.ledger.asks(name) {
+            Row::Told
+        } else {
+            Row::Nothing
+        };
         self.ledger.put(name, row);
         self.rejections.forget(name);
         self.rare.note_beat(name, None);

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::lens::{Extent, Look};
 use super::Subscription;
+use super::lens::{Extent, Look};
 use crate::server::agenda::Walk;
 use crate::server::ledger::Row;
 use xds::{Answers, Dialect, Difference, Known, Name, Reason, Resource, ResourceError, State, TypeSight};
@@ -178,7 +178,8 @@ impl Subscription {
         if !self.reader.features.errors || !self.ledger.asks(name) {
             return None;
         }
-        self.error(name, slot).filter(|error| self.rare.error(name) != Some(error))
+        self.error(name, slot)
+            .filter(|error| self.rare.error(name) != Some(error))
     }
 
     /// Lists the members of collections that may be new, everything that an incomplete wildcard kept in doubt, and what another state
@@ -188,11 +189,15 @@ impl Subscription {
             let name = self.want.meaning(&collection).clone();
             let held: Vec<Name> = self.ledger.within(&name).map(|entry| entry.name().clone()).collect();
             let members = slot.members(&name).map(|member| member.name().clone());
-            held.into_iter().chain(members).for_each(|member| self.agenda.look(member));
+            held.into_iter()
+                .chain(members)
+                .for_each(|member| self.agenda.look(member));
             self.agenda.look(collection);
         }
         let state = slot.wildcard().filter(|_| self.want.wildcard());
-        let (other, certain) = state.map_or((false, false), |state| self.agenda.note_state(state.id(), state.certain()));
+        let (other, certain) = state.map_or((false, false), |state| {
+            self.agenda.note_state(state.id(), state.certain())
+        });
         if certain {
             self.look_at_rows(|_| true);
         } else if other && self.ledger.has_unasked() {

@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::lens::{Extent, Lens};
 use super::Subscription;
+use super::lens::{Extent, Lens};
 use crate::server::flights::Flight;
 use crate::server::ledger::{Entry, Row};
 use xds::{
-    Answers, Authorities, Cut, Dialect, Known, Name, Objection, Resource, Sight, Slot, Status, Target, TypeSight, TypeUrl,
-    Viewer,
+    Answers, Authorities, Cut, Dialect, Known, Name, Objection, Resource, Sight, Slot, Status, Target, TypeSight,
+    TypeUrl, Viewer,
 };
 
 impl Subscription {

@@ -70,18 +70,20 @@ impl Subscription {
         let difference = difference.as_deref();
         let adds = difference.is_some_and(Difference::adds) || self.agenda.hello();
         let removes = difference.is_some_and(Difference::removes);
-        if !adds && !(removes && allowed.removals) {
-            if removes {
-                return Step::Removals;
-            }
+        if !adds && !removes {
             self.arrive(state.clone(), None);
             return Step::Idle;
+        }
+        if !adds && !allowed.removals {
+            return Step::Removals;
         }
         // D-03: removed resources are still listed until the other types do not need them any more.
         let base = self.ledger.base().cloned();
         let keeps = removes && !allowed.removals && self.rare.refused().is_none();
         let kept = difference.filter(|_| keeps);
-        let next = kept.map_or(state, |difference| difference.kept(base.as_ref(), state)).clone();
+        let next = kept
+            .map_or(state, |difference| difference.kept(base.as_ref(), state))
+            .clone();
         let changed = difference.into_iter().flat_map(Difference::changed);
         let clusters = match self.rare.refused() {
             // K-13: the client may have none of the changes that it rejected.
@@ -137,7 +139,10 @@ impl Subscription {
             return Step::Idle;
         }
         let clusters = self.changed_clusters(&listing);
-        let items = listing.listed.iter().map(|(name, resource)| self.reader.item(name, resource, slot, allowed.now));
+        let items = listing
+            .listed
+            .iter()
+            .map(|(name, resource)| self.reader.item(name, resource, slot, allowed.now));
         let items = items.filter(|item| !self.reader.cannot_read(&item.resource)).collect();
         for (name, error) in &errors {
             self.rare.note_error(name.clone(), error.clone());
@@ -163,7 +168,12 @@ impl Subscription {
             match say {
                 Say::Put(resource) | Say::Other(resource) => {
                     news.adds = true;
-                    if self.ledger.get(&name).sent().is_none_or(|sent| sent.version() != resource.version()) {
+                    if self
+                        .ledger
+                        .get(&name)
+                        .sent()
+                        .is_none_or(|sent| sent.version() != resource.version())
+                    {
                         news.since = news.since.into_iter().chain([resource.received()]).min();
                     }
                 }
@@ -174,7 +184,10 @@ impl Subscription {
             // B-31: a listed resource has no error.
             if !matches!(say, Say::Put(_) | Say::Other(_) | Say::Beat(_))
                 && let Some(error) = self.due_error(&name, slot)
-                && self.lens(slot).known(&name).is_none_or(|known| known.resource().is_none())
+                && self
+                    .lens(slot)
+                    .known(&name)
+                    .is_none_or(|known| known.resource().is_none())
             {
                 news.errors.insert(name, error);
             }
@@ -225,7 +238,10 @@ impl Subscription {
         }
         let resources = state.into_iter().flat_map(|state| state.resources());
         for resource in resources.filter(|resource| self.ledger.own(resource.name().as_str()).is_none()) {
-            listing.listed.entry(resource.name().clone()).or_insert_with(|| resource.clone());
+            listing
+                .listed
+                .entry(resource.name().clone())
+                .or_insert_with(|| resource.clone());
         }
         self.keep_going(going, &mut listing);
         listing
@@ -237,7 +253,10 @@ impl Subscription {
             return;
         }
         let lds = self.reader.traits().kind == xds::Kind::Lds;
-        let new = listing.listed.iter().filter(|(name, new)| lds && !self.ledger.get(name).is(new.version()));
+        let new = listing
+            .listed
+            .iter()
+            .filter(|(name, new)| lds && !self.ledger.get(name).is(new.version()));
         let taken: Vec<Vec<u8>> = new.flat_map(|(_, new)| addresses(&new.body())).collect();
         for (name, held) in going {
             if self.gives(&name, &taken) {
@@ -252,14 +271,20 @@ impl Subscription {
     fn all_names(&self, difference: Option<&Difference>, slot: TypeSight<'_>) -> BTreeSet<Name> {
         let own = self.ledger.rows("").map(|entry| entry.name().clone());
         let differs = difference.into_iter().flat_map(Difference::names).cloned();
-        let members = self.want.collections().flat_map(|all| slot.members(all).map(|member| member.name().clone()));
+        let members = self
+            .want
+            .collections()
+            .flat_map(|all| slot.members(all).map(|member| member.name().clone()));
         own.chain(differs).chain(members).collect()
     }
 
     /// K-13: returns the endpoints of the clusters that change. After a rejection the client may have none of the rejected changes.
     fn changed_clusters(&self, listing: &Listing) -> Vec<Name> {
         let all = self.rare.refused().is_some();
-        let changed = listing.listed.iter().filter(|(name, new)| all || !self.ledger.get(name).is(new.version()));
+        let changed = listing
+            .listed
+            .iter()
+            .filter(|(name, new)| all || !self.ledger.get(name).is(new.version()));
         Self::endpoints(changed.map(|(_, new)| new))
     }
 
@@ -275,6 +300,9 @@ impl Subscription {
             }
         }
         listing.gone.iter().for_each(|name| self.note_gone(name));
-        listing.answered.iter().for_each(|name| self.ledger.put(name, Row::Told));
+        listing
+            .answered
+            .iter()
+            .for_each(|name| self.ledger.put(name, Row::Told));
     }
 }

@@ -123,7 +123,9 @@ impl<'a> Lens<'_, 'a> {
             known.is_some_and(|known| known.name() == key)
         };
         let mut aliases = found.aliases().iter();
-        aliases.any(|alias| self.ledger.asks(alias) && means(alias)).then_some(found)
+        aliases
+            .any(|alias| self.ledger.asks(alias) && means(alias))
+            .then_some(found)
     }
 
     /// Whether the client may hold this by an alias of which nothing is known.
@@ -133,7 +135,10 @@ impl<'a> Lens<'_, 'a> {
             alias != key && matches!(known, None | Some(Known::Absent(Reason::TimedOut)))
         };
         match row.sent() {
-            Some(sent) => sent.aliases().iter().any(|alias| self.ledger.asks(alias) && dark(alias)),
+            Some(sent) => sent
+                .aliases()
+                .iter()
+                .any(|alias| self.ledger.asks(alias) && dark(alias)),
             None => self.ledger.asked().any(|alias| !alias.is_collection() && dark(alias)),
         }
     }

@@ -27,9 +27,9 @@ use crate::server::reader::Reader;
 use crate::server::rejections::Rejections;
 use crate::server::response::Response;
 use crate::server::want::Want;
-use xds::{Dialect, Features, Name, Rights, TypeUrl, Viewer};
 use lens::Look;
 pub(super) use partial::Allowed;
+use xds::{Dialect, Features, Name, Rights, TypeUrl, Viewer};
 
 /// One type on one client stream.
 ///

@@ -70,18 +70,15 @@ impl Subscription {
     }
 
     /// Returns the next step of a client that is not like others.
-    fn poll_own(
-        &mut self,
-        slot: TypeSight<'_>,
-        answers: &impl Answers,
-        allowed: Allowed,
-        nonces: &mut Nonces,
-    ) -> Step {
+    fn poll_own(&mut self, slot: TypeSight<'_>, answers: &impl Answers, allowed: Allowed, nonces: &mut Nonces) -> Step {
         let difference = self.difference(slot, answers);
         self.agenda.set_rest(None);
         let all = self.reader.lists_all();
         let mut draft = Draft::new(if all { usize::MAX } else { answers.chunk() });
-        self.rare.take_long().into_iter().for_each(|name| draft.put_missing(name));
+        self.rare
+            .take_long()
+            .into_iter()
+            .for_each(|name| draft.put_missing(name));
         let trial = self.write_trial(&mut draft, slot, allowed.now);
         let mut found = Found::default();
         if trial.is_none() {
@@ -146,7 +143,7 @@ impl Subscription {
                 Say::Remove if found.gone.len() < GONE_MAX => found.gone.push(name),
                 Say::Remove => {}
                 Say::Put(_) | Say::Other(_) if ripe => found.waits = true,
-                say => {
+                Say::Put(_) | Say::Other(_) | Say::Beat(_) | Say::Missing | Say::Error => {
                     if !self.write(&name, say, draft, slot, allowed.now) {
                         break;
                     }
@@ -163,7 +160,10 @@ impl Subscription {
         if !draft.adds() && allowed.removals {
             std::mem::swap(&mut go, &mut wait);
         } else if self.reader.traits().kind == Kind::Lds && draft.adds() && !wait.is_empty() {
-            let taken: Vec<Vec<u8>> = draft.resources().flat_map(|resource| addresses(&resource.body())).collect();
+            let taken: Vec<Vec<u8>> = draft
+                .resources()
+                .flat_map(|resource| addresses(&resource.body()))
+                .collect();
             (go, wait) = wait.into_iter().partition(|name| self.gives(name, &taken));
         }
         for name in go {
@@ -178,7 +178,8 @@ impl Subscription {
     /// Whether the client was sent a listener of this name with one of these addresses.
     pub(super) fn gives(&self, name: &Name, taken: &[Vec<u8>]) -> bool {
         let row = self.ledger.get(name);
-        row.whole().is_some_and(|held| addresses(&held.body()).iter().any(|address| taken.contains(address)))
+        row.whole()
+            .is_some_and(|held| addresses(&held.body()).iter().any(|address| taken.contains(address)))
     }
 
     /// Nothing can be sent now.
@@ -209,10 +210,16 @@ impl Subscription {
     /// B-18: adds all other secrets, as the client accepted them. Those that it has never accepted are left out only if it takes such
     /// a response.
     fn list_all(&mut self, draft: &mut Draft, slot: TypeSight<'_>, trial: bool, now: Instant) {
-        let asked: Vec<(Name, Row)> = self.ledger.rows("").map(|entry: Entry<'_>| (entry.name().clone(), entry.row())).collect();
+        let asked: Vec<(Name, Row)> = self
+            .ledger
+            .rows("")
+            .map(|entry: Entry<'_>| (entry.name().clone(), entry.row()))
+            .collect();
         let covered = self.ledger.base().into_iter().flat_map(|base| base.resources());
         let covered = covered.filter(|held| self.ledger.own(held.name().as_str()).is_none());
-        let covered: Vec<(Name, Row)> = covered.map(|held| (held.name().clone(), Row::Sent(held.clone()))).collect();
+        let covered: Vec<(Name, Row)> = covered
+            .map(|held| (held.name().clone(), Row::Sent(held.clone())))
+            .collect();
         for (name, row) in asked.into_iter().chain(covered) {
             if draft.has(&name) || !self.is_wanted(&name) {
                 continue;
@@ -221,7 +228,8 @@ impl Subscription {
             if let Some(accepted) = accepted {
                 let item = self.reader.item(&name, &accepted, slot, now);
                 draft.repeat(&name, item);
-            } else if !self.rare.omits() && !trial
+            } else if !self.rare.omits()
+                && !trial
                 && let super::Look::Put(current) = self.lens(slot).look(&name, &row)
             {
                 let current = current.clone();
@@ -241,7 +249,10 @@ impl Subscription {
     ) -> Step {
         // Heartbeats and repetitions change nothing at the client.
         let cds = self.reader.traits().kind == Kind::Cds;
-        let items = batch.items().iter().filter(|item| cds && !matches!(item.form, Form::Heartbeat | Form::Repeated));
+        let items = batch
+            .items()
+            .iter()
+            .filter(|item| cds && !matches!(item.form, Form::Heartbeat | Form::Repeated));
         let clusters = items.filter_map(|item| item.resource.endpoints().cloned()).collect();
         self.send_as(batch, since, (more, false), clusters, nonces, now)
     }

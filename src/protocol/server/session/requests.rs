@@ -9,12 +9,12 @@ use std::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Subscription;
-use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::server::ledger::{Entry, Row};
 use crate::server::name_faults::{NameBound, NameFaults};
 use crate::server::nonce::Nonces;
 use crate::server::response::ReceiptKind;
 use crate::server::slices::{Changing, Listing, SLICE};
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use xds::{Answers, Name, Version};
 
 impl Subscription {
@@ -41,7 +41,11 @@ impl Subscription {
         if remembers && self.reader.full_state() {
             self.rare.note_brought(Some(&request.version_info));
         }
-        let located = request.resource_locators.iter().map(|locator| locator.name.clone()).collect();
+        let located = request
+            .resource_locators
+            .iter()
+            .map(|locator| locator.name.clone())
+            .collect();
         let listing = Listing {
             remembers,
             bound,
@@ -210,7 +214,11 @@ impl Subscription {
         if first && !begins && !ends && self.reader.traits().wildcard {
             self.subscribe_to_all(answers, now);
         }
-        let located = request.resource_locators_subscribe.iter().map(|locator| locator.name.clone()).collect();
+        let located = request
+            .resource_locators_subscribe
+            .iter()
+            .map(|locator| locator.name.clone())
+            .collect();
         let changing = Changing {
             first,
             bound,

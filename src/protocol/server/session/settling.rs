@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Subscription;
-use proto::google::rpc::Status as Detail;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::nonce::Nonces;
 use crate::server::rejections::Group;
 use crate::server::response::{Changed, ReceiptKind};
+use proto::google::rpc::Status as Detail;
 use xds::{Answers, Form, Item, Kind, Name, Objection, Version};
 
 impl Subscription {
@@ -89,7 +89,10 @@ impl Subscription {
 
     fn accept_secrets(&mut self, flight: &Flight) {
         let listed = flight.batch.items();
-        for item in listed.iter().filter(|item| self.ledger.get(item.name()).is(item.resource.version())) {
+        for item in listed
+            .iter()
+            .filter(|item| self.ledger.get(item.name()).is(item.resource.version()))
+        {
             self.rare.forget_accepted(item.name());
         }
         if listed.len() < self.ledger.asked().count() {
@@ -119,7 +122,12 @@ impl Subscription {
             return 0;
         }
         let adds = !flight.batch.items().is_empty();
-        for name in flight.batch.removed().iter().filter(|name| adds && !flight.batch.is_missing(name)) {
+        for name in flight
+            .batch
+            .removed()
+            .iter()
+            .filter(|name| adds && !flight.batch.is_missing(name))
+        {
             if !self.ledger.get(name).perhaps() {
                 self.ledger.put(name, Row::Perhaps);
                 self.agenda.look(name.clone());
@@ -156,7 +164,11 @@ impl Subscription {
             return 0;
         }
         let words = words(message);
-        let named: Vec<Name> = members.keys().filter(|name| words.contains(name.as_str())).cloned().collect();
+        let named: Vec<Name> = members
+            .keys()
+            .filter(|name| words.contains(name.as_str()))
+            .cloned()
+            .collect();
         let some = !named.is_empty() && named.len() < members.len();
         let whole = self.reader.lists_all() && !some && !self.rare.omits();
         let mut groups = Vec::new();
@@ -164,8 +176,11 @@ impl Subscription {
         if members.len() == 1 || whole {
             held_back = std::mem::take(&mut members);
         } else if some {
-            let named: Vec<BTreeMap<Name, Version>> =
-                named.iter().filter_map(|name| members.remove_entry(name)).map(|one| BTreeMap::from([one])).collect();
+            let named: Vec<BTreeMap<Name, Version>> = named
+                .iter()
+                .filter_map(|name| members.remove_entry(name))
+                .map(|one| BTreeMap::from([one]))
+                .collect();
             groups.push(members);
             groups.extend(named);
         } else {
@@ -189,10 +204,15 @@ impl Subscription {
 
 /// Returns the words of a message that may be names.
 fn words(message: &str) -> BTreeSet<&str> {
-    let end = message.char_indices().nth(MESSAGE_CHARS_MAX).map_or(message.len(), |(at, _)| at);
+    let end = message
+        .char_indices()
+        .nth(MESSAGE_CHARS_MAX)
+        .map_or(message.len(), |(at, _)| at);
     let apart = |character: char| character.is_whitespace() || "'\"`,;()[]{}<>=".contains(character);
     let words = message.get(..end).unwrap_or_default().split(apart);
-    words.flat_map(|word| [word, word.trim_end_matches([':', '.', '!', '?'])]).collect()
+    words
+        .flat_map(|word| [word, word.trim_end_matches([':', '.', '!', '?'])])
+        .collect()
 }
 
 /// How much of a message is searched for names.

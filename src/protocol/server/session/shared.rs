@@ -41,9 +41,11 @@ impl Subscription {
         };
         let Some(part) = part else {
             if removes {
-                return match self.greet(slot, allowed, nonces) {
-                    Step::Idle => Step::Removals,
-                    step => step,
+                let greeting = self.greet(slot, allowed, nonces);
+                return if matches!(greeting, Step::Idle) {
+                    Step::Removals
+                } else {
+                    greeting
                 };
             }
             if !difference.removes() || self.reader.forgets() {
@@ -54,7 +56,8 @@ impl Subscription {
             return self.greet(slot, allowed, nonces);
         };
         self.advance(part, state);
-        self.rare.note_removals(removes && difference.adds() && !ripe, allowed.now);
+        self.rare
+            .note_removals(removes && difference.adds() && !ripe, allowed.now);
         if !part.batch.items().is_empty() || self.greets(slot) {
             self.agenda.set_hello(false);
         }

@@ -11,15 +11,15 @@ use std::time::Instant;
 
 use identity::Identity;
 
+use crate::end::{Code, End};
 use crate::server::caller::Caller;
 use crate::server::fate::Fate;
 use crate::server::gates::Gates;
+use crate::server::name_faults::NameFaults;
 use crate::server::nonce::Nonces;
 use crate::server::portrait::Portrait;
 use crate::server::response::Receipt;
-use crate::server::name_faults::NameFaults;
 use crate::server::session::Subscription;
-use crate::end::{Code, End};
 use crate::settings::StreamSettings;
 use xds::{
     Access, Answers, Authorities, Baselines, Cut, Dialect, Dirty, Node, Sight, Status, TypeSight, TypeUrl, Want,
@@ -127,13 +127,13 @@ impl Server {
     }
 
     /// Returns what is known of a type, as the client sees it.
-    pub(in crate) fn type_sight<'a>(&'a self, type_url: &'a TypeUrl, sight: &'a Sight) -> TypeSight<'a> {
+    pub(crate) fn type_sight<'a>(&'a self, type_url: &'a TypeUrl, sight: &'a Sight) -> TypeSight<'a> {
         let found = self.types.iter().find(|one| one.type_url() == type_url);
         found.map_or_else(|| sight.type_sight(type_url), |one| one.type_sight(sight))
     }
 
     /// Finds out what the client sees of each type.
-    pub(in crate) fn look(&mut self, sight: &Sight, answers: &impl Answers) {
+    pub(crate) fn look(&mut self, sight: &Sight, answers: &impl Answers) {
         self.types.iter_mut().for_each(|one| one.look_up(sight, answers));
     }
 
@@ -169,7 +169,9 @@ impl Server {
     /// Returns everything that is wanted under one of the `served` authorities; `None`: what is requested together with old-style
     /// names.
     pub fn wants<'a>(&'a self, authority: Option<&'a str>, served: &'a Authorities) -> impl Iterator<Item = Want> + 'a {
-        self.types.iter().flat_map(move |one| one.wants_under(authority, served))
+        self.types
+            .iter()
+            .flat_map(move |one| one.wants_under(authority, served))
     }
 
     /// Returns whether a view knows nothing of something that is wanted under an authority (G-03).
@@ -237,7 +239,10 @@ impl Server {
     /// any effect, if no such response is on its way.
     pub fn handle_acknowledgement(&mut self, type_url: &[u8], nonce: &[u8]) -> Option<Receipt> {
         let number = self.nonces.number(nonce)?;
-        let one = self.types.iter_mut().find(|one| one.type_url().url().as_bytes() == type_url)?;
+        let one = self
+            .types
+            .iter_mut()
+            .find(|one| one.type_url().url().as_bytes() == type_url)?;
         let kind = one.acknowledge(number)?;
         Some(Receipt {
             type_url: one.type_url().clone(),

@@ -5,11 +5,11 @@
 use std::time::{Duration, Instant};
 
 use super::Server;
-use crate::server::session::Allowed;
+use crate::end::End;
 use crate::server::response::Response;
+use crate::server::session::Allowed;
 use crate::server::session::{Step, Subscription};
 use xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
-use crate::end::End;
 
 impl Server {
     /// Returns the next response, if anything can be sent now. If there is none, call [`poll_end`](Self::poll_end).
@@ -98,7 +98,8 @@ impl Server {
                     continue;
                 }
             }
-            let removals = (0..self.types.len()).all(|other| other == at || self.asks(other, sight, answers, Question::Quiet));
+            let removals =
+                (0..self.types.len()).all(|other| other == at || self.asks(other, sight, answers, Question::Quiet));
             match self.step(at, sight, answers, removals, now) {
                 Step::Send(response, _) if waiting && kind.gated() => {
                     self.gates.note_expired();
@@ -227,10 +228,7 @@ impl Server {
     /// Returns why something that the client asked for is unknown, if that is known.
     #[must_use]
     pub fn reason<'a>(&'a self, sight: &'a Sight) -> Option<&'a str> {
-        let mut hopeless = self
-            .types
-            .iter()
-            .filter_map(|one| one.hopeless(sight));
+        let mut hopeless = self.types.iter().filter_map(|one| one.hopeless(sight));
         hopeless.find_map(|name| sight.reason(name))
     }
 

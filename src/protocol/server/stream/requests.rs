@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use super::Server;
 use crate::end::End;
-use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::server::name_faults::{NameBound, NameFault, NameFaults};
 use crate::server::response::Receipt;
 use crate::server::session::Subscription;
 use crate::server::slices::{Changing, Listing, Progress};
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use xds::Answers;
 
 impl Server {
@@ -57,7 +57,10 @@ impl Server {
         self.caller.greet(request.node.as_ref(), &self.settings, answers)?;
         let names = request.resource_names.iter();
         let mut faults = NameFaults::default();
-        let bound = self.check_names(names.chain(request.resource_locators.iter().map(|locator| &locator.name)), &mut faults)?;
+        let bound = self.check_names(
+            names.chain(request.resource_locators.iter().map(|locator| &locator.name)),
+            &mut faults,
+        )?;
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, answers, now)?;
         let (kind, way) = subscription.begin_sotw(request, bound, answers, nonces, now);
