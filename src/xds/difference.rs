@@ -9,7 +9,7 @@ use std::time::Instant;
 use imbl::ordmap::DiffItem;
 
 use super::listener_address::addresses;
-use super::{Batch, Item, Kind, Known, Name, Resource, State, Update};
+use super::{Batch, Item, Kind, Known, Name, Resource, Room, State, Update};
 
 /// What must be sent to a client so that it holds another state than now. It is the same for all clients with the same start
 /// and the same goal.
@@ -373,48 +373,6 @@ impl Difference {
 /// How many names one response may remove. A name costs far more than its bytes, and other clients have their turns between two
 /// responses.
 pub const GONE_MAX: usize = 2048;
-
-/// How much still fits into a response; the first item always fits.
-#[derive(Debug)]
-pub struct Room {
-    bytes: usize,
-    full: bool,
-    empty: bool,
-}
-
-impl Room {
-    /// Creates the room of a response of about so many bytes.
-    #[must_use]
-    pub const fn new(bytes: usize) -> Self {
-        Self {
-            bytes,
-            full: false,
-            empty: true,
-        }
-    }
-
-    /// Adds an item of this weight. Returns whether it fits; after the first that does not, none does.
-    pub const fn takes(&mut self, weight: usize) -> bool {
-        self.full |= !self.empty && weight > self.bytes;
-        if self.full {
-            return false;
-        }
-        self.empty = false;
-        self.bytes = self.bytes.saturating_sub(weight);
-        true
-    }
-
-    /// Adds a name without content, like [`Self::takes`].
-    pub fn takes_name(&mut self, name: &Name) -> bool {
-        self.takes(name.as_str().len() + 4)
-    }
-
-    /// Whether something did not fit.
-    #[must_use]
-    pub const fn is_full(&self) -> bool {
-        self.full
-    }
-}
 
 fn oldest<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> Option<Instant> {
     resources.map(|resource| resource.received()).min()

@@ -31,6 +31,7 @@ mod printable;
 mod references;
 mod resource;
 mod resource_error;
+mod room;
 mod selector;
 mod server_features;
 mod server_words;
@@ -55,7 +56,7 @@ pub use class::Class;
 pub use classes::{Classes, Piece, Rule};
 pub use credentials::{CredentialFiles, Credentials, Unfit};
 pub use cut::{Cut, ServerState, Slot};
-pub use difference::{Difference, GONE_MAX, Part, Room};
+pub use difference::{Difference, GONE_MAX, Part};
 pub use expression::Expression;
 pub use guard::{
     GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget,
@@ -74,6 +75,7 @@ pub use printable::{INVISIBLE, is_escaped, printable};
 pub use references::References;
 pub use resource::{Resource, ResourceParts, WRAPPER_URL, field_len, put_field, put_key_len};
 pub use resource_error::{ResourceError, Trouble};
+pub use room::Room;
 pub use selector::{IDENTITIES, Selector};
 pub use server_features::ServerFeatures;
 pub use server_words::ServerWords;

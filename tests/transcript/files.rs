@@ -160,7 +160,8 @@ fn deleted() {
         nothing
         files say a.yaml: No such file
         files put a.yaml cds a@2
-        client <- cds sotw [a@2] | delta [a@2] -[b], ack
+        client <- cds [a@2], ack
+        delta client <- cds -[b], ack
         files are good
         ",
     );

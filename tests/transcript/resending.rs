@@ -273,7 +273,7 @@ fn an_alias_that_is_not_known_yet() {
         nothing for 14s
         wait 1s
         client <- address -[ghost], ack
-        client <- address -[gone], ack
+        nothing
         ",
     );
 }

@@ -70,21 +70,9 @@ pub(super) struct Gates {
     pub(super) additions: Gate,
     /// Closed while a cluster could go before its routes.
     pub(super) removals: Gate,
-    /// How often one of them opened by itself.
-    expired: u32,
 }
 
 impl Gates {
-    /// Returns how often one of them opened by itself.
-    pub(super) const fn expired(&self) -> u32 {
-        self.expired
-    }
-
-    /// One of them opened by itself.
-    pub(super) const fn note_expired(&mut self) {
-        self.expired += 1;
-    }
-
     /// A timer fired.
     pub(super) fn handle_timeout(&mut self, bound: Duration, now: Instant) {
         self.additions.handle_timeout(bound, now);

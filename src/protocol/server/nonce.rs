@@ -58,6 +58,11 @@ impl Nonces {
         self.last
     }
 
+    /// Returns how many were given: each response has one.
+    pub(super) const fn given(&self) -> u64 {
+        self.last
+    }
+
     /// Returns the number that comes next.
     pub(super) const fn coming(&self) -> u64 {
         self.last + 1

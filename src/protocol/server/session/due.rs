@@ -70,7 +70,7 @@ impl Subscription {
             Look::Unknown => None,
             Look::Put(found) if self.reader.cannot_read(found) => None,
             Look::Put(found) if found.name() != self.want.meaning(name) => {
-                // L-03: the resource goes as the client should hold it under its own name.
+                // C-20: the resource goes as the client should hold it under its own name.
                 let held = self.ledger.get(found.name());
                 match lens.look(found.name(), &held) {
                     Look::Put(own) if row.waits() || row.perhaps() => Some(Say::Other(own)),

@@ -27,9 +27,9 @@ pub(in crate::server) struct Allowed {
     pub(in crate::server) now: Instant,
 }
 
-/// What a walk has found that is not in the response.
+/// What is due and not in the response.
 #[derive(Debug, Default)]
-struct Found {
+struct Postponed {
     /// Names that may be removed.
     gone: Vec<Name>,
     /// Whether anything must wait until a response is answered.
@@ -80,7 +80,7 @@ impl Subscription {
             .into_iter()
             .for_each(|name| draft.put_missing(name));
         let trial = self.write_trial(&mut draft, slot, allowed.now);
-        let mut found = Found::default();
+        let mut found = Postponed::default();
         if trial.is_none() {
             found = self.write_due(&mut draft, difference.as_deref(), slot, allowed);
             self.agenda.set_cursor(draft.cursor());
@@ -129,9 +129,9 @@ impl Subscription {
         difference: Option<&Difference>,
         slot: TypeSight<'_>,
         allowed: Allowed,
-    ) -> Found {
+    ) -> Postponed {
         let ripe = allowed.removals && self.rare.removals_are_ripe(allowed.bound, allowed.now);
-        let mut found = Found::default();
+        let mut found = Postponed::default();
         let mut walk = self.agenda.walk();
         while let Some((name, say)) = self.next_due(&mut walk, difference, slot) {
             // A name is in one response at a time, and what was rejected is tried in its own.
@@ -155,7 +155,7 @@ impl Subscription {
 
     /// C-26: removals go when nothing is added, because a client applies the removals of a response that it rejects. A listener that
     /// goes shares the response with one that takes its address: the client applies removals first.
-    fn write_removals(&mut self, found: &mut Found, draft: &mut Draft, slot: TypeSight<'_>, allowed: Allowed) {
+    fn write_removals(&mut self, found: &mut Postponed, draft: &mut Draft, slot: TypeSight<'_>, allowed: Allowed) {
         let (mut go, mut wait) = (Vec::new(), std::mem::take(&mut found.gone));
         if !draft.adds() && allowed.removals {
             std::mem::swap(&mut go, &mut wait);
@@ -183,7 +183,7 @@ impl Subscription {
     }
 
     /// Nothing can be sent now.
-    fn rest(&mut self, found: Found, difference: Option<&Difference>, slot: TypeSight<'_>) -> Step {
+    fn rest(&mut self, found: Postponed, difference: Option<&Difference>, slot: TypeSight<'_>) -> Step {
         if found.waits || self.rejections.tries() {
             return Step::Blocked;
         }

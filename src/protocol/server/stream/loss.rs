@@ -35,7 +35,7 @@ impl Server {
             self.end(end);
             return true;
         }
-        self.sent == 0 && self.loss().is_some()
+        self.sent() == 0 && self.loss().is_some()
     }
 
     /// Whether this is a client of gRPC, or `distributary get` without anything that it could show.
@@ -107,7 +107,7 @@ impl Server {
     /// Returns until when the requests of a new stream are only read: until they pause, and while another server is tried for
     /// something that is unknown.
     fn listens_until(&self, sight: &Sight, now: Instant) -> Option<Instant> {
-        if self.sent > 0 {
+        if self.sent() > 0 {
             return None;
         }
         let quiet = self.types.iter().map(|one| one.asked_at() + PAUSE).max()?;
@@ -133,7 +133,7 @@ impl Server {
 
     /// Returns when the stream ends because something is forsaken.
     fn ends_at(&self, sight: &Sight, since: Instant, now: Instant) -> Instant {
-        if self.sent > 0 {
+        if self.sent() > 0 {
             let forsaken = self
                 .types
                 .iter()

@@ -40,7 +40,8 @@ pub struct Server {
     /// The types, in the order in which they are sent (D-02).
     types: Vec<Subscription>,
     gates: Gates,
-    sent: u64,
+    /// How often a gate opened by itself.
+    expired_gates: u32,
     /// Whether nothing is left to send until there is input other than an acknowledgement.
     done: bool,
     /// What ends the stream, if that is not its client.
@@ -73,7 +74,7 @@ impl Server {
             nonces,
             types: Vec::new(),
             gates: Gates::default(),
-            sent: 0,
+            expired_gates: 0,
             done: false,
             fate: None,
         }
@@ -93,7 +94,7 @@ impl Server {
     /// Returns how often a gate opened by itself.
     #[must_use]
     pub fn expired_gates(&self) -> u64 {
-        self.gates.expired().into()
+        self.expired_gates.into()
     }
 
     /// K-21: returns how many entries are kept for this client: what it wants, what it is owed, and what it has not acknowledged
@@ -118,7 +119,7 @@ impl Server {
     /// Returns how many responses were sent.
     #[must_use]
     pub const fn sent(&self) -> u64 {
-        self.sent
+        self.nonces.given()
     }
 
     /// Returns each type as an operator sees it.
@@ -158,7 +159,7 @@ impl Server {
             }
             // G-18: a client that was sent nothing may find another server; one that was sent something stays. Clients of gRPC
             // leave all the same if that server is lost (`handle_loss`).
-            let hopeless = one.hopeless(sight).filter(|_| self.sent == 0);
+            let hopeless = one.hopeless(sight).filter(|_| self.nonces.given() == 0);
             if let Some(name) = hopeless {
                 return Some(End::unanswered(one.type_url(), bound, sight.reason(name)));
             }

@@ -45,7 +45,7 @@ impl Server {
         }
         let response = self.poll_removals(sight, answers, now);
         if !calm && response.is_some() {
-            self.gates.note_expired();
+            self.expired_gates += 1;
         }
         // D-01: the next removal waits until this one is sent.
         self.gates.removals.clear();
@@ -102,7 +102,7 @@ impl Server {
                 (0..self.types.len()).all(|other| other == at || self.asks(other, sight, answers, Question::Quiet));
             match self.step(at, sight, answers, removals, now) {
                 Step::Send(response, _) if waiting && kind.gated() => {
-                    self.gates.note_expired();
+                    self.expired_gates += 1;
                     return Some(*response);
                 }
                 Step::Send(response, _) => return Some(*response),
@@ -162,7 +162,6 @@ impl Server {
         let slot = sight.type_sight(&type_url).seen_by(&viewer);
         let step = one.poll(slot, answers, allowed, &mut self.nonces);
         if let Step::Send(_, clusters) = &step {
-            self.sent += 1;
             self.force_endpoints(&type_url, clusters);
         }
         step
