@@ -27,6 +27,8 @@ pub(super) struct Flight {
     pub(super) sent: Instant,
     /// Whether it lists everything.
     pub(super) full: bool,
+    /// Full state of a client that asks for names: what in it is new to the client.
+    pub(super) news: Option<Box<[Name]>>,
 }
 
 /// So many responses may be on their way in delta.
@@ -102,6 +104,13 @@ impl Flights {
         self.open.push(flight);
     }
 
+    /// Notes what is new to the client in the last response.
+    pub(super) fn note_news(&mut self, news: Vec<Name>) {
+        if let Some(last) = self.open.last_mut() {
+            last.news = (!news.is_empty()).then(|| news.into());
+        }
+    }
+
     /// Takes the response with this number, if it is on its way.
     pub(super) fn settle(&mut self, number: u64) -> Option<Flight> {
         let at = self.open.iter().position(|flight| flight.nonce == number)?;
@@ -166,6 +175,7 @@ mod tests {
                 since: None,
                 sent,
                 full: false,
+                news: None,
             });
         }
         assert!(flights.is_full(0) && flights.is_last(OPEN_MAX as u64));

@@ -148,9 +148,16 @@ impl Subscription {
             self.rare.note_error(name.clone(), error.clone());
         }
         let batch = Batch::new(items, Vec::new()).alone().with_errors(errors);
+        let changed = listing
+            .listed
+            .iter()
+            .filter(|(name, new)| !self.ledger.get(name).is(new.version()));
+        let news = changed.map(|(name, _)| name.clone()).collect();
         self.note_listed(listing, difference, slot);
         self.agenda.set_hello(false);
-        self.send_as(Arc::new(batch), since, (false, true), clusters, nonces, allowed.now)
+        let step = self.send_as(Arc::new(batch), since, (false, true), clusters, nonces, allowed.now);
+        self.flights.note_news(news);
+        step
     }
 
     /// Compares everything that may have changed.

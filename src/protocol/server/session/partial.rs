@@ -276,6 +276,7 @@ impl Subscription {
             since: since.filter(|since| self.asked.is_news(*since)),
             sent: now,
             full,
+            news: None,
         });
         let response = Response {
             type_url: self.reader.type_url.clone(),
