@@ -72,6 +72,7 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::ConnectionS
             types_per_stream: limits.types_per_stream,
             names_per_stream: limits.names_per_stream,
             name_bytes: limits.name_bytes,
+            window_bytes: limits.window_bytes,
         },
         timers: protocol::StreamTimers {
             order_gate: timers.order_gate,

@@ -39,6 +39,8 @@ pub struct Limits {
     pub names_per_stream: usize,
     /// Bytes of one resource name.
     pub name_bytes: usize,
+    /// Bytes of the responses of one type that a delta client has not acknowledged.
+    pub window_bytes: usize,
     /// Bytes of a client's encoded node.
     pub node_bytes: usize,
     /// Bytes of memory of the process.
@@ -81,6 +83,7 @@ impl Default for Limits {
             types_per_stream: 64,
             names_per_stream: 200_000,
             name_bytes: 4096,
+            window_bytes: 4 * MIB,
             node_bytes: 64 * KIB,
             memory: MemoryLimit::Auto,
             request: 16 * MIB,

@@ -207,6 +207,7 @@ mapping!(LimitsShape {
     "types_per_stream" => types_per_stream: Option<Scalar>,
     "names_per_stream" => names_per_stream: Option<Scalar>,
     "name_bytes" => name_bytes: Option<Scalar>,
+    "window_bytes" => window_bytes: Option<Scalar>,
     "node_bytes" => node_bytes: Option<Scalar>,
     "memory" => memory: Option<Scalar>,
     "request" => request: Option<Scalar>,

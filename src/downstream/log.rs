@@ -87,6 +87,14 @@ impl Log {
         );
     }
 
+    /// B-22: logs that a client has rejected so much in a row that the relay holds back the rest, too.
+    pub(super) fn given_up(&self, node: &Node, type_url: &TypeUrl, names: usize) {
+        tracing::warn!(
+            node = %node.id, r#type = %type_url, names,
+            "a client rejects whatever is tried; what is left is held back until it changes or the client reconnects"
+        );
+    }
+
     /// Logs once for each node that it reports its health, because the report goes no further.
     pub(super) fn health_report(&self, node: &Node, now: Instant) {
         let news = self.reported.is_news(&[&node.id]);

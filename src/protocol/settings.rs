@@ -35,6 +35,8 @@ pub struct StreamLimits {
     pub names_per_stream: usize,
     /// Bytes of one name.
     pub name_bytes: usize,
+    /// Bytes of the responses of one type that are on their way in delta.
+    pub window_bytes: usize,
 }
 
 /// How long things may take.
@@ -54,6 +56,7 @@ impl Default for StreamLimits {
             types_per_stream: 64,
             names_per_stream: 200_000,
             name_bytes: 4096,
+            window_bytes: 4 << 20,
         }
     }
 }

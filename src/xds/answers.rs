@@ -4,18 +4,22 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Class, Difference, Extra, Item, Name, Objection, Permitted, Rights, Seen, State};
+use super::{Batch, Class, Difference, Item, Name, Objection, Permitted, Resource, Rights, State};
 
 /// Shares values that are the same for all sessions at the same point.
 pub trait Answers {
-    /// Returns the difference between what a client holds and a state.
-    fn difference(&self, seen: &Seen, to: &Arc<State>) -> Arc<Difference>;
+    /// Returns the difference between what a client was sent and a state. It begins with the names after `cursor`, which is the same
+    /// for all clients that were sent this.
+    fn difference(&self, from: Option<&Arc<State>>, cursor: Option<&Name>, to: &Arc<State>) -> Arc<Difference>;
 
-    /// Returns all resources of a state, and those that the client holds in addition, as one full state (B-16).
-    fn full(&self, state: &Arc<State>, extra: Option<&Arc<Extra>>) -> Arc<Batch>;
+    /// Returns all resources of a state as one full state (B-16).
+    fn full(&self, state: &Arc<State>) -> Arc<Batch>;
 
-    /// Returns the shared copy of a table that many clients bring along (C-12).
-    fn remembered(&self, extra: Extra) -> Arc<Extra>;
+    /// Returns the shared copy of what many clients bring along (C-12).
+    fn remembered(&self, state: State) -> Arc<State>;
+
+    /// Returns the same names without any version: what a client holds of them is unknown (C-11).
+    fn doubted(&self, state: &Arc<State>) -> Arc<State>;
 
     /// Returns the shared copy of a name that many clients send.
     fn name(&self, text: &str) -> Name;
@@ -44,16 +48,20 @@ pub struct Unshared {
 }
 
 impl Answers for Unshared {
-    fn difference(&self, seen: &Seen, to: &Arc<State>) -> Arc<Difference> {
-        Arc::new(Difference::between(seen, to))
+    fn difference(&self, from: Option<&Arc<State>>, cursor: Option<&Name>, to: &Arc<State>) -> Arc<Difference> {
+        Arc::new(Difference::between(from.map(|from| &**from), cursor, to))
     }
 
-    fn full(&self, state: &Arc<State>, extra: Option<&Arc<Extra>>) -> Arc<Batch> {
-        Arc::new(full_state(state, extra))
+    fn full(&self, state: &Arc<State>) -> Arc<Batch> {
+        Arc::new(full_state(state))
     }
 
-    fn remembered(&self, extra: Extra) -> Arc<Extra> {
-        Arc::new(extra)
+    fn remembered(&self, state: State) -> Arc<State> {
+        Arc::new(state)
+    }
+
+    fn doubted(&self, state: &Arc<State>) -> Arc<State> {
+        Arc::new(doubted(state))
     }
 
     fn name(&self, text: &str) -> Name {
@@ -81,16 +89,15 @@ impl Answers for Unshared {
     }
 }
 
-/// Returns all resources of the state, and those of `extra` whose content can be sent again.
+/// Returns all resources of the state.
 #[must_use]
-pub fn full_state(state: &State, extra: Option<&Arc<Extra>>) -> Batch {
-    let held = extra
-        .into_iter()
-        .flat_map(|extra| extra.names().values().filter_map(|held| held.whole()));
-    let items = state
-        .resources()
-        .chain(held)
-        .map(|resource| Item::plain(resource.clone()))
-        .collect();
-    Batch::new(items, Vec::new())
+pub fn full_state(state: &State) -> Batch {
+    let items = state.resources().map(|resource| Item::plain(resource.clone()));
+    Batch::new(items.collect(), Vec::new())
+}
+
+/// Returns the same names without any version.
+#[must_use]
+pub fn doubted(state: &State) -> State {
+    state.mapped(|resource| Arc::new(Resource::doubted(resource)))
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use super::{Batch, Extra, Held, Resource, State, Version};
+use super::{Batch, Resource, State, Version};
 
 /// Copies, without bytes, of what clients were sent. A copy compares like its original, but its content cannot be sent again.
 #[derive(Debug, Default)]
@@ -14,7 +14,6 @@ pub struct Baselines {
     resources: Copies<Version, Resource>,
     /// By the id of the original.
     states: Copies<u64, State>,
-    extras: Copies<u64, Extra>,
     batches: Copies<u64, Batch>,
 }
 
@@ -40,23 +39,10 @@ impl Baselines {
         states.one(state.id(), || state.mapped(|resource| resources.hollow(resource)))
     }
 
-    /// Returns the copy of what a client holds in addition to a state.
+    /// Returns the copy of a resource that a client holds.
     #[must_use]
-    pub fn extra(&mut self, extra: &Arc<Extra>) -> Arc<Extra> {
-        if extra.names().values().all(|held| held.whole().is_none()) {
-            return extra.clone();
-        }
-        let Self { resources, extras, .. } = self;
-        extras.one(extra.id(), || {
-            let names = extra.names().iter();
-            Extra::new(names.map(|(name, held)| (name.clone(), resources.held(held))).collect())
-        })
-    }
-
-    /// Returns the copy of what a client holds under one name.
-    #[must_use]
-    pub fn held(&mut self, held: &Held) -> Held {
-        self.resources.held(held)
+    pub fn resource(&mut self, resource: &Arc<Resource>) -> Arc<Resource> {
+        self.resources.hollow(resource)
     }
 
     /// Returns the copy of what responses contained, or were about to contain.
@@ -74,10 +60,9 @@ impl Baselines {
     pub fn bytes(&self) -> usize {
         let resources = self.resources.alive().count() * size_of::<Resource>();
         let states = self.states.alive().map(|state| state.entries().len() * ENTRY);
-        let extras = self.extras.alive().map(|extra| extra.weight());
         let said = |batch: &Batch| size_of_val(batch.items()) + size_of_val(batch.removed());
         let batches = self.batches.alive().map(|batch| said(&batch));
-        resources + states.chain(extras).chain(batches).sum::<usize>()
+        resources + states.chain(batches).sum::<usize>()
     }
 }
 
@@ -106,13 +91,6 @@ impl Copies<Version, Resource> {
             return resource.clone();
         }
         self.one(resource.version(), || resource.hollow())
-    }
-
-    fn held(&mut self, held: &Held) -> Held {
-        match held {
-            Held::Content(resource) => Held::Content(self.hollow(resource)),
-            Held::Nothing | Held::Unknown | Held::Version(_) => held.clone(),
-        }
     }
 }
 

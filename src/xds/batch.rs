@@ -9,9 +9,9 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message as _;
 
-use super::held::next_id;
 use super::pieces::Pieces;
 use super::resource::put_field;
+use super::value_id::next_id;
 use super::{Name, Resource, ResourceError, Version};
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::rpc::Status;
@@ -50,6 +50,8 @@ impl Dialect {
 pub struct Item {
     /// The resource.
     pub resource: Arc<Resource>,
+    /// F-09: the text by which the client asked for it, if that is not its name.
+    pub text: Option<Name>,
     /// The remaining time to live, for clients that understand it (K-17).
     pub ttl: Option<Duration>,
     /// How it is written.
@@ -75,15 +77,16 @@ impl Item {
     pub const fn plain(resource: Arc<Resource>) -> Self {
         Self {
             resource,
+            text: None,
             ttl: None,
             form: Form::Whole,
         }
     }
 
-    /// Whether it is sent as if the client did not hold it.
+    /// The name on the wire.
     #[must_use]
-    pub const fn is_whole(&self) -> bool {
-        matches!(self.form, Form::Whole | Form::Wrapped)
+    pub fn name(&self) -> &Name {
+        self.text.as_ref().unwrap_or_else(|| self.resource.name())
     }
 }
 
@@ -95,18 +98,14 @@ pub struct Batch {
     removed: Vec<Name>,
     missing: BTreeSet<Name>,
     hosts: bool,
-    texts: Texts,
     errors: Errors,
     /// Whether one session alone gets it.
     alone: bool,
     sotw: OnceLock<Arc<[Bytes]>>,
     delta: OnceLock<Arc<[Bytes]>>,
-    /// The aliases of all resources, in order.
-    aliases: OnceLock<Box<[Name]>>,
+    weight: usize,
+    sum: OnceLock<Version>,
 }
-
-/// For each name: the texts that a client wrote for it, where they differ from the name itself (F-09).
-pub type Texts = BTreeMap<Name, BTreeSet<Name>>;
 
 /// The errors that a server reported, by name (B-31).
 pub type Errors = BTreeMap<Name, Arc<ResourceError>>;
@@ -118,44 +117,29 @@ const SOTW_ERRORS: u32 = 7;
 const DELTA_ERRORS: u32 = 9;
 
 impl Batch {
-    /// Creates a batch of these resources and removed names; none of the names counts as missing.
+    /// Creates a batch of these resources and removed names, both in order; none of the names counts as missing.
     #[must_use]
     pub fn new(items: Vec<Item>, removed: Vec<Name>) -> Self {
         Self {
+            weight: items.iter().map(|item| item.resource.weight()).sum(),
             id: next_id(),
             items,
             removed,
             missing: BTreeSet::new(),
             hosts: false,
-            texts: Texts::new(),
             errors: Errors::new(),
             alone: false,
             sotw: OnceLock::new(),
             delta: OnceLock::new(),
-            aliases: OnceLock::new(),
+            sum: OnceLock::new(),
         }
     }
 
     /// Returns the resource with this name.
     #[must_use]
     pub fn item(&self, name: &Name) -> Option<&Item> {
-        let at = self.items.binary_search_by(|item| item.resource.name().cmp(name));
+        let at = self.items.binary_search_by(|item| item.name().cmp(name));
         self.items.get(at.ok()?)
-    }
-
-    /// Whether it contains a resource with this name or alias (C-20).
-    #[must_use]
-    pub fn brings(&self, name: &Name) -> bool {
-        self.item(name).is_some() || self.aliases().binary_search(name).is_ok()
-    }
-
-    fn aliases(&self) -> &[Name] {
-        self.aliases.get_or_init(|| {
-            let all = self.items.iter().flat_map(|item| item.resource.aliases());
-            let mut all: Vec<Name> = all.cloned().collect();
-            all.sort_unstable();
-            all.into()
-        })
     }
 
     /// Sets which removed names are missing: the client holds nothing under them. C-21: a missing virtual host (`hosts`) is sent
@@ -163,12 +147,6 @@ impl Batch {
     #[must_use]
     pub fn with_missing(self, missing: BTreeSet<Name>, hosts: bool) -> Self {
         Self { missing, hosts, ..self }
-    }
-
-    /// F-09: writes these names as the client wrote them, once for each way in which it wrote them.
-    #[must_use]
-    pub fn with_texts(self, texts: Texts) -> Self {
-        Self { texts, ..self }
     }
 
     /// One session alone gets it: its bytes refer to the resources, where others are copied together once for all sessions.
@@ -196,12 +174,12 @@ impl Batch {
             removed: self.removed.clone(),
             missing: self.missing.clone(),
             hosts: self.hosts,
-            texts: self.texts.clone(),
             errors: self.errors.clone(),
             alone: self.alone,
             sotw: OnceLock::new(),
             delta: OnceLock::new(),
-            aliases: OnceLock::new(),
+            weight: self.weight,
+            sum: OnceLock::new(),
         }
     }
 
@@ -238,9 +216,14 @@ impl Batch {
     /// The version of the set of its resources.
     #[must_use]
     pub fn sum(&self) -> Version {
-        self.items
-            .iter()
-            .fold(Version::EMPTY, |sum, item| sum.plus(item.resource.version()))
+        let add = |sum: Version, item: &Item| sum.plus(item.resource.version());
+        *self.sum.get_or_init(|| self.items.iter().fold(Version::EMPTY, add))
+    }
+
+    /// How many bytes its resources have.
+    #[must_use]
+    pub const fn weight(&self) -> usize {
+        self.weight
     }
 
     /// Returns its encoded fields (resources, removed names, errors), and whether this very call encoded them.
@@ -260,20 +243,10 @@ impl Batch {
 
     fn encode(&self, dialect: Dialect) -> Arc<[Bytes]> {
         let mut rope = Pieces::new(self.alone);
-        for item in &self.items {
-            match self.texts.get(item.resource.name()) {
-                Some(texts) => rope.items(item, dialect, texts),
-                None => rope.item(item, dialect, None),
-            }
-        }
+        self.items.iter().for_each(|item| rope.item(item, dialect));
         if dialect == Dialect::Delta {
             let mut tail = BytesMut::new();
-            for name in &self.removed {
-                match self.texts.get(name) {
-                    Some(texts) => texts.iter().for_each(|text| self.remove(name, text, &mut tail)),
-                    None => self.remove(name, name, &mut tail),
-                }
-            }
+            self.removed.iter().for_each(|name| self.remove(name, &mut tail));
             rope.push(tail.freeze());
         }
         rope.push(self.encode_errors(dialect));
@@ -287,30 +260,27 @@ impl Batch {
         };
         let mut fields = BytesMut::new();
         for (name, error) in &self.errors {
-            let own = BTreeSet::from([name.clone()]);
-            for text in self.texts.get(name).unwrap_or(&own) {
-                let error = discovery::ResourceError {
-                    resource_name: Some(discovery::ResourceName {
-                        name: text.as_str().to_owned(),
-                        dynamic_parameter_constraints: Bytes::new(),
-                    }),
-                    error_detail: Some(Status {
-                        code: error.code,
-                        message: error.message.to_string(),
-                        details: Vec::new(),
-                    }),
-                };
-                put_field(&mut fields, number, &error.encode_to_vec());
-            }
+            let error = discovery::ResourceError {
+                resource_name: Some(discovery::ResourceName {
+                    name: name.as_str().to_owned(),
+                    dynamic_parameter_constraints: Bytes::new(),
+                }),
+                error_detail: Some(Status {
+                    code: error.code,
+                    message: error.message.to_string(),
+                    details: Vec::new(),
+                }),
+            };
+            put_field(&mut fields, number, &error.encode_to_vec());
         }
         fields.freeze()
     }
 
-    fn remove(&self, name: &Name, text: &Name, tail: &mut BytesMut) {
+    fn remove(&self, name: &Name, tail: &mut BytesMut) {
         if self.hosts && self.missing.contains(name) && !self.errors.contains_key(name) {
-            tail.put_slice(&Resource::missing_host(text));
+            tail.put_slice(&Resource::missing_host(name));
         } else {
-            put_field(tail, REMOVED_RESOURCES, text.as_str().as_bytes());
+            put_field(tail, REMOVED_RESOURCES, name.as_str().as_bytes());
         }
     }
 }

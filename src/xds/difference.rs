@@ -1,26 +1,35 @@
-//! The difference between what a client holds and what is current.
+//! The difference between what a client was sent and what is current.
 //!
 //! Owns the one operation behind first fetch, update, catching up and reconnecting. Does not know which of them it is.
 
-use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use imbl::ordmap::DiffItem;
 
-use super::{Batch, Extra, Held, Item, Known, Name, Resource, Seen, State};
+use super::listener_address::addresses;
+use super::{Batch, Item, Kind, Known, Name, Resource, Room, State, Update};
 
 /// What must be sent to a client so that it holds another state than now. It is the same for all clients with the same start
 /// and the same goal.
 #[derive(Debug)]
 pub struct Difference {
-    changed: Arc<[Arc<Resource>]>,
-    /// How many of `changed` were sent already.
-    said: usize,
+    goal: u64,
+    changed: Run<Arc<Resource>>,
     beats: Arc<[Arc<Resource>]>,
-    removed: Option<Arc<Extra>>,
-    additions: OnceLock<Part>,
-    whole: OnceLock<Part>,
+    removed: Run<Name>,
+    additions: OnceLock<Option<Part>>,
+    removals: OnceLock<Option<Part>>,
+    kept: OnceLock<Arc<State>>,
+}
+
+/// What is left of a sorted list that is sent in cyclic order.
+#[derive(Clone, Debug)]
+struct Run<T> {
+    all: Arc<[T]>,
+    first: usize,
+    left: usize,
 }
 
 /// As much of a difference as one response carries.
@@ -30,124 +39,196 @@ pub struct Part {
     pub batch: Arc<Batch>,
     /// When the oldest change in it was received.
     pub since: Option<Instant>,
-    /// What is left; `None` if that was all.
-    pub left: Option<Left>,
-}
-
-/// What remains to be done after a part was sent.
-#[derive(Debug)]
-pub struct Left {
-    seen: Seen,
-    /// Always `Some`, until it is dropped.
+    /// What the client was then sent in all.
+    pub next: Arc<State>,
+    /// The name with which the part ends, if more is to be sent.
+    pub cursor: Option<Name>,
+    /// What is left; `None` if that was all. Always `Some` otherwise, until it is dropped.
     rest: Option<Arc<Difference>>,
 }
 
-impl Left {
-    /// Returns what the client holds then, and what is still to be sent.
+impl Part {
+    /// Returns what is still to be sent.
     #[must_use]
-    pub fn open(&self) -> Option<(&Seen, &Arc<Difference>)> {
-        Some((&self.seen, self.rest.as_ref()?))
+    pub const fn rest(&self) -> Option<&Arc<Difference>> {
+        self.rest.as_ref()
     }
 }
 
-impl Drop for Left {
+impl Drop for Part {
     /// Drops the parts in a loop: each owns the next one, and there may be too many for recursion.
     fn drop(&mut self) {
-        let mut next = self.rest.take();
-        while let Some(difference) = next.take().and_then(Arc::into_inner) {
-            let Difference { additions, whole, .. } = difference;
-            let parts = [additions.into_inner(), whole.into_inner()];
-            let lefts = parts.into_iter().flatten().filter_map(|part| part.left);
-            // At most one of the two has a rest: `whole` exists only if `additions` leaves nothing.
-            next = lefts.filter_map(|mut left| left.rest.take()).next();
+        let mut next: Vec<Arc<Difference>> = self.rest.take().into_iter().collect();
+        while let Some(difference) = next.pop() {
+            let Some(Difference {
+                additions, removals, ..
+            }) = Arc::into_inner(difference)
+            else {
+                continue;
+            };
+            let parts = [additions.into_inner(), removals.into_inner()];
+            next.extend(
+                parts
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+                    .filter_map(|mut part| part.rest.take()),
+            );
         }
+    }
+}
+
+impl<T> Run<T> {
+    fn new(all: Vec<T>, first: usize) -> Self {
+        let left = all.len();
+        Self {
+            all: all.into(),
+            first: first % left.max(1),
+            left,
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        let (end, over) = self.ends();
+        let tail = self.all.get(self.first..end).unwrap_or_default();
+        tail.iter().chain(self.all.get(..over).unwrap_or_default())
+    }
+
+    /// Returns where its two halves end: the one that begins at `first`, and the one that begins the list again.
+    fn ends(&self) -> (usize, usize) {
+        let end = self.first + self.left;
+        (end.min(self.all.len()), end.saturating_sub(self.all.len()))
+    }
+
+    fn after(&self, said: usize) -> Self {
+        Self {
+            all: self.all.clone(),
+            first: (self.first + said) % self.all.len().max(1),
+            left: self.left - said.min(self.left),
+        }
+    }
+
+    /// Returns the first entry that comes after a bound, by name.
+    fn next(&self, after: Bound<&str>, name: impl Fn(&T) -> &str) -> Option<&T> {
+        let behind = |entry: &T| match after {
+            Bound::Unbounded => false,
+            Bound::Included(text) => name(entry) < text,
+            Bound::Excluded(text) => name(entry) <= text,
+        };
+        let at = self.all.partition_point(behind);
+        let (end, over) = self.ends();
+        let found = if at < over {
+            at
+        } else {
+            Some(at.max(self.first)).filter(|at| *at < end)?
+        };
+        self.all.get(found)
     }
 }
 
 impl Difference {
-    /// Compares content by hash alone. If one state was made from the other, the cost depends only on what changed.
+    /// Compares content by hash alone, and begins with the names after `cursor`. If one state was made from the other, the cost
+    /// depends only on what changed.
     #[must_use]
-    pub fn between(seen: &Seen, to: &State) -> Self {
+    pub fn between(from: Option<&State>, cursor: Option<&Name>, to: &State) -> Self {
         let nothing = State::new(to.type_url().clone());
-        let from = seen.state.as_deref().unwrap_or(&nothing);
-        let extra = seen.extra.as_deref().map(Extra::names);
-        let remembered = |name: &Name| extra.and_then(|extra| extra.get(name));
-        let mut changed = Vec::new();
-        let mut removed = BTreeMap::new();
+        let from = from.unwrap_or(&nothing);
+        let (mut changed, mut removed) = (Vec::new(), Vec::new());
         for item in from.entries().diff(to.entries()) {
             match item {
-                DiffItem::Add(name, Known::Present(new)) => {
-                    if !remembered(name).is_some_and(|held| held.is(new.version())) {
-                        changed.push(new.clone());
-                    }
-                }
-                DiffItem::Update {
+                DiffItem::Add(_, Known::Present(new))
+                | DiffItem::Update {
                     new: (_, Known::Present(new)),
                     ..
                 } => changed.push(new.clone()),
                 DiffItem::Update {
-                    old: (name, Known::Present(old)),
+                    old: (name, Known::Present(_)),
                     ..
                 }
-                | DiffItem::Remove(name, Known::Present(old)) => {
-                    removed.insert(name.clone(), Held::Content(old.clone()));
-                }
+                | DiffItem::Remove(name, Known::Present(_)) => removed.push(name.clone()),
                 DiffItem::Add(..) | DiffItem::Update { .. } | DiffItem::Remove(..) => {}
             }
         }
-        for (name, held) in extra.into_iter().flatten() {
-            if to.resource(name).is_none() {
-                removed.insert(name.clone(), held.clone());
-            }
-        }
-        let beats = beats(from, to);
-        let removed = (!removed.is_empty()).then(|| Arc::new(Extra::new(removed)));
+        let past = |name: &Name| cursor.is_some_and(|cursor| name <= cursor);
+        let first = changed.partition_point(|resource: &Arc<Resource>| past(resource.name()));
+        let gone_first = removed.partition_point(|name| past(name));
         Self {
-            changed: changed.into(),
-            beats: beats.into(),
-            removed,
-            ..Self::nothing()
-        }
-    }
-
-    /// C-11: everything in a state, whether the client holds it or not, and the removal of what only the client has.
-    #[must_use]
-    pub fn again(seen: &Seen, to: &State) -> Self {
-        Self {
-            changed: to.resources().cloned().collect(),
-            ..Self::between(seen, to)
-        }
-    }
-
-    /// No difference.
-    #[must_use]
-    pub fn nothing() -> Self {
-        Self {
-            changed: Arc::default(),
-            said: 0,
-            beats: Arc::default(),
-            removed: None,
+            goal: to.id(),
+            changed: Run::new(changed, first),
+            beats: beats(from, to).into(),
+            removed: Run::new(removed, gone_first),
             additions: OnceLock::new(),
-            whole: OnceLock::new(),
+            removals: OnceLock::new(),
+            kept: OnceLock::new(),
         }
     }
 
-    /// New or different resources that were not sent yet, by name.
+    /// Whether it leads to this very state.
     #[must_use]
-    pub fn changed(&self) -> &[Arc<Resource>] {
-        self.changed.get(self.said..).unwrap_or_default()
+    pub const fn leads_to(&self, state: &State) -> bool {
+        self.goal == state.id()
     }
 
-    /// Equal resources that a heartbeat confirmed, or that lost their time to live (K-17).
-    #[must_use]
-    pub fn beats(&self) -> &[Arc<Resource>] {
-        &self.beats
+    /// New or different resources that were not sent yet.
+    pub fn changed(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.changed.iter()
     }
 
-    /// What the client holds and the state does not have.
+    /// Whether anything is new or different.
     #[must_use]
-    pub const fn removed(&self) -> Option<&Arc<Extra>> {
-        self.removed.as_ref()
+    pub const fn adds(&self) -> bool {
+        self.changed.left > 0
+    }
+
+    /// Whether the client was sent anything that the state does not have.
+    #[must_use]
+    pub const fn removes(&self) -> bool {
+        self.removed.left > 0
+    }
+
+    /// Whether equal resources were confirmed by a heartbeat, or lost their time to live (K-17).
+    #[must_use]
+    pub fn beats(&self) -> bool {
+        !self.beats.is_empty()
+    }
+
+    /// Returns how many names differ.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.changed.left + self.removed.left + self.beats.len()
+    }
+
+    /// Whether nothing differs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the first of all differing names that comes after a bound.
+    #[must_use]
+    pub fn next(&self, after: Bound<&str>) -> Option<&Name> {
+        let changed = self.changed.next(after, |resource| resource.name().as_str());
+        let removed = self.removed.next(after, Name::as_str);
+        let behind = |resource: &Arc<Resource>| match after {
+            Bound::Unbounded => false,
+            Bound::Included(text) => resource.name().as_str() < text,
+            Bound::Excluded(text) => resource.name().as_str() <= text,
+        };
+        let beat = self.beats.get(self.beats.partition_point(behind));
+        let named = changed.into_iter().chain(beat).map(|resource| resource.name());
+        named.chain(removed).min()
+    }
+
+    /// Returns all differing names.
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        let resources = self.changed.iter().chain(self.beats.iter());
+        resources.map(|resource| resource.name()).chain(self.removed.iter())
+    }
+
+    /// Whether anything differs under a name.
+    #[must_use]
+    pub fn has(&self, name: &Name) -> bool {
+        self.next(Bound::Included(name.as_str())) == Some(name)
     }
 
     /// When the oldest of the changes was received.
@@ -156,128 +237,145 @@ impl Difference {
         oldest(self.changed())
     }
 
-    /// Returns what is still to be sent after the first `changed` resources.
+    /// Returns the changes that fit into a response of about `chunk` bytes. A listener that goes shares the response with one that
+    /// takes its address (C-26). `None` if nothing changed.
     #[must_use]
-    pub fn after(&self, changed: usize) -> Self {
-        Self {
-            changed: self.changed.clone(),
-            said: self.said + changed,
-            beats: self.beats.clone(),
-            removed: self.removed.clone(),
-            ..Self::nothing()
-        }
+    pub fn additions(&self, from: Option<&Arc<State>>, to: &Arc<State>, chunk: usize) -> Option<&Part> {
+        let make = || (self.changed.left > 0).then(|| self.begin_additions(from, to, chunk));
+        self.additions.get_or_init(make).as_ref()
     }
 
-    /// Returns what is still to be sent when only these removals are left.
+    /// Returns the removals that fit into a response. `None` if nothing is removed.
     #[must_use]
-    pub fn last(&self, removed: Arc<Extra>) -> Self {
-        Self {
-            removed: Some(removed),
-            ..Self::nothing()
-        }
+    pub fn removals(&self, from: Option<&Arc<State>>, to: &Arc<State>, chunk: usize) -> Option<&Part> {
+        let make = || (self.removed.left > 0).then(|| self.begin_removals(from, to, chunk));
+        self.removals.get_or_init(make).as_ref()
     }
 
-    /// Returns as much as fits into a response of about `chunk` bytes. Removals come last, and only if `removals` allows them.
-    /// The part is the same for all clients with the same start and the same goal.
+    /// Returns the state that a full state lists while removals wait for other types: what is current, and what is to be removed.
+    /// What has no body, or gives its address to another listener, cannot be listed.
     #[must_use]
-    pub fn part(&self, seen: &Seen, to: &Arc<State>, removals: bool, chunk: usize) -> &Part {
-        let additions = || self.additions.get_or_init(|| self.begin(seen, to, None, chunk));
-        let Some(removed) = self.removed.as_deref().filter(|_| removals) else {
-            return additions();
+    pub fn kept(&self, from: Option<&Arc<State>>, to: &Arc<State>) -> &Arc<State> {
+        self.kept.get_or_init(|| {
+            let freed = self.freed(from, self.changed.iter());
+            let gone = self.removed.iter().filter(|name| !freed.contains(name));
+            let held = gone.filter_map(|name| from?.resource(name));
+            let puts = held
+                .filter(|held| !held.is_hollow())
+                .map(|held| Update::Put(held.clone(), None));
+            let puts: Vec<Update> = puts.collect();
+            if puts.is_empty() {
+                to.clone()
+            } else {
+                Arc::new(to.told(&puts))
+            }
+        })
+    }
+
+    /// Returns the removed listeners whose addresses these listeners take.
+    fn freed<'a>(&self, from: Option<&Arc<State>>, taking: impl Iterator<Item = &'a Arc<Resource>>) -> Vec<Name> {
+        if self.removed.left == 0 || from.is_none_or(|from| from.type_url().kind() != Kind::Lds) {
+            return Vec::new();
+        }
+        let taken: Vec<Vec<u8>> = taking.flat_map(|resource| addresses(&resource.body())).collect();
+        let gives = |name: &&Name| {
+            let held = from.and_then(|from| from.resource(name));
+            held.is_some_and(|held| addresses(&held.body()).iter().any(|address| taken.contains(address)))
         };
-        if !self.changed().is_empty() && additions().left.is_some() {
-            return additions();
-        }
-        self.whole.get_or_init(|| self.begin(seen, to, Some(removed), chunk))
+        self.removed.iter().filter(gives).cloned().collect()
     }
 
-    fn begin(&self, seen: &Seen, to: &Arc<State>, removed: Option<&Extra>, chunk: usize) -> Part {
+    fn begin_additions(&self, from: Option<&Arc<State>>, to: &Arc<State>, chunk: usize) -> Part {
         let mut room = Room::new(chunk);
-        let changed = self.changed();
-        let fits = changed
-            .iter()
-            .take_while(|resource| room.takes(resource.weight()))
-            .count();
-        let (now, later) = changed.split_at(fits);
-        let going = removed.into_iter().flat_map(|extra| extra.names().keys());
-        let gone: Vec<Name> = going.take_while(|name| room.takes_name(name)).cloned().collect();
-        let left = if !later.is_empty() {
-            Some(Left {
-                seen: seen.brought(now, to),
-                rest: Some(Arc::new(self.after(fits))),
-            })
+        let fits = self.changed.iter().take_while(|resource| room.takes(resource.weight()));
+        let mut now: Vec<Arc<Resource>> = fits.cloned().collect();
+        let changed = self.changed.after(now.len());
+        let cursor = now.last().map(|resource| resource.name().clone());
+        now.sort_unstable_by(|one, other| one.name().cmp(other.name()));
+        let freed = self.freed(from, now.iter());
+        let removed = if freed.is_empty() {
+            self.removed.clone()
         } else {
-            removed.filter(|extra| extra.names().len() > gone.len()).map(|extra| {
-                let extra = Arc::new(extra.without(gone.iter()));
-                Left {
-                    seen: Seen {
-                        state: Some(to.clone()),
-                        extra: Some(extra.clone()),
-                    },
-                    rest: Some(Arc::new(self.last(extra))),
-                }
-            })
+            let rest = self.removed.iter().filter(|name| !freed.contains(name));
+            let mut rest: Vec<Name> = rest.cloned().collect();
+            rest.sort_unstable();
+            Run::new(rest, 0)
         };
         let items = now.iter().map(|resource| Item::plain(resource.clone())).collect();
+        let mut part = self.left(from, to, &now, &freed, changed, removed, cursor);
+        part.since = oldest(now.iter());
+        part.batch = Arc::new(Batch::new(items, freed));
+        part
+    }
+
+    fn begin_removals(&self, from: Option<&Arc<State>>, to: &Arc<State>, chunk: usize) -> Part {
+        let mut room = Room::new(chunk);
+        let fits = self
+            .removed
+            .iter()
+            .take(GONE_MAX)
+            .take_while(|name| room.takes_name(name));
+        let mut gone: Vec<Name> = fits.cloned().collect();
+        let removed = self.removed.after(gone.len());
+        let cursor = gone.last().cloned();
+        gone.sort_unstable();
+        let mut part = self.left(from, to, &[], &gone, self.changed.clone(), removed, cursor);
+        part.batch = Arc::new(Batch::new(Vec::new(), gone));
+        part
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the two halves of a part, and of what is left")]
+    fn left(
+        &self,
+        from: Option<&Arc<State>>,
+        to: &Arc<State>,
+        now: &[Arc<Resource>],
+        gone: &[Name],
+        changed: Run<Arc<Resource>>,
+        removed: Run<Name>,
+        cursor: Option<Name>,
+    ) -> Part {
+        let all = changed.left == 0 && removed.left == 0;
+        let next = || {
+            let nothing = || Arc::new(State::new(to.type_url().clone()));
+            let puts = now
+                .iter()
+                .map(|resource| Update::Put(resource.clone(), to.expiry(resource.name())));
+            let updates: Vec<Update> = puts.chain(gone.iter().cloned().map(Update::Forget)).collect();
+            Arc::new(from.cloned().unwrap_or_else(nothing).told(&updates))
+        };
+        let rest = || Self {
+            goal: self.goal,
+            changed,
+            beats: self.beats.clone(),
+            removed,
+            additions: OnceLock::new(),
+            removals: OnceLock::new(),
+            kept: OnceLock::new(),
+        };
         Part {
-            batch: Arc::new(Batch::new(items, gone)),
-            since: oldest(now),
-            left,
+            batch: Arc::new(Batch::new(Vec::new(), Vec::new())),
+            since: None,
+            next: if all { to.clone() } else { next() },
+            cursor: cursor.filter(|_| !all),
+            rest: (!all).then(|| Arc::new(rest())),
         }
     }
 
     /// About how many bytes the relay keeps for it, encodings included.
     #[must_use]
     pub fn weight(&self) -> usize {
-        let bodies: usize = self.changed.iter().map(|resource| resource.weight()).sum();
-        size_of::<Self>() + bodies + self.removed.as_ref().map_or(0, |extra| extra.weight())
+        let bodies: usize = self.changed.all.iter().map(|resource| resource.weight()).sum();
+        size_of::<Self>() + bodies + self.removed.all.len() * size_of::<Name>()
     }
 }
 
-/// How much still fits into a response; the first item always fits.
-#[derive(Debug)]
-pub struct Room {
-    bytes: usize,
-    full: bool,
-    empty: bool,
-}
+/// How many names one response may remove. A name costs far more than its bytes, and other clients have their turns between two
+/// responses.
+pub const GONE_MAX: usize = 2048;
 
-impl Room {
-    /// Creates the room of a response of about so many bytes.
-    #[must_use]
-    pub const fn new(bytes: usize) -> Self {
-        Self {
-            bytes,
-            full: false,
-            empty: true,
-        }
-    }
-
-    /// Adds an item of this weight. Returns whether it fits; after the first that does not, none does.
-    pub const fn takes(&mut self, weight: usize) -> bool {
-        self.full |= !self.empty && weight > self.bytes;
-        if self.full {
-            return false;
-        }
-        self.empty = false;
-        self.bytes = self.bytes.saturating_sub(weight);
-        true
-    }
-
-    /// Adds a name without content, like [`Self::takes`].
-    pub fn takes_name(&mut self, name: &Name) -> bool {
-        self.takes(name.as_str().len() + 4)
-    }
-
-    /// Whether something did not fit.
-    #[must_use]
-    pub const fn is_full(&self) -> bool {
-        self.full
-    }
-}
-
-fn oldest(resources: &[Arc<Resource>]) -> Option<Instant> {
-    resources.iter().map(|resource| resource.received()).min()
+fn oldest<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> Option<Instant> {
+    resources.map(|resource| resource.received()).min()
 }
 
 fn beats(from: &State, to: &State) -> Vec<Arc<Resource>> {
@@ -294,63 +392,4 @@ fn beats(from: &State, to: &State) -> Vec<Arc<Resource>> {
         }
     }
     beats
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{ResourceParts, TypeUrl, Update};
-
-    /// part by part everything is sent once, `seen` follows, and a long chain of parts can be dropped.
-    #[test]
-    fn part_by_part() {
-        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
-        let received = Instant::now();
-        let type_url = TypeUrl::new("t");
-        let content = |number: usize| {
-            let parts = ResourceParts {
-                type_url: &type_url,
-                name: Name::from(format!("{number:05}")),
-                aliases: Vec::new(),
-                passed_on: &[],
-                body: &[],
-                endpoints: None,
-                received,
-            };
-            Update::Put(Arc::new(Resource::new(parts, 0)), None)
-        };
-        let state = |numbers: std::ops::Range<usize>| {
-            let puts: Vec<Update> = numbers.map(content).collect();
-            Arc::new(State::new(type_url.clone()).with(&puts, Some(true)).0)
-        };
-        let (old, new) = (state(0..2_000), state(1_000..4_000));
-        let mut seen = Seen {
-            state: Some(old),
-            extra: None,
-        };
-        let first = Arc::new(Difference::between(&seen, &new));
-        let (mut difference, mut said) = (first.clone(), Vec::new());
-        loop {
-            let part = difference.part(&seen, &new, true, 1);
-            said.extend(part.batch.items().iter().map(|item| item.resource.name().clone()));
-            said.extend(part.batch.removed().iter().cloned());
-            assert_eq!(part.batch.items().len() + part.batch.removed().len(), 1);
-            let Some((held, rest)) = part.left.as_ref().and_then(Left::open) else {
-                break;
-            };
-            let (held, rest) = (held.clone(), rest.clone());
-            let left = rest.changed().len() + rest.removed().map_or(0, |extra| extra.names().len());
-            assert_eq!(left + said.len(), 3_000, "2,000 come and 1,000 go");
-            (seen, difference) = (held, rest);
-        }
-        assert!(
-            said.iter()
-                .map(ToString::to_string)
-                .eq((2_000..4_000).chain(0..1_000).map(|at| format!("{at:05}")))
-        );
-        drop(difference);
-        // Each part owns the next one: recursion would overflow this stack.
-        let little = std::thread::Builder::new().stack_size(64 << 10);
-        little.spawn(move || drop(first)).unwrap().join().unwrap();
-    }
 }

@@ -2,12 +2,10 @@
 //!
 //! Owns which of them are joined, so that a response of many small resources is one buffer. Does not know what else is in it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::Name;
 use super::batch::{Dialect, Form, Item};
 
 /// Records below this size are joined into one buffer; larger ones are passed by reference.
@@ -33,18 +31,8 @@ impl Pieces {
         }
     }
 
-    pub(super) fn items(&mut self, item: &Item, dialect: Dialect, texts: &BTreeSet<Name>) {
-        if let (Dialect::Sotw, Form::Whole | Form::Repeated) = (dialect, item.form) {
-            // Its name is in the body, which is not changed.
-            return self.item(item, dialect, None);
-        }
-        for text in texts {
-            self.item(item, dialect, Some(text));
-        }
-    }
-
-    pub(super) fn item(&mut self, item: &Item, dialect: Dialect, text: Option<&Name>) {
-        let resource = &item.resource;
+    pub(super) fn item(&mut self, item: &Item, dialect: Dialect) {
+        let (resource, text) = (&item.resource, item.text.as_ref());
         debug_assert!(!resource.is_hollow(), "{resource:?} has no bytes to send");
         match (dialect, item.form) {
             (_, Form::Heartbeat) => self.push(resource.heartbeat(item.ttl.unwrap_or_default(), text)),

@@ -1,7 +1,7 @@
 //! What the library computes once, keeps, and drops.
 
 use cache::{Library, Uses};
-use xds::{Access, AccessRule, Answers, Caller, Node, Pattern, Permitted, Rights, Seen, State, Way};
+use xds::{Access, AccessRule, Answers, Caller, Node, Pattern, Permitted, Rights, State, Way};
 
 use super::*;
 
@@ -19,14 +19,14 @@ fn an_answer_is_computed_once_for_all_who_ask_together() {
     let library = Library::new(1 << 20, 1 << 20);
     let state = state(100, 10);
     let gate = std::sync::Barrier::new(8);
-    let first = library.full(&state, None);
+    let first = library.full(&state);
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
                 gate.wait();
-                let difference = library.difference(&Seen::default(), &state);
-                assert_eq!(difference.changed().len(), 100);
-                assert!(Arc::ptr_eq(&first, &library.full(&state, None)));
+                let difference = library.difference(None, None, &state);
+                assert_eq!(difference.changed().count(), 100);
+                assert!(Arc::ptr_eq(&first, &library.full(&state)));
             });
         }
     });
@@ -39,16 +39,16 @@ fn an_answer_is_computed_once_for_all_who_ask_together() {
 fn what_is_in_use_is_found_and_what_is_not_is_bounded() {
     let library = Library::new(64 << 10, 1 << 20);
     let states: Vec<_> = (0..64).map(|_| state(10, 1000)).collect();
-    let used = library.full(&states[0], None);
+    let used = library.full(&states[0]);
     for state in &states {
-        let _ = library.full(state, None);
+        let _ = library.full(state);
     }
     library.purge();
-    assert!(Arc::ptr_eq(&used, &library.full(&states[0], None)));
+    assert!(Arc::ptr_eq(&used, &library.full(&states[0])));
     assert_eq!(library.uses()[1].computed, 64);
     let weak: Vec<_> = states
         .iter()
-        .map(|state| Arc::downgrade(&library.full(state, None)))
+        .map(|state| Arc::downgrade(&library.full(state)))
         .collect();
     // A dropped answer is freed when no other thread can still read it, perhaps in another test's library.
     let alive = || weak.iter().filter(|batch| batch.strong_count() > 0).count();
@@ -68,7 +68,7 @@ fn the_answer_of_the_moment_is_kept_whatever_its_size() {
     let library = Library::new(1000, 1 << 20);
     let state = state(100, 1000);
     for _ in 0..5 {
-        let _ = library.difference(&Seen::default(), &state);
+        let _ = library.difference(None, None, &state);
         library.purge();
     }
     assert_eq!(library.uses()[0], Uses { asked: 5, computed: 1 });

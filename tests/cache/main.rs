@@ -33,6 +33,11 @@ fn start() -> Instant {
     Instant::now()
 }
 
+/// A type with aliases.
+fn addresses() -> TypeUrl {
+    TypeUrl::new("istio.workload.Address")
+}
+
 fn eds() -> TypeUrl {
     TypeUrl::new("type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment")
 }

@@ -193,20 +193,20 @@ fn exactly_those_are_told_whom_it_concerns() {
 /// who wait for the alias are told.
 #[test]
 fn an_alias_waits_for_the_wildcard() {
-    let aliased = |body: &[u8]| Update::Put(resource(&eds(), "a", &["alias"], body), None);
+    let aliased = |body: &[u8]| Update::Put(resource(&addresses(), "a", &["alias"], body), None);
     for end in [Update::Forget(Name::from("a")), absent("a"), aliased(b"2")] {
         let view = view();
-        let (by_alias, _all) = (seat(&view, &eds(), &["alias"]), seat(&view, &eds(), &["*"]));
-        view.publish(&[covered(&eds(), vec![put(&eds(), "a", "1")])]);
-        view.publish(&[named(&eds(), vec![aliased(b"2")])]);
+        let (by_alias, _all) = (seat(&view, &addresses(), &["alias"]), seat(&view, &addresses(), &["*"]));
+        view.publish(&[covered(&addresses(), vec![put(&addresses(), "a", "1")])]);
+        view.publish(&[named(&addresses(), vec![aliased(b"2")])]);
         let known = || {
             let cut = view.cut();
-            let slot = cut.slot(&eds()).expect("it has content");
+            let slot = cut.slot(&addresses()).expect("it has content");
             slot.known(&Name::from("alias")).is_some()
         };
-        assert!(!known() && heard(&by_alias) == ["eds alias"]);
-        view.publish(&[covered(&eds(), vec![end])]);
-        assert!(known() && heard(&by_alias) == ["eds alias"]);
+        assert!(!known() && heard(&by_alias) == ["istio_address alias"]);
+        view.publish(&[covered(&addresses(), vec![end])]);
+        assert!(known() && heard(&by_alias) == ["istio_address alias"]);
     }
 }
 
@@ -214,19 +214,25 @@ fn an_alias_waits_for_the_wildcard() {
 #[test]
 fn aliases_ring_and_keep() {
     let (view, now) = (view(), start());
-    let (by_alias, by_other) = (seat(&view, &eds(), &["alias"]), seat(&view, &eds(), &["other"]));
+    let (by_alias, by_other) = (
+        seat(&view, &addresses(), &["alias"]),
+        seat(&view, &addresses(), &["other"]),
+    );
     let _ = view.take_wants(now);
-    let aliased = |body: &[u8]| Update::Put(resource(&eds(), "a", &["alias", "other"], body), None);
-    view.publish(&[named(&eds(), vec![aliased(b"1")])]);
-    assert_eq!([heard(&by_alias), heard(&by_other)], [["eds alias"], ["eds other"]]);
+    let aliased = |body: &[u8]| Update::Put(resource(&addresses(), "a", &["alias", "other"], body), None);
+    view.publish(&[named(&addresses(), vec![aliased(b"1")])]);
+    assert_eq!(
+        [heard(&by_alias), heard(&by_other)],
+        [["istio_address alias"], ["istio_address other"]]
+    );
     drop(by_alias);
     let _ = view.take_wants(now);
-    assert_eq!(asked(&view.take_wants(now + LINGER * 2)), ["-eds alias"]);
+    assert_eq!(asked(&view.take_wants(now + LINGER * 2)), ["-istio_address alias"]);
     assert_eq!(heard(&by_other), [""; 0]);
-    assert_eq!(view.summary().types, [(eds(), 1, view.summary().types[0].2)]);
+    assert_eq!(view.summary().types, [(addresses(), 1, view.summary().types[0].2)]);
     // Losing an alias is a change for sessions that asked by it.
-    view.publish(&[named(&eds(), vec![put(&eds(), "a", "2")])]);
-    assert_eq!(heard(&by_other), ["eds other"]);
+    view.publish(&[named(&addresses(), vec![put(&addresses(), "a", "2")])]);
+    assert_eq!(heard(&by_other), ["istio_address other"]);
 }
 
 #[test]

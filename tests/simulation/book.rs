@@ -54,6 +54,11 @@ impl Book {
         self.of(kind, name).contains(&revision)
     }
 
+    /// Whether this is the last content that the view had.
+    pub(crate) fn is_last(&self, kind: Type, name: &str, revision: u64) -> bool {
+        self.of(kind, name).last() == Some(&revision)
+    }
+
     /// Whether the view had one content for the last time before it had the other one at all.
     pub(crate) fn is_before(&self, kind: Type, name: &str, one: u64, other: u64) -> bool {
         let order = self.of(kind, name);

@@ -16,7 +16,7 @@ use xds::{Dialect, Sight, Status, Target, TypeUrl, Want};
 use super::access::Permitted;
 use super::body::Type;
 use super::client::Persona;
-use super::judge::{Came, Moment, Scene, strays};
+use super::judge::{Came, Moment, Scene, current, strays};
 use super::reading::Reading;
 use super::subscription::Subscription;
 use super::tally::{Broken, Rule};
@@ -253,6 +253,7 @@ impl World {
             let reading = self.reading(stream);
             let scene = Scene {
                 strays: strays(&answer, &reading, &self.zones),
+                current: current(&answer, &reading, &self.zones),
                 reading,
                 wants: stream.wants.clone(),
                 now,

@@ -401,7 +401,7 @@ impl Truth {
         });
         // Clients ask for routes by the names in listeners, and for clusters by those in routes. So only types that nothing
         // refers to have aliases.
-        let aliased = self.aliases && matches!(kind, Type::Sds | Type::Odd) && rng.chance(50);
+        let aliased = self.aliases && kind.type_url().traits().aliases && rng.chance(50);
         let content = Content {
             name: name.to_owned(),
             revision: 0,

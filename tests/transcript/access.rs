@@ -225,9 +225,11 @@ fn rules_change_under_a_wildcard() {
         second subscribe cds *
         second <- cds [a@1 shared@1], ack
         relay rules {names: [b*, shared]}
-        client <- cds sotw [b@1 shared@1] | delta [b@1] -[a]
+        client <- cds sotw [b@1 shared@1] | delta [b@1]
+        delta client <- cds -[a]
         client ack
-        second <- cds sotw [b@1 shared@1] | delta [b@1] -[a]
+        second <- cds sotw [b@1 shared@1] | delta [b@1]
+        delta second <- cds -[a]
         second ack
         relay rules {nodes: {id: client}, names: [b, shared]}; {names: [b, shared]}
         nothing

@@ -135,8 +135,8 @@ fn only_the_repair_of_a_rejection_is_a_change() {
         wait 1s
         client nack
         wait 1s
-        client unsubscribe eds B
         client <- eds [A@2], ack => no change
+        client <- eds [B@bad], nack
         wait 1s
         origin put eds A@bad
         client <- eds [A@bad], nack

@@ -35,6 +35,8 @@ pub(crate) struct Client {
     /// Whether the shell around the relay's machine has a reason to look at it.
     pub(crate) awake: bool,
     pub(crate) server: Option<Server>,
+    /// The names in the errors with which it rejects responses.
+    pub(crate) blames: String,
     pub(crate) wants: BTreeSet<(TypeUrl, Target)>,
     answers: Unshared,
     baselines: Baselines,
@@ -67,6 +69,7 @@ impl Client {
             awake: false,
             baselines: Baselines::default(),
             server: None,
+            blames: String::new(),
             wants: BTreeSet::new(),
             answers: Unshared { chunk },
             streams: 0,
@@ -212,7 +215,7 @@ impl Client {
                 }
                 let raw = Raw {
                     nonce: said.nonce,
-                    error: (!accept).then(|| "it is bad".to_owned()),
+                    error: (!accept).then(|| format!("it is bad: {}", self.blames)),
                     ..topic.request()
                 };
                 self.send(settings, &type_url, raw, now);

@@ -70,7 +70,7 @@ fn endpoints_before_clusters_on_a_new_stream() {
         client <- eds [x@1]
         client subscribe cds
         client <- cds [x@2]
-        sotw client ack eds
+        client ack eds
         client <- eds [x@1]
         client ack
         nothing for 5s

@@ -49,7 +49,8 @@ fn what_is_not_there_does_not_exist() {
         client subscribe cds a x
         client <- cds [a@1] -[x], ack
         files put a.yaml cds x@1
-        client <- cds [x@1] -[a], ack
+        client <- cds [x@1], ack
+        client <- cds -[a], ack
         ",
     );
 }
@@ -144,7 +145,8 @@ fn deleted() {
         client <- cds sotw [b@1] | delta [], ack
         nothing
         files put c.yaml cds c@1
-        client <- cds sotw [c@1] | delta [c@1] -[b], ack
+        client <- cds [c@1], ack
+        delta client <- cds -[b], ack
         ",
     );
     both(
@@ -158,7 +160,8 @@ fn deleted() {
         nothing
         files say a.yaml: No such file
         files put a.yaml cds a@2
-        client <- cds sotw [a@2] | delta [a@2] -[b], ack
+        client <- cds [a@2], ack
+        delta client <- cds -[b], ack
         files are good
         ",
     );

@@ -56,7 +56,7 @@ fn a_gate_opens_once() {
         client <- rds [r@a], ack
         origin put cds a@2
         client <- cds [a@2]
-        origin put cds c@1, put rds r@c
+        origin put cds a@3, put rds r@c
         jump back 86400s
         nothing
         client gates 0
@@ -64,7 +64,7 @@ fn a_gate_opens_once() {
         client <- rds [r@c], ack
         client gates 1
         client ack cds
-        client <- cds sotw [a@2 c@1] | delta [c@1]
+        client <- cds [a@3]
         client ack
         ",
     );

@@ -17,7 +17,8 @@ fn who_reads_again_gets_the_difference() {
             client lags
             origin put {topic} b@3
             client reads
-            client <- {topic} sotw [a@1 b@3 d@1] | delta [b@3 d@1] -[c]
+            client <- {topic} sotw [a@1 b@3 d@1] | delta [b@3 d@1]
+            delta client <- {topic} -[c]
             client ack
             "
         ));

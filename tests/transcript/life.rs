@@ -1,6 +1,6 @@
 //! Time to live: resources that end by themselves, and the heartbeats that keep them.
 
-use crate::story::{both, delta, sotw};
+use crate::story::{both, delta};
 
 /// K-17, K-18, L-24: the remaining time to live is passed on, never the original one; heartbeats go to clients that understand
 /// them; at the end the resource goes.
@@ -235,26 +235,6 @@ fn time_to_live_in_a_full_state_for_an_envoy() {
         origin put cds y@2
         client <- cds sotw [x@1 y@2] | delta [y@2]
         client ack
-        ",
-    );
-}
-
-/// K-17: so is one that has gone, and that a full state lists until the routes no longer need it.
-#[test]
-fn time_to_live_of_what_goes_later() {
-    sotw(
-        "
-        origin put lds m@1 xdstp://a/LDS/l@1:aside, put rds r@1
-        client runs envoy
-        client sends lds [* xdstp://a/LDS/l]
-        client <- lds [m@1 xdstp://a/LDS/l@1]
-        client sends rds [r]
-        client <- rds [r@1]
-        origin put lds m@2 xdstp://a/LDS/l@1:aside:ttl=10s
-        client sends lds [*] v1 n1 => ack
-        client <- lds [m@2 xdstp://a/LDS/l@1:ttl=10s:wrapped], ack
-        client ack rds
-        client <- lds [m@2], ack
         ",
     );
 }

@@ -117,11 +117,11 @@ fn a_rejected_secret() {
         origin drop sds b
         nothing for 2s
         origin put sds b@2
-        client <- sds [a@bad b@2], nack
+        client <- sds [a@1 b@2], ack
         nothing for 2s
         client subscribe sds c
         origin put sds c@1
-        client <- sds [a@bad b@2 c@1], nack
+        client <- sds [a@1 b@2 c@1], ack
         nothing for 2s
         origin put sds a@2
         client <- sds [a@2 b@2 c@1], ack

@@ -205,25 +205,3 @@ fn equal_content_is_not_sent_again() {
         ",
     );
 }
-
-/// B-15, B-16: a resource that is on its way when it is asked for again may be held by the client, even if another name was asked
-/// for that it also answers to.
-#[test]
-fn asked_for_anew_while_it_is_on_its_way() {
-    for name in ["a", "nick"] {
-        sotw(&format!(
-            "
-            client can xds.config.resource-in-sotw
-            origin put lds a@1:aka=nick b@1
-            client sends lds [b {name}]
-            client <- lds [a@1 b@1]
-            client sends lds [b] => update
-            client sends lds [b {name}] => update
-            origin drop lds a
-            nothing
-            client ack
-            client <- lds [b@1], ack
-            ",
-        ));
-    }
-}

@@ -20,6 +20,7 @@
 //! client can FEATURE... | speaks eds        # before its first request: node features, by which it may be of the class
 //!                                           # that reads the view `other`; a stream of one service; or
 //! client runs gRPC Go                      # the name of its software
+//! client blames a b                         # the names in the errors with which it rejects responses from now on
 //! client nameless | via relay-1 | renames x # no node, relays on the way; then another node with every request
 //! client locates                            # it asks for names by locators
 //! client reconnects | moves other          # a new stream of the same client; another view
@@ -275,6 +276,7 @@ impl Story {
                 client.view = view(client).to_owned();
             }
             ("runs", program) => client.node.get_or_insert_default().user_agent_name = program.join(" "),
+            ("blames", names) => client.blames = names.join(", "),
             ("nameless", []) => client.node = None,
             ("locates", []) => client.locates = true,
             ("via", relays) => client.came_through(relays),

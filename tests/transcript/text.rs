@@ -9,6 +9,7 @@ use distributary::xds::TypeUrl;
 /// The type that a short name stands for; anything with a dot in it is a full name.
 pub(crate) fn type_url(word: &str) -> TypeUrl {
     let full = match word {
+        "address" => "istio.workload.Address",
         "cds" => "envoy.config.cluster.v3.Cluster",
         "cds_v2" => "envoy.api.v2.Cluster",
         "ecds" => "envoy.config.core.v3.TypedExtensionConfig",
@@ -35,7 +36,7 @@ pub(crate) fn type_url(word: &str) -> TypeUrl {
 
 /// A line with the types in names of new style written in full: `xdstp://a/EDS/x` is the short form.
 pub(crate) fn full(line: &str) -> String {
-    ["CDS", "EDS", "LEDS", "LEDS_COLLECTION", "LDS", "RDS"]
+    ["ADDRESS", "CDS", "EDS", "LEDS", "LEDS_COLLECTION", "LDS", "RDS"]
         .iter()
         .fold(line.to_owned(), |line, short| {
             let full = type_url(&short.to_lowercase());

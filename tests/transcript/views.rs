@@ -154,51 +154,25 @@ fn moving_to_a_view_that_knows_nothing() {
 /// brought it, whatever is unknown of the alias, and the alias brings the other one back.
 #[test]
 fn an_alias_in_one_view_alone() {
-    both(
-        "
-        origin put cds a@1:aka=nick b@1
-        other talks sotw, put cds a@2 b@1
-        client subscribe cds nick *
-        client <- cds sotw [a@1 b@1] | delta [a@1:aka=nick b@1]
-        client ack
-        client moves other
-        client <- cds sotw [a@2 b@1] | delta [a@2]
-        client ack
-        client moves origin
-        client <- cds sotw [a@1 b@1] | delta [a@1:aka=nick]
-        client ack
-        client moves other
-        client <- cds sotw [a@2 b@1] | delta [a@2]
-        client ack
-        other drop cds a
-        client <- cds sotw [b@1] | delta -[a]
-        client ack
-        ",
-    );
-}
-
-/// C-09, C-20: a resource that was to be sent and is not sent has replaced nothing.
-#[test]
-fn an_alias_in_one_view_alone_and_the_other_is_left() {
     delta(
         "
-        relay chunk 1
-        origin put cds b@1 z@1:aka=nick
-        other talks sotw, put cds b@2 z@2
-        client subscribe cds nick *
-        client <- cds [z@1:aka=nick]
-        client <- cds [b@1]
+        origin put address a@1:aka=nick b@1
+        other talks sotw, put address a@2 b@1
+        client subscribe address nick *
+        client <- address [a@1:aka=nick b@1]
         client ack
-        client stalls
         client moves other
-        client reads 1
-        client <- cds [b@2], ack
-        client unsubscribe cds *
-        client reads
+        client <- address [a@2]
+        client ack
         client moves origin
-        nothing
-        origin put cds z@3:aka=nick
-        client <- cds [z@3:aka=nick], ack
+        client <- address [a@1:aka=nick]
+        client ack
+        client moves other
+        client <- address [a@2]
+        client ack
+        other drop address a
+        client <- address -[a]
+        client ack
         ",
     );
 }
@@ -216,28 +190,6 @@ fn streams_of_one_node() {
         origin put lds a@2 b@2
         first <- lds [a@2], ack
         second <- lds [b@2], ack
-        ",
-    );
-}
-
-/// C-20, G-17: when the alias no longer means what the client has by it, the client is sent what its wildcard has of it.
-#[test]
-fn an_alias_that_only_one_view_knows() {
-    delta(
-        "
-        origin put rds a@1
-        other put rds a@2:aka=nick
-        client subscribe rds *
-        client <- rds [a@1], ack
-        client subscribe rds nick
-        client <- rds -[nick], ack
-        wait 1s
-        second moves other
-        client moves other
-        client <- rds [a@2:aka=nick], ack
-        client moves origin
-        client <- rds [a@1] -[nick], ack
-        nothing
         ",
     );
 }
@@ -268,44 +220,19 @@ fn moved_between_two_parts() {
     );
 }
 
-/// C-20, C-25: until a response is acknowledged or rejected, the client may hold a resource under its former name, and is told
-/// when that name no longer means anything.
-#[test]
-fn what_it_was_called_before() {
-    for settle in ["ack", "nack"] {
-        delta(&format!(
-            "
-            origin put rds o@1:aka=z
-            other behind rds, put rds o@2
-            second moves other
-            second subscribe rds *
-            second <- rds [o@2], ack
-            client subscribe rds * z
-            client <- rds [o@1:aka=z], ack
-            client moves other
-            client <- rds [o@2], {settle}
-            nothing
-            other punctual rds
-            client <- rds -[z], ack
-            nothing
-            ",
-        ));
-    }
-}
-
 /// C-20, C-25: the same, if the client has given the name up meanwhile: it keeps what it held, because it asks for its alias.
 #[test]
 fn what_it_was_called_before_it_was_given_up() {
     delta(
         "
-        origin put rds o@1:aka=z
-        client subscribe rds o z
-        client <- rds [o@1:aka=z], ack
-        origin put rds o@2
-        client <- rds [o@2] -[z]
-        client sends rds -o
-        client nack rds
-        client <- rds -[o z], ack
+        origin put address o@1:aka=z
+        client subscribe address o z
+        client <- address [o@1:aka=z], ack
+        origin put address o@2
+        client <- address [o@2]
+        client sends address -o
+        client nack address
+        client <- address -[o], ack
         nothing
         ",
     );

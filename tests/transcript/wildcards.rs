@@ -107,6 +107,7 @@ fn a_start_without_subscription() {
         "
         origin put cds a@1 b@1
         client sends cds +* -*
+        client <- cds [], ack
         nothing for 20s
         origin put cds a@2
         nothing
@@ -277,32 +278,13 @@ fn leaving_the_wildcard_with_new_content() {
 fn leaving_the_wildcard_is_not_the_end_of_an_alias() {
     delta(
         "
-        origin put cds a@1:aka=nick b@1
-        client subscribe cds * nick
-        client <- cds [a@1:aka=nick b@1], ack
-        origin put cds a@1:aka=nick:aside
+        origin put address a@1:aka=nick b@1
+        client subscribe address * nick
+        client <- address [a@1:aka=nick b@1], ack
+        origin put address a@1:aka=nick:aside
         nothing
-        client unsubscribe cds nick
-        client <- cds -[a nick], ack
-        ",
-    );
-}
-
-/// C-20, K-16: a client that holds a resource by an alias, and asks for its own name as well, keeps it for that name when the alias
-/// goes: silence about the name takes nothing away.
-#[test]
-fn an_alias_goes_and_the_name_is_unknown() {
-    delta(
-        "
-        origin talks sotw, put cds a@1:aka=nick
-        client subscribe cds nick
-        client <- cds [a@1:aka=nick], ack
-        client stalls
-        origin drop cds a
-        client subscribe cds a
-        client reads
-        client <- cds -[nick], ack
-        nothing for 20s
+        client unsubscribe address nick
+        client <- address -[a nick], ack
         ",
     );
 }
@@ -329,19 +311,20 @@ fn nothing_is_said_to_who_wants_nothing() {
 /// then the other one in its place.
 #[test]
 fn an_alias_of_two() {
-    both(
+    delta(
         "
-        origin put cds y@1:aka=a, put cds x@2:aka=a:aside
-        client subscribe cds * a
-        client <- cds sotw [y@1] | delta [y@1:aka=a]
+        origin put address y@1:aka=a, put address x@2:aka=a:aside
+        client subscribe address * a
+        client <- address [y@1:aka=a]
         client ack
-        origin put cds x@3:aka=a:aside
+        origin put address x@3:aka=a:aside
         nothing
-        origin put cds y@4:aka=a
-        client <- cds sotw [y@4] | delta [y@4:aka=a]
+        origin put address y@4:aka=a
+        client <- address [y@4:aka=a]
         client ack
-        origin drop cds y
-        client <- cds sotw [x@3] | delta [x@3:aka=a] -[y]
+        origin drop address y
+        client <- address [x@3:aka=a]
+        client <- address -[y]
         client ack
         ",
     );
@@ -353,14 +336,14 @@ fn an_alias_of_two() {
 fn an_alias_beside_the_wildcard() {
     delta(
         "
-        origin talks sotw, put rds a@1
-        client subscribe rds * nick              # of which nothing is known yet
-        client <- rds [a@1]
-        origin put rds a@2:aka=nick
-        client <- rds [a@2:aka=nick]
-        origin put rds a@1
+        origin talks sotw, put address a@1
+        client subscribe address * nick              # of which nothing is known yet
+        client <- address [a@1]
+        origin put address a@2:aka=nick
+        client <- address [a@2:aka=nick]
+        origin put address a@1
         client ack
-        client <- rds [a@1], ack
+        client <- address [a@1], ack
         ",
     );
 }
@@ -371,43 +354,13 @@ fn an_alias_beside_the_wildcard() {
 fn an_alias_of_what_the_wildcard_has_lost() {
     delta(
         "
-        origin put rds a@1:aka=nick, open rds
-        client subscribe rds *
-        client <- rds [a@1:aka=nick], ack
-        origin drop rds a
+        origin put address a@1:aka=nick, open address
+        client subscribe address *
+        client <- address [a@1:aka=nick], ack
+        origin drop address a
         nothing
-        client sends rds +nick -*
-        client <- rds -[a nick], ack
-        ",
-    );
-}
-
-/// C-20, G-20: an alias goes while it is unknown whether the wildcard has its resource. The client keeps the resource until that is
-/// known.
-#[test]
-fn an_alias_of_what_the_wildcard_may_have() {
-    delta(
-        "
-        origin put sds a@1:aka=nick:aside, open sds
-        client subscribe sds * nick
-        client <- sds [a@1:aka=nick], ack
-        origin drop sds a
-        client <- sds -[nick], ack
-        nothing for 20s
-        origin complete sds
-        client <- sds -[a], ack
-        ",
-    );
-    delta(
-        "
-        origin put sds a@1:aka=nick:aside, late sds
-        client subscribe sds * nick
-        client <- sds [a@1:aka=nick], ack
-        origin drop sds a
-        client <- sds -[nick], ack
-        nothing for 20s
-        origin punctual sds
-        client <- sds -[a], ack
+        client sends address +nick -*
+        client <- address -[a nick], ack
         ",
     );
 }
@@ -417,17 +370,17 @@ fn an_alias_of_what_the_wildcard_may_have() {
 fn an_alias_of_another_view() {
     delta(
         "
-        other put sds a@2
+        other put address a@2
         second moves other
-        second subscribe sds *
-        second <- sds [a@2], ack
+        second subscribe address *
+        second <- address [a@2], ack
         wait 1s
-        origin put sds a@1:aka=nick
-        client subscribe sds * nick
-        client <- sds [a@1:aka=nick], ack
-        other silent sds
+        origin put address a@1:aka=nick
+        client subscribe address * nick
+        client <- address [a@1:aka=nick], ack
+        other silent address
         client moves other
-        client <- sds [a@2], ack
+        client <- address [a@2], ack
         ",
     );
 }
@@ -436,20 +389,20 @@ fn an_alias_of_another_view() {
 /// the same: nothing older is sent after something newer.
 #[test]
 fn an_alias_beside_a_wildcard_that_is_late() {
-    both(
+    delta(
         "
-        origin put sds a@1
-        client subscribe sds *
-        client <- sds [a@1], ack
+        origin put address a@1
+        client subscribe address *
+        client <- address [a@1], ack
         wait 1s
-        origin late sds, put sds a@2:aka=nick
-        client subscribe sds nick a
-        client <- sds [a@1], ack
-        origin punctual sds
-        client <- sds sotw [a@2] | delta [a@2:aka=nick], ack
+        origin late address, put address a@2:aka=nick
+        client subscribe address nick a
+        client <- address [a@1], ack
+        origin punctual address
+        client <- address [a@2:aka=nick], ack
         nothing
-        origin put sds a@3:aka=nick
-        client <- sds sotw [a@3] | delta [a@3:aka=nick], ack
+        origin put address a@3:aka=nick
+        client <- address [a@3:aka=nick], ack
         nothing
         ",
     );
@@ -460,11 +413,12 @@ fn an_alias_beside_a_wildcard_that_is_late() {
 fn an_alias_of_another() {
     delta(
         "
-        origin put eds y@1:aka=a
-        client subscribe eds a
-        client <- eds [y@1:aka=a], ack
-        origin drop eds y, put eds x@2:aka=a
-        client <- eds [x@2:aka=a] -[y], ack
+        origin put address y@1:aka=a
+        client subscribe address a
+        client <- address [y@1:aka=a], ack
+        origin drop address y, put address x@2:aka=a
+        client <- address [x@2:aka=a], ack
+        client <- address -[y], ack
         ",
     );
 }
@@ -475,14 +429,14 @@ fn an_alias_of_another() {
 fn an_alias_that_no_wildcard_covers() {
     delta(
         "
-        origin put cds xdstp://a/CDS/c@1:aka=xdstp://a/CDS/nick:aside, open cds
-        client subscribe cds * xdstp://a/CDS/nick
-        client <- cds [xdstp://a/CDS/c@1:aka=xdstp://a/CDS/nick], ack
-        second subscribe cds xdstp://a/CDS/c
-        second <- cds [xdstp://a/CDS/c@1:aka=xdstp://a/CDS/nick], ack
-        origin drop cds xdstp://a/CDS/c
-        client <- cds -[xdstp://a/CDS/c xdstp://a/CDS/nick], ack
-        second <- cds -[xdstp://a/CDS/c], ack
+        origin put address xdstp://a/ADDRESS/c@1:aka=xdstp://a/ADDRESS/nick:aside, open address
+        client subscribe address * xdstp://a/ADDRESS/nick
+        client <- address [xdstp://a/ADDRESS/c@1:aka=xdstp://a/ADDRESS/nick], ack
+        second subscribe address xdstp://a/ADDRESS/c
+        second <- address [xdstp://a/ADDRESS/c@1:aka=xdstp://a/ADDRESS/nick], ack
+        origin drop address xdstp://a/ADDRESS/c
+        client <- address -[xdstp://a/ADDRESS/c], ack
+        second <- address -[xdstp://a/ADDRESS/c], ack
         ",
     );
 }
@@ -519,44 +473,6 @@ fn a_full_state_is_owed_once_to_who_asks_for_everything() {
         client subscribe lds xdstp://a/LDS/none/*
         client <- lds [xdstp://a/LDS/d/x@1], ack
         nothing
-        ",
-    );
-}
-
-/// K-09: in SotW the version is that of the set that the client holds, in whatever way it asked for it.
-#[test]
-fn one_set_has_one_version() {
-    sotw(
-        "
-        origin put rds a@1 b@1 c@1:aside
-        client subscribe rds * a c
-        client <- rds [a@1 b@1 c@1], ack
-        second subscribe rds a b c
-        second <- rds [a@1 b@1 c@1], ack
-        client shares rds second
-        ",
-    );
-    sotw(
-        "
-        relay chunk 1
-        origin put rds a@1 b@1 c@1
-        other put rds a@2 c@1
-        client subscribe rds *
-        client <- rds [a@1], ack
-        client <- rds [b@1], ack
-        client <- rds [c@1], ack
-        client stalls
-        origin put rds a@2 c@2, drop rds b
-        client reads 1
-        client <- rds [a@2]
-        second moves other
-        second subscribe rds *
-        second <- rds [a@2], ack
-        second <- rds [c@1], ack
-        client shares rds second
-        client ack
-        client reads
-        client <- rds [c@2], ack
         ",
     );
 }

@@ -140,12 +140,12 @@ impl Changes {
             };
         }
         both!(connections connections_per_identity streams streams_per_identity new_streams_per_second subscriptions
-            streams_per_connection types_per_stream names_per_stream name_bytes node_bytes memory request upstream_message
+            streams_per_connection types_per_stream names_per_stream name_bytes window_bytes node_bytes memory request upstream_message
             requests_per_second handshakes views names_per_view pinned_bytes_per_view);
         compare!(self, "limits":
             Now { connections connections_per_identity streams streams_per_identity new_streams_per_second subscriptions memory views
                 names_per_view pinned_bytes_per_view }
-            Next { handshakes streams_per_connection types_per_stream names_per_stream name_bytes node_bytes request requests_per_second
+            Next { handshakes streams_per_connection types_per_stream names_per_stream name_bytes window_bytes node_bytes request requests_per_second
                 upstream_message });
     }
 

@@ -17,14 +17,15 @@ use parking_lot::Mutex;
 use super::interner::Interner;
 use super::remembered::Tables;
 use super::weak_map::WeakMap;
-use xds::{
-    Answers, Batch, Class, Difference, Extra, Name, Objection, Permitted, Rights, Seen, State, Version, full_state,
-};
+use xds::{Answers, Batch, Class, Difference, Name, Objection, Permitted, Rights, State, Version, doubted, full_state};
 
 /// The store of answers that sessions at the same point share.
 pub struct Library {
-    differences: Shared<((u64, u64), u64), Difference>,
-    full: Shared<(u64, u64), Batch>,
+    /// By what was sent, which also says where the last response ended, and by the state.
+    differences: Shared<(u64, u64), Difference>,
+    full: Shared<u64, Batch>,
+    /// By state.
+    doubted: Mutex<WeakMap<u64, State>>,
     /// By state and by the client's rights. Sessions keep these alive: each computes the next one from the one that it has.
     permitted: Shared<(u64, Version), Permitted>,
     /// By state and by the version of what a client sees of it.
@@ -64,6 +65,7 @@ impl Library {
         Self {
             differences: Shared::new(bytes / 2, Difference::weight),
             full: Shared::new(bytes / 2, weight),
+            doubted: Mutex::default(),
             permitted: Shared::new(2, |_| 1),
             outcomes: Mutex::default(),
             rights: Mutex::default(),
@@ -87,6 +89,7 @@ impl Library {
     pub fn purge(&self) {
         self.differences.purge();
         self.full.purge();
+        self.doubted.lock().purge();
         self.permitted.purge();
         self.outcomes.lock().purge();
         self.rights.lock().purge();
@@ -172,18 +175,27 @@ fn one_of<K: Eq + Hash, V: PartialEq>(known: &Mutex<WeakMap<K, V>>, key: K, valu
 }
 
 impl Answers for Library {
-    fn difference(&self, seen: &Seen, to: &Arc<State>) -> Arc<Difference> {
+    fn difference(&self, from: Option<&Arc<State>>, cursor: Option<&Name>, to: &Arc<State>) -> Arc<Difference> {
+        let key = (from.map_or(0, |from| from.id()), to.id());
         self.differences
-            .get((seen.id(), to.id()), || Difference::between(seen, to))
+            .get(key, || Difference::between(from.map(|from| &**from), cursor, to))
     }
 
-    fn full(&self, state: &Arc<State>, extra: Option<&Arc<Extra>>) -> Arc<Batch> {
-        let extra_id = extra.map_or(0, |extra| extra.id());
-        self.full.get((state.id(), extra_id), || full_state(state, extra))
+    fn full(&self, state: &Arc<State>) -> Arc<Batch> {
+        self.full.get(state.id(), || full_state(state))
     }
 
-    fn remembered(&self, extra: Extra) -> Arc<Extra> {
-        self.remembered.one(extra)
+    fn remembered(&self, state: State) -> Arc<State> {
+        self.remembered.one(state)
+    }
+
+    fn doubted(&self, state: &Arc<State>) -> Arc<State> {
+        let mut known = self.doubted.lock();
+        known.get(&state.id()).unwrap_or_else(|| {
+            let made = Arc::new(doubted(state));
+            known.insert(state.id(), &made);
+            made
+        })
     }
 
     fn name(&self, text: &str) -> Name {

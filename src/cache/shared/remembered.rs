@@ -1,4 +1,4 @@
-//! Tables of what clients remember from before their streams: equal tables are kept once (C-12).
+//! What clients remember from before their streams: equal tables are kept once (C-12).
 //!
 //! Owns the search for an equal table. Keeps no table that no session has.
 
@@ -7,25 +7,25 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::weak_map::WeakMap;
-use xds::{Extra, Hasher, Held, Version};
+use xds::{Hasher, State, Version};
 
 /// The tables in use, by a hash over all that is in them.
 #[derive(Default)]
-pub(super) struct Tables(Mutex<WeakMap<Version, Extra>>);
+pub(super) struct Tables(Mutex<WeakMap<Version, State>>);
 
 impl Tables {
     /// Returns a known table that equals this one, or else this one.
-    pub(super) fn one(&self, extra: Extra) -> Arc<Extra> {
-        let hash = hash(&extra);
+    pub(super) fn one(&self, table: State) -> Arc<State> {
+        let hash = hash(&table);
         let mut tables = self.0.lock();
         if let Some(known) = tables.get(&hash) {
             drop(tables);
             // Clients choose the content: a hash that collides must not give one client what another one holds.
-            return if same(&known, &extra) { known } else { Arc::new(extra) };
+            return if same(&known, &table) { known } else { Arc::new(table) };
         }
-        let extra = Arc::new(extra);
-        tables.insert(hash, &extra);
-        extra
+        let table = Arc::new(table);
+        tables.insert(hash, &table);
+        table
     }
 
     /// Removes the tables that nobody has.
@@ -39,70 +39,60 @@ impl Tables {
     }
 }
 
-/// What is held, as a kind and a hash.
-fn held(held: &Held) -> (u8, Version) {
-    match held {
-        Held::Nothing => (0, Version::EMPTY),
-        Held::Unknown => (1, Version::EMPTY),
-        Held::Version(version) => (2, *version),
-        Held::Content(resource) => (3, resource.version()),
-    }
-}
-
-fn hash(extra: &Extra) -> Version {
+fn hash(table: &State) -> Version {
     let mut hasher = Hasher::new(0);
-    for (name, value) in extra.names() {
-        let (kind, version) = held(value);
-        hasher.field(name.as_str().as_bytes());
-        hasher.field(&[kind]);
-        hasher.field(&version.bits().to_le_bytes());
+    hasher.field(table.type_url().full_name().as_bytes());
+    for resource in table.resources() {
+        hasher.field(resource.name().as_str().as_bytes());
+        hasher.field(&resource.version().bits().to_le_bytes());
     }
     hasher.finish()
 }
 
-fn same(one: &Extra, other: &Extra) -> bool {
-    let mut both = one.names().iter().zip(other.names());
-    one.names().len() == other.names().len() && both.all(|((a, x), (b, y))| a == b && held(x) == held(y))
+fn same(one: &State, other: &State) -> bool {
+    one.type_url() == other.type_url() && one.entries() == other.entries()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xds::Name;
+    use xds::{Name, Resource, TypeUrl, Update};
 
-    fn table(seed: u128) -> Extra {
-        let names = ["a", "b", "c"].map(|name| (Name::from(name), Held::Version(Version::from_bits(seed))));
-        Extra::new(names.into_iter().collect())
+    fn table(seed: u128, names: &[&str]) -> State {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let now = std::time::Instant::now();
+        let brought = |name: &&str| Resource::brought(Name::from(*name), Version::from_bits(seed), now);
+        let updates: Vec<Update> = names
+            .iter()
+            .map(|name| Update::Put(Arc::new(brought(name)), None))
+            .collect();
+        State::new(TypeUrl::new("t")).with(&updates, None).0
     }
 
     /// C-12: clients that come back with the same versions share one table.
     #[test]
     fn equal_tables_are_one_while_somebody_has_it() {
         let tables = Tables::default();
-        let first = tables.one(table(1));
-        assert!(Arc::ptr_eq(&first, &tables.one(table(1))));
-        let other = tables.one(table(2));
+        let names = ["a", "b", "c"];
+        let first = tables.one(table(1, &names));
+        assert!(Arc::ptr_eq(&first, &tables.one(table(1, &names))));
+        let other = tables.one(table(2, &names));
         assert!(!Arc::ptr_eq(&first, &other));
-        let empty = tables.one(Extra::new(std::collections::BTreeMap::new()));
+        let empty = tables.one(table(1, &[]));
         assert_eq!(tables.len(), 3);
         drop((first, empty));
         tables.purge();
         assert_eq!(tables.len(), 1);
     }
 
+    /// A version is no part of a name.
     #[test]
-    fn what_is_not_known_differs_from_what_is_not_there() {
-        let one = |held| Extra::new([(Name::from("a"), held)].into());
-        let tables = [
-            one(Held::Nothing),
-            one(Held::Unknown),
-            one(Held::Version(Version::EMPTY)),
-        ];
-        for (at, a) in tables.iter().enumerate() {
-            for (other, b) in tables.iter().enumerate() {
-                assert_eq!(same(a, b), at == other);
-                assert_eq!(hash(a) == hash(b), at == other);
-            }
+    fn what_differs_is_not_one() {
+        for (one, other) in [
+            (table(1, &["a"]), table(0, &["a"])),
+            (table(1, &["a"]), table(1, &["b"])),
+        ] {
+            assert!(!same(&one, &other) && hash(&one) != hash(&other));
         }
     }
 }

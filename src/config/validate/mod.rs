@@ -296,6 +296,7 @@ impl Check {
             types_per_stream: count!(types_per_stream),
             names_per_stream: count!(names_per_stream),
             name_bytes: size!(name_bytes, NAME_LEAST),
+            window_bytes: size!(window_bytes, 0),
             node_bytes: size!(node_bytes, NODE_LEAST),
             memory,
             request,

@@ -191,6 +191,7 @@ impl Check {
                 full_state: written.full_state.unwrap_or(usual.full_state),
                 // with a configured name field, every resource must have a name.
                 nameless: usual.nameless && !matches!(name_rule, Some(NameRule::Field(_))),
+                aliases: usual.aliases,
                 delta_only: usual.delta_only && !matches!(name_rule, Some(NameRule::Field(_))),
                 withheld: usual.withheld,
             };

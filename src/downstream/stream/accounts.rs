@@ -195,7 +195,11 @@ impl Accounts {
                     counters.convergence.observe(waited.as_secs_f64(), traced);
                 }
             }
-            ReceiptKind::Nack { response, message } => {
+            ReceiptKind::Nack {
+                response,
+                message,
+                given_up,
+            } => {
                 counters.nacks.inc();
                 if let Some(node) = node {
                     let rejected = Rejected {
@@ -205,6 +209,9 @@ impl Accounts {
                         reason: message,
                     };
                     self.log.nack(node, self.presence.stay.peer(), &rejected, now);
+                    if *given_up > 0 {
+                        self.log.given_up(node, &receipt.type_url, *given_up);
+                    }
                 }
             }
             ReceiptKind::Stale => drop(counters.stale_nonces.inc()),

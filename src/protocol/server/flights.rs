@@ -1,12 +1,12 @@
 //! The responses of one type that are on their way.
 //!
-//! Owns which of them the client has not acknowledged or rejected, and when the last one was sent. Does not know what an
+//! Owns which of them the client has not acknowledged or rejected, and how many there may be (B-24). Does not know what an
 //! acknowledgement changes.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use super::flight::Flight;
-use xds::{Baselines, Form, Item, Name, Resource};
+use xds::{Baselines, Batch, Form, Item, Name, Resource};
 
 /// The responses that were sent and not acknowledged or rejected yet, the oldest first.
 #[derive(Debug, Default)]
@@ -17,8 +17,52 @@ pub(super) struct Flights {
     sent: Option<Instant>,
 }
 
-/// With this many responses on their way, even requested names wait.
+/// A response that was sent, and not acknowledged or rejected yet.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) nonce: u64,
+    pub(super) batch: Arc<Batch>,
+    /// When the oldest change in it was received from upstream, if it has a change.
+    pub(super) since: Option<Instant>,
+    pub(super) sent: Instant,
+    /// Whether it lists everything.
+    pub(super) full: bool,
+    /// Full state of a client that asks for names: what in it is new to the client.
+    pub(super) news: Option<Box<[Name]>>,
+}
+
+/// So many responses may be on their way in delta.
 const OPEN_MAX: usize = 64;
+/// How many names of a rejected response are shown, and how much of each.
+const SHOWN_MAX: usize = 5;
+const SHOWN_CHARS_MAX: usize = 200;
+
+impl Flight {
+    /// Returns how many entries the response has.
+    fn len(&self) -> usize {
+        self.batch.items().len() + self.batch.removed().len()
+    }
+
+    /// Returns its first names with their versions, removed names with a minus, and how many more there are.
+    pub(super) fn summary(&self) -> String {
+        let items = self
+            .batch
+            .items()
+            .iter()
+            .map(|item| (item.name(), format!("@{}", item.resource.version())));
+        let removed = self.batch.removed().iter().map(|name| (name, String::new()));
+        let shown = items.chain(removed).take(SHOWN_MAX).map(|(name, version)| {
+            let minus = if version.is_empty() { "-" } else { "" };
+            let name: String = name.as_str().chars().take(SHOWN_CHARS_MAX).collect();
+            format!("{minus}{name}{version}")
+        });
+        let mut text = shown.collect::<Vec<_>>().join(", ");
+        if let Some(more @ 1..) = self.len().checked_sub(SHOWN_MAX) {
+            text.push_str(&format!(" and {more} more"));
+        }
+        text
+    }
+}
 
 impl Flights {
     pub(super) const fn is_empty(&self) -> bool {
@@ -29,20 +73,17 @@ impl Flights {
         self.open.iter()
     }
 
-    /// Returns the resources on their way that no later response removes.
-    pub(super) fn arriving(&self) -> impl Iterator<Item = &Resource> {
-        self.open.iter().flat_map(Flight::arriving)
-    }
-
     /// Returns how many entries the responses have.
     pub(super) fn entries(&self) -> usize {
         self.open.iter().map(Flight::len).sum()
     }
 
-    /// K-21: returns whether so much is unacknowledged that even requested names wait: many responses, or far more entries than
-    /// the client can hold.
-    pub(super) fn is_crowded(&self, holds: usize) -> bool {
-        self.open.len() >= OPEN_MAX || self.entries() > 2 * holds + OPEN_MAX
+    /// B-24: returns whether nothing more may be sent in delta before the client has answered: there are too many responses, or too
+    /// many bytes; 0: any number of bytes.
+    pub(super) fn is_full(&self, bytes: usize) -> bool {
+        let weight = |flight: &Flight| flight.batch.weight();
+        self.open.len() >= OPEN_MAX
+            || bytes > 0 && self.open.len() > 1 && self.open.iter().map(weight).sum::<usize>() >= bytes
     }
 
     /// Returns whether this number is that of the last response.
@@ -58,12 +99,16 @@ impl Flights {
     pub(super) fn send(&mut self, flight: Flight) {
         self.last = flight.nonce;
         self.sent = Some(flight.sent);
-        for older in &mut self.open {
-            older.note_later(&flight.batch);
-        }
         // There is nearly always only one.
         self.open.reserve_exact(1);
         self.open.push(flight);
+    }
+
+    /// Notes what is new to the client in the last response.
+    pub(super) fn note_news(&mut self, news: Vec<Name>) {
+        if let Some(last) = self.open.last_mut() {
+            last.news = (!news.is_empty()).then(|| news.into());
+        }
     }
 
     /// Takes the response with this number, if it is on its way.
@@ -77,11 +122,22 @@ impl Flights {
         Some(flight)
     }
 
-    /// Returns whether a response on its way, with a number above `after`, may still give the client something of this name.
-    pub(super) fn carries(&self, name: &Name, after: u64) -> bool {
+    /// Returns whether a response on its way brings this name.
+    pub(super) fn brings(&self, name: &Name) -> bool {
+        self.open.iter().any(|flight| flight.batch.item(name).is_some())
+    }
+
+    /// Returns whether a response on its way brings or removes this name.
+    pub(super) fn has(&self, name: &Name) -> bool {
+        let removes = |flight: &Flight| flight.batch.removed().binary_search(name).is_ok();
         self.open
             .iter()
-            .any(|flight| flight.nonce > after && flight.batch.brings(name))
+            .any(|flight| flight.batch.item(name).is_some() || removes(flight))
+    }
+
+    /// Returns the names that responses on their way bring.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.open.iter().flat_map(|flight| flight.batch.items()).map(Item::name)
     }
 
     /// Returns whether a response on its way has this resource, and not only because it lists everything.
@@ -94,18 +150,17 @@ impl Flights {
 
     /// Drops everything that is not needed when the client answers.
     pub(super) fn lighten(&mut self, baselines: &mut Baselines) {
-        self.open.iter_mut().for_each(|flight| flight.lighten(baselines));
+        for flight in &mut self.open {
+            flight.batch = baselines.batch(&flight.batch);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use xds::Batch;
 
-    /// B-05, K-21: each response is answered once, in any order; too many make the next ones wait.
+    /// B-05, B-24: each response is answered once, in any order; too many make the next ones wait.
     #[test]
     fn settled_once() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
@@ -113,24 +168,24 @@ mod tests {
         let mut flights = Flights::default();
         assert!(flights.is_empty() && flights.is_last(0) && flights.sent().is_none());
         for nonce in 1..=OPEN_MAX as u64 {
-            assert!(!flights.is_crowded(OPEN_MAX));
-            let batch = Arc::new(Batch::new(Vec::new(), vec![Name::from("gone")]));
+            assert!(!flights.is_full(0));
             flights.send(Flight {
                 nonce,
-                batch,
-                set: None,
+                batch: Arc::new(Batch::new(Vec::new(), vec![Name::from("gone")])),
                 since: None,
                 sent,
-                undone: None,
+                full: false,
+                news: None,
             });
         }
-        assert!(flights.is_crowded(OPEN_MAX) && flights.is_last(OPEN_MAX as u64));
+        assert!(flights.is_full(0) && flights.is_last(OPEN_MAX as u64));
         assert_eq!((flights.entries(), flights.sent()), (OPEN_MAX, Some(sent)));
         assert!(flights.settle(0).is_none() && flights.settle(2).is_some() && flights.settle(2).is_none());
-        assert!(!flights.is_crowded(OPEN_MAX) && !flights.carries(&Name::from("gone"), 0));
+        assert!(!flights.is_full(0) && flights.has(&Name::from("gone")) && !flights.brings(&Name::from("gone")));
         for nonce in 1..=OPEN_MAX as u64 {
             assert_eq!(flights.settle(nonce).is_some(), nonce != 2);
         }
         assert!(flights.is_empty() && flights.is_last(OPEN_MAX as u64));
+        assert!(size_of::<Flight>() <= 64, "{}", size_of::<Flight>());
     }
 }

@@ -58,6 +58,16 @@ impl Nonces {
         self.last
     }
 
+    /// Returns how many were given: each response has one.
+    pub(super) const fn given(&self) -> u64 {
+        self.last
+    }
+
+    /// Returns the number that comes next.
+    pub(super) const fn coming(&self) -> u64 {
+        self.last + 1
+    }
+
     /// Returns the text of a nonce. It is written backwards, from the counter's last digit.
     pub(super) fn text(self, number: u64, more: bool) -> Nonce {
         let mut nonce = Nonce {

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::stream::Server;
-use super::subscription::Subscription;
-use xds::{Held, Known, Name, Objection, Reason, Resource, Sight, Standing, Status, TypeSight, TypeUrl};
+use super::ledger::{Entry, Row};
+use super::session::Subscription;
+use xds::{Known, Name, Objection, Reason, Resource, Standing, Status, TypeSight, TypeUrl};
 
 /// One type of a stream.
 #[derive(Clone, Copy, Debug)]
@@ -29,21 +29,15 @@ pub struct Stand<'a> {
     pub objection: Option<&'a Objection>,
 }
 
-impl Server {
-    /// Returns each type as an operator sees it.
-    pub fn portraits<'a>(&'a self, sight: &'a Sight) -> impl Iterator<Item = Portrait<'a>> {
-        self.types.iter().map(|subscription| Portrait {
-            subscription,
-            slot: subscription.type_sight(sight),
-        })
-    }
-}
-
 impl<'a> Portrait<'a> {
+    pub(super) const fn new(subscription: &'a Subscription, slot: TypeSight<'a>) -> Self {
+        Self { subscription, slot }
+    }
+
     /// The type.
     #[must_use]
     pub const fn type_url(self) -> &'a TypeUrl {
-        &self.subscription.type_url
+        self.subscription.type_url()
     }
 
     /// The status of the type as a whole.
@@ -55,7 +49,7 @@ impl<'a> Portrait<'a> {
     /// Whether the client asks for everything.
     #[must_use]
     pub const fn wildcard(self) -> bool {
-        self.subscription.wildcard
+        self.subscription.asks_for_all()
     }
 
     /// Returns how many names the client asks for.
@@ -67,42 +61,39 @@ impl<'a> Portrait<'a> {
     /// Returns when the last response was sent.
     #[must_use]
     pub const fn sent(self) -> Option<Instant> {
-        self.subscription.flights.sent()
+        self.subscription.sent()
     }
 
     /// Returns since when the client owes an answer to a response.
     #[must_use]
     pub fn unanswered_since(self) -> Option<Instant> {
-        self.subscription.flights.iter().map(|flight| flight.sent).min()
+        self.subscription.flights().map(|flight| flight.sent).min()
     }
 
     /// Returns since when the client may wait for something that it has asked for and nobody has answered.
     #[must_use]
     pub fn waiting_since(self) -> Option<Instant> {
-        let Self { subscription, slot } = self;
-        let waits = !subscription.owed.is_empty() || subscription.wildcard && !slot.is_complete();
-        waits.then(|| subscription.asked.since())
+        self.subscription.waits_since(self.slot)
     }
 
     /// Returns why the client rejects what it has rejected and not accepted since.
     pub fn objections(self) -> impl Iterator<Item = &'a Arc<Objection>> {
-        let cold = &self.subscription.cold;
-        cold.objection().into_iter().chain(cold.refusals().objections())
+        self.subscription.objections()
     }
 
     /// Returns each resource that the client asks for, by name and by the wildcard.
     pub fn stands(self) -> impl Iterator<Item = Stand<'a>> {
         let Self { subscription, slot } = self;
-        let named = subscription.names.iter().map(move |(name, entry)| {
-            let known = slot.known(name);
-            subscription.stand_at(name, &entry.held(), known)
-        });
-        let state = slot.wildcard().filter(|_| subscription.wildcard);
+        let named = subscription
+            .rows()
+            .filter(|entry| entry.is_asked() || entry.name().is_new_style());
+        let named = named.map(move |entry: Entry<'a>| self.stand_at(entry.name(), &entry.row()));
+        let state = slot.wildcard().filter(|_| subscription.asks_for_all());
         let covered = state.into_iter().flat_map(|state| state.resources());
-        let covered = covered.filter(|resource| !subscription.names.contains(resource.name()));
-        let covered = covered.map(|resource| {
-            let held = subscription.covered.held(resource.name());
-            subscription.stand_of(resource.name(), resource, &held)
+        let covered = covered.filter(|resource| !subscription.asks(resource.name()));
+        let covered = covered.map(move |resource| {
+            let row = subscription.row(resource.name());
+            self.stand_of(resource.name(), resource, &row)
         });
         named.chain(covered)
     }
@@ -111,20 +102,19 @@ impl<'a> Portrait<'a> {
     #[must_use]
     pub fn stand(self, name: &'a Name) -> Option<Stand<'a>> {
         let Self { subscription, slot } = self;
-        if let Some(entry) = subscription.names.get(name) {
-            return Some(subscription.stand_at(name, &entry.held(), slot.known(name)));
+        let row = subscription.row(name);
+        if subscription.asks(name) || name.is_new_style() && row.perhaps() {
+            return Some(self.stand_at(name, &row));
         }
-        let state = slot.wildcard().filter(|_| subscription.wildcard)?;
-        let held = subscription.covered.held(name);
+        let state = slot.wildcard().filter(|_| subscription.asks_for_all())?;
         let known = state.known(name);
-        (known.is_some() || held.perhaps()).then(|| subscription.stand_at(name, &held, known))
+        (known.is_some() || row.perhaps()).then(|| self.stand_with(name, &row, known))
     }
 
     /// Returns each resource whose current content the client has rejected.
     pub fn rejections(self) -> impl Iterator<Item = Stand<'a>> {
-        let cold = &self.subscription.cold;
-        let whole = cold.objection().map(|_| self.stands());
-        let single = cold.refusals().names().filter_map(move |name| self.stand(name));
+        let whole = self.subscription.refused().map(|_| self.stands());
+        let single = self.subscription.held_back().filter_map(move |name| self.stand(name));
         let all = whole.into_iter().flatten().chain(single);
         all.filter(|stand| stand.standing == Standing::Rejected)
     }
@@ -132,17 +122,20 @@ impl<'a> Portrait<'a> {
     /// Whether everything is known that the client asks for by its wildcard, and every response is answered.
     #[must_use]
     pub fn is_quiet(self) -> bool {
-        (!self.subscription.wildcard || self.slot.is_complete()) && self.subscription.flights.is_empty()
+        let Self { subscription, slot } = self;
+        (!subscription.asks_for_all() || slot.is_complete()) && subscription.settled()
     }
-}
 
-impl Subscription {
-    fn stand_at<'a>(&'a self, name: &'a Name, held: &Held, known: Option<&'a Known>) -> Stand<'a> {
+    fn stand_at(self, name: &'a Name, row: &Row) -> Stand<'a> {
+        self.stand_with(name, row, self.subscription.known(name, self.slot))
+    }
+
+    fn stand_with(self, name: &'a Name, row: &Row, known: Option<&'a Known>) -> Stand<'a> {
         let standing = match known {
-            Some(Known::Present(resource)) => return self.stand_of(name, resource, held),
+            Some(Known::Present(resource)) => return self.stand_of(name, resource, row),
             None => Standing::Unknown,
             Some(Known::Absent(Reason::TimedOut)) => Standing::TimedOut,
-            Some(Known::Absent(_)) if held.perhaps() => Standing::Leaving,
+            Some(Known::Absent(_)) if row.perhaps() => Standing::Leaving,
             Some(Known::Absent(_)) => Standing::Missing,
         };
         Stand {
@@ -153,18 +146,26 @@ impl Subscription {
         }
     }
 
-    fn stand_of<'a>(&'a self, name: &'a Name, resource: &'a Arc<Resource>, held: &Held) -> Stand<'a> {
+    fn stand_of(self, name: &'a Name, resource: &'a Arc<Resource>, row: &Row) -> Stand<'a> {
+        let subscription = self.subscription;
         let version = resource.version();
+        // C-20: the client asks for it by another name, and holds it by its own.
+        let own = if resource.name() == name {
+            row.clone()
+        } else {
+            subscription.row(resource.name())
+        };
+        let row = if row.perhaps() { row } else { &own };
         // A full state is accepted or rejected as a whole.
-        let refused = self.cold.refusals().objection(resource.name(), Some(version));
-        let objection = self.cold.objection().or(refused).map(|objection| &**objection);
-        let standing = if objection.is_some() {
+        let refused = row.refuses(version).then(|| subscription.objection(name)).flatten();
+        let objection = subscription.refused().or(refused).map(|objection| &**objection);
+        let standing = if objection.is_some() || row.refuses(version) {
             Standing::Rejected
-        } else if !held.is(version) && held.perhaps() {
+        } else if !row.is(version) && row.perhaps() {
             Standing::Outdated
-        } else if !held.is(version) {
+        } else if !row.is(version) {
             Standing::NotSent
-        } else if self.flights.brings_news(resource) {
+        } else if subscription.brings_news(resource) {
             Standing::Sent
         } else {
             Standing::Accepted

@@ -54,10 +54,6 @@ impl<T: Named> Sorted<T> {
         self.lists.is_empty()
     }
 
-    pub(super) fn contains(&self, name: &Name) -> bool {
-        self.get(name.as_str()).is_some()
-    }
-
     pub(super) fn get(&self, text: &str) -> Option<&T> {
         let (list, at) = self.place(text);
         self.lists.get(list)?.get(at.ok()?)
@@ -106,12 +102,6 @@ impl<T: Named> Sorted<T> {
         }
         self.give_back();
         Some(entry)
-    }
-
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
-        self.lists.iter_mut().for_each(|list| list.retain(&mut keep));
-        self.lists.retain(|list| !list.is_empty());
-        self.give_back();
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {

@@ -3,6 +3,7 @@
 //! Owns the bytes that go to sockets by reference, and the content hash over all of them. Does not decode a body.
 
 mod called;
+mod hollow;
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -271,30 +272,6 @@ impl Resource {
         put_field(&mut record, NAME, name);
         put_field(&mut record, ALIASES, name);
         record.freeze()
-    }
-
-    /// Returns a copy without its bytes: enough to compare it with others, not to send it.
-    #[must_use]
-    pub fn hollow(&self) -> Self {
-        Self {
-            name: self.name.clone(),
-            aliases: self.aliases.clone(),
-            version: self.version,
-            record: Bytes::new(),
-            inner_at: 0,
-            any_at: 0,
-            body_at: 0,
-            miscalled: self.miscalled,
-            endpoints: self.endpoints.clone(),
-            received: self.received,
-            references: OnceLock::new(),
-        }
-    }
-
-    /// Whether it is a copy without its bytes.
-    #[must_use]
-    pub fn is_hollow(&self) -> bool {
-        self.record.is_empty()
     }
 
     /// Whether the bytes that are forwarded are the same.

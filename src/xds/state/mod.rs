@@ -15,7 +15,7 @@ use imbl::{OrdMap, OrdSet};
 pub use expiry::Expiry;
 pub use permitted::Permitted;
 
-use super::held::next_id;
+use super::value_id::next_id;
 use super::{Name, Resource, ResourceError, TypeUrl, Update, Version};
 
 /// What is known of a name; a name that is in no map is Unknown. Never two-valued (K-15).
@@ -357,7 +357,8 @@ impl State {
             self.present += 1;
             self.bytes += new.weight();
             self.sum = self.sum.plus(new.version());
-            for alias in new.aliases() {
+            let aliases = new.aliases().iter().filter(|_| self.type_url.traits().aliases);
+            for alias in aliases {
                 changed.push(alias.clone());
                 self.aliases.insert(alias.clone(), name.clone());
             }

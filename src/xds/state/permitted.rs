@@ -9,7 +9,7 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 
 use super::State;
-use crate::held::next_id;
+use crate::value_id::next_id;
 use crate::{Name, Rights, Update};
 
 /// What clients with these rights see of a state.

@@ -50,6 +50,8 @@ pub struct Traits {
     pub nameless: bool,
     /// Whether only delta carries the names of the resources (C-21): in SotW the type is not requested.
     pub delta_only: bool,
+    /// Whether its resources can be asked for by other names (C-20).
+    pub aliases: bool,
     /// Whether the relay requests the type from nobody, because its content is for the caller alone, or it has none. For clients
     /// no resource of it exists.
     pub withheld: bool,

@@ -25,7 +25,19 @@ const fn row(
             full_state,
             nameless: matches!((name, kind), (NameRule::Wrapper, Kind::Other)),
             delta_only: matches!(kind, Kind::Vhds),
+            aliases: matches!(kind, Kind::Vhds),
             withheld: false,
+        },
+    )
+}
+
+const fn with_aliases((url, short, traits): Known) -> Known {
+    (
+        url,
+        short,
+        Traits {
+            aliases: true,
+            ..traits
         },
     )
 }
@@ -49,7 +61,7 @@ pub(super) static TABLE: [Known; 25] = [
     row("type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig", "ecds", Kind::Ecds, NAME, false, false),
     row("type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig", "rlsds", Kind::Other, NAME, true, false),
     row("type.googleapis.com/envoy.extensions.filters.network.thrift_proxy.v3.RouteConfiguration", "thrift_rds", Kind::Rds, NAME, false, false),
-    row("type.googleapis.com/istio.workload.Address", "istio_address", Kind::Other, WRAPPER, true, false),
+    with_aliases(row("type.googleapis.com/istio.workload.Address", "istio_address", Kind::Other, WRAPPER, true, false)),
     row("type.googleapis.com/istio.security.Authorization", "istio_authorization", Kind::Other, WRAPPER, true, false),
     row("type.googleapis.com/istio.networking.nds.v1.NameTable", "nds", Kind::Other, WRAPPER, true, false),
     row("type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig", "pcds", Kind::Other, WRAPPER, true, false),
@@ -71,6 +83,7 @@ pub(super) const UNKNOWN: Traits = Traits {
     full_state: false,
     nameless: true,
     delta_only: false,
+    aliases: false,
     withheld: false,
 };
 

@@ -24,7 +24,7 @@ use super::subscription::Subscription;
 use super::tally::{Broken, Tally};
 use super::wire::{Answer, Up};
 
-pub(crate) use origins::strays;
+pub(crate) use origins::{current, strays};
 pub(crate) use views::timed_out;
 
 /// What the relay read when it composed a response.
@@ -34,6 +34,8 @@ pub(crate) struct Scene {
     pub(crate) wants: Arc<BTreeMap<Type, Arc<Subscription>>>,
     /// Names in the response whose content is not what the views that are read ever had, or that the client may not have.
     pub(crate) strays: BTreeSet<String>,
+    /// The names in it whose content the views that were read had last.
+    pub(crate) current: BTreeSet<String>,
     pub(crate) now: Instant,
     /// Whether a gate opened because its time was over (D-04).
     pub(crate) expired: bool,

@@ -1,0 +1,189 @@
+//! Which names must be looked at for the next response, and in which order.
+//!
+//! Owns the list and the place at which the last response ended. Does not know what is due of a name.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::sorted::Sorted;
+use xds::{Difference, Name, State};
+
+/// What may have to be sent of one type on one stream.
+///
+/// Invariant: a name is listed, or differs between what the client was sent and the state, or nothing is due of it.
+#[derive(Debug, Default)]
+pub(super) struct Agenda {
+    lists: Option<Box<Lists>>,
+    /// Where the last response ended. Names that change all the time would otherwise hold up those behind them.
+    cursor: Option<Name>,
+    /// What is left of the difference of which a part was sent.
+    rest: Option<Arc<Difference>>,
+    /// Whether the wildcard must be answered, even if it is empty (B-20, C-17).
+    hello: bool,
+    /// The wildcard's state when it was last looked at, and whether it was certain.
+    state: (u64, bool),
+}
+
+#[derive(Debug, Default)]
+struct Lists {
+    look: Sorted<Name>,
+    /// Names that wait until more is known of an alias (C-20).
+    waits: BTreeSet<Name>,
+    /// Collections of which all members must be looked at.
+    stirred: BTreeSet<Name>,
+}
+
+/// A walk over all names that must be looked at, once around from the cursor.
+#[derive(Debug)]
+pub(super) struct Walk {
+    start: Option<Name>,
+    at: Option<Name>,
+    around: bool,
+}
+
+impl Agenda {
+    /// This name must be looked at.
+    pub(super) fn look(&mut self, name: Name) {
+        self.lists.get_or_insert_default().look.insert(name);
+    }
+
+    /// Nothing is due of this name until something changes.
+    pub(super) fn pass(&mut self, name: &Name) {
+        if let Some(lists) = &mut self.lists {
+            lists.look.remove(name);
+        }
+        self.give_back();
+    }
+
+    /// The same, and it must be looked at when more is known of an alias.
+    pub(super) fn wait(&mut self, name: &Name) {
+        self.pass(name);
+        self.lists.get_or_insert_default().waits.insert(name.clone());
+    }
+
+    /// More is known of an alias.
+    pub(super) fn wake(&mut self) {
+        if let Some(lists) = &mut self.lists {
+            let waits = std::mem::take(&mut lists.waits);
+            lists.look.extend(waits);
+        }
+    }
+
+    /// All members of this collection must be looked at.
+    pub(super) fn stir(&mut self, collection: Name) {
+        self.lists.get_or_insert_default().stirred.insert(collection);
+    }
+
+    pub(super) fn unstir(&mut self, collection: &Name) {
+        if let Some(lists) = &mut self.lists {
+            lists.stirred.remove(collection);
+        }
+        self.give_back();
+    }
+
+    /// Returns the next collection of which all members must be looked at.
+    pub(super) fn pop_stirred(&mut self) -> Option<Name> {
+        let next = self.lists.as_mut()?.stirred.pop_first();
+        self.give_back();
+        next
+    }
+
+    /// Nothing is due of any listed name.
+    pub(super) fn clear(&mut self) {
+        self.lists = None;
+    }
+
+    /// Returns the listed names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.lists.iter().flat_map(|lists| lists.look.iter())
+    }
+
+    fn give_back(&mut self) {
+        let idle = |lists: &mut Box<Lists>| lists.look.is_empty() && lists.waits.is_empty() && lists.stirred.is_empty();
+        self.lists.take_if(idle);
+    }
+
+    /// Whether no name is listed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lists
+            .as_ref()
+            .is_none_or(|lists| lists.look.is_empty() && lists.stirred.is_empty())
+    }
+
+    /// Returns how many names are listed; takes longer the more there are.
+    pub(super) fn len(&self) -> usize {
+        self.lists
+            .as_ref()
+            .map_or(0, |lists| lists.look.len() + lists.waits.len())
+    }
+
+    pub(super) const fn cursor(&self) -> Option<&Name> {
+        self.cursor.as_ref()
+    }
+
+    pub(super) fn set_cursor(&mut self, cursor: Option<Name>) {
+        self.cursor = cursor;
+    }
+
+    /// Returns what is left of the difference that leads to this state.
+    pub(super) fn rest(&self, to: &State) -> Option<&Arc<Difference>> {
+        self.rest.as_ref().filter(|rest| rest.leads_to(to))
+    }
+
+    pub(super) fn set_rest(&mut self, rest: Option<Arc<Difference>>) {
+        self.rest = rest;
+    }
+
+    pub(super) const fn hello(&self) -> bool {
+        self.hello
+    }
+
+    pub(super) const fn set_hello(&mut self, hello: bool) {
+        self.hello = hello;
+    }
+
+    /// Notes the wildcard's state. Returns whether it is another than before, and whether it has become certain.
+    pub(super) const fn note_state(&mut self, id: u64, certain: bool) -> (bool, bool) {
+        let before = std::mem::replace(&mut self.state, (id, certain));
+        (before.0 != id, certain && !before.1)
+    }
+
+    /// Begins a walk.
+    pub(super) fn walk(&self) -> Walk {
+        Walk {
+            start: self.cursor.clone(),
+            at: self.cursor.clone(),
+            around: false,
+        }
+    }
+
+    fn after<'a>(&'a self, after: Bound<&str>, difference: Option<&'a Difference>) -> Option<&'a Name> {
+        let look = self.lists.as_ref().and_then(|lists| match after {
+            Bound::Excluded(text) => lists.look.from(text).find(|name| name.as_str() != text),
+            Bound::Included(text) => lists.look.from(text).next(),
+            Bound::Unbounded => lists.look.iter().next(),
+        });
+        let differs = difference.and_then(|difference| difference.next(after));
+        look.into_iter().chain(differs).min()
+    }
+}
+
+impl Walk {
+    /// Returns the next name that is listed or differs.
+    pub(super) fn next(&mut self, agenda: &Agenda, difference: Option<&Difference>) -> Option<Name> {
+        let after = |at: &Option<Name>| {
+            let bound = at.as_ref().map_or(Bound::Unbounded, |at| Bound::Excluded(at.as_str()));
+            agenda.after(bound, difference).cloned()
+        };
+        let mut found = after(&self.at);
+        if found.is_none() && !self.around && self.start.is_some() {
+            self.around = true;
+            found = after(&None);
+        }
+        let over = |name: &Name| self.around && self.start.as_ref().is_some_and(|start| name > start);
+        let found = found.filter(|name| !over(name))?;
+        self.at = Some(found.clone());
+        Some(found)
+    }
+}

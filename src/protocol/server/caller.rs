@@ -1,0 +1,164 @@
+//! Who a client is, and what it may have.
+//!
+//! Owns what the first request on a stream decides. Does not know what the client asks for.
+
+use std::sync::Arc;
+
+use identity::Identity;
+
+use super::stream::Opening;
+use crate::end::{Code, End};
+use crate::node::{read_node, relays};
+use crate::settings::StreamSettings;
+use proto::envoy::config::core::v3 as core;
+use xds::Caller as Subject;
+use xds::{Access, Answers, Dialect, Grant, Node, Rights, TypeUrl, Types, Way};
+
+/// The client of one stream.
+#[derive(Debug)]
+pub(super) struct Caller {
+    dialect: Dialect,
+    service: Option<TypeUrl>,
+    polls: bool,
+    node: Option<Arc<Node>>,
+    /// Who the client is; until its first request.
+    stranger: Option<Box<Identity>>,
+    /// The rules by which its rights were found out.
+    access: Arc<Access>,
+    /// S-01: what the client may have; `None`: everything.
+    rights: Option<Arc<Rights>>,
+}
+
+impl Caller {
+    pub(super) fn new(opening: Opening, access: Arc<Access>) -> Self {
+        Self {
+            dialect: opening.dialect,
+            service: opening.service,
+            polls: opening.polls,
+            node: None,
+            stranger: Some(Box::new(opening.identity)),
+            access,
+            rights: None,
+        }
+    }
+
+    pub(super) const fn node(&self) -> Option<&Arc<Node>> {
+        self.node.as_ref()
+    }
+
+    pub(super) const fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Whether the client's rights come from these rules.
+    pub(super) fn is_under(&self, access: &Arc<Access>) -> bool {
+        Arc::ptr_eq(&self.access, access)
+    }
+
+    /// B-01: the node of the first request counts for the whole stream.
+    pub(super) fn greet(
+        &mut self,
+        node: Option<&core::Node>,
+        settings: &StreamSettings,
+        answers: &impl Answers,
+    ) -> Result<(), End> {
+        // K-25: in a chain of relays that leads back to this one, the relays would keep each other's content alive.
+        let through = node.map(relays).unwrap_or_default();
+        if through.contains(&settings.relay_id) {
+            let id = &settings.relay_id;
+            let message =
+                format!("loop: the request has already come through relay `{id}`; its upstream leads back to it");
+            return Err(End::new(Code::FailedPrecondition, message));
+        }
+        if let Some(known) = &mut self.node {
+            if !through.iter().all(|relay| known.relays.contains(relay)) {
+                Arc::make_mut(known).relays = through.into();
+            }
+            return Ok(());
+        }
+        let mut own = match node {
+            Some(wire) => read_node(wire),
+            None if settings.anonymous => Node::default(),
+            None => {
+                let message =
+                    "the first request on a stream must carry a node (set `anonymous: true` to allow clients without)";
+                return Err(End::invalid(message));
+            }
+        };
+        let identity = self.stranger.take().unwrap_or_default();
+        let identity: Vec<&str> = identity.texts().collect();
+        // K-02: whom the client shares views with.
+        own.class = answers.class(settings.classes.class(&own, &identity));
+        own.passed = node.and_then(|wire| own.class.take(wire));
+        let node = self.node.insert(Arc::new(own)).clone();
+        self.admit(&node, &identity, answers)
+    }
+
+    /// S-07: these are the rules from now on. Returns whether there is a client for which they count.
+    pub(super) fn handle_access(
+        &mut self,
+        access: Arc<Access>,
+        identity: &Identity,
+        answers: &impl Answers,
+    ) -> Result<bool, End> {
+        self.access = access;
+        let Some(node) = self.node.clone() else {
+            return Ok(false);
+        };
+        let identity: Vec<&str> = identity.texts().collect();
+        self.admit(&node, &identity, answers)?;
+        Ok(true)
+    }
+
+    /// S-02: finds out what the client may have. A client that may have nothing is refused.
+    fn admit(&mut self, node: &Node, identity: &[&str], answers: &impl Answers) -> Result<(), End> {
+        let subject = Subject {
+            identity,
+            node,
+            way: match self.dialect {
+                _ if self.polls => Way::Rest,
+                Dialect::Sotw => Way::Sotw,
+                Dialect::Delta => Way::Delta,
+            },
+        };
+        let rights = self.access.rights(&subject);
+        let rights = rights.map_err(|denied| End::new(Code::PermissionDenied, denied.to_string()))?;
+        self.rights = rights.map(|rights| answers.rights(rights));
+        Ok(())
+    }
+
+    /// S-03: returns what the client may have of a type; `None`: everything. A stream for a type of which it may have nothing ends;
+    /// on an aggregated stream, where other types would end with it, no resource of the type exists.
+    pub(super) fn rights_of(&self, type_url: &TypeUrl, answers: &impl Answers) -> Result<Option<Arc<Rights>>, End> {
+        let Some(rights) = &self.rights else { return Ok(None) };
+        match rights.grant(type_url) {
+            Grant::Everything => Ok(None),
+            Grant::Some => Ok(Some(answers.rights(rights.of_type(type_url)))),
+            Grant::Nothing if self.service.is_none() => Ok(Some(Rights::none())),
+            Grant::Nothing => {
+                let node = self.node.as_ref().map_or("", |node| &*node.id);
+                Err(End::new(Code::PermissionDenied, rights.denial(node, type_url)))
+            }
+        }
+    }
+
+    /// returns the type of a request.
+    pub(super) fn resolve(&self, text: &str, types: &Types) -> Result<TypeUrl, End> {
+        match &self.service {
+            Some(service) if text.is_empty() => Ok(service.clone()),
+            None if text.is_empty() => Err(End::invalid(
+                "type_url is empty; a request on an aggregated stream must name its type",
+            )),
+            Some(service) => {
+                let asked = types.resolve(text);
+                if asked == *service {
+                    return Ok(asked);
+                }
+                Err(End::invalid(format!(
+                    "type_url `{text}` is not served on a stream of the {service} service"
+                )))
+            }
+            None => Ok(types.resolve(text)),
+        }
+    }
+}

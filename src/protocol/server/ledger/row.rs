@@ -1,0 +1,87 @@
+//! What the client was sent under one name.
+//!
+//! Owns the kinds of rows. Does not know where they are kept, and what is current.
+
+use std::sync::Arc;
+
+use xds::{Resource, Version};
+
+/// One row of the ledger: what the client may hold under a name, and whether it was told so.
+#[derive(Clone, Debug, Default)]
+pub(in crate::server) enum Row {
+    /// It holds nothing, and does not wait for anything.
+    #[default]
+    Nothing,
+    /// It holds nothing, and was told so; or what it asked for was sent under another name (C-20).
+    Told,
+    /// It holds nothing, and waits for an answer.
+    Asked,
+    /// It may hold anything.
+    Perhaps,
+    /// It holds content with this version, as it says itself (C-12).
+    Brought(Version),
+    /// It may hold anything, and has rejected this version when that came alone. `true`: it was tried once more since (B-22).
+    Refused(Version, bool),
+    /// It was sent this, and waits for an answer all the same.
+    Again(Arc<Resource>),
+    /// It holds this.
+    Sent(Arc<Resource>),
+}
+
+impl Row {
+    /// Whether the client may hold something.
+    pub(in crate::server) const fn perhaps(&self) -> bool {
+        !matches!(self, Self::Nothing | Self::Told | Self::Asked)
+    }
+
+    /// Whether the client holds the content with this version.
+    pub(in crate::server) fn is(&self, version: Version) -> bool {
+        match self {
+            Self::Brought(held) => *held == version,
+            Self::Sent(held) => held.version() == version,
+            Self::Nothing | Self::Told | Self::Asked | Self::Perhaps | Self::Refused(..) | Self::Again(_) => false,
+        }
+    }
+
+    /// Whether the client has rejected this version.
+    pub(in crate::server) fn refuses(&self, version: Version) -> bool {
+        matches!(self, Self::Refused(refused, _) if *refused == version)
+    }
+
+    /// Returns the same as a row of a client that must be told again.
+    pub(in crate::server) fn again(self) -> Self {
+        match self {
+            Self::Sent(resource) => Self::Again(resource),
+            Self::Nothing | Self::Told => Self::Asked,
+            Self::Brought(_) | Self::Refused(..) => Self::Perhaps,
+            Self::Asked | Self::Perhaps | Self::Again(_) => self,
+        }
+    }
+
+    /// Returns the same with another copy of what was sent.
+    pub(in crate::server) fn mapped(self, copy: impl FnOnce(&Arc<Resource>) -> Arc<Resource>) -> Self {
+        match self {
+            Self::Sent(resource) => Self::Sent(copy(&resource)),
+            Self::Again(resource) => Self::Again(copy(&resource)),
+            Self::Nothing | Self::Told | Self::Asked | Self::Perhaps | Self::Brought(_) | Self::Refused(..) => self,
+        }
+    }
+
+    /// Whether the client waits for an answer.
+    pub(in crate::server) const fn waits(&self) -> bool {
+        matches!(self, Self::Asked | Self::Again(_))
+    }
+
+    /// Returns what was sent, perhaps without its bytes.
+    pub(in crate::server) const fn sent(&self) -> Option<&Arc<Resource>> {
+        match self {
+            Self::Sent(resource) | Self::Again(resource) => Some(resource),
+            Self::Nothing | Self::Told | Self::Asked | Self::Perhaps | Self::Brought(_) | Self::Refused(..) => None,
+        }
+    }
+
+    /// Returns what was sent, if it can be sent again.
+    pub(in crate::server) fn whole(&self) -> Option<&Arc<Resource>> {
+        self.sent().filter(|resource| !resource.is_hollow())
+    }
+}

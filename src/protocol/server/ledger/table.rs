@@ -1,0 +1,293 @@
+//! The rows of one client: the names that it asks for, and those in which it differs from others.
+//!
+//! Owns how they are stored: content under its own name takes a pointer. Does not know the map that the client shares with others.
+
+use std::sync::Arc;
+
+use super::row::Row;
+use crate::server::sorted::{Named, Sorted};
+use xds::{Baselines, Name, Resource};
+
+/// The rows of one type on one stream. No name has two.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// Content that was sent under its own name to a client that asks for the name. Nearly all rows are such.
+    asked: Sorted<Arc<Resource>>,
+    /// All other rows. Most clients have none, and then nothing is allocated.
+    rest: Option<Box<Rest>>,
+}
+
+#[derive(Debug, Default)]
+struct Rest {
+    /// Content that was sent under its own name, although the client does not ask for the name itself.
+    unasked: Sorted<Unasked>,
+    others: Sorted<Other>,
+    /// How many rows of both tables the client does not ask for.
+    unasked_len: u32,
+    /// How many rows wait for an answer.
+    waiting: u32,
+}
+
+#[derive(Debug)]
+struct Unasked(Arc<Resource>);
+
+/// A row that is not content under its own name.
+#[derive(Debug)]
+struct Other {
+    name: Name,
+    row: Row,
+    asked: bool,
+}
+
+/// One row, where it is stored.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::server) struct Entry<'a>(Stored<'a>);
+
+#[derive(Clone, Copy, Debug)]
+enum Stored<'a> {
+    Asked(&'a Arc<Resource>),
+    Unasked(&'a Arc<Resource>),
+    Other(&'a Other),
+}
+
+impl Named for Arc<Resource> {
+    const STAYS: bool = true;
+
+    fn name(&self) -> &Name {
+        Resource::name(self)
+    }
+}
+
+impl Named for Unasked {
+    const STAYS: bool = true;
+
+    fn name(&self) -> &Name {
+        self.0.name()
+    }
+}
+
+impl Named for Other {
+    const STAYS: bool = false;
+
+    fn name(&self) -> &Name {
+        &self.name
+    }
+}
+
+impl<'a> Entry<'a> {
+    pub(in crate::server) fn name(self) -> &'a Name {
+        match self.0 {
+            Stored::Asked(resource) | Stored::Unasked(resource) => resource.name(),
+            Stored::Other(other) => &other.name,
+        }
+    }
+
+    pub(in crate::server) fn row(self) -> Row {
+        match self.0 {
+            Stored::Asked(resource) | Stored::Unasked(resource) => Row::Sent(resource.clone()),
+            Stored::Other(other) => other.row.clone(),
+        }
+    }
+
+    /// Whether the client asks for the name itself.
+    pub(in crate::server) const fn is_asked(self) -> bool {
+        match self.0 {
+            Stored::Asked(_) => true,
+            Stored::Unasked(_) => false,
+            Stored::Other(other) => other.asked,
+        }
+    }
+
+    /// See [`Row::perhaps`].
+    pub(in crate::server) const fn perhaps(self) -> bool {
+        match self.0 {
+            Stored::Asked(_) | Stored::Unasked(_) => true,
+            Stored::Other(other) => other.row.perhaps(),
+        }
+    }
+
+    /// See [`Row::sent`].
+    pub(in crate::server) const fn sent(self) -> Option<&'a Arc<Resource>> {
+        match self.0 {
+            Stored::Asked(resource) | Stored::Unasked(resource) => Some(resource),
+            Stored::Other(other) => other.row.sent(),
+        }
+    }
+}
+
+impl Table {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.asked.is_empty() && self.rest.is_none()
+    }
+
+    /// Returns the number of rows; takes longer the more there are.
+    pub(super) fn len(&self) -> usize {
+        let rest = self.rest.as_ref();
+        self.asked.len() + rest.map_or(0, |rest| rest.unasked.len() + rest.others.len())
+    }
+
+    /// Returns the number of rows that the client does not ask for.
+    pub(super) fn unasked_len(&self) -> usize {
+        self.rest.as_ref().map_or(0, |rest| rest.unasked_len as usize)
+    }
+
+    /// Returns how many rows wait for an answer.
+    pub(super) fn waiting(&self) -> usize {
+        self.rest.as_ref().map_or(0, |rest| rest.waiting as usize)
+    }
+
+    pub(super) fn get(&self, text: &str) -> Option<Entry<'_>> {
+        let found = self.asked.get(text).map(Stored::Asked);
+        let rest = || {
+            let rest = self.rest.as_ref()?;
+            let unasked = rest
+                .unasked
+                .get(text)
+                .map(|Unasked(resource)| Stored::Unasked(resource));
+            unasked.or_else(|| rest.others.get(text).map(Stored::Other))
+        };
+        found.or_else(rest).map(Entry)
+    }
+
+    /// Adds a row, or replaces the one with this name.
+    pub(super) fn put(&mut self, name: &Name, row: Row, asked: bool) {
+        let own = match &row {
+            Row::Sent(resource) if resource.name() == name => Some(resource.clone()),
+            Row::Sent(_) | Row::Nothing | Row::Told | Row::Asked => None,
+            Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) => None,
+        };
+        if let Some(resource) = own.clone().filter(|_| asked) {
+            // Nearly always content replaces other content, or comes for a name that had none.
+            if self.asked.insert(resource).is_none() {
+                self.remove_rest(name);
+            }
+            return;
+        }
+        self.remove(name);
+        let rest = self.rest.get_or_insert_default();
+        rest.unasked_len += u32::from(!asked);
+        if let Some(resource) = own {
+            rest.unasked.insert(Unasked(resource));
+            return;
+        }
+        rest.waiting += u32::from(row.waits());
+        rest.others.insert(Other {
+            name: name.clone(),
+            row,
+            asked,
+        });
+    }
+
+    pub(super) fn remove(&mut self, name: &Name) {
+        if self.asked.remove(name).is_none() {
+            self.remove_rest(name);
+        }
+    }
+
+    fn remove_rest(&mut self, name: &Name) {
+        let Some(rest) = &mut self.rest else { return };
+        if rest.unasked.remove(name).is_some() {
+            rest.unasked_len -= 1;
+        } else if let Some(other) = rest.others.remove(name) {
+            rest.unasked_len -= u32::from(!other.asked);
+            rest.waiting -= u32::from(other.row.waits());
+        }
+        self.rest
+            .take_if(|rest| rest.unasked.is_empty() && rest.others.is_empty());
+    }
+
+    /// Drops the bodies of what was sent.
+    pub(super) fn lighten(&mut self, baselines: &mut Baselines) {
+        let before = std::mem::take(self);
+        for entry in before.from("") {
+            let row = entry.row().mapped(|resource| baselines.resource(resource));
+            self.put(entry.name(), row, entry.is_asked());
+        }
+    }
+
+    /// Returns all rows in order, from the first name that is not less than this text.
+    pub(super) fn from(&self, text: &str) -> impl Iterator<Item = Entry<'_>> {
+        let rest = self.rest.as_ref();
+        let unasked = rest.into_iter().flat_map(|rest| rest.unasked.from(text));
+        let others = rest.into_iter().flat_map(|rest| rest.others.from(text));
+        let mut asked = self
+            .asked
+            .from(text)
+            .map(|resource| Entry(Stored::Asked(resource)))
+            .peekable();
+        let mut unasked = unasked
+            .map(|Unasked(resource)| Entry(Stored::Unasked(resource)))
+            .peekable();
+        let mut others = others.map(|other| Entry(Stored::Other(other))).peekable();
+        std::iter::from_fn(move || {
+            let firsts = [asked.peek(), unasked.peek(), others.peek()].map(|entry| entry.map(|entry| entry.name()));
+            let first = firsts.into_iter().enumerate();
+            let first = first.filter_map(|(at, name)| Some((name?, at))).min()?.1;
+            match first {
+                0 => asked.next(),
+                1 => unasked.next(),
+                _ => others.next(),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use xds::{ResourceParts, TypeUrl, Version};
+
+    /// The same as a plain map, whatever the order of the names: the rows, their order, and the counts.
+    #[test]
+    fn the_same_as_a_map() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let received = std::time::Instant::now();
+        let type_url = TypeUrl::new("t");
+        let content = |name: &Name, step: u64| {
+            let parts = ResourceParts {
+                type_url: &type_url,
+                name: name.clone(),
+                aliases: Vec::new(),
+                passed_on: &[],
+                body: &step.to_be_bytes(),
+                endpoints: None,
+                received,
+            };
+            Arc::new(Resource::new(parts, 0))
+        };
+        for scattered in [false, true] {
+            let (mut table, mut naive) = (Table::default(), BTreeMap::new());
+            for step in 0..6000_u64 {
+                let number = if scattered { step * 7919 % 3001 } else { step / 2 };
+                let name = Name::from(format!("xdstp://a/t/{number:05}"));
+                let asked = step % 3 > 0;
+                let row = match step % 5 {
+                    4 => {
+                        table.remove(&name);
+                        naive.remove(&name);
+                        continue;
+                    }
+                    3 => Row::Asked,
+                    2 => Row::Brought(Version::from_bits(u128::from(step))),
+                    _ => Row::Sent(content(&name, step)),
+                };
+                table.put(&name, row.clone(), asked);
+                naive.insert(name, (format!("{row:?}"), asked));
+            }
+            assert_eq!(table.len(), naive.len());
+            let unasked = naive.values().filter(|(_, asked)| !asked).count();
+            let waiting = naive.values().filter(|(row, _)| row == "Asked").count();
+            assert_eq!((table.unasked_len(), table.waiting()), (unasked, waiting));
+            let all = table
+                .from("")
+                .map(|entry| (entry.name().clone(), (format!("{:?}", entry.row()), entry.is_asked())));
+            assert!(all.eq(naive.clone()));
+            let (first, _) = naive.iter().nth(naive.len() / 2).unwrap();
+            assert_eq!(table.from(first.as_str()).count(), naive.len() - naive.len() / 2);
+            naive.keys().for_each(|name| table.remove(name));
+            assert!(table.is_empty() && table.rest.is_none());
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! What the client asks for, gives up, and says that it holds.
+//!
+//! Owns what each of these does to the ledger. Does not read requests, and does not know what is current.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Subscription;
+use crate::server::ledger::{Entry, Row};
+use xds::{Answers, Dialect, Dirty, Kind, Name, Resource, Rights, State, Target, Update, Version, Viewer};
+
+impl Subscription {
+    /// B-14, C-08, C-11: the client wants to be told of a name (again).
+    pub(super) fn ask(&mut self, name: &Name) {
+        let mut row = self.ledger.get(name).again();
+        if matches!(row, Row::Asked) && self.flights.brings(name) {
+            row = Row::Perhaps;
+        }
+        self.ledger.put(name, row);
+        self.rejections.forget(name);
+        self.agenda.look(name.clone());
+    }
+
+    /// The client has given up a name and forgets it. What is on its way it may still take. C-20: only the client knows by which
+    /// alias it keeps a resource.
+    pub(super) fn drop(&mut self, name: &Name) {
+        let by_alias = || {
+            let row = self.ledger.get(name);
+            self.reader.has_aliases() && row.perhaps() && self.ledger.asked().next().is_some()
+        };
+        let stays = self.flights.brings(name) || by_alias();
+        self.ledger.put(name, if stays { Row::Perhaps } else { Row::Nothing });
+        self.rejections.forget(name);
+        self.rare.forget_error(name);
+        self.rare.note_beat(name, None);
+        self.rare.forget_accepted(name);
+        if stays {
+            self.agenda.look(name.clone());
+        } else {
+            self.agenda.pass(name);
+        }
+    }
+
+    /// K-13: a cluster that takes these endpoints is sent: the client waits for them again, even if they are the same.
+    pub(in crate::server) fn force(&mut self, name: &Name) {
+        let texts: Vec<Name> = self.want.texts(name).chain([name]).cloned().collect();
+        for text in texts {
+            let row = self.ledger.get(&text);
+            if matches!(row, Row::Sent(_) | Row::Brought(_) | Row::Told) && self.is_wanted(&text) {
+                self.ledger.put(&text, row.again());
+                self.agenda.look(text);
+            }
+        }
+    }
+
+    /// Whether the client wants a name for any reason.
+    pub(super) fn is_wanted(&self, name: &Name) -> bool {
+        let covered = self.want.wildcard() && !name.is_new_style();
+        self.ledger.asks(name) || covered || self.want.covering(name).is_some() || self.is_wanted_by_alias(name)
+    }
+
+    fn is_wanted_by_alias(&self, name: &Name) -> bool {
+        if name.is_empty() && self.reader.has_nameless() {
+            return self.ledger.asked().next().is_some();
+        }
+        let row = self.reader.has_aliases().then(|| self.ledger.get(name));
+        let sent = row.as_ref().and_then(Row::sent);
+        sent.is_some_and(|sent| sent.aliases().iter().any(|alias| self.ledger.asks(alias)))
+    }
+
+    /// The client asks for a name, a collection or everything.
+    pub(super) fn subscribe(&mut self, name: &Name, answers: &impl Answers) {
+        if name.as_str() == Name::WILDCARD {
+            return self.subscribe_all(answers);
+        }
+        let known = self.ledger.asks(name);
+        if !known {
+            self.want.spell(name, &self.reader.type_url);
+            self.begin_want(name);
+        }
+        if name.is_collection() {
+            let all = self.want.meaning(name).clone();
+            let held = self.ledger.within(&all).filter(|entry| entry.perhaps());
+            let held: Vec<Name> = held.map(|entry| entry.name().clone()).collect();
+            held.iter().for_each(|name| self.ask(name));
+            self.want.add_collection(all);
+            self.agenda.stir(name.clone());
+        } else if known && self.reader.has_aliases() {
+            // C-11: what the client knew by this alias.
+            let called = self.called(name);
+            called.iter().for_each(|name| self.ask(name));
+        }
+        self.ledger.mark(name, true);
+        self.ask(name);
+    }
+
+    /// Returns the names of what the client was sent that has this alias.
+    fn called(&self, alias: &Name) -> Vec<Name> {
+        let base = self.ledger.base().into_iter().flat_map(|base| base.resources());
+        let base = base.filter(|held| self.ledger.own(held.name().as_str()).is_none());
+        let own = self.ledger.rows("").filter_map(Entry::sent);
+        let called = own.chain(base).filter(|held| held.aliases().contains(alias));
+        called.map(|held| held.name().clone()).collect()
+    }
+
+    fn subscribe_all(&mut self, answers: &impl Answers) {
+        if !self.want.set_wildcard(true) {
+            // C-11: the client may have forgotten what it was sent.
+            if let Some(base) = self.ledger.base().cloned() {
+                self.ledger.doubt(answers.doubted(&base));
+                self.agenda.set_cursor(None);
+                self.agenda.set_rest(None);
+            }
+            let held = self
+                .ledger
+                .rows("")
+                .filter(|entry| entry.perhaps() && !entry.name().is_new_style());
+            let held: Vec<Name> = held.map(|entry| entry.name().clone()).collect();
+            held.iter().for_each(|name| self.ask(name));
+        } else {
+            self.want_target(Target::Wildcard, None, true);
+        }
+        self.agenda.set_hello(true);
+        self.look_at_rows(|name| !name.is_new_style());
+    }
+
+    /// The client does not ask for a name, a collection or everything any more.
+    pub(super) fn unsubscribe(&mut self, name: &Name) {
+        if name.as_str() == Name::WILDCARD {
+            return self.unsubscribe_all();
+        }
+        if !self.ledger.asks(name) {
+            return;
+        }
+        self.end_want(name);
+        self.ledger.mark(name, false);
+        self.rare.forget_error(name);
+        if name.is_collection() {
+            let all = self.want.meaning(name).clone();
+            if !self.want.texts(&all).chain([&all]).any(|text| self.ledger.asks(text)) {
+                self.want.remove_collection(&all);
+            }
+            self.agenda.unstir(name);
+            self.drop(name);
+            let within = self.ledger.within(&all).map(|entry| entry.name().clone());
+            let flying = self.flights.names().filter(|flying| all.covers(flying)).cloned();
+            let members: Vec<Name> = within.chain(flying).collect();
+            for member in members {
+                self.agenda.look(member.clone());
+                if !self.is_wanted(&member) {
+                    self.drop(&member);
+                }
+            }
+        } else {
+            self.agenda.look(name.clone());
+            let idle = self.reader.dialect == Dialect::Sotw && !self.ledger.get(name).perhaps();
+            if !self.is_wanted(name) || idle {
+                self.drop(name);
+            } else if self.reader.dialect == Dialect::Delta {
+                // C-08: the client had several reasons to hold the name, and does not know whether one is left.
+                self.ask(name);
+            }
+            if self.reader.has_aliases() || self.reader.has_nameless() {
+                self.agenda.wake();
+                let held = self.ledger.rows("").filter(|entry| entry.perhaps());
+                let held: Vec<Name> = held.map(|entry| entry.name().clone()).collect();
+                for held in held {
+                    if !self.is_wanted(&held) {
+                        self.drop(&held);
+                    }
+                }
+            }
+        }
+        self.want.unspell(name);
+    }
+
+    fn unsubscribe_all(&mut self) {
+        if !self.want.set_wildcard(false) {
+            return;
+        }
+        self.agenda.set_hello(false);
+        self.agenda.set_rest(None);
+        self.agenda.set_cursor(None);
+        // C-20: only the client knows by which alias it keeps a resource.
+        let keeps = (self.reader.has_aliases() || self.reader.has_nameless()) && self.ledger.asked().next().is_some();
+        let base = self.ledger.forget_shared().filter(|_| keeps);
+        let shared = base.iter().flat_map(|base| base.resources());
+        let shared: Vec<Arc<Resource>> = shared
+            .filter(|held| !self.ledger.get(held.name()).perhaps())
+            .cloned()
+            .collect();
+        for held in shared {
+            let name = held.name().clone();
+            self.ledger.put(&name, Row::Sent(held));
+        }
+        let own = self.ledger.rows("").map(|entry| entry.name().clone());
+        let all: Vec<Name> = own
+            .chain(self.flights.names().cloned())
+            .filter(|name| !name.is_new_style())
+            .collect();
+        for name in all {
+            if self.is_wanted(&name) {
+                self.agenda.look(name);
+            } else {
+                self.drop(&name);
+            }
+        }
+        self.want_target(Target::Wildcard, None, false);
+    }
+
+    /// All rows with these names must be looked at.
+    pub(super) fn look_at_rows(&mut self, which: impl Fn(&Name) -> bool) {
+        let names = self.ledger.rows("").map(Entry::name).filter(|name| which(name));
+        let names: Vec<Name> = names.cloned().collect();
+        names.into_iter().for_each(|name| self.agenda.look(name));
+    }
+
+    /// C-12, C-13: the client says that it holds this version of a name. They are what it holds, not what it asks for. C-14: endpoints
+    /// are sent in any case, because a cluster may wait for them to finish warming. Returns whether it has a row of its own.
+    pub(super) fn remember(&mut self, name: &Name, version: Version) -> bool {
+        let shared = self.want.wildcard() && !name.is_new_style();
+        if shared && !self.ledger.asks(name) {
+            return false;
+        }
+        let doubtful = version == Version::EMPTY || self.reader.traits().kind == Kind::Eds;
+        self.ledger
+            .put(name, if doubtful { Row::Perhaps } else { Row::Brought(version) });
+        self.agenda.look(name.clone());
+        true
+    }
+
+    /// The client says that it holds these versions of what its wildcard covers.
+    pub(super) fn remember_all(&mut self, held: BTreeMap<Name, Version>, answers: &impl Answers, now: Instant) {
+        if held.is_empty() {
+            return;
+        }
+        let brought = |(name, version)| Update::Put(Arc::new(Resource::brought(name, version, now)), None);
+        let updates: Vec<Update> = held.into_iter().map(brought).collect();
+        let state = State::new(self.reader.type_url.clone()).with(&updates, None).0;
+        self.ledger.doubt(answers.remembered(state));
+    }
+
+    /// What is known of these names may have changed.
+    pub(in crate::server) fn handle_dirty(&mut self, dirty: Dirty) {
+        match dirty {
+            Dirty::All => self.look_at_all(),
+            Dirty::Names(names) => names.iter().for_each(|name| self.touch(name)),
+        }
+    }
+
+    fn look_at_all(&mut self) {
+        self.look_at_rows(|_| true);
+        self.agenda.wake();
+        let collections: Vec<Name> = self
+            .ledger
+            .asked()
+            .filter(|name| name.is_collection())
+            .cloned()
+            .collect();
+        collections
+            .into_iter()
+            .for_each(|collection| self.agenda.stir(collection));
+    }
+
+    fn touch(&mut self, name: &Name) {
+        if self.want.respells() {
+            let texts: Vec<Name> = self.want.texts(name).cloned().collect();
+            texts.into_iter().for_each(|text| self.agenda.look(text));
+        }
+        let own = self.ledger.own(name.as_str()).is_some();
+        if own || self.want.covering(name).is_some() {
+            self.agenda.look(name.clone());
+        }
+        if self.want.has_collection(name) {
+            let texts: Vec<Name> = self
+                .want
+                .texts(name)
+                .chain([name])
+                .filter(|text| self.ledger.asks(text))
+                .cloned()
+                .collect();
+            texts.into_iter().for_each(|text| self.agenda.stir(text));
+        }
+        if self.reader.has_aliases() && self.ledger.asked().next().is_some() {
+            self.agenda.look(name.clone());
+            self.agenda.wake();
+            // C-20: what the client knows by this alias.
+            let called = self.called(name);
+            called.into_iter().for_each(|name| self.agenda.look(name));
+        }
+        if self.reader.has_nameless() {
+            self.agenda.look(Name::from(""));
+        }
+    }
+
+    /// G-08, G-11: the names of an authority are read from another view. What differs there counts as a change, and nothing else does.
+    pub(in crate::server) fn handle_moved(&mut self, now: Instant) {
+        self.asked.interrupted(now);
+        self.agenda.set_rest(None);
+        self.look_at_all();
+    }
+
+    /// S-07: from now on the client may have this; `None`: everything. What it may not have any more goes like what is gone at the
+    /// server, and is not asked for; what it may have now is asked for.
+    pub(in crate::server) fn handle_rights(&mut self, rights: Option<Arc<Rights>>, now: Instant) {
+        if self.reader.viewer.rights() == rights.as_ref() {
+            return;
+        }
+        let before = self.requests();
+        self.reader.viewer = Viewer::new(rights);
+        let after = self.requests();
+        let left: BTreeSet<&Target> = after.iter().map(|(target, _)| target).collect();
+        let ended: BTreeSet<&Target> = before
+            .iter()
+            .map(|(target, _)| target)
+            .filter(|one| !left.contains(one))
+            .collect();
+        let ended: Vec<xds::Want> = ended
+            .into_iter()
+            .map(|one| self.said(one.clone(), None, false))
+            .collect();
+        let begun = after.difference(&before);
+        let begun: Vec<xds::Want> = begun
+            .map(|(one, text)| self.said(one.clone(), text.clone(), true))
+            .collect();
+        if !begun.is_empty() {
+            self.asked.more(now);
+        }
+        self.add_wants(ended.into_iter().chain(begun));
+        self.handle_moved(now);
+    }
+
+    /// The views must be asked for a name, as the client wrote it (F-07).
+    fn begin_want(&mut self, text: &Name) {
+        let name = self.want.meaning(text).clone();
+        let written = name.written(text.as_str());
+        self.want_target(Target::Name(name), written, true);
+    }
+
+    /// The same name may be wanted in another spelling.
+    fn end_want(&mut self, text: &Name) {
+        let name = self.want.meaning(text).clone();
+        let others = self.want.texts(&name).chain([&name]).filter(|other| *other != text);
+        if !others.into_iter().any(|other| self.ledger.asks(other)) {
+            self.want_target(Target::Name(name), None, false);
+        }
+    }
+
+    fn want_target(&mut self, target: Target, written: Option<Name>, wanted: bool) {
+        let denied = matches!(&target, Target::Name(name) if !self.reader.is_served(name));
+        if !denied && !self.reader.has_nothing() {
+            let said = self.said(target, written, wanted);
+            self.add_wants([said]);
+        }
+    }
+
+    fn said(&self, target: Target, written: Option<Name>, wanted: bool) -> xds::Want {
+        xds::Want {
+            type_url: self.reader.type_url.clone(),
+            target,
+            wanted,
+            written,
+        }
+    }
+
+    fn add_wants(&mut self, wants: impl IntoIterator<Item = xds::Want>) {
+        self.wants.get_or_insert_default().extend(wants);
+    }
+
+    /// Returns the next thing that the views must be told.
+    pub(in crate::server) fn poll_want(&mut self) -> Option<xds::Want> {
+        let want = self.wants.as_mut()?.pop_front();
+        self.wants.take_if(|wants| wants.is_empty());
+        want
+    }
+}

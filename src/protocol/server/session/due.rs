@@ -1,0 +1,307 @@
+//! What is due: the one comparison of what the client was sent with what it should hold. Composing uses it, and so does every question
+//! whether anything could be sent.
+//!
+//! Owns what must be sent of one name. Does not know when it is sent, and with what else.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Subscription;
+use super::lens::{Extent, Look};
+use crate::server::agenda::Walk;
+use crate::server::ledger::Row;
+use xds::{Answers, Dialect, Difference, Known, Name, Reason, Resource, ResourceError, State, TypeSight};
+
+/// What must be sent of a name.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Say<'a> {
+    /// The resource.
+    Put(&'a Arc<Resource>),
+    /// The resource, under its own name (C-20, A-09).
+    Other(&'a Arc<Resource>),
+    /// A heartbeat: the client holds the resource (K-17).
+    Beat(&'a Arc<Resource>),
+    /// That it is gone, and the client may hold it.
+    Remove,
+    /// That it does not exist: the client holds nothing, and waits for an answer.
+    Missing,
+    /// Only an error (B-31).
+    Error,
+}
+
+impl Say<'_> {
+    /// Whether it adds, changes or answers anything.
+    const fn adds(self) -> bool {
+        matches!(self, Self::Put(_) | Self::Other(_) | Self::Missing | Self::Error)
+    }
+}
+
+impl Subscription {
+    /// Returns the first name of a walk of which something is due. Those before it are passed over from now on.
+    pub(super) fn next_due<'a>(
+        &mut self,
+        walk: &mut Walk,
+        difference: Option<&Difference>,
+        slot: TypeSight<'a>,
+    ) -> Option<(Name, Say<'a>)> {
+        while let Some(name) = walk.next(&self.agenda, difference) {
+            match self.say(&name, slot) {
+                Some(say) => return Some((name, say)),
+                None => self.pass(&name, slot),
+            }
+        }
+        None
+    }
+
+    /// Returns what must be sent of a name.
+    pub(super) fn say<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Option<Say<'a>> {
+        let row = self.ledger.get(name);
+        let said = if self.want.has_collection(name) {
+            self.say_collection(name, &row, slot)
+        } else {
+            self.say_single(name, &row, slot)
+        };
+        said.or_else(|| self.due_error(name, slot).map(|_| Say::Error))
+    }
+
+    fn say_single<'a>(&self, name: &Name, row: &Row, slot: TypeSight<'a>) -> Option<Say<'a>> {
+        let lens = self.lens(slot);
+        match lens.look(name, row) {
+            Look::Unknown => None,
+            Look::Put(found) if self.reader.cannot_read(found) => None,
+            Look::Put(found) if found.name() != self.want.meaning(name) => {
+                // C-20: the resource goes as the client should hold it under its own name.
+                let held = self.ledger.get(found.name());
+                match lens.look(found.name(), &held) {
+                    Look::Put(own) if row.waits() || row.perhaps() => Some(Say::Other(own)),
+                    Look::Put(own) if !held.is(own.version()) && !held.refuses(own.version()) => Some(Say::Other(own)),
+                    Look::Put(_) | Look::Gone | Look::Unknown => None,
+                }
+            }
+            Look::Put(found) if row.refuses(found.version()) => None,
+            Look::Put(found) if !row.is(found.version()) => Some(Say::Put(found)),
+            // E-09: only the resource itself tells the client that an error is over.
+            Look::Put(found) if self.rare.error(name).is_some() && self.error(name, slot).is_none() => {
+                Some(Say::Put(found))
+            }
+            Look::Put(found) => self.beats(found, slot).then_some(Say::Beat(found)),
+            Look::Gone => match row {
+                Row::Nothing | Row::Told => None,
+                Row::Asked if self.reader.dialect == Dialect::Sotw || self.reader.waits_for_routes() => None,
+                Row::Asked => Some(Say::Missing),
+                Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) | Row::Sent(_) => {
+                    (!self.reader.forgets()).then_some(Say::Remove)
+                }
+            },
+        }
+    }
+
+    /// C-22: an empty collection is answered by its name, any other by its members.
+    fn say_collection<'a>(&self, name: &Name, row: &Row, slot: TypeSight<'a>) -> Option<Say<'a>> {
+        let waits = matches!(row, Row::Asked | Row::Perhaps) && self.reader.dialect == Dialect::Delta;
+        if !waits || self.lens(slot).extent(name) != Extent::Empty {
+            return None;
+        }
+        // K-16: a server that did not answer in time is no reason to take away members that the client may hold.
+        let silent = matches!(self.lens(slot).known(name), Some(Known::Absent(Reason::TimedOut)));
+        let all = self.want.meaning(name);
+        let holds = silent && self.ledger.within(all).any(|entry| entry.perhaps());
+        (!holds).then_some(Say::Missing)
+    }
+
+    /// Nothing is due of a name until something changes.
+    fn pass(&mut self, name: &Name, slot: TypeSight<'_>) {
+        let row = self.ledger.get(name);
+        if self.want.has_collection(name) {
+            let answered = match self.lens(slot).extent(name) {
+                Extent::Unknown => false,
+                Extent::Empty => self.reader.dialect == Dialect::Sotw,
+                Extent::Some => true,
+            };
+            if answered {
+                self.ledger.put(name, Row::Told);
+            }
+            return self.agenda.pass(name);
+        }
+        match (self.lens(slot).look(name, &row), &row) {
+            // A pointer takes less memory than a version.
+            (Look::Put(found), Row::Brought(_)) if row.is(found.version()) => {
+                self.ledger.put(name, Row::Sent(found.clone()));
+            }
+            (Look::Put(found), Row::Asked) if self.reader.cannot_read(found) => self.ledger.put(name, Row::Told),
+            (Look::Gone, Row::Asked) => self.ledger.put(name, Row::Told),
+            // B-18: that it is gone cannot be said.
+            (Look::Gone, row) if row.perhaps() && self.reader.forgets() => self.forget(name, slot),
+            (Look::Unknown, row) if row.perhaps() && self.reader.has_aliases() => return self.agenda.wait(name),
+            (Look::Put(_) | Look::Gone | Look::Unknown, _) => {}
+        }
+        self.agenda.pass(name);
+    }
+
+    /// The client may keep what is gone: it cannot be told. If it comes back, it is sent again. Secrets are listed as long as the
+    /// client asks for them: Envoy keeps and wants them, for example until a listener is drained. K-17: not if it was sent a time to
+    /// live with the secret. B-31: not if the client can be told of its absence.
+    fn forget(&mut self, name: &Name, slot: TypeSight<'_>) {
+        let told = self.reader.features.errors && self.error(name, slot).is_some();
+        let stays = self.reader.lists_all() && self.ledger.asks(name) && self.rare.beat(name).is_none() && !told;
+        if !stays {
+            self.ledger.put(name, Row::Nothing);
+            self.rejections.forget(name);
+            self.rare.note_beat(name, None);
+        }
+    }
+
+    /// Whether the client must be sent a heartbeat: it holds exactly this content. E-11: if the resource has no time to live any
+    /// more, only the resource itself can say so.
+    fn beats(&self, resource: &Resource, slot: TypeSight<'_>) -> bool {
+        if !self.reader.reads_ttl() {
+            return false;
+        }
+        let beat = slot.expiry(resource).map(|expiry| expiry.beat);
+        self.rare.beat(resource.name()) != beat
+    }
+
+    /// Returns the error that the client must get for a name. K-16: in SotW, only an error can say that a name does not exist.
+    pub(super) fn error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
+        let meant = self.want.meaning(name);
+        // B-31: an error has a name, so there is none for the empty name.
+        let silent = || {
+            let absent = matches!(self.lens(slot).known(name), Some(Known::Absent(_)));
+            self.reader.dialect == Dialect::Sotw && !meant.is_blank() && absent
+        };
+        let said = slot.error(meant).cloned();
+        said.or_else(|| silent().then(|| Arc::new(ResourceError::not_found())))
+    }
+
+    /// B-31: returns the error of a name if the client was not sent it yet.
+    pub(super) fn due_error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
+        if !self.reader.features.errors || !self.ledger.asks(name) {
+            return None;
+        }
+        self.error(name, slot)
+            .filter(|error| self.rare.error(name) != Some(error))
+    }
+
+    /// Lists the members of collections that may be new, everything that an incomplete wildcard kept in doubt, and what another state
+    /// may lack.
+    pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>) {
+        while let Some(collection) = self.agenda.pop_stirred() {
+            let name = self.want.meaning(&collection).clone();
+            let held: Vec<Name> = self.ledger.within(&name).map(|entry| entry.name().clone()).collect();
+            let members = slot.members(&name).map(|member| member.name().clone());
+            held.into_iter()
+                .chain(members)
+                .for_each(|member| self.agenda.look(member));
+            self.agenda.look(collection);
+        }
+        let state = slot.wildcard().filter(|_| self.want.wildcard());
+        let (other, certain) = state.map_or((false, false), |state| {
+            self.agenda.note_state(state.id(), state.certain())
+        });
+        if certain {
+            self.look_at_rows(|_| true);
+        } else if other && self.ledger.has_unasked() {
+            // What was sent since the last rest is in no map, so no difference shows that it is gone.
+            let unasked = self.ledger.rows("").filter(|entry| !entry.is_asked());
+            let unasked: Vec<Name> = unasked.map(|entry| entry.name().clone()).collect();
+            unasked.into_iter().for_each(|name| self.agenda.look(name));
+        }
+    }
+
+    /// Returns the difference between what the wildcard has sent and its state; `None` if there is none.
+    pub(super) fn difference(&self, slot: TypeSight<'_>, answers: &impl Answers) -> Option<Arc<Difference>> {
+        let state = slot.wildcard().filter(|_| self.want.wildcard())?;
+        let base = self.ledger.base();
+        if base.is_some_and(|base| base.id() == state.id()) {
+            return None;
+        }
+        let rest = self.agenda.rest(state).cloned();
+        Some(rest.unwrap_or_else(|| answers.difference(base, self.agenda.cursor(), state)))
+    }
+
+    /// Whether there is anything to add, change or answer, if no response were on its way.
+    pub(in crate::server) fn is_pending(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
+        if self.agenda.hello() && self.greets(slot) {
+            return true;
+        }
+        self.any_due(slot, answers, |say| say.adds())
+    }
+
+    /// Whether anything is due, removals and heartbeats included.
+    pub(in crate::server) fn is_due(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
+        self.agenda.hello() && self.greets(slot) || self.any_due(slot, answers, |_| true)
+    }
+
+    /// Whether the wildcard is known well enough to answer it.
+    pub(super) fn greets(&self, slot: TypeSight<'_>) -> bool {
+        !self.want.wildcard() || slot.wildcard().is_some_and(|state| state.complete())
+    }
+
+    fn any_due(&mut self, slot: TypeSight<'_>, answers: &impl Answers, counts: impl Fn(Say<'_>) -> bool) -> bool {
+        let difference = self.difference(slot, answers);
+        let difference = difference.as_deref();
+        if let Some(state) = slot.wildcard().filter(|state| self.is_plain(state)) {
+            let gone = difference.is_some_and(Difference::removes) && state.certain() && !self.reader.forgets();
+            return difference.is_some_and(Difference::adds) || gone && counts(Say::Remove);
+        }
+        let mut walk = self.agenda.walk();
+        while let Some((_, say)) = self.next_due(&mut walk, difference, slot) {
+            if counts(say) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Returns whether the client certainly has everything that is current, removals included, and no response is on its way.
+    pub(in crate::server) fn is_quiet(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
+        self.flights.is_empty() && self.ledger.waiting() == 0 && !self.is_due(slot, answers)
+    }
+
+    /// Whether there is nothing to send until something changes or the client asks.
+    pub(in crate::server) fn is_sated(&self, slot: TypeSight<'_>) -> bool {
+        let state = slot.wildcard().filter(|_| self.want.wildcard());
+        let same = state.is_none_or(|state| self.ledger.base().is_some_and(|base| base.id() == state.id()));
+        let waits = self.agenda.hello() || self.rare.held_back().is_some() || !self.rejections.is_empty();
+        same && !waits && self.agenda.is_empty() && self.rare.refused().is_none()
+    }
+
+    /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.
+    pub(in crate::server) fn is_paced(
+        &mut self,
+        pace: Duration,
+        slot: TypeSight<'_>,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> bool {
+        let ends = self.flights.sent().map(|sent| sent + pace).filter(|ends| now < *ends);
+        let ends = ends.filter(|_| !self.hurries(slot, answers));
+        // Removals and heartbeats are held back as well as changes.
+        let held_back = ends.filter(|_| !self.flights.is_empty() || self.is_due(slot, answers));
+        self.rare.hold_back(held_back);
+        ends.is_some()
+    }
+
+    /// Whether the client waits for an answer that can be given, or for the rest of one.
+    fn hurries(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
+        if self.agenda.hello() || self.agenda.cursor().is_some() || self.rejections.tries() {
+            return true;
+        }
+        let difference = self.difference(slot, answers).filter(|_| !self.ledger.is_shared());
+        let mut walk = self.agenda.walk();
+        while let Some((name, _)) = self.next_due(&mut walk, difference.as_deref(), slot) {
+            if self.ledger.asks(&name) && self.ledger.get(&name).waits() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether one encoded answer serves this client and all others at the same point.
+    pub(super) fn is_plain(&self, state: &State) -> bool {
+        let alike = self.ledger.is_shared() && self.rejections.is_empty() && !self.want.has_collections();
+        let certain = state.certain() || self.reader.viewer.rights().is_none();
+        let mortal = self.rare.has_beats() || !self.reader.is_like_others(state);
+        self.want.wildcard() && alike && certain && !mortal
+    }
+}

@@ -1,0 +1,301 @@
+//! What others may ask about one type on one client stream.
+//!
+//! Owns what the client wants of which authority, and what of it is unknown. Changes nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Subscription;
+use super::lens::{Extent, Lens};
+use crate::server::flights::Flight;
+use crate::server::ledger::{Entry, Row};
+use xds::{
+    Answers, Authorities, Cut, Dialect, Known, Name, Objection, Resource, Sight, Slot, Status, Target, TypeSight,
+    TypeUrl, Viewer,
+};
+
+impl Subscription {
+    pub(in crate::server) const fn type_url(&self) -> &TypeUrl {
+        &self.reader.type_url
+    }
+
+    pub(in crate::server) const fn viewer(&self) -> &Viewer {
+        &self.reader.viewer
+    }
+
+    /// Returns what is known of the type, as this client sees it.
+    pub(in crate::server) fn type_sight<'a>(&'a self, sight: &'a Sight) -> TypeSight<'a> {
+        sight.type_sight(&self.reader.type_url).seen_by(&self.reader.viewer)
+    }
+
+    /// Finds out what this client sees of the wildcard's state. To be called before anything is composed from it.
+    pub(in crate::server) fn look_up(&mut self, sight: &Sight, answers: &impl Answers) {
+        if self.want.wildcard()
+            && let Some(state) = sight.type_sight(&self.reader.type_url).wildcard()
+        {
+            self.reader.viewer.look_at(state, answers);
+        }
+    }
+
+    pub(super) fn lens<'s, 'a>(&'s self, slot: TypeSight<'a>) -> Lens<'s, 'a> {
+        Lens {
+            reader: &self.reader,
+            want: &self.want,
+            ledger: &self.ledger,
+            slot,
+        }
+    }
+
+    pub(in crate::server) const fn asks_for_all(&self) -> bool {
+        self.want.wildcard()
+    }
+
+    /// Returns the names that the client asks for, collections among them.
+    pub(in crate::server) fn asked_names(&self) -> impl Iterator<Item = &Name> {
+        self.ledger.asked()
+    }
+
+    /// Returns all targets that servers are asked for, each as the client wrote it.
+    pub(super) fn requests(&self) -> BTreeSet<(Target, Option<Name>)> {
+        let all = self.want.wildcard().then_some((Target::Wildcard, None));
+        let texts = self.ledger.asked().map(|text| (self.want.meaning(text), text));
+        let served = texts.filter(|(name, _)| self.reader.is_served(name));
+        let names = served.map(|(name, text)| (Target::Name(name.clone()), name.written(text.as_str())));
+        let any = !self.reader.has_nothing();
+        all.into_iter().chain(names).filter(|_| any).collect()
+    }
+
+    /// Returns everything that is wanted under one of the `served` authorities; `None`: what is requested together with old-style
+    /// names.
+    pub(in crate::server) fn wants_under(&self, authority: Option<&str>, served: &Authorities) -> Vec<xds::Want> {
+        let under = |target: &Target| match target {
+            Target::Wildcard => authority.is_none(),
+            Target::Name(name) => served.of(name) == authority,
+        };
+        let requests = self.requests().into_iter().filter(|(target, _)| under(target));
+        let want = |(target, written)| xds::Want {
+            type_url: self.reader.type_url.clone(),
+            target,
+            wanted: true,
+            written,
+        };
+        requests.map(want).collect()
+    }
+
+    /// Returns what is asked of servers under an authority; `None` inside stands for the wildcard.
+    pub(in crate::server) fn asked_under<'a>(
+        &'a self,
+        authority: Option<&'a str>,
+        served: &'a Authorities,
+    ) -> impl Iterator<Item = Option<&'a Name>> + 'a {
+        let names = self.ledger.asked().map(|text| self.want.meaning(text));
+        let names = names.filter(|name| self.reader.is_served(name)).map(Some);
+        let all = self.want.wildcard().then_some(None).into_iter().chain(names);
+        let of = |name: Option<&'a Name>| name.and_then(|name| served.of(name));
+        let any = !self.reader.has_nothing();
+        all.filter(move |name| any && of(*name) == authority)
+    }
+
+    /// Returns whether a view knows nothing of something that is wanted under an authority.
+    pub(in crate::server) fn lacks(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
+        let slot = cut.slot(&self.reader.type_url);
+        let whole = slot.is_some_and(|slot| slot.wildcard.as_ref().is_some_and(|state| state.complete()));
+        let unknown = |slot: &Slot, name: &Name| {
+            let members = name.is_collection() && slot.named.members(name).next().is_some();
+            !members && slot.known(name).is_none()
+        };
+        self.asked_under(authority, served).any(|asked| match asked {
+            None => !whole,
+            Some(name) => slot.is_none_or(|slot| unknown(slot, name)),
+        })
+    }
+
+    /// Returns what was requested and is still unknown; `None` stands for the wildcard.
+    fn missing<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = Option<&'a Name>> {
+        let whole = slot.is_complete();
+        let lens = self.lens(slot);
+        let unknown = move |text: &&Name| {
+            if text.is_collection() {
+                lens.extent(text) == Extent::Unknown
+            } else {
+                lens.known(text).is_none()
+            }
+        };
+        let names = self.ledger.asked().filter(unknown);
+        let all = (self.want.wildcard() && !whole).then_some(None);
+        all.into_iter().chain(names.map(|text| Some(self.want.meaning(text))))
+    }
+
+    /// Returns something that was requested, is unknown, and will not be known soon, as far as its server shows; `None` inside
+    /// stands for the wildcard.
+    pub(in crate::server) fn hopeless<'a>(&'a self, sight: &'a Sight) -> Option<Option<&'a Name>> {
+        let slot = self.type_sight(sight);
+        // L-14: a reachable server may still say that a name does not exist. SotW clients would not wait for that.
+        let sotw = self.reader.dialect == Dialect::Sotw;
+        self.missing_of(sight, |name| !sight.reachable(name) || sotw && !slot.answered(name))
+    }
+
+    /// Returns something that was requested, is unknown, and for which `counts` is true; `None` inside stands for the wildcard.
+    pub(in crate::server) fn missing_of<'a>(
+        &'a self,
+        sight: &'a Sight,
+        counts: impl Fn(Option<&Name>) -> bool,
+    ) -> Option<Option<&'a Name>> {
+        self.missing(self.type_sight(sight)).find(|name| counts(*name))
+    }
+
+    /// Whether anything is known of what was requested.
+    pub(in crate::server) fn knows_any(&self, sight: &Sight) -> bool {
+        let asked = usize::from(self.want.wildcard()) + self.ledger.asked().count();
+        self.missing(self.type_sight(sight)).count() < asked
+    }
+
+    /// Returns how much of the stream's limit of names it uses.
+    pub(in crate::server) fn count(&self) -> usize {
+        if self.want.wildcard() && !self.want.has_collections() {
+            return self.ledger.asked().count();
+        }
+        self.ledger.len()
+    }
+
+    /// K-21: returns how many entries are kept for the client.
+    pub(in crate::server) fn kept(&self) -> usize {
+        let lists = self.agenda.len() + self.rejections.len() + self.rare.len();
+        self.flights.entries() + self.ledger.len() + lists
+    }
+
+    /// Returns how many names a collection brings that the client was not sent.
+    pub(in crate::server) fn arrivals(&self) -> usize {
+        if !self.want.has_collections() {
+            return 0;
+        }
+        let new = |name: &&Name| self.ledger.own(name.as_str()).is_none() && self.want.covering(name).is_some();
+        self.agenda.names().filter(new).count()
+    }
+
+    /// Whether `pace` holds back a change.
+    pub(in crate::server) fn is_held_back(&self, now: Instant) -> bool {
+        self.rare.held_back().is_some_and(|ends| now < ends)
+    }
+
+    /// Returns how many names wait for an answer.
+    pub(in crate::server) fn waiting(&self) -> usize {
+        self.agenda.len()
+    }
+
+    pub(in crate::server) fn wants_nothing(&self) -> bool {
+        !self.want.wildcard() && self.ledger.asked().next().is_none()
+    }
+
+    pub(in crate::server) fn status(&self) -> Status {
+        if !self.rejections.is_empty() || self.rare.refused().is_some() {
+            Status::Error
+        } else if !self.flights.is_empty() {
+            Status::Stale
+        } else if self.flights.sent().is_some() {
+            Status::Synced
+        } else {
+            Status::NotSent
+        }
+    }
+
+    /// Returns whether the client may hold a name, and does not wait for an answer.
+    pub(in crate::server) fn has(&self, name: &Name) -> bool {
+        matches!(self.ledger.get(name), Row::Sent(_) | Row::Brought(_) | Row::Refused(..))
+    }
+
+    /// Returns whether the client has accepted or rejected every response.
+    pub(in crate::server) const fn settled(&self) -> bool {
+        self.flights.is_empty()
+    }
+
+    pub(in crate::server) fn flights(&self) -> impl Iterator<Item = &Flight> {
+        self.flights.iter()
+    }
+
+    /// Returns when the last response was sent.
+    pub(in crate::server) const fn sent(&self) -> Option<Instant> {
+        self.flights.sent()
+    }
+
+    /// Returns what the client was sent under a name.
+    pub(in crate::server) fn row(&self, name: &Name) -> Row {
+        self.ledger.get(name)
+    }
+
+    /// Returns all rows of its own.
+    pub(in crate::server) fn rows(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.ledger.rows("")
+    }
+
+    /// Returns whether the client asks for this very name.
+    pub(in crate::server) fn asks(&self, name: &Name) -> bool {
+        self.ledger.asks(name)
+    }
+
+    /// Returns whether a response on its way has this resource, and not only because it lists everything.
+    pub(in crate::server) fn brings_news(&self, resource: &Resource) -> bool {
+        self.flights.brings_news(resource)
+    }
+
+    /// Returns what is known of the name that a text means.
+    pub(in crate::server) fn known<'a>(&self, text: &Name, slot: TypeSight<'a>) -> Option<&'a Known> {
+        self.lens(slot).known(text)
+    }
+
+    /// Returns why the client rejects what it rejects now.
+    pub(in crate::server) fn objections(&self) -> impl Iterator<Item = &Arc<Objection>> {
+        self.rare.refused().into_iter().chain(self.rejections.objections())
+    }
+
+    /// Full state: returns why the client rejected the last one.
+    pub(in crate::server) fn refused(&self) -> Option<&Arc<Objection>> {
+        self.rare.refused()
+    }
+
+    /// Returns why a name is held back.
+    pub(in crate::server) fn objection(&self, name: &Name) -> Option<&Arc<Objection>> {
+        self.rejections.objection(name)
+    }
+
+    /// Returns the names that are held back.
+    pub(in crate::server) fn held_back(&self) -> impl Iterator<Item = &Name> {
+        self.rejections.held_back()
+    }
+
+    /// Returns since when the client may wait for something that it has asked for and nobody has answered.
+    pub(in crate::server) fn waits_since(&self, slot: TypeSight<'_>) -> Option<Instant> {
+        let waits = self.ledger.waiting() > 0 || self.want.wildcard() && !slot.is_complete();
+        waits.then(|| self.asked.since())
+    }
+
+    pub(in crate::server) const fn asked_at(&self) -> Instant {
+        self.asked.last()
+    }
+
+    pub(in crate::server) const fn asked_since(&self) -> Instant {
+        self.asked.since()
+    }
+
+    /// Returns when the client has waited for this long, or `pace` holds back nothing any more.
+    pub(in crate::server) fn timeouts(&self, bound: Duration) -> impl Iterator<Item = Instant> {
+        self.asked.ends(bound).into_iter().chain(self.rare.held_back())
+    }
+
+    /// Takes note of the time. Returns whether the wait for an answer has just ended.
+    pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) -> bool {
+        self.rare.let_on(now);
+        self.asked.waive(bound, now)
+    }
+
+    /// Drops the bodies of what the client holds or was to be sent, unless they are needed again.
+    pub(in crate::server) fn lighten(&mut self, baselines: &mut xds::Baselines) {
+        // G-20: a response that lists everything may have to list a resource although nothing is known of it any more.
+        let own = !self.reader.full_state() && !self.reader.lists_all();
+        self.ledger.lighten(own, baselines);
+        self.agenda.set_rest(None);
+        self.reader.viewer.lighten();
+        self.flights.lighten(baselines);
+    }
+}

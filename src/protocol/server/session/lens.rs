@@ -1,0 +1,158 @@
+//! What a client should hold under a name.
+//!
+//! Owns the only place that knows rights, canonical names, other names, collections and the two halves of a view. Changes nothing.
+
+use std::sync::Arc;
+
+use crate::server::ledger::{Ledger, Row};
+use crate::server::reader::Reader;
+use crate::server::want::Want;
+use xds::{Known, Name, Reason, Resource, TypeSight};
+
+/// A client's view of one type, at one moment.
+#[derive(Clone, Copy)]
+pub(in crate::server) struct Lens<'s, 'a> {
+    pub(super) reader: &'s Reader,
+    pub(super) want: &'s Want,
+    pub(super) ledger: &'s Ledger,
+    pub(super) slot: TypeSight<'a>,
+}
+
+/// What a client should hold under a name.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::server) enum Look<'a> {
+    Put(&'a Arc<Resource>),
+    /// Nothing.
+    Gone,
+    /// What it has: something that may have the name is unknown.
+    Unknown,
+}
+
+/// What is known of a collection's members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::server) enum Extent {
+    Unknown,
+    /// The collection certainly has no members.
+    Empty,
+    /// The collection has members.
+    Some,
+}
+
+/// A name of a resource that exists under another name, for a client that cannot ask by such a name.
+static NOWHERE: Known = Known::Absent(Reason::Said);
+
+impl<'a> Lens<'_, 'a> {
+    /// Returns what is known of the name that a text means. C-20: only some types have aliases.
+    pub(in crate::server) fn known(&self, text: &Name) -> Option<&'a Known> {
+        let name = self.want.meaning(text);
+        match self.slot.known(name) {
+            Some(Known::Present(found))
+                if found.name() != name && !found.name().is_empty() && !self.reader.has_aliases() =>
+            {
+                Some(&NOWHERE)
+            }
+            known => known,
+        }
+    }
+
+    /// Returns what the client should hold under a name, of which it has this row.
+    pub(in crate::server) fn look(&self, key: &Name, row: &Row) -> Look<'a> {
+        let known = self.known(key);
+        let found = known.and_then(Known::resource);
+        let dim = match known {
+            None => true,
+            Some(Known::Absent(Reason::TimedOut)) => self.keeps(row),
+            Some(_) => false,
+        };
+        let mut dark = false;
+        let asks = self.ledger.asks(key);
+        if asks {
+            if let Some(found) = found {
+                return Look::Put(found);
+            }
+            dark |= dim;
+        }
+        if self.want.covering(key).is_some() {
+            if let Some(found) = found.filter(|found| found.name() == key) {
+                return Look::Put(found);
+            }
+            dark |= dim;
+        }
+        if self.covers(key) {
+            let state = self.slot.wildcard();
+            if let Some(found) = state.and_then(|state| state.entries().get(key)?.resource()) {
+                return Look::Put(found);
+            }
+            // What the client may not have is in no state.
+            let may_have = || self.reader.viewer.may_have(&self.reader.type_url, key);
+            // A wildcard has no name that certainly does not exist.
+            let certain = asks && !dim || state.is_some_and(|state| state.certain());
+            dark |= !certain && may_have();
+        }
+        if let Some(found) = self.by_other_name(key, found) {
+            return Look::Put(found);
+        }
+        let settled = asks && !dim;
+        if row.perhaps() && !settled && self.reader.has_aliases() {
+            dark |= self.is_hidden(key, row);
+        }
+        if dark { Look::Unknown } else { Look::Gone }
+    }
+
+    /// Whether the client's wildcard covers a name: it covers old-style names only.
+    pub(in crate::server) fn covers(&self, key: &Name) -> bool {
+        self.want.wildcard() && !key.is_new_style() && !self.want.meaning(key).is_nothing()
+    }
+
+    /// K-16: whether a server that did not answer in time is no reason to take this from the client. A full state says nothing of
+    /// what the client may hold, and does not wait for it any longer.
+    fn keeps(&self, row: &Row) -> bool {
+        row.perhaps() && !(self.reader.full_state() && row.whole().is_none())
+    }
+
+    /// C-20, A-09: returns the resource of this name if the client asks for it by another one.
+    fn by_other_name(&self, key: &Name, found: Option<&'a Arc<Resource>>) -> Option<&'a Arc<Resource>> {
+        if key.is_empty() && self.reader.has_nameless() {
+            let mut asked = self.ledger.asked().filter(|name| !name.is_empty());
+            let known = self.known(asked.next()?)?.resource();
+            return known.filter(|found| found.name().is_empty());
+        }
+        let found = found.filter(|found| self.reader.has_aliases() && found.name() == key)?;
+        let means = |alias: &Name| {
+            let known = self.known(alias).and_then(Known::resource);
+            known.is_some_and(|known| known.name() == key)
+        };
+        let mut aliases = found.aliases().iter();
+        aliases
+            .any(|alias| self.ledger.asks(alias) && means(alias))
+            .then_some(found)
+    }
+
+    /// Whether the client may hold this by an alias of which nothing is known.
+    fn is_hidden(&self, key: &Name, row: &Row) -> bool {
+        let dark = |alias: &Name| {
+            let known = self.known(alias);
+            alias != key && matches!(known, None | Some(Known::Absent(Reason::TimedOut)))
+        };
+        match row.sent() {
+            Some(sent) => sent
+                .aliases()
+                .iter()
+                .any(|alias| self.ledger.asks(alias) && dark(alias)),
+            None => self.ledger.asked().any(|alias| !alias.is_collection() && dark(alias)),
+        }
+    }
+
+    /// Returns what is known of a collection's members.
+    pub(in crate::server) fn extent(&self, collection: &Name) -> Extent {
+        let name = self.want.meaning(collection);
+        if self.slot.members(name).next().is_some() {
+            return Extent::Some;
+        }
+        match self.slot.known(name) {
+            Some(Known::Absent(_)) => Extent::Empty,
+            Some(Known::Present(_)) => Extent::Some,
+            None => Extent::Unknown,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! One type on one client stream: the heart of the relay, the same for both dialects.
+//!
+//! `want` is what the client asks for, `ledger` what it was sent; the lens says what it should hold. What differs is due, and a
+//! writer turns as much of that as fits into the next response. Owns these parts; knows nothing of other types and other clients.
+
+mod asking;
+mod draft;
+mod due;
+mod facts;
+mod full;
+mod lens;
+mod partial;
+mod requests;
+mod settling;
+mod shared;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::server::agenda::Agenda;
+use crate::server::asked::Asked;
+use crate::server::flights::Flights;
+use crate::server::ledger::Ledger;
+use crate::server::rare::Rare;
+use crate::server::reader::Reader;
+use crate::server::rejections::Rejections;
+use crate::server::response::Response;
+use crate::server::want::Want;
+use lens::Look;
+pub(super) use partial::Allowed;
+use xds::{Dialect, Features, Name, Rights, TypeUrl, Viewer};
+
+/// One type on one client stream.
+///
+/// Invariant: of every name that the agenda does not list, and that does not differ between the ledger's map and the state,
+/// nothing is due.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    reader: Reader,
+    want: Want,
+    ledger: Ledger,
+    agenda: Agenda,
+    flights: Flights,
+    rejections: Rejections,
+    asked: Asked,
+    rare: Rare,
+    /// What the views must be told. Nearly always there is nothing, and then nothing is allocated.
+    #[expect(clippy::box_collection, reason = "a subscription must stay small")]
+    wants: Option<Box<VecDeque<xds::Want>>>,
+}
+
+/// What a type can do now.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Send this. The names are those of the endpoints that new or changed clusters wait for (K-13).
+    Send(Box<Response>, Vec<Name>),
+    /// There is something to add or change, but it must wait.
+    Blocked,
+    /// There is only something to remove, and it must wait for other types.
+    Removals,
+    /// There is nothing to do.
+    Idle,
+}
+
+impl Subscription {
+    /// `rights` is what the client may have of the type; `None`: everything.
+    pub(super) fn new(
+        type_url: TypeUrl,
+        dialect: Dialect,
+        features: Features,
+        rights: Option<Arc<Rights>>,
+        now: Instant,
+    ) -> Self {
+        Self {
+            reader: Reader {
+                features: features.of_type(&type_url),
+                type_url,
+                dialect,
+                viewer: Viewer::new(rights),
+            },
+            want: Want::default(),
+            ledger: Ledger::default(),
+            agenda: Agenda::default(),
+            flights: Flights::default(),
+            rejections: Rejections::default(),
+            asked: Asked::new(now),
+            rare: Rare::default(),
+            wants: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream has one subscription for each of its types. If one grows by 64 bytes, it falls into the next size class of the
+    /// allocator, for every client.
+    #[test]
+    fn what_every_type_of_every_client_takes() {
+        assert!(size_of::<Subscription>() <= 256, "{}", size_of::<Subscription>());
+    }
+}

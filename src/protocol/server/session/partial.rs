@@ -1,0 +1,296 @@
+//! Partial answers, which have only what is new: delta of every type, and SotW of the types that are not full state (B-18).
+//!
+//! Owns the order in which things are sent, and what is left for later. Knows nothing of full states.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::draft::Draft;
+use super::due::Say;
+use super::{Step, Subscription};
+use crate::server::flights::Flight;
+use crate::server::ledger::{Entry, Row};
+use crate::server::nonce::Nonces;
+use crate::server::rejections::Group;
+use crate::server::response::Response;
+use xds::{Answers, Batch, Difference, Form, GONE_MAX, Kind, Name, Resource, TypeSight, addresses};
+
+/// What composing may do.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::server) struct Allowed {
+    /// Whether removals may be sent now: other types do not need the removed resources any more.
+    pub(in crate::server) removals: bool,
+    /// After this long, removals do not wait for additions of the same type any more.
+    pub(in crate::server) bound: Duration,
+    /// How many bytes may be on their way in delta.
+    pub(in crate::server) window: usize,
+    pub(in crate::server) now: Instant,
+}
+
+/// What is due and not in the response.
+#[derive(Debug, Default)]
+struct Postponed {
+    /// Names that may be removed.
+    gone: Vec<Name>,
+    /// Whether anything must wait until a response is answered.
+    waits: bool,
+}
+
+impl Subscription {
+    /// Returns the next step.
+    pub(in crate::server) fn poll(
+        &mut self,
+        slot: TypeSight<'_>,
+        answers: &impl Answers,
+        allowed: Allowed,
+        nonces: &mut Nonces,
+    ) -> Step {
+        // Nothing is sent if the client is subscribed to nothing; only resources that it still holds are removed.
+        let owes = self.agenda.hello() && !self.reader.full_state() || self.rare.has_long();
+        if self.wants_nothing() && self.agenda.is_empty() && !owes {
+            return Step::Idle;
+        }
+        // B-24: SotW has one response on its way.
+        let sotw = self.reader.dialect == xds::Dialect::Sotw;
+        let busy = !self.flights.is_empty() && (sotw || self.flights.is_full(allowed.window));
+        if busy {
+            return if self.is_pending(slot, answers) {
+                Step::Blocked
+            } else {
+                Step::Idle
+            };
+        }
+        if self.reader.full_state() {
+            return self.poll_full(slot, answers, allowed, nonces);
+        }
+        match slot.wildcard().filter(|state| self.is_plain(state)) {
+            Some(state) => self.poll_shared(state, slot, answers, allowed, nonces),
+            None => self.poll_own(slot, answers, allowed, nonces),
+        }
+    }
+
+    /// Returns the next step of a client that is not like others.
+    fn poll_own(&mut self, slot: TypeSight<'_>, answers: &impl Answers, allowed: Allowed, nonces: &mut Nonces) -> Step {
+        let difference = self.difference(slot, answers);
+        self.agenda.set_rest(None);
+        let all = self.reader.lists_all();
+        let mut draft = Draft::new(if all { usize::MAX } else { answers.chunk() });
+        self.rare
+            .take_long()
+            .into_iter()
+            .for_each(|name| draft.put_missing(name));
+        let trial = self.write_trial(&mut draft, slot, allowed.now);
+        let mut found = Postponed::default();
+        if trial.is_none() {
+            found = self.write_due(&mut draft, difference.as_deref(), slot, allowed);
+            self.agenda.set_cursor(draft.cursor());
+        }
+        self.write_removals(&mut found, &mut draft, slot, allowed);
+        let greets = self.agenda.hello() && self.greets(slot);
+        if draft.is_empty() && !greets {
+            return self.rest(found, difference.as_deref(), slot);
+        }
+        if draft.covers() || greets {
+            self.agenda.set_hello(false);
+        }
+        if all {
+            self.list_all(&mut draft, slot, trial.is_some(), allowed.now);
+        }
+        let (since, more) = (draft.since(), draft.is_full() && draft.adds());
+        let batch = Arc::new(draft.into_batch(self.reader.traits().kind == Kind::Vhds));
+        if let Some(group) = &trial {
+            self.rejections.begin(nonces.coming(), group);
+        }
+        self.send(batch, since, more, nonces, allowed.now)
+    }
+
+    /// Writes the next part of what was rejected, if it can be tried now.
+    fn write_trial(&mut self, draft: &mut Draft, slot: TypeSight<'_>, now: Instant) -> Option<Group> {
+        while let Some(group) = self.rejections.pop(|name| self.flights.has(name)) {
+            let mut all = Draft::new(usize::MAX);
+            let names: Vec<Name> = group.names().cloned().collect();
+            for name in names {
+                if let Some(say @ (Say::Put(_) | Say::Other(_))) = self.say(&name, slot) {
+                    self.write(&name, say, &mut all, slot, now);
+                }
+            }
+            if all.adds() {
+                *draft = all;
+                return Some(group);
+            }
+        }
+        None
+    }
+
+    /// Writes what is due, as far as there is room. Removals are only found.
+    fn write_due(
+        &mut self,
+        draft: &mut Draft,
+        difference: Option<&Difference>,
+        slot: TypeSight<'_>,
+        allowed: Allowed,
+    ) -> Postponed {
+        let ripe = allowed.removals && self.rare.removals_are_ripe(allowed.bound, allowed.now);
+        let mut found = Postponed::default();
+        let mut walk = self.agenda.walk();
+        while let Some((name, say)) = self.next_due(&mut walk, difference, slot) {
+            // A name is in one response at a time, and what was rejected is tried in its own.
+            if self.flights.has(&name) || self.rejections.awaits(&name) {
+                found.waits |= !matches!(say, Say::Remove | Say::Beat(_));
+                continue;
+            }
+            match say {
+                Say::Remove if found.gone.len() < GONE_MAX => found.gone.push(name),
+                Say::Remove => {}
+                Say::Put(_) | Say::Other(_) if ripe => found.waits = true,
+                Say::Put(_) | Say::Other(_) | Say::Beat(_) | Say::Missing | Say::Error => {
+                    if !self.write(&name, say, draft, slot, allowed.now) {
+                        break;
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// C-26: removals go when nothing is added, because a client applies the removals of a response that it rejects. A listener that
+    /// goes shares the response with one that takes its address: the client applies removals first.
+    fn write_removals(&mut self, found: &mut Postponed, draft: &mut Draft, slot: TypeSight<'_>, allowed: Allowed) {
+        let (mut go, mut wait) = (Vec::new(), std::mem::take(&mut found.gone));
+        if !draft.adds() && allowed.removals {
+            std::mem::swap(&mut go, &mut wait);
+        } else if self.reader.traits().kind == Kind::Lds && draft.adds() && !wait.is_empty() {
+            let taken: Vec<Vec<u8>> = draft
+                .resources()
+                .flat_map(|resource| addresses(&resource.body()))
+                .collect();
+            (go, wait) = wait.into_iter().partition(|name| self.gives(name, &taken));
+        }
+        for name in go {
+            if !self.write(&name, Say::Remove, draft, slot, allowed.now) {
+                wait.push(name);
+            }
+        }
+        self.rare.note_removals(draft.adds() && !wait.is_empty(), allowed.now);
+        found.gone = wait;
+    }
+
+    /// Whether the client was sent a listener of this name with one of these addresses.
+    pub(super) fn gives(&self, name: &Name, taken: &[Vec<u8>]) -> bool {
+        let row = self.ledger.get(name);
+        row.whole()
+            .is_some_and(|held| addresses(&held.body()).iter().any(|address| taken.contains(address)))
+    }
+
+    /// Nothing can be sent now.
+    fn rest(&mut self, found: Postponed, difference: Option<&Difference>, slot: TypeSight<'_>) -> Step {
+        if found.waits || self.rejections.tries() {
+            return Step::Blocked;
+        }
+        if !found.gone.is_empty() {
+            return Step::Removals;
+        }
+        self.meet(difference, slot);
+        Step::Idle
+    }
+
+    /// At rest, the client shares the state's own map.
+    pub(super) fn meet(&mut self, difference: Option<&Difference>, slot: TypeSight<'_>) {
+        self.agenda.set_cursor(None);
+        if let Some(difference) = difference
+            && let Some(state) = slot.wildcard()
+        {
+            let masked = self.ledger.meet(state, difference);
+            for name in masked {
+                self.agenda.look(name);
+            }
+        }
+    }
+
+    /// B-18: adds all other secrets, as the client accepted them. Those that it has never accepted are left out only if it takes such
+    /// a response.
+    fn list_all(&mut self, draft: &mut Draft, slot: TypeSight<'_>, trial: bool, now: Instant) {
+        let asked: Vec<(Name, Row)> = self
+            .ledger
+            .rows("")
+            .map(|entry: Entry<'_>| (entry.name().clone(), entry.row()))
+            .collect();
+        let covered = self.ledger.base().into_iter().flat_map(|base| base.resources());
+        let covered = covered.filter(|held| self.ledger.own(held.name().as_str()).is_none());
+        let covered: Vec<(Name, Row)> = covered
+            .map(|held| (held.name().clone(), Row::Sent(held.clone())))
+            .collect();
+        for (name, row) in asked.into_iter().chain(covered) {
+            if draft.has(&name) || !self.is_wanted(&name) {
+                continue;
+            }
+            let accepted = row.whole().or_else(|| self.rare.accepted(&name)).cloned();
+            if let Some(accepted) = accepted {
+                let item = self.reader.item(&name, &accepted, slot, now);
+                draft.repeat(&name, item);
+            } else if !self.rare.omits()
+                && !trial
+                && let super::Look::Put(current) = self.lens(slot).look(&name, &row)
+            {
+                let current = current.clone();
+                self.write(&name, Say::Put(&current), draft, slot, now);
+            }
+        }
+    }
+
+    /// Sends a response.
+    pub(super) fn send(
+        &mut self,
+        batch: Arc<Batch>,
+        since: Option<Instant>,
+        more: bool,
+        nonces: &mut Nonces,
+        now: Instant,
+    ) -> Step {
+        // Heartbeats and repetitions change nothing at the client.
+        let cds = self.reader.traits().kind == Kind::Cds;
+        let items = batch
+            .items()
+            .iter()
+            .filter(|item| cds && !matches!(item.form, Form::Heartbeat | Form::Repeated));
+        let clusters = items.filter_map(|item| item.resource.endpoints().cloned()).collect();
+        self.send_as(batch, since, (more, false), clusters, nonces, now)
+    }
+
+    /// Sends a response: one of which more follows, or a full state.
+    pub(super) fn send_as(
+        &mut self,
+        batch: Arc<Batch>,
+        since: Option<Instant>,
+        (more, full): (bool, bool),
+        clusters: Vec<Name>,
+        nonces: &mut Nonces,
+        now: Instant,
+    ) -> Step {
+        let nonce = nonces.next();
+        let asked = self.asked.last();
+        self.asked.answered(now);
+        self.flights.send(Flight {
+            nonce,
+            batch: batch.clone(),
+            since: since.filter(|since| self.asked.is_news(*since)),
+            sent: now,
+            full,
+            news: None,
+        });
+        let response = Response {
+            type_url: self.reader.type_url.clone(),
+            dialect: self.reader.dialect,
+            nonce: nonces.text(nonce, more),
+            version: batch.sum(),
+            batch,
+            since: since.map(|since| since.max(asked)),
+        };
+        Step::Send(Box::new(response), clusters)
+    }
+
+    /// Returns the endpoints that these clusters take.
+    pub(super) fn endpoints<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> Vec<Name> {
+        resources.filter_map(|resource| resource.endpoints().cloned()).collect()
+    }
+}

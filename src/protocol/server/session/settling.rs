@@ -1,0 +1,240 @@
+//! What follows when a client accepts or rejects a response (B-22, C-25).
+//!
+//! Owns what becomes of the rows of that response. Does not send anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Subscription;
+use crate::server::flights::Flight;
+use crate::server::ledger::Row;
+use crate::server::nonce::Nonces;
+use crate::server::rejections::Group;
+use crate::server::response::{Changed, ReceiptKind};
+use proto::google::rpc::Status as Detail;
+use xds::{Answers, Form, Item, Kind, Name, Objection, Version};
+
+impl Subscription {
+    /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).
+    pub(super) fn settle(
+        &mut self,
+        nonce: &str,
+        error: Option<&Detail>,
+        nonces: Nonces,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> ReceiptKind {
+        if nonce.is_empty() {
+            return ReceiptKind::Update;
+        }
+        let Some(number) = nonces.number(nonce.as_bytes()) else {
+            return ReceiptKind::Stale;
+        };
+        let Some(flight) = self.flights.settle(number) else {
+            // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
+            let again = self.flights.is_last(number) && error.is_none();
+            return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
+        };
+        let kind = match error {
+            None => ReceiptKind::Ack(self.accept(&flight)),
+            Some(detail) => {
+                self.asked.interrupted(now);
+                let objection = answers.objection(Objection::new(&detail.message, flight.sent));
+                ReceiptKind::Nack {
+                    response: flight.summary(),
+                    given_up: self.reject(&flight, &detail.message, &objection),
+                    message: detail.message.clone(),
+                }
+            }
+        };
+        self.rare.note_brought(None);
+        kind
+    }
+
+    /// Takes a response that the client acknowledges, if it is on its way.
+    pub(in crate::server) fn acknowledge(&mut self, number: u64) -> Option<ReceiptKind> {
+        let flight = self.flights.settle(number)?;
+        Some(ReceiptKind::Ack(self.accept(&flight)))
+    }
+
+    /// The client has accepted a response. Returns its changes.
+    fn accept(&mut self, flight: &Flight) -> Option<Changed> {
+        self.rejections.end(flight.nonce, true);
+        self.let_go(flight);
+        if flight.full {
+            self.rare.note_refused(None);
+        }
+        if self.reader.lists_all() {
+            self.accept_secrets(flight);
+        }
+        let removes = !flight.batch.removed().is_empty() && self.reader.traits().kind == Kind::Lds;
+        if !self.rejections.is_empty() && (removes || self.reader.has_aliases()) {
+            self.try_again();
+        }
+        flight.since.map(|since| Changed { since })
+    }
+
+    /// What was given up while it was on its way, and is not wanted for another reason, the client has forgotten.
+    fn let_go(&mut self, flight: &Flight) {
+        if self.ledger.is_shared() || self.reader.has_aliases() {
+            return;
+        }
+        for name in flight.batch.items().iter().map(Item::name) {
+            if matches!(self.ledger.get(name), Row::Perhaps) && !self.is_wanted(name) {
+                self.drop(name);
+            }
+        }
+    }
+
+    fn accept_secrets(&mut self, flight: &Flight) {
+        let listed = flight.batch.items();
+        for item in listed
+            .iter()
+            .filter(|item| self.ledger.get(item.name()).is(item.resource.version()))
+        {
+            self.rare.forget_accepted(item.name());
+        }
+        if listed.len() < self.ledger.asked().count() {
+            self.rare.note_omission();
+        }
+    }
+
+    /// What stood in the way of a rejected resource may be gone: each is tried once more, once for each content.
+    fn try_again(&mut self) {
+        let held_back: Vec<Name> = self.rejections.held_back().cloned().collect();
+        for name in held_back {
+            if let Row::Refused(version, false) = self.ledger.get(&name) {
+                self.rejections.forget(&name);
+                self.ledger.put(&name, Row::Perhaps);
+                self.rejections.try_again(name.clone(), version);
+                self.agenda.look(name);
+            }
+        }
+    }
+
+    /// The client has rejected a response: it may hold any part of it. Returns how many names are given up.
+    fn reject(&mut self, flight: &Flight, message: &str, objection: &Arc<Objection>) -> usize {
+        let again = self.rejections.end(flight.nonce, false);
+        if flight.full {
+            // K-08: the rows stay, so that the next full state goes when something is due. What was new to the client it may not
+            // hold: that is not listed again while nothing is known of it.
+            self.rare.note_refused(Some(objection.clone()));
+            for name in flight.news.iter().flatten() {
+                let version = flight.batch.item(name).map(|item| item.resource.version());
+                if let Some(version) = version.filter(|version| self.ledger.get(name).is(*version)) {
+                    self.ledger.put(name, Row::Refused(version, true));
+                }
+            }
+            return 0;
+        }
+        let adds = !flight.batch.items().is_empty();
+        for name in flight
+            .batch
+            .removed()
+            .iter()
+            .filter(|name| adds && !flight.batch.is_missing(name))
+        {
+            if !self.ledger.get(name).perhaps() {
+                self.ledger.put(name, Row::Perhaps);
+                self.agenda.look(name.clone());
+            }
+        }
+        let mut members = BTreeMap::new();
+        // What was only listed beside the news, the client accepted before.
+        for item in flight.batch.items().iter().filter(|item| item.form != Form::Repeated) {
+            let (name, version) = (item.name(), item.resource.version());
+            if self.ledger.get(name).is(version) {
+                self.ledger.put(name, Row::Perhaps);
+                self.agenda.look(name.clone());
+                // K-17: an Envoy rejects the heartbeat of what has just expired there. It gets the resource itself.
+                if item.form != Form::Heartbeat {
+                    members.insert(name.clone(), version);
+                }
+            }
+        }
+        self.let_go(flight);
+        self.divide(members, message, again.unwrap_or_default(), objection)
+    }
+
+    /// B-22: the members that the message does not name go again first, then each named one alone; if it names none or all, halves.
+    /// What was rejected alone is held back.
+    fn divide(
+        &mut self,
+        mut members: BTreeMap<Name, Version>,
+        message: &str,
+        again: bool,
+        objection: &Arc<Objection>,
+    ) -> usize {
+        members.retain(|name, _| self.is_wanted(name));
+        if members.is_empty() {
+            return 0;
+        }
+        let words = words(message);
+        let named: Vec<Name> = members
+            .keys()
+            .filter(|name| words.contains(name.as_str()))
+            .cloned()
+            .collect();
+        let some = !named.is_empty() && named.len() < members.len();
+        let whole = self.reader.lists_all() && !some && !self.rare.omits();
+        let mut groups = Vec::new();
+        let mut held_back = BTreeMap::new();
+        if members.len() == 1 || whole {
+            held_back = std::mem::take(&mut members);
+        } else if some {
+            let named: Vec<BTreeMap<Name, Version>> = named
+                .iter()
+                .filter_map(|name| members.remove_entry(name))
+                .map(|one| BTreeMap::from([one]))
+                .collect();
+            groups.push(members);
+            groups.extend(named);
+        } else {
+            let middle = members.keys().nth(members.len() / 2).cloned();
+            let second = middle.map(|middle| members.split_off(&middle)).unwrap_or_default();
+            groups.extend([members, second]);
+        }
+        let groups = groups.into_iter().map(|members| Group::new(members, false));
+        let given_up = self.rejections.add(groups, objection);
+        let count = given_up.len();
+        held_back.extend(given_up);
+        for (name, version) in held_back {
+            if matches!(self.ledger.get(&name), Row::Perhaps) {
+                self.ledger.put(&name, Row::Refused(version, again));
+                self.rejections.hold_back(name, objection.clone());
+            }
+        }
+        count
+    }
+}
+
+/// Returns the words of a message that may be names.
+fn words(message: &str) -> BTreeSet<&str> {
+    let end = message
+        .char_indices()
+        .nth(MESSAGE_CHARS_MAX)
+        .map_or(message.len(), |(at, _)| at);
+    let apart = |character: char| character.is_whitespace() || "'\"`,;()[]{}<>=".contains(character);
+    let words = message.get(..end).unwrap_or_default().split(apart);
+    words
+        .flat_map(|word| [word, word.trim_end_matches([':', '.', '!', '?'])])
+        .collect()
+}
+
+/// How much of a message is searched for names.
+const MESSAGE_CHARS_MAX: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_message_names() {
+        let message = "Error adding/updating cluster(s) a-1: bad, xdstp://a/T/x?b=1: bad; no route `r.2`.";
+        let words = words(message);
+        for (name, is) in [("a-1", true), ("a", false), ("a-1:", true), ("r.2", true), ("T", false)] {
+            assert_eq!(words.contains(name), is, "{name}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Partial answers to a wildcard that are the same for all clients at the same point.
+//!
+//! Owns the step from one shared map to the next. Knows nothing of names that were requested.
+
+use std::sync::Arc;
+
+use super::partial::Allowed;
+use super::{Step, Subscription};
+use crate::server::nonce::Nonces;
+use xds::{Answers, Batch, Difference, Part, State, TypeSight};
+
+impl Subscription {
+    /// Returns the next step of a client that is like all others at the same point.
+    pub(super) fn poll_shared(
+        &mut self,
+        state: &Arc<State>,
+        slot: TypeSight<'_>,
+        answers: &impl Answers,
+        allowed: Allowed,
+        nonces: &mut Nonces,
+    ) -> Step {
+        self.agenda.clear();
+        let Some(difference) = self.difference(slot, answers) else {
+            return self.greet(slot, allowed, nonces);
+        };
+        let removes = difference.removes() && state.certain() && !self.reader.forgets();
+        // B-24: what is left of a difference is on its way in no response.
+        if self.agenda.rest(state).is_none() && self.overlaps(&difference) {
+            return match difference.adds() {
+                true => Step::Blocked,
+                false if removes => Step::Removals,
+                false => Step::Idle,
+            };
+        }
+        let (base, chunk) = (self.ledger.base().cloned(), answers.chunk());
+        let ripe = removes && allowed.removals && self.rare.removals_are_ripe(allowed.bound, allowed.now);
+        let part = match difference.additions(base.as_ref(), state, chunk).filter(|_| !ripe) {
+            Some(part) => Some(part),
+            None if removes && allowed.removals => difference.removals(base.as_ref(), state, chunk),
+            None => None,
+        };
+        let Some(part) = part else {
+            if removes {
+                let greeting = self.greet(slot, allowed, nonces);
+                return if matches!(greeting, Step::Idle) {
+                    Step::Removals
+                } else {
+                    greeting
+                };
+            }
+            if !difference.removes() || self.reader.forgets() {
+                self.arrive(state.clone(), None);
+            } else {
+                self.agenda.set_rest(Some(difference));
+            }
+            return self.greet(slot, allowed, nonces);
+        };
+        self.advance(part, state);
+        self.rare
+            .note_removals(removes && difference.adds() && !ripe, allowed.now);
+        if !part.batch.items().is_empty() || self.greets(slot) {
+            self.agenda.set_hello(false);
+        }
+        let more = part.rest().is_some_and(|rest| rest.adds());
+        self.send(part.batch.clone(), part.since, more, nonces, allowed.now)
+    }
+
+    /// Whether anything in the difference is on its way.
+    fn overlaps(&self, difference: &Difference) -> bool {
+        if self.flights.is_empty() {
+            return false;
+        }
+        if difference.len() < self.flights.entries() {
+            return difference.names().any(|name| self.flights.has(name));
+        }
+        let mut flying = self.flights.iter().map(|flight| &flight.batch);
+        flying.any(|batch| {
+            let items = batch.items().iter().map(|item| item.name());
+            items.chain(batch.removed()).any(|name| difference.has(name))
+        })
+    }
+
+    /// A part of a difference is sent.
+    fn advance(&mut self, part: &Part, state: &Arc<State>) {
+        let rest = part.rest().filter(|rest| rest.adds() || !self.reader.forgets());
+        match rest {
+            Some(rest) => {
+                self.ledger.share(Some(part.next.clone()));
+                self.agenda.set_cursor(part.cursor.clone().filter(|_| rest.adds()));
+                self.agenda.set_rest(Some(rest.clone()));
+            }
+            // K-19: a partial answer in SotW has no removals.
+            None => self.arrive(state.clone(), None),
+        }
+    }
+
+    /// The client was sent all of this state.
+    pub(super) fn arrive(&mut self, state: Arc<State>, rest: Option<Arc<Difference>>) {
+        self.ledger.share(Some(state));
+        self.agenda.set_cursor(None);
+        self.agenda.set_rest(rest);
+    }
+
+    /// B-20, C-17: the first answer is sent even if it is empty, once that is certain.
+    fn greet(&mut self, slot: TypeSight<'_>, allowed: Allowed, nonces: &mut Nonces) -> Step {
+        if !(self.agenda.hello() && self.greets(slot)) {
+            return Step::Idle;
+        }
+        self.agenda.set_hello(false);
+        let batch = Arc::new(Batch::new(Vec::new(), Vec::new()));
+        self.send(batch, None, false, nonces, allowed.now)
+    }
+}

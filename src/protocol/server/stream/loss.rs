@@ -1,0 +1,149 @@
+//! The end of a stream if no server is left that could answer it (G-18).
+//!
+//! gRPC takes only a stream that ends before its first response for a failure of its server, and silence for an answer. Owns how
+//! long such a client waits, and that its new stream is read before it is answered. Does not know which servers are lost.
+
+use std::time::{Duration, Instant};
+
+use super::Server;
+use crate::end::End;
+use crate::server::fate::{Fate, Loss};
+use crate::server::session::Subscription;
+use xds::{Name, Sight, TypeUrl};
+
+/// The requests of a new stream have all come when none has come for this long...
+const PAUSE: Duration = Duration::from_millis(50);
+/// ... or after this long.
+const LISTENS_AT_MOST: Duration = Duration::from_secs(1);
+/// How long a client waits for a server that may still come up, if nothing at all is known of what it asks for: with the time to
+/// connect, a relay costs it no more than a second.
+const NOTHING_KNOWN: Duration = Duration::from_millis(950);
+
+impl Server {
+    /// Notes whether all servers of something that a gRPC client asks for are lost. Returns whether it may be sent nothing now.
+    pub(super) fn note_loss(&mut self, sight: &Sight, now: Instant) -> bool {
+        if !sight.any_failing() || !self.takes_silence_for_an_answer(sight) {
+            self.forget_loss();
+            return false;
+        }
+        let since = self.loss().map_or(now, |loss| loss.since);
+        if let Some(until) = self.listens_until(sight, now) {
+            self.set_loss(since, until, false);
+            return true;
+        }
+        if let Some(end) = self.weigh_loss(sight, since, now) {
+            self.end(end);
+            return true;
+        }
+        self.sent() == 0 && self.loss().is_some()
+    }
+
+    /// Whether this is a client of gRPC, or `distributary get` without anything that it could show.
+    fn takes_silence_for_an_answer(&self, sight: &Sight) -> bool {
+        let knows_any = || self.types.iter().any(|one| one.knows_any(sight));
+        self.node()
+            .is_some_and(|node| node.is_grpc() || node.features.once && !knows_any())
+    }
+
+    /// Returns the end of the stream, if its time has come.
+    pub(super) fn handle_loss(&mut self, sight: &Sight, now: Instant) -> Option<End> {
+        self.loss().filter(|loss| loss.until <= now)?;
+        self.note_loss(sight, now);
+        self.poll_end()
+    }
+
+    /// Returns the end of the stream, or notes when it ends, or that it need not.
+    fn weigh_loss(&mut self, sight: &Sight, since: Instant, now: Instant) -> Option<End> {
+        let Some((type_url, name)) = self.missing_of(sight, |name| sight.lost(name)) else {
+            self.forget_loss();
+            return None;
+        };
+        let noted = self.loss().filter(|loss| loss.ends);
+        let at = noted.map_or_else(|| self.ends_at(sight, since, now), |loss| loss.until);
+        if at <= now {
+            return Some(End::lost(type_url, sight.reason(name)));
+        }
+        self.set_loss(since, at, true);
+        None
+    }
+
+    fn set_loss(&mut self, since: Instant, until: Instant, ends: bool) {
+        let loss = Fate::Loses(Loss { since, until, ends });
+        match &mut self.fate {
+            Some(fate) => **fate = loss,
+            None => self.fate = Some(Box::new(loss)),
+        }
+    }
+
+    fn forget_loss(&mut self) {
+        self.fate.take_if(|fate| matches!(**fate, Fate::Loses(_)));
+    }
+
+    /// What is noted of a loss.
+    pub(super) fn loss(&self) -> Option<Loss> {
+        match **self.fate.as_ref()? {
+            Fate::Loses(loss) => Some(loss),
+            Fate::Ends(_) => None,
+        }
+    }
+
+    /// Ends the stream.
+    pub(super) fn end(&mut self, end: End) {
+        self.fate = Some(Box::new(Fate::Ends(end)));
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        matches!(self.fate.as_deref(), Some(Fate::Ends(_)))
+    }
+
+    /// Returns the end of the stream, if its collections have grown too large for it, or if nobody is left to answer it.
+    pub fn poll_end(&mut self) -> Option<End> {
+        match *self.fate.take_if(|fate| matches!(**fate, Fate::Ends(_)))? {
+            Fate::Ends(end) => Some(end),
+            Fate::Loses(_) => None,
+        }
+    }
+
+    /// Returns until when the requests of a new stream are only read: until they pause, and while another server is tried for
+    /// something that is unknown.
+    fn listens_until(&self, sight: &Sight, now: Instant) -> Option<Instant> {
+        if self.sent() > 0 {
+            return None;
+        }
+        let quiet = self.types.iter().map(|one| one.asked_at() + PAUSE).max()?;
+        let latest = self.types.iter().map(|one| one.asked_since() + LISTENS_AT_MOST).min()?;
+        let tried = |name: Option<&Name>| sight.failing(name) && !sight.lost(name);
+        let until = if now >= quiet && self.missing_of(sight, tried).is_some() {
+            latest
+        } else {
+            quiet.min(latest)
+        };
+        (now < until).then_some(until)
+    }
+
+    /// Returns something that was requested, is unknown, and for which `counts` is true.
+    fn missing_of<'a>(
+        &'a self,
+        sight: &'a Sight,
+        counts: impl Fn(Option<&Name>) -> bool,
+    ) -> Option<(&'a TypeUrl, Option<&'a Name>)> {
+        let mut types = self.types.iter();
+        types.find_map(|one| Some((one.type_url(), one.missing_of(sight, &counts)?)))
+    }
+
+    /// Returns when the stream ends because something is forsaken.
+    fn ends_at(&self, sight: &Sight, since: Instant, now: Instant) -> Instant {
+        if self.sent() > 0 {
+            let forsaken = self
+                .types
+                .iter()
+                .filter(|one| one.missing_of(sight, |name| sight.lost(name)).is_some());
+            let asked = forsaken.map(Subscription::asked_since).min();
+            asked.map_or(now, |asked| asked + self.settings.timers.unanswered)
+        } else if self.types.iter().any(|one| one.knows_any(sight)) {
+            now
+        } else {
+            since + NOTHING_KNOWN
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! One client stream: its types, the order between them, and its end.
+//!
+//! Owns the stream's nonces, subscriptions and gates. Knows nothing of transports, tasks and other clients.
+
+mod loss;
+mod order;
+mod requests;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use identity::Identity;
+
+use crate::end::{Code, End};
+use crate::server::caller::Caller;
+use crate::server::fate::Fate;
+use crate::server::gates::Gates;
+use crate::server::name_faults::NameFaults;
+use crate::server::nonce::Nonces;
+use crate::server::portrait::Portrait;
+use crate::server::response::Receipt;
+use crate::server::session::Subscription;
+use crate::settings::StreamSettings;
+use xds::{
+    Access, Answers, Authorities, Baselines, Cut, Dialect, Dirty, Node, Sight, Status, TypeSight, TypeUrl, Want,
+};
+
+/// One client stream.
+///
+/// - A, facts: `node`, `status`, `names`, `expired_gates`, `is_done`.
+/// - B, inputs: `handle_sotw`, `handle_delta` (or slice by slice), `handle_acknowledgement`, `handle_dirty`, `handle_timeout`,
+///   `lighten`.
+/// - D, outputs: `poll_want` until `None`, before the cut is read; then `poll_response` until `None`, whenever the transport
+///   can take more; then `poll_end` and `poll_timeout`.
+#[derive(Debug)]
+pub struct Server {
+    settings: Arc<StreamSettings>,
+    caller: Caller,
+    nonces: Nonces,
+    /// The types, in the order in which they are sent (D-02).
+    types: Vec<Subscription>,
+    gates: Gates,
+    /// How often a gate opened by itself.
+    expired_gates: u32,
+    /// Whether nothing is left to send until there is input other than an acknowledgement.
+    done: bool,
+    /// What ends the stream, if that is not its client.
+    fate: Option<Box<Fate>>,
+}
+
+/// How a stream begins.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// The stream's dialect.
+    pub dialect: Dialect,
+    /// The type of a per-type service; `None` for the aggregated service.
+    pub service: Option<TypeUrl>,
+    /// The prefix that makes the nonces of this stream unlike those of any other (K-11).
+    pub nonce_prefix: u32,
+    /// What the relay has checked about the client.
+    pub identity: Identity,
+    /// Whether it is a poll or a unary call.
+    pub polls: bool,
+}
+
+impl Server {
+    /// Creates a stream before its first request.
+    #[must_use]
+    pub fn new(settings: Arc<StreamSettings>, opening: Opening) -> Self {
+        let nonces = Nonces::new(opening.nonce_prefix);
+        Self {
+            caller: Caller::new(opening, settings.access.clone()),
+            settings,
+            nonces,
+            types: Vec::new(),
+            gates: Gates::default(),
+            expired_gates: 0,
+            done: false,
+            fate: None,
+        }
+    }
+
+    /// Returns the client's node; known after the first request.
+    #[must_use]
+    pub const fn node(&self) -> Option<&Arc<Node>> {
+        self.caller.node()
+    }
+
+    /// Returns the status of each type.
+    pub fn status(&self) -> impl Iterator<Item = (&TypeUrl, Status)> {
+        self.types.iter().map(|one| (one.type_url(), one.status()))
+    }
+
+    /// Returns how often a gate opened by itself.
+    #[must_use]
+    pub fn expired_gates(&self) -> u64 {
+        self.expired_gates.into()
+    }
+
+    /// K-21: returns how many entries are kept for this client: what it wants, what it is owed, and what it has not acknowledged
+    /// or has rejected.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.types.iter().map(Subscription::kept).sum()
+    }
+
+    /// Returns the types to which the client is subscribed.
+    pub fn subscribed(&self) -> impl Iterator<Item = &TypeUrl> {
+        let subscribed = self.types.iter().filter(|one| !one.wants_nothing());
+        subscribed.map(Subscription::type_url)
+    }
+
+    /// Returns how many names the client asks for, members of collections included.
+    #[must_use]
+    pub fn names(&self) -> usize {
+        self.types.iter().map(Subscription::count).sum()
+    }
+
+    /// Returns how many responses were sent.
+    #[must_use]
+    pub const fn sent(&self) -> u64 {
+        self.nonces.given()
+    }
+
+    /// Returns each type as an operator sees it.
+    pub fn portraits<'a>(&'a self, sight: &'a Sight) -> impl Iterator<Item = Portrait<'a>> {
+        self.types.iter().map(|one| Portrait::new(one, one.type_sight(sight)))
+    }
+
+    /// Returns what is known of a type, as the client sees it.
+    pub(crate) fn type_sight<'a>(&'a self, type_url: &'a TypeUrl, sight: &'a Sight) -> TypeSight<'a> {
+        let found = self.types.iter().find(|one| one.type_url() == type_url);
+        found.map_or_else(|| sight.type_sight(type_url), |one| one.type_sight(sight))
+    }
+
+    /// Finds out what the client sees of each type.
+    pub(crate) fn look(&mut self, sight: &Sight, answers: &impl Answers) {
+        self.types.iter_mut().for_each(|one| one.look_up(sight, answers));
+    }
+
+    /// The content of these names may have changed.
+    pub fn handle_dirty(&mut self, type_url: &TypeUrl, dirty: Dirty) {
+        self.done = false;
+        if let Ok(at) = self.position(type_url)
+            && let Some(one) = self.types.get_mut(at)
+        {
+            one.handle_dirty(dirty);
+        }
+    }
+
+    /// The time of `poll_timeout` has come. Returns the end of the stream, if it must end.
+    pub fn handle_timeout(&mut self, sight: &Sight, now: Instant) -> Option<End> {
+        self.done = false;
+        let bound = self.settings.timers.unanswered;
+        self.gates.handle_timeout(self.settings.timers.order_gate, now);
+        for one in &mut self.types {
+            if !one.handle_timeout(bound, now) {
+                continue;
+            }
+            // G-18: a client that was sent nothing may find another server; one that was sent something stays. Clients of gRPC
+            // leave all the same if that server is lost (`handle_loss`).
+            let hopeless = one.hopeless(sight).filter(|_| self.nonces.given() == 0);
+            if let Some(name) = hopeless {
+                return Some(End::unanswered(one.type_url(), bound, sight.reason(name)));
+            }
+        }
+        self.handle_loss(sight, now)
+    }
+
+    /// Returns everything that is wanted under one of the `served` authorities; `None`: what is requested together with old-style
+    /// names.
+    pub fn wants<'a>(&'a self, authority: Option<&'a str>, served: &'a Authorities) -> impl Iterator<Item = Want> + 'a {
+        self.types
+            .iter()
+            .flat_map(move |one| one.wants_under(authority, served))
+    }
+
+    /// Returns whether a view knows nothing of something that is wanted under an authority (G-03).
+    #[must_use]
+    pub fn lacks(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
+        self.types.iter().any(|one| one.lacks(authority, served, cut))
+    }
+
+    /// Returns whether a view's server has answered, on its present stream, for every type that is wanted under an authority.
+    #[must_use]
+    pub fn is_fresh(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
+        self.types.iter().all(|one| {
+            let answered = cut.slot(one.type_url()).is_some_and(|slot| slot.answered);
+            answered || one.asked_under(authority, served).next().is_none()
+        })
+    }
+
+    /// From now on, the names of an authority are read from another view. What differs there counts as a change, and nothing else
+    /// does (G-11).
+    pub fn handle_moved(&mut self, now: Instant) {
+        self.done = false;
+        self.types.iter_mut().for_each(|one| one.handle_moved(now));
+    }
+
+    /// Returns the next interest that begins or ends.
+    pub fn poll_want(&mut self) -> Option<Want> {
+        self.types.iter_mut().find_map(Subscription::poll_want)
+    }
+
+    /// Whether the client's rights come from these rules.
+    #[must_use]
+    pub fn is_under(&self, access: &Arc<Access>) -> bool {
+        self.caller.is_under(access)
+    }
+
+    /// S-07: these are the rules from now on.
+    ///
+    /// # Errors
+    /// The rules do not admit the client: the stream must end.
+    pub fn handle_access(
+        &mut self,
+        access: Arc<Access>,
+        identity: &Identity,
+        answers: &impl Answers,
+        now: Instant,
+    ) -> Result<(), End> {
+        if self.caller.handle_access(access, identity, answers)? {
+            self.done = false;
+            for one in &mut self.types {
+                let rights = self.caller.rights_of(one.type_url(), answers)?;
+                one.handle_rights(rights, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// The client lags, and what it was sent takes too much memory: from now on only hashes of it are kept. Resources that its
+    /// wildcard loses meanwhile cannot be listed again in a full state with additions (D-03).
+    pub fn lighten(&mut self, baselines: &mut Baselines) {
+        self.done = false;
+        self.types.iter_mut().for_each(|one| one.lighten(baselines));
+    }
+
+    /// Takes a delta request that only acknowledges a response, and that was read without decoding it. Returns `None`, without
+    /// any effect, if no such response is on its way.
+    pub fn handle_acknowledgement(&mut self, type_url: &[u8], nonce: &[u8]) -> Option<Receipt> {
+        let number = self.nonces.number(nonce)?;
+        let one = self
+            .types
+            .iter_mut()
+            .find(|one| one.type_url().url().as_bytes() == type_url)?;
+        let kind = one.acknowledge(number)?;
+        Some(Receipt {
+            type_url: one.type_url().clone(),
+            kind,
+            faults: NameFaults::default(),
+        })
+    }
+
+    /// Returns whether the stream had nothing more to send when it was last polled, and will have nothing when the responses on
+    /// their way are acknowledged. It then need not be polled before there is other input.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn position(&self, type_url: &TypeUrl) -> Result<usize, usize> {
+        self.types.binary_search_by(|one| one.type_url().cmp(type_url))
+    }
+
+    fn subscription(&mut self, text: &str, answers: &impl Answers, now: Instant) -> Result<&mut Subscription, End> {
+        self.done = false;
+        // Nearly every request has a type that the stream has, spelled as the relay spells it.
+        let known = self.types.iter().position(|one| one.type_url().url() == text);
+        let at = known.map_or_else(|| self.place(text, answers, now), Ok)?;
+        let found = self.types.get_mut(at);
+        found.ok_or_else(|| End::new(Code::Internal, "the relay lost the subscription of this type"))
+    }
+
+    fn place(&mut self, text: &str, answers: &impl Answers, now: Instant) -> Result<usize, End> {
+        let type_url = self.caller.resolve(text, &self.settings.types)?;
+        let at = match self.position(&type_url) {
+            Ok(at) => return Ok(at),
+            Err(at) => at,
+        };
+        let max = self.settings.limits.types_per_stream;
+        if max > 0 && self.types.len() >= max {
+            let what = format_args!("type {type_url} does not fit: the stream already has {max} types");
+            return Err(End::limit("types_per_stream", what));
+        }
+        let rights = self.caller.rights_of(&type_url, answers)?;
+        let features = self.node().map_or_else(Default::default, |node| node.features);
+        let one = Subscription::new(type_url, self.caller.dialect(), features, rights, now);
+        if self.types.len() == self.types.capacity() {
+            // A client with a second type nearly always has four. Growth by one at a time would leave holes in the heap, in sizes
+            // that hardly anything else uses.
+            self.types.reserve_exact(if self.types.len() == 1 { 3 } else { 1 });
+        }
+        self.types.insert(at, one);
+        Ok(at)
+    }
+}

@@ -1,0 +1,30 @@
+//! The addresses of a listener.
+//!
+//! Owns which fields of its body they are in. Does not judge an address: two are the same if their bytes are.
+
+use prost::Message;
+
+/// The fields of a listener that hold addresses. Other fields are skipped.
+#[derive(Clone, PartialEq, Message)]
+struct Listener {
+    #[prost(bytes = "vec", tag = "2")]
+    address: Vec<u8>,
+    #[prost(message, repeated, tag = "33")]
+    additional: Vec<Additional>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Additional {
+    #[prost(bytes = "vec", tag = "1")]
+    address: Vec<u8>,
+}
+
+/// Returns the encoded addresses in the body of a listener; none if it cannot be read.
+#[must_use]
+pub fn addresses(body: &[u8]) -> Vec<Vec<u8>> {
+    let Ok(Listener { address, additional }) = Listener::decode(body) else {
+        return Vec::new();
+    };
+    let all = std::iter::once(address).chain(additional.into_iter().map(|one| one.address));
+    all.filter(|address| !address.is_empty()).collect()
+}

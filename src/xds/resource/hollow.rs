@@ -1,0 +1,64 @@
+//! Resources without their bytes.
+//!
+//! Owns the copies that stand for what a client holds. Does not know which client.
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::Resource;
+use crate::{Name, Version};
+
+impl Resource {
+    /// Returns a copy without its bytes: enough to compare it with others, not to send it.
+    #[must_use]
+    pub fn hollow(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            aliases: self.aliases.clone(),
+            version: self.version,
+            record: Bytes::new(),
+            inner_at: 0,
+            any_at: 0,
+            body_at: 0,
+            miscalled: self.miscalled,
+            endpoints: self.endpoints.clone(),
+            received: self.received,
+            references: OnceLock::new(),
+        }
+    }
+
+    /// Returns what a client says that it holds: a name and a version, without bytes.
+    #[must_use]
+    pub fn brought(name: Name, version: Version, received: Instant) -> Self {
+        Self {
+            name,
+            aliases: Box::default(),
+            version,
+            record: Bytes::new(),
+            inner_at: 0,
+            any_at: 0,
+            body_at: 0,
+            miscalled: false,
+            endpoints: None,
+            received,
+            references: OnceLock::new(),
+        }
+    }
+
+    /// Returns a copy without its bytes, of a version that no content has: a client may hold any version of it.
+    #[must_use]
+    pub fn doubted(&self) -> Self {
+        Self {
+            version: Version::EMPTY,
+            ..self.hollow()
+        }
+    }
+
+    /// Whether it is a copy without its bytes.
+    #[must_use]
+    pub fn is_hollow(&self) -> bool {
+        self.record.is_empty()
+    }
+}

@@ -1,0 +1,47 @@
+//! The size of a response.
+//!
+//! Owns how much of it is used. Does not know what is in it.
+
+use super::Name;
+
+/// How much still fits into a response; the first item always fits.
+#[derive(Debug)]
+pub struct Room {
+    bytes: usize,
+    full: bool,
+    empty: bool,
+}
+
+impl Room {
+    /// Creates the room of a response of about so many bytes.
+    #[must_use]
+    pub const fn new(bytes: usize) -> Self {
+        Self {
+            bytes,
+            full: false,
+            empty: true,
+        }
+    }
+
+    /// Adds an item of this weight. Returns whether it fits; after the first that does not, none does.
+    pub const fn takes(&mut self, weight: usize) -> bool {
+        self.full |= !self.empty && weight > self.bytes;
+        if self.full {
+            return false;
+        }
+        self.empty = false;
+        self.bytes = self.bytes.saturating_sub(weight);
+        true
+    }
+
+    /// Adds a name without content, like [`Self::takes`].
+    pub fn takes_name(&mut self, name: &Name) -> bool {
+        self.takes(name.as_str().len() + 4)
+    }
+
+    /// Whether something did not fit.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.full
+    }
+}
