@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::answers::{self, Clusters, Health, Nacks, Resources, Server, Standings, Views};
 use super::compare::{self, Difference};
 use super::fault::Fault;
-use super::table::short;
+use super::table::{Tone, short};
 use super::{Report, servers};
-use crate::cli::asking::AdminAccess;
+use crate::cli::asking::Relays;
 use crate::xds::{TypeUrl, Version};
 
 /// What a relay says.
@@ -38,9 +38,9 @@ const NARROW: [&str; 11] = [
 const WIDE: [&str; 4] = ["CONNECTIONS", "VIEWS", "UNCONFIRMED", "WHOLE-DIGEST"];
 
 /// `lagging_over`: with a larger share of clients that lag, a relay is not well.
-pub(super) fn report(access: &AdminAccess, lagging_over: f64) -> Report {
+pub(super) fn report(asked: &Relays<'_>, lagging_over: f64) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
-    let seen = report.answered(access.each(|relay| {
+    let seen = report.answered(asked.each(|relay| {
         let seen = || {
             Ok(Seen {
                 health: Health::of(relay)?,
@@ -55,7 +55,7 @@ pub(super) fn report(access: &AdminAccess, lagging_over: f64) -> Report {
         .iter()
         .map(|(_, seen)| Some(seen.as_ref()?.views.clone()))
         .collect();
-    let differences = differences(access, &mut report, &views);
+    let differences = differences(asked, &mut report, &views);
     let relays: Vec<String> = seen.iter().map(|(relay, _)| relay.clone()).collect();
     for (at, (relay, seen)) in seen.iter().enumerate() {
         match seen {
@@ -65,7 +65,7 @@ pub(super) fn report(access: &AdminAccess, lagging_over: f64) -> Report {
                     .faults
                     .extend(lagging(relay, seen.clusters.clients.as_ref(), lagging_over));
             }
-            None => report.table.push(unanswered(relay)),
+            None => report.table.push_in(Tone::Wrong, unanswered(relay)),
         }
     }
     report.put("differences", differences.iter().map(|one| one.json(&relays)).collect());
@@ -74,12 +74,12 @@ pub(super) fn report(access: &AdminAccess, lagging_over: f64) -> Report {
 }
 
 /// Compares the relays name by name where their digests differ.
-fn differences(access: &AdminAccess, report: &mut Report, views: &[Option<Views>]) -> Vec<Difference> {
+fn differences(asked: &Relays<'_>, report: &mut Report, views: &[Option<Views>]) -> Vec<Difference> {
     let suspects = compare::suspects(views);
     if suspects.is_empty() {
         return Vec::new();
     }
-    let listed = access.each(|relay| (relay.to_string(), answers::resources(relay, suspects.iter())));
+    let listed = asked.each(|relay| (relay.to_string(), answers::resources(relay, suspects.iter())));
     let listed: Vec<Option<Resources>> = listed
         .into_iter()
         .zip(views)
@@ -132,6 +132,7 @@ impl Report {
             nacks,
         } = seen;
         let word = health.state.split(':').next().unwrap_or_default();
+        let faults = self.faults.len();
         if !health.ready {
             self.faults.push(Fault::new(
                 format!("ready {relay}"),
@@ -158,26 +159,33 @@ impl Report {
         let types = servers.values().flat_map(|server| server.types.values());
         let unconfirmed: u64 = types.filter(|of| of.stale).map(|of| of.resources).sum();
         let digest: Version = compare::digest(views);
-        self.table.push([
-            relay.to_owned(),
-            health.version.clone(),
-            word.to_owned(),
-            health.streams.to_string(),
-            clusters
-                .clients
-                .as_ref()
-                .map_or_else(String::new, |of| format!("{}/{}", of.up_to_date, of.streams)),
-            format!("{well}/{}", used().count()),
-            resources.to_string(),
-            rejected.to_string(),
-            held.to_string(),
-            short(&digest.to_string()),
-            content.to_owned(),
-            health.connections.to_string(),
-            views.views.len().to_string(),
-            unconfirmed.to_string(),
-            digest.to_string(),
-        ]);
+        let tone = match self.faults.len() > faults {
+            true => Tone::Wrong,
+            false => Tone::Plain,
+        };
+        self.table.push_in(
+            tone,
+            [
+                relay.to_owned(),
+                health.version.clone(),
+                word.to_owned(),
+                health.streams.to_string(),
+                clusters
+                    .clients
+                    .as_ref()
+                    .map_or_else(String::new, |of| format!("{}/{}", of.up_to_date, of.streams)),
+                format!("{well}/{}", used().count()),
+                resources.to_string(),
+                rejected.to_string(),
+                held.to_string(),
+                short(&digest.to_string()),
+                content.to_owned(),
+                health.connections.to_string(),
+                views.views.len().to_string(),
+                unconfirmed.to_string(),
+                digest.to_string(),
+            ],
+        );
         self.json_relay(json!({
             "relay": relay,
             "version": health.version,
