@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use axum::extract::State;
 use axum::response::Response;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::MissedTickBehavior;
 
 use super::clusters::State as ServerState;
@@ -156,11 +156,13 @@ fn small(number: u64) -> u32 {
 
 /// Returns how many changes were acknowledged within each bound between two sums, in the order of the bounds.
 fn spread(before: &Value, now: &Value) -> Vec<(f64, f64)> {
-    let buckets = |sums: &Value, bound: &str| sums["convergence_seconds"][bound].as_f64().unwrap_or_default();
-    let all = now["convergence_seconds"].as_object().into_iter().flatten();
-    let mut spread: Vec<(f64, f64)> = all
-        .map(|(bound, _)| {
-            let more = buckets(now, bound) - buckets(before, bound);
+    let all = |sums: &Value| sums.get("convergence_seconds").and_then(Value::as_object).cloned();
+    let (before, now) = (all(before).unwrap_or_default(), all(now).unwrap_or_default());
+    let buckets = |sums: &Map<String, Value>, bound: &str| sums.get(bound).and_then(Value::as_f64).unwrap_or_default();
+    let mut spread: Vec<(f64, f64)> = now
+        .keys()
+        .map(|bound| {
+            let more = buckets(&now, bound) - buckets(&before, bound);
             (bound.parse().unwrap_or(f64::INFINITY), more)
         })
         .collect();

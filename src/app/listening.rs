@@ -114,7 +114,7 @@ pub(super) fn administer(config: &Config, shown: Shown) -> Result<(Admin, Option
             let page = format!("{scheme}://{}/", reached(*address));
             tracing::info!(%address, page, "admin address; open the page in a browser");
         }
-        address => tracing::info!(%address, "admin address"),
+        address @ (Address::Socket(_) | Address::Unix(_)) => tracing::info!(%address, "admin address"),
     }
     if let Some(address) = admin.probes() {
         tracing::info!(%address, "address of the probes");

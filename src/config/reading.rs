@@ -249,7 +249,9 @@ pub(super) fn nullable(mut schema: Schema) -> Schema {
         _ => return schema,
     };
     let all = kinds.into_iter().filter(|kind| kind != "null").chain(["null".into()]);
-    schema["type"] = all.collect();
+    if let Some(members) = schema.as_object_mut() {
+        members.insert("type".to_owned(), all.collect());
+    }
     schema
 }
 
@@ -265,11 +267,12 @@ pub(super) fn fixed(keys: impl IntoIterator<Item = (&'static str, Schema, bool)>
         properties.insert(key.to_owned(), schema);
         required.extend(needed.then(|| Schema::from(key)));
     }
-    let mut schema = json!({ "type": ["object", "null"], "additionalProperties": false, "properties": properties });
-    if !required.is_empty() {
-        schema["required"] = required.into();
+    match required.is_empty() {
+        true => json!({ "type": ["object", "null"], "additionalProperties": false, "properties": properties }),
+        false => json!({
+            "type": ["object", "null"], "additionalProperties": false, "properties": properties, "required": required,
+        }),
     }
-    schema
 }
 
 /// A mapping with fixed keys. A key with `needs` must be there; an `Option` holds its value all the same, because a value of a

@@ -123,6 +123,27 @@ fn holding(relay: &str, held: u64) -> Option<Fault> {
     (held > 0).then(|| Fault::new(format!("holds {relay}"), words))
 }
 
+impl Seen {
+    /// Returns what is wrong with the relay as a whole.
+    fn faults(&self, relay: &str, rejected: u64, held: u64) -> Vec<Fault> {
+        let Self { health, clusters, .. } = self;
+        let unready = || Fault::new(format!("ready {relay}"), format!("{relay}: {}", health.state));
+        let files = clusters.faults.iter();
+        let files = files.map(|fault| Fault::new(format!("file {relay} {fault}"), format!("{relay}: {fault}")));
+        let rejects = || {
+            let words = format!("{relay}: clients reject {rejected} contents; --nacks shows them");
+            Fault::new(format!("nacks {relay}"), words)
+        };
+        let ready = (!health.ready).then(unready).into_iter();
+        ready
+            .chain(files)
+            .chain(servers::faults(relay, clusters))
+            .chain((rejected > 0).then(rejects))
+            .chain(holding(relay, held))
+            .collect()
+    }
+}
+
 impl Report {
     fn relay(&mut self, relay: &str, seen: &Seen, content: &str) {
         let Seen {
@@ -132,24 +153,11 @@ impl Report {
             nacks,
         } = seen;
         let word = health.state.split(':').next().unwrap_or_default();
-        let faults = self.faults.len();
-        if !health.ready {
-            self.faults.push(Fault::new(
-                format!("ready {relay}"),
-                format!("{relay}: {}", health.state),
-            ));
-        }
-        let files = clusters.faults.iter();
-        let files = files.map(|fault| Fault::new(format!("file {relay} {fault}"), format!("{relay}: {fault}")));
-        self.faults.extend(files);
-        self.faults.extend(servers::faults(relay, clusters));
         let rejected = nacks.rejections.len() as u64 + nacks.left_out;
-        if rejected > 0 {
-            let words = format!("{relay}: clients reject {rejected} contents; --nacks shows them");
-            self.faults.push(Fault::new(format!("nacks {relay}"), words));
-        }
         let held: u64 = views.views.iter().map(|view| view.held).sum();
-        self.faults.extend(holding(relay, held));
+        let faults = seen.faults(relay, rejected, held);
+        let tone = if faults.is_empty() { Tone::Plain } else { Tone::Wrong };
+        self.faults.extend(faults);
         // A server of several authorities is one server.
         let servers = clusters.authorities.iter().flat_map(|authority| &authority.servers);
         let servers: BTreeMap<&String, &Server> = servers.map(|server| (&server.server, server)).collect();
@@ -159,10 +167,6 @@ impl Report {
         let types = servers.values().flat_map(|server| server.types.values());
         let unconfirmed: u64 = types.filter(|of| of.stale).map(|of| of.resources).sum();
         let digest: Version = compare::digest(views);
-        let tone = match self.faults.len() > faults {
-            true => Tone::Wrong,
-            false => Tone::Plain,
-        };
         self.table.push_in(
             tone,
             [
