@@ -116,7 +116,7 @@ fn act(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<bool> {
             completions.run(Arguments::command(), &mut script)?;
             print(&String::from_utf8(script)?)
         }
-        Some(Command::Manual(manual)) => manual.run(Arguments::command()).map(|()| true),
+        Some(Command::Manual(manual)) => manual.run(Arguments::command(), &[]).map(|()| true),
         Some(Command::Run { .. }) | None if !arguments.outputs.compare.is_empty() => arguments
             .outputs
             .compare(&mut std::io::stdout(), &mut std::io::stderr()),

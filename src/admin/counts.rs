@@ -10,7 +10,7 @@ use crate::telemetry::MetricFamily;
 use crate::telemetry::model::Metric;
 
 /// The metrics that are added up, and what they are called.
-const COUNTS: [(&str, &str); 12] = [
+const COUNTS: [(&str, &str); 14] = [
     ("distributary_connections", "connections"),
     ("distributary_streams", "streams"),
     ("distributary_views", "views"),
@@ -23,6 +23,8 @@ const COUNTS: [(&str, &str); 12] = [
     ("distributary_acks_total", "acks"),
     ("distributary_nacks_total", "nacks"),
     ("grpc_xds_client_resource_updates_valid_total", "updates"),
+    ("process_resident_memory_bytes", "memory"),
+    ("process_start_time_seconds", "started"),
 ];
 
 /// Returns how much of each limited resource is in use, in percent, and what the relay does about it.
@@ -50,6 +52,8 @@ pub(super) fn sums(metrics: &[MetricFamily]) -> Value {
         *convergence.entry(bound(bucket.upper_bound)).or_default() += bucket.cumulative_count;
     }
     sums.insert("convergence_seconds".to_owned(), json!(convergence));
+    let processor = sum("process_cpu_seconds_total") * 1000.0;
+    sums.insert("processor_millis".to_owned(), (processor as u64).into());
     sums.into()
 }
 

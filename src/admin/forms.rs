@@ -68,10 +68,10 @@ pub(super) fn whom(node: Option<&str>, class: Option<&str>, type_url: Option<&st
     let class = class.map(Pattern::read).transpose();
     let type_url = type_url.map(str::parse).transpose();
     Ok(Whom {
-        stream: None,
         nodes: nodes.map_err(|fault| format!("node: {fault}\n"))?,
         class: class.map_err(|fault| format!("class: {fault}\n"))?,
         type_url: type_url.map_err(|NoType| format!("type: {NoType}\n"))?,
+        ..Whom::default()
     })
 }
 

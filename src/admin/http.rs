@@ -10,44 +10,15 @@ use axum::routing::get;
 use super::forms::{self, Asked, Format};
 use super::orders::Access;
 use super::{
-    Shown, certificates, clients, config_dump, events, guard, holds, nacks, orders, page, process, reflection,
-    resources, stats, status, views,
+    Shown, certificates, changes, clients, config_dump, events, guard, help, history, holds, nacks, orders, page,
+    process, reflection, resources, stats, status, views,
 };
 use crate::clock::WallClock;
 use crate::telemetry::{Exposition, Status};
 
-pub(super) const HELP: &str = "\
-/                  this list; for browsers, a page that shows it all
-/ready             200 when clients can be served, 503 with the reason before, and while draining (also /healthz/ready)
-/live              200 while the program runs (also /healthz)
-/clusters          the state of every control plane, and why; ?format=json for programs
-/clients           the client streams; ?node=ID and ?type=TYPE for some of them, ?format=json for programs
-/clients/ID        one in full; ID is its number, or node=ID for all streams of a node
-/clients/ID/ready  200 once it has accepted all that it asked for; 503 says what it waits for
-/resources         what the relay has of its control planes; ?type=TYPE, class=CLASS, name=NAME, limit=COUNT
-/resources/NAME    one in full, how many clients have it, or not, and how fast they accepted it
-/views             how much of it there is for each class of clients, with digests, to compare replicas
-/config_dump       the configuration and all resources in Envoy's form; ?resource=FIELD, ?mask=FIELDS, ?name_regex=REGEX, ?include_eds
-/nacks             what clients have rejected, with their words, and since when
-/holds             removals that are not passed on, and why; POST /holds/extend, /holds/release: ?target=ID or TYPE/NAME, reason=TEXT, for=TIME
-/v3/discovery:client_status  POST: CSDS as JSON; over gRPC, envoy.service.status.v3.ClientStatusDiscoveryService, with reflection
-/events            what changes, as server-sent events
-/certs             the certificates in use, with their days until they expire, as Envoy shows them
-/server_info       version, state, uptime, node and options; /memory: the memory of the process; both as Envoy shows them
-/listeners         where clients connect; ?format=json for programs
-/metrics           metrics for Prometheus (also /stats/prometheus)
-/stats             the same as lines `name: value`; ?filter=REGEX&usedonly for some of them, ?format=json or prometheus
-/logging           POST: what each part logs; ?level=LEVEL, ?PART=LEVEL or ?paths=PART:LEVEL,PART:LEVEL changes it
-/drain_listeners   POST: disconnects clients one by one; ?graceful: after /ready has been 503 for a while; a signal ends the relay
-/healthcheck/fail  POST: /ready is 503; clients are still served
-/healthcheck/ok    POST: undoes /healthcheck/fail
-/reload            POST: reads the configuration again; ?dry_run: only says what would change
-/help              this list
-";
-
 pub(super) fn router(shown: Shown, access: Access) -> Router {
     Router::new()
-        .route("/help", get(async || HELP))
+        .route("/help", get(async || help::HELP))
         .route("/live", get(async || "LIVE\n"))
         .route("/healthz", get(async || "LIVE\n"))
         .route("/ready", get(ready))
@@ -72,6 +43,8 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
         .route("/config_dump", get(config_dump::answer))
         .route("/nacks", get(nacks::answer))
         .route("/holds", get(holds::answer))
+        .route("/changes", get(changes::answer))
+        .route("/history", get(history::answer))
         .merge(page::router())
         .merge(clients::router())
         .merge(resources::router())
@@ -164,7 +137,7 @@ mod tests {
 
     use tokio::sync::mpsc;
 
-    use crate::admin::{Admin, Clusters, DrainOrder, Guard, Logging, Overview, Process, Shown};
+    use crate::admin::{Admin, Clusters, DrainOrder, Guard, History, Logging, Overview, Process, Shown};
     use crate::cache::{Routes, Scopes, ViewSettings};
     use crate::census::{Census, ClientStatus};
     use crate::config::{Address, Config, Flags};
@@ -196,6 +169,7 @@ mod tests {
             reload,
             guard: Guard::default(),
             process: Process::new(config(), None, Logging::new(String::new, |_| Ok(()))),
+            history: History::default(),
         };
         (shown, orders)
     }

@@ -1,7 +1,9 @@
 //! The admin address, and beside it the address of the probes: over HTTP/1.1. Owns the paths, and a thread of its own, so that both
 //! answer even while the data side is busy. Knows nothing of the protocol: it shows what it is given.
 
+mod adoption;
 mod certificates;
+mod changes;
 mod clients;
 mod clusters;
 mod config_dump;
@@ -10,6 +12,8 @@ mod entrance;
 mod events;
 mod forms;
 mod guard;
+mod help;
+mod history;
 mod holds;
 mod http;
 mod logging;
@@ -30,6 +34,7 @@ mod written;
 
 pub use clusters::{Clusters, Held, Lacking, Overview, Server, Spoken, State};
 pub use guard::Guard;
+pub use history::History;
 pub use logging::Logging;
 pub use process::Process;
 pub use reload::{ReloadAnswer, ReloadOrder};
@@ -83,6 +88,8 @@ pub struct Shown {
     pub guard: Guard,
     /// For `/server_info`, `/listeners` and `/logging`.
     pub process: Process,
+    /// The counts of the last hour.
+    pub history: History,
 }
 
 impl Shown {
@@ -167,10 +174,10 @@ impl Admin {
                 let serving = Serving {
                     bound,
                     tls,
-                    router: http::router(shown, access),
+                    router: http::router(shown.clone(), access),
                     manner: Manner::many(room(CONNECTIONS_MAX)),
                 };
-                run(serving, probing, stopped, &report);
+                run(serving, probing, &shown, stopped, &report);
             })
             .map_err(AdminError::Thread)?;
         started
@@ -235,6 +242,7 @@ fn room(connections_max: usize) -> Room {
 fn run(
     serving: Serving,
     probing: Option<Serving>,
+    shown: &Shown,
     stopped: oneshot::Receiver<()>,
     report: &SyncSender<io::Result<()>>,
 ) {
@@ -257,6 +265,7 @@ fn run(
                 let _ = report.send(Ok(()));
                 tokio::select! {
                     () = serving => {}
+                    () = shown.history.keep(shown) => {}
                     Some(()) = OptionFuture::from(probing) => {}
                     _ = stopped => {}
                 }

@@ -3,6 +3,8 @@
 //! Owns what is bound, and what changes about it while the relay runs: certificates, who is admitted, and balancers. What is bound
 //! stays as it is.
 
+use std::io::IsTerminal as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -105,7 +107,15 @@ pub(super) fn administer(config: &Config, shown: Shown) -> Result<(Admin, Option
     let tls = config.admin_tls.as_ref();
     let tls = tls.map(|tls| secure(&config.admin, tls, &[HTTP2, HTTP1])).transpose()?;
     let admin = Admin::start(&config.admin, tls.clone(), config.probes.as_ref(), shown)?;
-    tracing::info!(address = %admin.address(), "admin address");
+    match admin.address() {
+        // Whoever starts the relay at a terminal is told where to look.
+        Address::Socket(address) if std::io::stderr().is_terminal() => {
+            let scheme = if tls.is_some() { "https" } else { "http" };
+            let page = format!("{scheme}://{}/", reached(*address));
+            tracing::info!(%address, page, "admin address; open the page in a browser");
+        }
+        address @ (Address::Socket(_) | Address::Unix(_)) => tracing::info!(%address, "admin address"),
+    }
     if let Some(address) = admin.probes() {
         tracing::info!(%address, "address of the probes");
     }
@@ -115,6 +125,16 @@ pub(super) fn administer(config: &Config, shown: Shown) -> Result<(Admin, Option
         tracing::warn!(admin = %admin.address(), "{open}");
     }
     Ok((admin, tls))
+}
+
+/// Returns the address under which this machine reaches its own one.
+fn reached(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        IpAddr::V4(_) | IpAddr::V6(_) => {}
+    }
+    address
 }
 
 fn bind(listener: &config::Listener, handshakes_max: usize) -> Result<(Listener, Bound), AppError> {

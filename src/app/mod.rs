@@ -206,6 +206,7 @@ fn shown(
         reload,
         guard: guard.clone(),
         process: process.clone(),
+        history: admin::History::default(),
     };
     (shown, orders, reload_orders)
 }

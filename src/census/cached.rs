@@ -28,6 +28,19 @@ pub enum Cached {
 }
 
 impl Cached {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Requested,
+        Self::DoesNotExist,
+        Self::DoesNotExistButCached,
+        Self::Acked,
+        Self::Nacked,
+        Self::NackedButCached,
+        Self::ReceivedError,
+        Self::ReceivedErrorButCached,
+        Self::Timeout,
+    ];
+
     /// Returns gRPC's name of the state.
     #[must_use]
     pub const fn word(self) -> &'static str {

@@ -34,7 +34,7 @@ pub use pages::Pages;
 pub use questions::{Busy, QuestionTurn, Questions};
 pub use service::{Allowed, ClientStatusServer, SERVICE, StatusMethod};
 use standings::LastStandings;
-pub use standings::{Standings, TypeStandings};
+pub use standings::{ClientState, Standings, TypeStandings};
 
 /// All client streams.
 #[derive(Clone)]

@@ -16,16 +16,29 @@ use crate::clock;
 use crate::inquiry::{ClientStream, ClientType, Depth, Question, Whom};
 use crate::xds::TypeUrl;
 
-/// How all client streams stood at one time. Each stream is counted once: by the first of these that is true of one of its types.
+/// How a client stream stands as a whole: the first of these that is true of one of its types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ClientState {
+    /// It holds back something, because the client has rejected it.
+    Rejecting,
+    /// It was sent a response more than ten seconds ago, and has not answered it.
+    Lagging,
+    /// It has waited for more than ten seconds for what nobody has answered.
+    Waiting,
+    /// The client has accepted everything, or was sent something a moment ago.
+    Current,
+}
+
+/// How all client streams stood at one time. Each stream is counted once: in its [`ClientState`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standings {
-    /// Those that hold back something, because the client has rejected it.
+    /// [`ClientState::Rejecting`].
     pub rejecting: usize,
-    /// Those that were sent a response more than ten seconds ago, and have not answered it.
+    /// [`ClientState::Lagging`].
     pub lagging: usize,
-    /// Those that have waited for more than ten seconds for what nobody has answered.
+    /// [`ClientState::Waiting`].
     pub waiting: usize,
-    /// All others: the client has accepted everything, or was sent something a moment ago.
+    /// [`ClientState::Current`].
     pub current: usize,
     /// The streams by type. A stream counts for each of its types.
     pub types: BTreeMap<TypeUrl, TypeStandings>,
@@ -84,6 +97,29 @@ impl Census {
     }
 }
 
+impl ClientState {
+    /// All of them, the worst first.
+    pub const ALL: [Self; 4] = [Self::Rejecting, Self::Lagging, Self::Waiting, Self::Current];
+
+    /// Returns how a stream stands.
+    #[must_use]
+    pub fn of(stream: &ClientStream, now: Instant) -> Self {
+        let types = stream.types.iter().map(|one| TypeStandings::of(one, now).worst());
+        types.min().unwrap_or(Self::Current)
+    }
+
+    /// Returns it as a word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Rejecting => "rejecting",
+            Self::Lagging => "lagging",
+            Self::Waiting => "waiting",
+            Self::Current => "current",
+        }
+    }
+}
+
 impl LastStandings {
     fn fresh(&self) -> Option<Arc<Standings>> {
         let last = self.last.lock();
@@ -128,17 +164,15 @@ impl Standings {
     }
 
     fn add(&mut self, stream: &ClientStream, now: Instant) {
-        let mut worst = TypeStandings::default();
         for one in &stream.types {
-            let found = TypeStandings::of(one, now);
-            worst.add(found);
-            self.types.entry(one.type_url.clone()).or_default().add(found);
+            let counts = self.types.entry(one.type_url.clone()).or_default();
+            counts.add(TypeStandings::of(one, now));
         }
-        let place = match worst {
-            TypeStandings { rejecting: 1.., .. } => &mut self.rejecting,
-            TypeStandings { lagging: 1.., .. } => &mut self.lagging,
-            TypeStandings { waiting: 1.., .. } => &mut self.waiting,
-            TypeStandings { .. } => &mut self.current,
+        let place = match ClientState::of(stream, now) {
+            ClientState::Rejecting => &mut self.rejecting,
+            ClientState::Lagging => &mut self.lagging,
+            ClientState::Waiting => &mut self.waiting,
+            ClientState::Current => &mut self.current,
         };
         *place += 1;
     }
@@ -151,6 +185,15 @@ impl TypeStandings {
             rejecting: usize::from(!one.objections.is_empty()),
             lagging: usize::from(long(one.unanswered_since)),
             waiting: usize::from(long(one.waiting_since)),
+        }
+    }
+
+    const fn worst(self) -> ClientState {
+        match self {
+            Self { rejecting: 1.., .. } => ClientState::Rejecting,
+            Self { lagging: 1.., .. } => ClientState::Lagging,
+            Self { waiting: 1.., .. } => ClientState::Waiting,
+            Self { .. } => ClientState::Current,
         }
     }
 

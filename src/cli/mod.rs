@@ -8,6 +8,9 @@ mod explained;
 mod get;
 mod health;
 mod holds;
+mod orders;
+mod pages;
+mod reference;
 mod serve;
 mod shells;
 mod status;
@@ -18,15 +21,16 @@ use std::ffi::OsString;
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::telemetry::BUILD;
 use crate::xds::printable;
+pub use pages::{Said, with_examples};
 pub use shells::{Completions, Manual};
 
 /// An xDS relay: many Envoys and gRPC clients, few streams to the control plane.
 #[derive(Debug, Parser)]
-#[command(name = "distributary", version = BUILD, arg_required_else_help = true)]
+#[command(name = "distributary", version = BUILD, arg_required_else_help = true, max_term_width = 110)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -36,10 +40,14 @@ struct Arguments {
 enum Command {
     Serve(serve::Serve),
     Validate(validate::Validate),
+    Explain(reference::Explain),
+    Schema(reference::Schema),
     Bootstrap(bootstrap::Bootstrap),
     Get(Box<get::Get>),
     Health(health::Health),
     Drain(drain::Drain),
+    Reload(orders::Reload),
+    LogLevel(orders::LogLevel),
     Holds(Box<holds::Holds>),
     Status(status::Status),
     Wait(wait::Wait),
@@ -78,7 +86,9 @@ fn unpiped(outcome: anyhow::Result<()>) -> anyhow::Result<()> {
 
 /// Runs the program with `args`, whose first element is the program's own name.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments = match Arguments::try_parse_from(args) {
+    let command = with_examples(Arguments::command(), pages::ALL);
+    let read = command.try_get_matches_from(args);
+    let arguments = match read.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => {
             // If the terminal is gone, nothing can be printed.
@@ -88,6 +98,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let outcome = match arguments.command {
         Command::Serve(serve) => serve.run(),
+        Command::Explain(explain) => unpiped(explain.run(&mut std::io::stdout())),
+        Command::Schema(schema) => unpiped(schema.run(&mut std::io::stdout())),
+        Command::Reload(reload) => reload.run(&mut std::io::stdout()),
+        Command::LogLevel(level) => level.run(&mut std::io::stdout()),
         Command::Bootstrap(bootstrap) => bootstrap.run(&mut std::io::stdout(), &mut std::io::stderr()),
         Command::Get(get) => get.run(&mut std::io::stdout(), &mut std::io::stderr()),
         Command::Health(health) => health.run(&mut std::io::stdout()),
@@ -100,7 +114,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Command::Wait(wait) => wait.run(&mut std::io::stdout()),
         Command::Completions(completions) => unpiped(completions.run(Arguments::command(), &mut std::io::stdout())),
-        Command::Manual(manual) => manual.run(Arguments::command()),
+        Command::Manual(manual) => manual.run(Arguments::command(), pages::ALL),
         Command::Validate(validate) => validate.run(&mut std::io::stdout(), &mut std::io::stderr()),
     };
     match outcome {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::reading::{Raw, Scalar, Shape, ShapeFaults, Spanned, mapping};
+use super::reading::{Raw, Scalar, Shape, ShapeFaults, Spanned, mapping, word_or};
 use crate::json::Tree;
 use crate::proto::google::protobuf::Value;
 
@@ -100,5 +100,9 @@ impl Shape for Upstream {
             return None;
         }
         Bootstrap::read(tree, key, found).map(|inline| Self::Inline(Box::new(inline)))
+    }
+
+    fn schema() -> serde_json::Value {
+        word_or(Bootstrap::schema())
     }
 }

@@ -1,5 +1,7 @@
 //! A text that settings were read from. Owns how a place in it is written. Knows no settings.
 
+use std::path::{Path, PathBuf};
+
 use crate::json::Place;
 
 /// A configuration or a bootstrap.
@@ -10,6 +12,8 @@ pub(super) struct Document {
     pub(super) text: Vec<u8>,
     /// Whether it was written for gRPC clients: then unknown keys are not errors.
     pub(super) foreign: bool,
+    /// Where its relative paths begin, unless that is the working directory.
+    pub(super) folder: Option<PathBuf>,
 }
 
 impl Document {
@@ -18,12 +22,18 @@ impl Document {
             origin: origin.to_owned(),
             text: text.to_vec(),
             foreign: false,
+            // As the file was named, not where a link leads: a mounted ConfigMap has its files behind links.
+            folder: Path::new(origin)
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty())
+                .map(Path::to_owned),
         }
     }
 
     pub(super) fn foreign(origin: &str, text: &[u8]) -> Self {
         Self {
             foreign: true,
+            folder: None,
             ..Self::new(origin, text)
         }
     }

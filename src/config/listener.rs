@@ -88,6 +88,25 @@ impl Address {
     }
 }
 
+impl Address {
+    /// Whether nobody else can listen on the other address while somebody listens on this one: all addresses of the machine
+    /// (`0.0.0.0`, `[::]`) have the port of each. With port 0, each listener gets a free port of its own.
+    #[must_use]
+    pub fn takes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unix(one), Self::Unix(other)) => one == other,
+            (Self::Socket(one), Self::Socket(other)) => {
+                let covers =
+                    |all: &SocketAddr, one: &SocketAddr| all.ip().is_unspecified() && (all.is_ipv6() || one.is_ipv4());
+                one.port() != 0
+                    && one.port() == other.port()
+                    && (one == other || covers(one, other) || covers(other, one))
+            }
+            (Self::Unix(_), Self::Socket(_)) | (Self::Socket(_), Self::Unix(_)) => false,
+        }
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Value as Schema, json};
+
 use crate::json::{Place, Tree};
 use crate::proto::google::protobuf::Value;
 
@@ -52,6 +54,9 @@ pub(super) struct ShapeFaults {
 pub(super) trait Shape: Sized {
     /// Reads the value of `key`; returns `None` if it is of a wrong kind, which `found` then says.
     fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self>;
+
+    /// Returns the JSON schema of what it reads.
+    fn schema() -> Schema;
 }
 
 impl Unknown {
@@ -127,6 +132,10 @@ impl Shape for String {
         }
         text
     }
+
+    fn schema() -> Schema {
+        json!({ "type": ["string", "number", "boolean"] })
+    }
 }
 
 impl Shape for bool {
@@ -140,11 +149,19 @@ impl Shape for bool {
             }
         }
     }
+
+    fn schema() -> Schema {
+        json!({ "type": "boolean" })
+    }
 }
 
 impl Shape for Raw {
     fn read(tree: &Tree, _: &str, _: &mut ShapeFaults) -> Option<Self> {
         Some(Self(Some(tree.clone())))
+    }
+
+    fn schema() -> Schema {
+        json!({})
     }
 }
 
@@ -152,12 +169,20 @@ impl Shape for Value {
     fn read(tree: &Tree, _: &str, _: &mut ShapeFaults) -> Option<Self> {
         Some(tree.to_value())
     }
+
+    fn schema() -> Schema {
+        json!({})
+    }
 }
 
 impl<T: Shape> Shape for Spanned<T> {
     fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
         let place = tree.place();
         T::read(tree, key, found).map(|value| Self { value, place })
+    }
+
+    fn schema() -> Schema {
+        T::schema()
     }
 }
 
@@ -167,6 +192,10 @@ impl<T: Shape> Shape for Option<T> {
             return Some(None);
         }
         T::read(tree, key, found).map(Some)
+    }
+
+    fn schema() -> Schema {
+        nullable(T::schema())
     }
 }
 
@@ -186,6 +215,10 @@ impl<T: Shape> Shape for Vec<T> {
                 .collect(),
         )
     }
+
+    fn schema() -> Schema {
+        json!({ "type": ["array", "null"], "items": T::schema() })
+    }
 }
 
 impl<T: Shape> Shape for BTreeMap<String, T> {
@@ -196,6 +229,49 @@ impl<T: Shape> Shape for BTreeMap<String, T> {
             Some((name.to_owned(), value))
         });
         Some(read.collect())
+    }
+
+    fn schema() -> Schema {
+        json!({ "type": ["object", "null"], "additionalProperties": T::schema() })
+    }
+}
+
+/// Returns a schema that also takes an empty value.
+pub(super) fn nullable(mut schema: Schema) -> Schema {
+    if let Some(forms) = schema.get_mut("anyOf").and_then(Schema::as_array_mut) {
+        forms.push(json!({ "type": "null" }));
+        return schema;
+    }
+    let kinds = match schema.get("type") {
+        Some(Schema::String(kind)) => vec![kind.clone().into()],
+        Some(Schema::Array(kinds)) => kinds.clone(),
+        // Any value.
+        _ => return schema,
+    };
+    let all = kinds.into_iter().filter(|kind| kind != "null").chain(["null".into()]);
+    if let Some(members) = schema.as_object_mut() {
+        members.insert("type".to_owned(), all.collect());
+    }
+    schema
+}
+
+/// Returns a schema that takes a single value, or what another one takes.
+pub(super) fn word_or(schema: Schema) -> Schema {
+    json!({ "anyOf": [String::schema(), schema] })
+}
+
+/// Returns the schema of a mapping with fixed keys, each with its schema and whether it must be there.
+pub(super) fn fixed(keys: impl IntoIterator<Item = (&'static str, Schema, bool)>) -> Schema {
+    let (mut properties, mut required) = (serde_json::Map::new(), Vec::new());
+    for (key, schema, needed) in keys {
+        properties.insert(key.to_owned(), schema);
+        required.extend(needed.then(|| Schema::from(key)));
+    }
+    match required.is_empty() {
+        true => json!({ "type": ["object", "null"], "additionalProperties": false, "properties": properties }),
+        false => json!({
+            "type": ["object", "null"], "additionalProperties": false, "properties": properties, "required": required,
+        }),
     }
 }
 
@@ -239,6 +315,14 @@ macro_rules! mapping {
                 }
                 $($(found.$needs(tree, within, $key);)?)*
                 Some(shape)
+            }
+
+            fn schema() -> serde_json::Value {
+                $crate::config::reading::fixed([$((
+                    $key,
+                    <$type as $crate::config::reading::Shape>::schema(),
+                    [$(stringify!($needs))?].contains(&"needs"),
+                )),*])
             }
         }
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::bootstrap::{NodeShape, Upstream};
-use super::reading::{Raw, Scalar, Shape, ShapeFaults, Spanned, mapping};
+use super::reading::{Raw, Scalar, Shape, ShapeFaults, Spanned, mapping, word_or};
 use crate::json::Tree;
 
 mapping!(File {
@@ -136,6 +136,10 @@ impl Shape for TextList {
         }
         Vec::read(tree, key, found).map(Self)
     }
+
+    fn schema() -> serde_json::Value {
+        word_or(Vec::<Scalar>::schema())
+    }
 }
 
 /// The `node` of a class: what control planes see of its clients.
@@ -181,6 +185,10 @@ impl Shape for ClassNode {
         }
         ClassNodeParts::read(tree, key, found).map(|parts| Self::Parts(Box::new(parts)))
     }
+
+    fn schema() -> serde_json::Value {
+        word_or(ClassNodeParts::schema())
+    }
 }
 
 impl Shape for Members {
@@ -193,6 +201,10 @@ impl Shape for Members {
             return None;
         }
         Vec::read(tree, key, found).map(Self::List)
+    }
+
+    fn schema() -> serde_json::Value {
+        word_or(Vec::<Scalar>::schema())
     }
 }
 
@@ -275,6 +287,10 @@ impl Shape for GuardShape {
             return None;
         }
         GuardParts::read(tree, key, found).map(|parts| Self::Parts(Box::new(parts)))
+    }
+
+    fn schema() -> serde_json::Value {
+        word_or(GuardParts::schema())
     }
 }
 

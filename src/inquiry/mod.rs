@@ -3,6 +3,7 @@
 //! Owns the questions and the answers, and the way back. Nothing is kept for a question that nobody asks: each stream answers in
 //! its own turn, from what it has anyway. Does not know how streams are reached, and in which form the answers are shown.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -27,12 +28,14 @@ pub struct Question {
 /// Which streams answer. A stream must fit all that is given.
 #[derive(Clone, Debug, Default)]
 pub struct Whom {
-    /// This one.
-    pub stream: Option<StreamNumber>,
+    /// These.
+    pub streams: Option<Arc<BTreeSet<StreamNumber>>>,
     /// Those of nodes that match one of these; empty: of all nodes.
     pub nodes: Vec<NodeMatcher>,
     /// Those of classes whose text is of this pattern.
     pub class: Option<Pattern>,
+    /// Those of clients whose software and its version, in one text, are of this pattern.
+    pub software: Option<Pattern>,
     /// Those that are subscribed to this type.
     pub type_url: Option<TypeUrl>,
 }
@@ -225,12 +228,30 @@ impl Question {
 }
 
 impl Whom {
+    /// Only the stream with this number.
+    #[must_use]
+    pub fn stream(number: StreamNumber) -> Self {
+        Self {
+            streams: Some(Arc::new(BTreeSet::from([number]))),
+            ..Self::default()
+        }
+    }
+
+    /// Whether a stream of this connection may be asked.
+    #[must_use]
+    pub fn is_about_connection(&self, connection: u64) -> bool {
+        let of = |stream| StreamNumber { connection, stream };
+        let asked = |streams: &BTreeSet<StreamNumber>| streams.range(of(0)..=of(u32::MAX)).next().is_some();
+        self.streams.as_deref().is_none_or(asked)
+    }
+
     /// Whether a stream is asked, as far as its number and its node say.
     #[must_use]
     pub fn is_about(&self, number: StreamNumber, node: &Node) -> bool {
-        self.stream.is_none_or(|asked| asked == number)
+        (self.streams.as_ref()).is_none_or(|asked| asked.contains(&number))
             && (self.nodes.is_empty() || self.nodes.iter().any(|matcher| matcher.matches(node)))
             && (self.class.as_ref()).is_none_or(|class| class.matches(&node.class.to_string()))
+            && (self.software.as_ref()).is_none_or(|software| software.matches(&node.user_agent.to_string()))
     }
 }
 
@@ -309,6 +330,16 @@ impl FromStr for StreamNumber {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_connections_of_the_streams_are_asked() {
+        let number = |connection, stream| StreamNumber { connection, stream };
+        let one = Whom::stream(number(7, 3));
+        let asked = [6, 7, 8].map(|connection| one.is_about_connection(connection));
+        assert_eq!(asked, [false, true, false]);
+        assert!(one.is_about(number(7, 3), &Node::default()) && !one.is_about(number(7, 5), &Node::default()));
+        assert!(Whom::default().is_about_connection(6));
+    }
 
     #[test]
     fn a_number_is_read_as_it_is_written() {

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
+use super::logfmt::Logfmt;
 use crate::xds::printable;
 
 /// The format of a line.
@@ -65,7 +66,7 @@ impl Log {
         let lines = tracing_subscriber::fmt().with_env_filter(read).with_ansi(false);
         let replace: Box<Replace> = match format {
             Format::Text => {
-                let lines = lines.with_writer(|| Lines).with_filter_reloading();
+                let lines = lines.event_format(Logfmt).with_writer(|| Lines).with_filter_reloading();
                 let handle = lines.reload_handle();
                 lines.finish().try_init()?;
                 Box::new(move |filter| handle.reload(filter))

@@ -11,6 +11,7 @@ mod health;
 mod holds;
 mod labels;
 mod log;
+mod logfmt;
 mod metrics;
 mod overload;
 mod process;

@@ -46,6 +46,12 @@ pub fn words(error: &Error, peer: &str) -> String {
     }
 }
 
+/// Returns a name of a certificate without the library's form of it: `DnsName("a")` is `a`.
+fn plain(name: &str) -> &str {
+    let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+    inner.unwrap_or(name).trim_matches('"')
+}
+
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library adds errors")]
 fn certificate(error: &CertificateError, peer: &str) -> String {
     use CertificateError as Kind;
@@ -58,7 +64,7 @@ fn certificate(error: &CertificateError, peer: &str) -> String {
         Kind::NotValidForNameContext { expected, presented } => {
             let theirs = match presented.as_slice() {
                 [] => "no name at all".to_owned(),
-                names => names.join(", "),
+                names => names.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", "),
             };
             return format!(
                 "the {peer}'s certificate is for {theirs}, not for {}",

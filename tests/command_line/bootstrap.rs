@@ -257,5 +257,5 @@ fn the_bootstrap_of_clients_is_found() {
     let mut command = program(&["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
     command.env("GRPC_XDS_BOOTSTRAP", &bootstrap);
     let relay = Relay::start(command);
-    assert!(relay.line("xds_servers[0].colour").contains("WARN"));
+    assert!(relay.line("xds_servers[0].colour").contains("level=warn"));
 }

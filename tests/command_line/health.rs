@@ -50,7 +50,7 @@ fn it_is_what_ready_says() {
 /// Another program at the address is an error, and its answer is not printed unescaped.
 #[test]
 fn somebody_else_answers() {
-    let (code, _, error) = health("nowhere:9901");
+    let (code, _, error) = health("nowhere:port");
     assert_eq!(code, Some(2));
     assert!(error.contains("is not an address"), "{error}");
     for (says, word) in [

@@ -49,8 +49,11 @@ fn connections_that_cannot_be_accepted_are_few_lines() {
     let sockets: Vec<_> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
     let suppressed = || {
         let line = relay.line("cannot accept a connection");
-        let (_, count) = line.split_once("suppressed=").expect("the count of suppressed lines");
-        count.split_whitespace().next().unwrap().parse::<u64>().unwrap()
+        // It is not there if there were none.
+        let count = line
+            .split_once("suppressed=")
+            .map(|(_, count)| count.split_whitespace().next().unwrap());
+        count.map_or(0, |count| count.parse::<u64>().unwrap())
     };
     suppressed();
     assert!(suppressed() > 0);

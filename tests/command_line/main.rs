@@ -17,6 +17,7 @@ mod first_contact;
 mod get;
 mod health;
 mod limits;
+mod orders;
 mod pages;
 #[path = "../upstream/plane.rs"]
 #[expect(dead_code, reason = "the tests of the upstream half use all of it")]
@@ -208,7 +209,7 @@ fn other_signals_do_not_end_it() {
     relay.line("listening for clients");
     for signal in ["USR1", "USR2", "USR1"] {
         relay.signal(&format!("-{signal}"));
-        let line = relay.line(&format!("signal=\"SIG{signal}\""));
+        let line = relay.line(&format!("signal=SIG{signal}"));
         assert!(line.contains("ignored: the relay has no log files"), "{line}");
     }
     relay.signal("-TERM");

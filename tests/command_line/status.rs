@@ -264,7 +264,7 @@ fn wrong_use_is_two() {
     for flags in [
         &["--clients", "--nacks"][..],
         &["-o", "xml"],
-        &["--admin", "nowhere"],
+        &["--admin", "ftp://nowhere"],
         &["--cert", "x"],
     ] {
         let (code, out, error) = output(&[&["status"], flags].concat());

@@ -7,6 +7,14 @@ use crate::{complaint, parse};
 #[rustfmt::skip]
 fn what_the_parser_says() {
     for (text, said) in [
+        (
+            "listeners: [{address: 0.0.0.0:15010}, {address: 127.0.0.1:15010}]\n",
+            "1:49: listeners[1].address: 0.0.0.0:15010 has the port 127.0.0.1:15010 already; remove one",
+        ),
+        (
+            "listeners: [{address: '[::]:9901'}]\n",
+            "1:23: admin.address: the listener [::]:9901 has its port; give the admin its own",
+        ),
         ("listenerz: []\n", "1:1: listenerz: unknown field `listenerz`; did you mean `listeners`?"),
         ("colour: red\n", "1:1: colour: unknown field `colour`, expected one of node, listeners, jwt, admin, probes, upstream, \
             classes, rules, secrets, limits, timers, guard, chunk, transport_v2, anonymous, types, descriptors, snapshot, unknown_fields, logging"),

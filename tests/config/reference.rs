@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use distributary::config::{
-    Address, Config, Credentials, Endpoint, Flags, Identity, Limits, Listener, Supply, Timers, Tls, Transport,
+    Address, Config, Credentials, Endpoint, Flags, Identity, Limits, Listener, Reference, Supply, Timers, Tls,
+    Transport,
 };
 use distributary::proto::google::protobuf::value::Kind;
 use distributary::xds::{self, Classes, NameRule, Pattern, Piece, Rule, Selector};
@@ -193,4 +194,83 @@ fn the_reference_means_what_it_says() {
         (snapshot.interval, snapshot.include_secrets),
         (Duration::from_secs(30), false)
     );
+}
+
+/// The page of the manual is made from the reference: `distributary explain --markdown > config/reference.md`.
+#[test]
+fn the_manual_has_each_key() {
+    let page = std::fs::read_to_string(folder().join("reference.md")).unwrap();
+    assert!(page == Reference::read().page(), "write config/reference.md anew");
+}
+
+/// Whether a value is of a schema, as far as schemas of the configuration go. An error says where it is not.
+fn fits(value: &Value, schema: &Value, path: &str) -> Result<(), String> {
+    if let Some(forms) = schema["anyOf"].as_array() {
+        let fitting = forms.iter().any(|form| fits(value, form, path).is_ok());
+        return fitting
+            .then_some(())
+            .ok_or_else(|| format!("{path}: no form fits {value}"));
+    }
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let kinds = &schema["type"];
+    let among = |kinds: &Vec<Value>| kinds.iter().any(|one| one == kind);
+    if !(kinds.is_null() || kinds == kind || kinds.as_array().is_some_and(among)) {
+        return Err(format!("{path}: {kind} is none of {kinds}"));
+    }
+    for (at, item) in value.as_array().into_iter().flatten().enumerate() {
+        fits(item, &schema["items"], &format!("{path}[{at}]"))?;
+    }
+    for key in schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|_| value.is_object())
+    {
+        value
+            .get(key.as_str().unwrap())
+            .ok_or_else(|| format!("{path}: {key} is missing"))?;
+    }
+    for (name, item) in value.as_object().into_iter().flatten() {
+        let inner = match schema["properties"].get(name) {
+            Some(inner) => inner,
+            None if schema["additionalProperties"] == false => return Err(format!("{path}: {name} is unknown")),
+            None => &schema["additionalProperties"],
+        };
+        fits(item, inner, &format!("{path}.{name}"))?;
+    }
+    Ok(())
+}
+
+/// What the program takes, the schema takes, and what has a wrong key or kind it refuses.
+#[test]
+fn the_schema_takes_what_the_program_takes() {
+    let schema = Reference::read().schema(None).unwrap();
+    let mut checked = 0;
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "yaml") {
+            let value: Value = serde_saphyr::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            assert_eq!(fits(&value, &schema, ""), Ok(()), "{}", path.display());
+            checked += 1;
+        }
+    }
+    assert!(checked >= 12, "only {checked} files");
+    for wrong in [
+        "listener: []",
+        "listeners: [{}]",
+        "anonymous: 1",
+        "timers: [1]",
+        "rules: [{name: a, action: {}}]",
+    ] {
+        let value: Value = serde_saphyr::from_str(wrong).unwrap();
+        assert!(fits(&value, &schema, "").is_err(), "{wrong}");
+        assert!(parse(wrong).is_err(), "{wrong}");
+    }
 }

@@ -34,7 +34,7 @@ fn quick_start() {
     let [server] = &config.upstream.servers[..] else {
         panic!("one source")
     };
-    assert_eq!(server.source, Source::Files("config/quickstart".into()));
+    assert_eq!(server.source, Source::Files(folder().join("quickstart")));
 }
 
 #[test]

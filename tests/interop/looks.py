@@ -15,13 +15,15 @@ from world import World
 WIDTHS = {400: 800, 1280: 900, 2000: 1200}
 # Each view, and words that it shows when it has everything.
 VIEWS = {
-    "": ["1 client rejects", "current"],
+    "": ["1 client rejects", "Last changes", "The last hour", "current"],
     "servers": ["answering", "unused"],
     "resources": ["many-0", "payments"],
     "resource/cds/payments": ["One rejects it.", "connect_timeout"],
     "resource/eds/many-0": ["Accepted by"],
     "clients": ["edge-fra-1", "subscriber"],
     "clients/edge": ["edge-fra-1", "1 stream"],
+    "clients//rejecting": ["edge-fra-1", "rejects something"],
+    "resources///does_not_exist": ["No resource of this name is here."],
     "rejections": ["ConnectTimeout", "what changed"],
     "certificates": ["Trusted by the relay"],
 }

@@ -10,7 +10,12 @@ const README_WIDTH_MAX: usize = 150;
 
 /// Where dependencies and metrics are listed.
 const DEPENDENCIES: &str = "tests/README.md";
-const METRICS: &str = "config/README.md";
+const METRICS: &str = "config/metrics.md";
+
+/// The pages of the manual, and the one that lists what is in all of them.
+const MANUAL: &str = "config/";
+const CONTENTS: &str = "config/README.md";
+const PAGE_LINES_MAX: usize = 400;
 
 fn documents() -> impl Iterator<Item = File> {
     tree::files().into_iter().filter(|file| file.path.ends_with(".md"))
@@ -41,9 +46,17 @@ fn anchor(heading: &str) -> String {
     kept.collect()
 }
 
+/// The anchors of headings, and those that stand in the text: `<a id="old"></a>`.
 fn anchors(text: &str) -> BTreeSet<String> {
-    let lines = prose(text).into_iter().filter(|line| line.starts_with('#'));
-    lines.map(|line| anchor(line.trim_start_matches('#').trim())).collect()
+    let headings = prose(text).into_iter().filter(|line| line.starts_with('#'));
+    let headings = headings.map(|line| anchor(line.trim_start_matches('#').trim()));
+    headings.chain(placed(text).map(str::to_owned)).collect()
+}
+
+/// The anchors that stand in the text.
+fn placed(text: &str) -> impl Iterator<Item = &str> {
+    let after = prose(text).into_iter().flat_map(|line| line.split("<a id=\"").skip(1));
+    after.filter_map(|rest| rest.split('"').next())
 }
 
 /// The targets of the links in a document.
@@ -90,6 +103,34 @@ fn the_readme_is_short() {
         .filter(|line| line.chars().count() > README_WIDTH_MAX)
         .collect();
     assert!(wide.is_empty(), "README.md: break these lines: {wide:#?}");
+}
+
+/// The manual was one page once: each of its headings has an anchor on the page of contents, whatever page it is on, and links that
+/// were made before still lead there.
+#[test]
+fn the_manual_has_short_pages_and_one_list_of_contents() {
+    let contents = tree::read(CONTENTS);
+    let here = anchors(&contents);
+    let mut wrong = Vec::new();
+    let manual = |path: &str| path.strip_prefix(MANUAL).is_some_and(|name| !name.contains('/'));
+    let pages: Vec<File> = documents()
+        .filter(|file| manual(&file.path) && !file.path.ends_with("CHANGELOG.md"))
+        .collect();
+    assert!(pages.len() > 5, "where are the pages?");
+    for File { path, text } in pages {
+        let lines = text.lines().count();
+        if lines > PAGE_LINES_MAX {
+            wrong.push(format!("{path}: {lines} lines; make two pages of it"));
+        }
+        let headings = prose(&text).into_iter().filter(|line| line.starts_with("##"));
+        for heading in headings.map(|line| anchor(line.trim_start_matches('#').trim())) {
+            let link = format!("]({}#{heading})", path.trim_start_matches(MANUAL));
+            if path != CONTENTS && !(here.contains(&heading) && contents.contains(&link)) {
+                wrong.push(format!("{CONTENTS} does not lead to `{heading}` of {path}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
 #[test]
@@ -266,6 +307,10 @@ fn dashboards_and_alerts_show_metrics_that_exist() {
 fn the_scanner_sees_what_it_should() {
     let text = "# One: `two` three\n[a](#one-two-three) [b](c.md#d)\n```\n# no [e](f)\n```\n";
     assert_eq!(anchors(text), BTreeSet::from(["one-two-three".to_owned()]));
+    assert_eq!(
+        placed("<a id=\"x\"></a>[X](y#z) <a id=\"w\"></a>").collect::<Vec<_>>(),
+        ["x", "w"]
+    );
     assert_eq!(links(text), ["#one-two-three", "c.md#d"]);
     assert_eq!(broken("README.md", text, "#one-two-three"), None);
     assert!(broken("README.md", text, "#one").is_some());

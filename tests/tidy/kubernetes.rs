@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::tree;
 
-const FILES: [&str; 4] = ["daemonset", "deployment", "sidecar", "tier"];
+const FILES: [&str; 5] = ["daemonset", "deployment", "sidecar", "tier", "trust-bundle"];
 
 fn yaml(path: &str) -> Value {
     serde_saphyr::from_str(&tree::read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -95,6 +95,44 @@ fn the_chart_is_of_this_version() {
             concat!("distributary:", env!("CARGO_PKG_VERSION")),
             "{name}"
         );
+    }
+}
+
+/// A chart can only use files of its own, so it has copies of the alerts and the dashboard.
+#[test]
+fn the_chart_has_the_alerts_and_the_dashboard() {
+    for name in ["alerts.yaml", "dashboard.json"] {
+        let (own, there) = (
+            tree::read(&format!("config/kubernetes/chart/files/{name}")),
+            tree::read(&format!("config/observability/{name}")),
+        );
+        assert!(own == there, "config/kubernetes/check --write copies {name}");
+    }
+}
+
+/// With a certificate of cert-manager the relay serves what the secret has, under the names of both Services.
+#[test]
+fn a_certificate_is_where_the_relay_looks() {
+    let certificate = of_kind("trust-bundle", "Certificate").unwrap();
+    let (_, container) = pod("trust-bundle");
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    let tls = relay("trust-bundle").listeners[0].tls.clone().unwrap();
+    let said = format!("{tls:?}");
+    for folder in ["/etc/distributary-certificate", "/etc/distributary-trust"] {
+        assert!(mounts.iter().any(|mount| mount["mountPath"] == folder), "{mounts:?}");
+        assert!(said.contains(folder), "{said}");
+    }
+    let (spec, _) = pod("trust-bundle");
+    let volumes = spec["volumes"].as_array().unwrap();
+    let secret = &certificate["spec"]["secretName"];
+    assert!(volumes.iter().any(|volume| volume["secret"]["secretName"] == *secret));
+    let names = certificate["spec"]["dnsNames"].as_array().unwrap();
+    for service in objects("trust-bundle")
+        .iter()
+        .filter(|object| object["kind"] == "Service")
+    {
+        let name = format!("{}.default.svc", service["metadata"]["name"].as_str().unwrap());
+        assert!(names.iter().any(|found| *found == name), "{name}");
     }
 }
 

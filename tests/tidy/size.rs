@@ -4,11 +4,12 @@ use crate::tree;
 
 const LINES_MAX: usize = 400;
 
-const TOP: [&str; 17] = [
+const TOP: [&str; 18] = [
     ".cargo",
     ".ci",
     ".clippy.toml",
     ".dockerignore",
+    ".github",
     ".gitignore",
     ".rustfmt.toml",
     "Cargo.lock",

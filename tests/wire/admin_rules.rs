@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use distributary::admin::{Admin, Clusters, DrainOrder, Guard, Overview, Shown};
+use distributary::admin::{Admin, Clusters, DrainOrder, Guard, History, Overview, Shown};
 use distributary::config::{Address, AdminRules, Config, Flags};
 use distributary::telemetry::{Health, Metrics};
 use distributary::tls::{self, ServerTls};
@@ -59,6 +59,7 @@ impl Stage {
             reload,
             guard,
             process: process(),
+            history: History::default(),
         };
         let admin = Admin::start(&Address::parse(address).unwrap(), tls, None, shown).unwrap();
         Self { admin, rules, orders }

@@ -139,7 +139,7 @@ fn shells_and_man_know_every_flag() {
     let Some(Command::Manual(manual)) = parsed(&words).unwrap().command else {
         panic!("not the command");
     };
-    manual.run(Arguments::command()).unwrap();
+    manual.run(Arguments::command(), &[]).unwrap();
     let page = std::fs::read_to_string(folder.0.join("distributary-load.1")).unwrap();
     for argument in Arguments::command().get_arguments() {
         let Some(long) = argument.get_long() else { continue };

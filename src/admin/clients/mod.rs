@@ -2,6 +2,7 @@
 //!
 //! Owns the paths and what their queries mean. The streams themselves say how they stand.
 
+mod ordered;
 mod shown;
 
 use axum::Router;
@@ -15,9 +16,11 @@ use serde::Deserialize;
 use super::Shown;
 use super::forms::{self, Format};
 use super::written::{self, Page};
-use crate::census::{QuestionTurn, Round};
+use crate::census::{ClientState, QuestionTurn, Round};
 use crate::clock::WallClock;
 use crate::inquiry::{ClientStream, Depth, NodeMatcher, Question, Whom};
+use crate::xds::Pattern;
+use ordered::Ordered;
 
 /// The query of `/clients`.
 #[derive(Debug, Default, Deserialize)]
@@ -29,11 +32,13 @@ struct Wanted {
     class: Option<String>,
     #[serde(rename = "type")]
     type_url: Option<String>,
+    software: Option<String>,
+    state: Option<String>,
     limit: Option<usize>,
 }
 
-const USAGE: &str =
-    "write /clients, with any of ?format=json, node=ID, class=CLASS (with * for any text), type=TYPE and limit=COUNT\n";
+const USAGE: &str = "write /clients, with any of ?format=json, node=ID, class=CLASS, software=NAME (with * for any text), type=TYPE, \
+                     state=rejecting, lagging, waiting or current, and limit=COUNT\n";
 
 /// How much is said of those that are not ready.
 const WAITING_BYTES_MAX: usize = 64 << 10;
@@ -50,69 +55,69 @@ async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRej
     let Ok(Query(wanted)) = wanted else {
         return (StatusCode::BAD_REQUEST, USAGE).into_response();
     };
-    let whom = match forms::whom(
-        wanted.node.as_deref(),
-        wanted.class.as_deref(),
-        wanted.type_url.as_deref(),
-    ) {
-        Ok(whom) => whom,
+    let (whom, state) = match wanted.whom() {
+        Ok(chosen) => chosen,
         Err(fault) => return (StatusCode::BAD_REQUEST, fault).into_response(),
     };
-    let round = shown.status.census().ask(Question {
-        whom,
-        depth: Depth::Types,
-    });
     let room = wanted.limit.unwrap_or(usize::MAX);
+    let streams = Ordered::new(shown.status.census().clone(), whom, state, room);
     let questions = shown.status.questions();
     match wanted.format {
-        Format::Json => written::answer(questions, "application/json", |page| write_json(round, room, page)).await,
+        Format::Json => written::answer(questions, "application/json", |page| write_json(streams, page)).await,
         Format::Text => {
             written::answer(questions, "text/plain; charset=utf-8", |page| {
-                write_lines(round, room, page)
+                write_lines(streams, page)
             })
             .await
         }
     }
 }
 
-/// Writes at most so many streams.
-async fn write_json(mut round: Round, room: usize, mut page: Page) -> Page {
+impl Wanted {
+    /// Returns whom the query chooses. An error says what is wrong with it.
+    fn whom(&self) -> Result<(Whom, Option<ClientState>), String> {
+        let whom = forms::whom(self.node.as_deref(), self.class.as_deref(), self.type_url.as_deref())?;
+        let software = self.software.as_deref().map(Pattern::read).transpose();
+        let software = software.map_err(|fault| format!("software: {fault}\n"))?;
+        let named = |word: &String| {
+            let found = ClientState::ALL.into_iter().find(|state| state.word() == word);
+            found.ok_or_else(|| "state: write rejecting, lagging, waiting or current\n".to_owned())
+        };
+        let state = self.state.as_ref().map(named).transpose()?;
+        Ok((Whom { software, ..whom }, state))
+    }
+}
+
+async fn write_json(mut streams: Ordered, mut page: Page) -> Page {
     let clock = WallClock::read();
     page.write("{\"clients\":[").await;
-    let (mut shown, mut separator) = (0, "\n");
-    let more = loop {
-        match round.next().await {
-            Some(_) if shown == room => break true,
-            Some(client) => {
-                page.write(&format!("{separator}{}", shown::json(&client, clock, None)))
-                    .await
-            }
-            None => break false,
+    let mut separator = "\n";
+    while let Some((state, client)) = streams.next().await {
+        let mut json = shown::json(&client, clock, None);
+        if let Some(fields) = json.as_object_mut() {
+            fields.insert("state".to_owned(), state.word().into());
         }
-        (shown, separator) = (shown + 1, ",\n");
-    };
-    page.write(&format!("\n],\"more\":{more},\"unanswered\":{}}}\n", round.late()))
+        page.write(&format!("{separator}{json}")).await;
+        separator = ",\n";
+    }
+    let (more, late) = (streams.more(), streams.late());
+    page.write(&format!("\n],\"more\":{more},\"unanswered\":{late}}}\n"))
         .await;
     page
 }
 
-/// Writes a line for each of at most so many streams.
-async fn write_lines(mut round: Round, room: usize, mut page: Page) -> Page {
+/// Writes a line for each stream.
+async fn write_lines(mut streams: Ordered, mut page: Page) -> Page {
     let clock = WallClock::read();
     page.write(&shown::head()).await;
-    let mut shown = 0;
-    let more = loop {
-        match round.next().await {
-            Some(_) if shown == room => break "there are more\n",
-            Some(client) => page.write(&shown::line(&client, clock)).await,
-            None => break "",
-        }
-        shown += 1;
-    };
-    let late = match round.late() {
+    while let Some((state, client)) = streams.next().await {
+        page.write(&shown::line(state, &client, clock)).await;
+    }
+    let late = match streams.late() {
         0 => String::new(),
         late => format!("{late} streams did not answer in time\n"),
     };
+    let more = if streams.more() { "there are more\n" } else { "" };
     page.write(&(late + more)).await;
     page
 }
@@ -148,10 +153,7 @@ async fn find(shown: &Shown, client: &str) -> Result<(QuestionTurn, ClientStream
             nodes: vec![NodeMatcher::id_is(node)],
             ..Whom::default()
         },
-        (None, Ok(number)) => Whom {
-            stream: Some(number),
-            ..Whom::default()
-        },
+        (None, Ok(number)) => Whom::stream(number),
         (None, Err(())) => {
             return Err(forms::bad(
                 "write /clients/NUMBER, as /clients shows it, or /clients/node=ID\n",

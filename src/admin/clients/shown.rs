@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
+use crate::census::ClientState;
 use crate::clock::WallClock;
 use crate::inquiry::{ClientResource, ClientStream, ClientType};
 use crate::xds::{Objection, printable};
@@ -16,11 +17,13 @@ const NAMED_MAX: usize = 5;
 
 /// Returns the line above the list.
 pub(super) fn head() -> String {
-    line_of(["STREAM", "DIALECT", "SINCE", "ADDRESS", "CLASS", "TYPES", "NODE"])
+    line_of([
+        "STREAM", "STATE", "DIALECT", "SINCE", "ADDRESS", "CLASS", "TYPES", "NODE",
+    ])
 }
 
 /// Returns one stream as a line of the list.
-pub(super) fn line(client: &ClientStream, clock: WallClock) -> String {
+pub(super) fn line(state: ClientState, client: &ClientStream, clock: WallClock) -> String {
     let types = client
         .types
         .iter()
@@ -28,6 +31,7 @@ pub(super) fn line(client: &ClientStream, clock: WallClock) -> String {
     let types: Vec<String> = types.collect();
     line_of([
         &client.number.to_string(),
+        state.word(),
         client.dialect.word(),
         &clock.short(client.since),
         &address(client),
@@ -47,9 +51,9 @@ fn address(client: &ClientStream) -> String {
         .map_or_else(|| "unix".to_owned(), |address| address.to_string())
 }
 
-fn line_of(cells: [&str; 7]) -> String {
-    let [number, dialect, since, address, class, types, node] = cells.map(printable);
-    format!("{number:10} {dialect:7} {since:20} {address:21} {class:16} {types:40} {node}\n")
+fn line_of(cells: [&str; 8]) -> String {
+    let [number, state, dialect, since, address, class, types, node] = cells.map(printable);
+    format!("{number:10} {state:9} {dialect:7} {since:20} {address:21} {class:16} {types:40} {node}\n")
 }
 
 /// Returns one stream as JSON, with at most so many resources of each type.

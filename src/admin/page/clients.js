@@ -4,6 +4,8 @@ import { Rounds, path } from "./asked.js";
 import { h, show } from "./elements.js";
 import {
   asJson,
+  calm,
+  choice,
   empty,
   kind,
   meaning,
@@ -26,16 +28,36 @@ const PAUSE = 3000;
 const STEP = 100;
 const NUMBER = /^\d+\.\d+$/;
 
-export function open(place, live, [text = ""]) {
+/** What a stream as a whole does, in words for the reader; the worst first. */
+const STATES = {
+  rejecting: "rejects something",
+  lagging: "does not answer",
+  waiting: "waits for an answer",
+  current: "up to date",
+};
+const STATE_TONES = { rejecting: "wrong", lagging: "busy", waiting: "busy", current: "well" };
+
+/** `wanted` are a part of a node's id, a state, and a part of a software's name. */
+export function open(place, live, [text = "", wantedState = "", wantedSoftware = ""]) {
   const { field, row } = search("Node", "any part of a node's id, or the number of a stream", text);
-  const { close } = searched(place, {
+  const states = choice("state", "State", [["", "all states"], ...Object.entries(STATES)], wantedState);
+  const software = h("input", { type: "search", id: "software", value: wantedSoftware, placeholder: "such as envoy 1.36", spellcheck: "false" });
+  software.addEventListener("input", calm(() => again()));
+  const { again, close } = searched(place, {
     name: "Clients",
     address: "/clients?format=json",
     field,
-    fields: row,
-    asked: (limit) => path("/clients", { format: "json", node: field.value && `*${field.value}*`, limit }),
-    list: (limit, answer) => list(answer, limit, live, field.value),
-    hash: () => `#clients/${encodeURIComponent(field.value)}`,
+    fields: [row, states.row, h("div", { class: "field" }, h("label", { for: "software" }, "Software"), software)],
+    asked: (limit) =>
+      path("/clients", {
+        format: "json",
+        node: field.value && `*${field.value}*`,
+        state: states.field.value,
+        software: software.value && `*${software.value}*`,
+        limit,
+      }),
+    list: (limit, answer) => list(answer, limit, live, field.value || states.field.value || software.value),
+    hash: () => `#clients/${[field, states.field, software].map((one) => encodeURIComponent(one.value)).join("/")}`,
     jump: () => {
       const isNumber = NUMBER.test(field.value);
       if (isNumber) {
@@ -49,7 +71,7 @@ export function open(place, live, [text = ""]) {
 
 function list({ clients, more, unanswered }, limit, live, wanted) {
   if (clients.length === 0) {
-    return empty(wanted ? "No client of such a node is connected." : "No client is connected.");
+    return empty(wanted ? "No such client is connected." : "No client is connected.");
   }
   const shown = clients.slice(0, limit);
   const rest = more || clients.length > shown.length;
@@ -57,6 +79,7 @@ function list({ clients, more, unanswered }, limit, live, wanted) {
     key: one.stream,
     cells: [
       h("a", { class: "name", href: `#client/${one.stream}` }, one.node.id || "(no id)"),
+      h("span", { class: `state ${STATE_TONES[one.state] ?? "idle"}` }, STATES[one.state] ?? one.state),
       h(
         "span",
         { class: "types" },
@@ -82,6 +105,7 @@ function list({ clients, more, unanswered }, limit, live, wanted) {
       "Clients",
       [
         { name: "Node", kind: "wide" },
+        { name: "State" },
         { name: "Types" },
         { name: "Class" },
         { name: "Address" },

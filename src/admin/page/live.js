@@ -1,7 +1,5 @@
 // What the relay tells every second: its state, its control planes, and what it counts; and what follows from two counts.
 
-/** How many seconds are kept. */
-export const KEPT = 180;
 // Over how many seconds the time of convergence is taken, because in one second there may be few changes.
 const WINDOW = 10;
 const PAUSES = [1000, 2000, 5000, 10000];
@@ -15,8 +13,8 @@ export class Live extends EventTarget {
   holds = new Map();
   pressure = { percent: {}, active: [] };
   counts = null;
-  /** The last seconds, the latest at the end. */
-  seconds = [];
+  /** What follows from the last two counts. */
+  second = null;
   #failures = 0;
   #before = null;
   #buckets = [];
@@ -100,13 +98,12 @@ export class Live extends EventTarget {
       return more < 0 ? 0 : (more * 1000) / (now - before.now);
     };
     const spread = difference(this.#buckets[0], counts.convergence_seconds);
-    this.seconds.push({
+    this.second = {
       changes: each("updates"),
       deliveries: each("responses"),
       median: quantile(spread, 0.5),
       slowest: quantile(spread, 0.99),
-    });
-    this.seconds.splice(0, this.seconds.length - KEPT);
+    };
   }
 }
 

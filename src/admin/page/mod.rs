@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::{Shown, http};
+use super::{Shown, help};
 
 /// A file of the page.
 struct Part {
@@ -34,7 +34,7 @@ macro_rules! part {
 
 const HTML: Part = part!("text/html; charset=utf-8", "page.html");
 
-const PARTS: [Part; 21] = [
+const PARTS: [Part; 24] = [
     part!(STYLE, "figures.css"),
     part!(STYLE, "narrow.css"),
     part!(STYLE, "page.css"),
@@ -42,11 +42,13 @@ const PARTS: [Part; 21] = [
     part!("image/svg+xml", "mark.svg"),
     part!(SCRIPT, "asked.js"),
     part!(SCRIPT, "certificates.js"),
+    part!(SCRIPT, "changes.js"),
     part!(SCRIPT, "charts.js"),
     part!(SCRIPT, "clients.js"),
     part!(SCRIPT, "difference.js"),
     part!(SCRIPT, "elements.js"),
     part!(SCRIPT, "holds.js"),
+    part!(SCRIPT, "hour.js"),
     part!(SCRIPT, "live.js"),
     part!(SCRIPT, "overview.js"),
     part!(SCRIPT, "page.js"),
@@ -55,6 +57,7 @@ const PARTS: [Part; 21] = [
     part!(SCRIPT, "resources.js"),
     part!(SCRIPT, "searched.js"),
     part!(SCRIPT, "servers.js"),
+    part!(SCRIPT, "troubles.js"),
     part!(SCRIPT, "words.js"),
 ];
 
@@ -71,7 +74,7 @@ pub(super) fn router() -> Router<Shown> {
 async fn root(headers: HeaderMap) -> Response {
     let answer = match accepts_html(&headers) {
         true => shown(&HTML),
-        false => http::HELP.into_response(),
+        false => help::HELP.into_response(),
     };
     ([(header::VARY, "accept")], answer).into_response()
 }

@@ -1,88 +1,123 @@
-// The overview: what one wants to see on a wall.
+// The overview: what is wrong, what has changed last, and what one wants to see on a wall.
 
-import { Rounds } from "./asked.js";
-import { chart, linear, tenfold } from "./charts.js";
+import { Rounds, path } from "./asked.js";
+import { lastChanges } from "./changes.js";
 import { h, show } from "./elements.js";
-import { KEPT } from "./live.js";
-import { asJson, empty, problem, section, state, table, title } from "./parts.js";
+import * as hour from "./hour.js";
+import { asJson, empty, problem, section, state, table } from "./parts.js";
 import { certificateLines } from "./certificates.js";
 import { holds } from "./holds.js";
 import { grouped, headline } from "./rejections.js";
 import { servers } from "./servers.js";
+import { strip, troubles } from "./troubles.js";
 import { brief, bytes, count, many, rate, seconds, typeName, typeWord } from "./words.js";
 
 const PAUSE = 5000;
+const HISTORY_PAUSE = 10000;
 const SHOWN_MAX = 5;
-const LOWEST = 0.001;
-const HIGHEST = 10;
+// How many names that do not exist are told, and of how many a list says that there are more.
+const ABSENT = path("/resources", { state: "does_not_exist", limit: 3 });
+const CHANGES = "/changes";
 
-export function open(place, live) {
-  const figures = h("dl", { class: "figures" });
-  const changes = h("div", { class: "plot" });
-  const convergence = h("div", { class: "plot" });
-  const planes = h("div");
-  const rejections = h("div");
-  const contents = h("div");
-  const held = h("div");
-  const pressure = h("div");
-  const certificates = h("div");
-  const plot = (id, name, legend, of) =>
-    h("section", { class: "section", "aria-labelledby": id }, h("div", { class: "bar" }, h("h2", { id }, name), legend), of);
+/** Makes the places of the overview, and shows them. */
+function places(place) {
+  const all = {
+    wrong: h("div"),
+    process: h("p", { class: "quiet process" }),
+    figures: h("dl", { class: "figures" }),
+    since: h("span", { class: "quiet" }),
+    ...Object.fromEntries(
+      ["last", "planes", "rejections", "contents", "held", "pressure", "certificates"].map((name) => [name, h("div")]),
+    ),
+    ...Object.fromEntries(["changes", "convergence", "clients", "incidents"].map((name) => [name, h("div", { class: "plot" })])),
+  };
+  const plot = (id, name, entries, of) =>
+    h("section", { class: "section", "aria-labelledby": id }, h("div", { class: "bar" }, h("h2", { id }, name), legend(...entries)), of);
+  const pair = (kind, ...children) => h("div", { class: kind }, children);
   place.replaceChildren(
     h("h1", { id: "heading", class: "unseen", tabindex: "-1" }, "Overview"),
-    figures,
-    h(
-      "div",
-      { class: "pair" },
+    h("section", { class: "now", "aria-label": "Now" }, all.wrong, all.process),
+    all.figures,
+    pair(
+      "pair uneven",
+      section("last", "Last changes", asJson(CHANGES, "Last changes"), all.last),
+      section("planes", "Control planes", asJson("/clusters?format=json", "Control planes"), all.planes),
+    ),
+    h("div", { class: "bar hour" }, h("h2", null, "The last hour"), all.since, asJson("/history", "The last hour")),
+    pair(
+      "pair",
+      plot("changes-name", "Changes a second", [["changes", "from control planes"], ["deliveries", "sent to clients"]], all.changes),
+      plot("convergence-name", "Convergence", [["median", "p50"], ["slowest", "p99"]], all.convergence),
+    ),
+    pair(
+      "pair",
+      plot("clients-name", "Client streams", [["deliveries", "open"]], all.clients),
       plot(
-        "changes-name",
-        "Changes a second",
-        legend(["changes", "from control planes"], ["deliveries", "sent to clients"]),
-        changes,
+        "incidents-name",
+        "Incidents",
+        [["away", "control planes away"], ["changes", "rejections"], ["deliveries", "holds"]],
+        all.incidents,
       ),
-      plot("convergence-name", "Convergence", legend(["median", "p50"], ["slowest", "p99"]), convergence),
     ),
-    h(
-      "div",
-      { class: "pair uneven" },
-      section("planes", "Control planes", asJson("/clusters?format=json", "Control planes"), planes),
-      section("rejected", "Rejections", asJson("/nacks", "Rejections"), rejections),
-    ),
-    h(
-      "div",
-      { class: "pair uneven" },
-      section("contents", "Contents by class and type", asJson("/views", "Contents"), contents),
+    pair(
+      "pair uneven",
+      section("contents", "Contents by class and type", asJson("/views", "Contents"), all.contents),
       h(
         "div",
         null,
-        section("holds", "Held removals", asJson("/holds?format=json", "Held removals"), held),
-        section("pressure", "Pressure", null, pressure),
-        section("certs", "Certificates", asJson("/certs", "Certificates"), certificates),
+        section("rejected", "Rejections", asJson("/nacks", "Rejections"), all.rejections),
+        section("holds", "Held removals", asJson("/holds?format=json", "Held removals"), all.held),
+        section("pressure", "Pressure", null, all.pressure),
+        section("certs", "Certificates", asJson("/certs", "Certificates"), all.certificates),
       ),
     ),
   );
-  // What is rejected, and how many rejections were counted then.
-  let [rejected, asked, standings] = [null, null, null];
+  return all;
+}
+
+export function open(place, live) {
+  const at = places(place);
+  // What was asked, and how many rejections were counted then; null is not known yet.
+  const seen = { rejected: null, standings: null, faults: null, certs: null, missing: null, changes: null, history: null };
+  let asked = null;
   const draw = () => {
-    show(figures, figuresOf(live, rejected, standings));
-    show(changes, changesOf(live.seconds));
-    show(convergence, convergenceOf(live.seconds));
-    show(held, holds(live.holds));
-    show(pressure, pressureOf(live.pressure));
-    show(planes, servers([...live.servers.values()]));
+    const groups = seen.rejected && grouped(seen.rejected);
+    const all = troubles({ servers: live.servers, holds: live.holds, groups, ...seen });
+    show(at.wrong, strip(all, groups !== null && seen.standings !== null && live.counts !== null));
+    show(at.process, live.counts ? hour.processOf(live.counts, seen.history) : " ");
+    show(at.figures, figuresOf(live, seen.rejected, seen.standings));
+    show(at.last, seen.changes ? lastChanges(seen.changes, live.holds) : empty("Asking."));
+    show(at.held, holds(live.holds));
+    show(at.pressure, pressureOf(live.pressure));
+    show(at.planes, servers([...live.servers.values()]));
+  };
+  const chart = (history) => {
+    seen.history = history;
+    show(at.since, hour.known(history));
+    show(at.changes, hour.changesOf(history));
+    show(at.convergence, hour.convergenceOf(history));
+    show(at.clients, hour.clientsOf(history));
+    show(at.incidents, hour.wrongOf(history));
   };
   draw();
   live.addEventListener("counts", draw);
-  const failed = (error) => show(rejections, problem(error));
+  const failed = (error) => show(at.rejections, problem(error));
   const rounds = [
+    new Rounds(HISTORY_PAUSE, () => ["/history"], chart, failed),
     new Rounds(
       PAUSE,
       () => ["/views", "/certs", "/clusters?format=json"],
-      (views, certs, { clients }) => {
-        standings = clients;
-        show(contents, contentsOf(views.views));
-        show(certificates, certificateLines(certs));
+      (views, certs, { clients, faults }) => {
+        Object.assign(seen, { standings: clients, faults, certs });
+        show(at.contents, contentsOf(views.views));
+        show(at.certificates, certificateLines(certs));
       },
+      failed,
+    ),
+    new Rounds(
+      PAUSE,
+      () => [CHANGES, ABSENT],
+      ({ changes }, missing) => Object.assign(seen, { changes, missing }),
       failed,
     ),
     // All clients are asked what they reject, so they are asked only if there may be news.
@@ -90,14 +125,14 @@ export function open(place, live) {
       PAUSE,
       () => {
         const counted = live.counts?.nacks ?? null;
-        const news = asked === null || rejected === null || rejected.length > 0 || asked !== counted;
+        const news = asked === null || seen.rejected === null || seen.rejected.length > 0 || asked !== counted;
         asked = counted;
         return news ? ["/nacks"] : [];
       },
       (nacks) => {
         if (nacks) {
-          rejected = nacks.rejections;
-          show(rejections, rejectionsOf(grouped(rejected)));
+          seen.rejected = nacks.rejections;
+          show(at.rejections, rejectionsOf(grouped(seen.rejected)));
         }
       },
       (error) => {
@@ -125,15 +160,20 @@ function figure(name, value, below, tone) {
     "div",
     { class: tone ? `figure ${tone}` : "figure" },
     h("dt", null, name),
-    h("dd", null, h("span", { class: "value" }, value), h("span", { class: "below" }, below)),
+    // What does not fit is shown when it is pointed at: a figure keeps its size whatever it says.
+    h("dd", null, h("span", { class: "value" }, value), h("span", { class: "below", title: text(below) }, below)),
   );
+}
+
+function text(below) {
+  return [below].flat().join("");
 }
 
 function figuresOf(live, rejected, standings) {
   const { counts } = live;
-  const last = live.seconds[live.seconds.length - 1] ?? { changes: null, deliveries: null, median: null, slowest: null };
+  const last = live.second ?? { changes: null, deliveries: null, median: null, slowest: null };
   if (counts === null) {
-    return ["Clients", "Up to date", "Changes a second", "Convergence", "Rejected", "Resources", "Pressure"].map((name) =>
+    return ["Clients", "Up to date", "Changes a second", "Convergence", "Rejected", "Held", "Resources", "Pressure"].map((name) =>
       figure(name, "–", " "),
     );
   }
@@ -155,6 +195,7 @@ function figuresOf(live, rejected, standings) {
       groups ? `${many(rejected.length, "resource")}` : "no client rejects anything",
       groups ? "wrong" : null,
     ),
+    heldFigure(live.holds),
     figure("Resources", count(counts.resources), `${bytes(counts.bytes)}, ${many(counts.subscriptions, "subscription")}`),
     figure(
       "Pressure",
@@ -165,6 +206,11 @@ function figuresOf(live, rejected, standings) {
       active.length > 0 ? "wrong" : null,
     ),
   ];
+}
+
+function heldFigure(holds) {
+  const all = [...holds.values()].reduce((sum, { count: number }) => sum + number, 0);
+  return figure("Held", count(all), all > 0 ? "removed resources that are still served" : "no removal is held", all > 0 ? "wrong" : null);
 }
 
 /** How many client streams have everything, as far as they were asked. */
@@ -180,47 +226,6 @@ function upToDate(standings) {
   ].filter(([number]) => number > 0);
   const below = parts.map(([number, what]) => `${count(number)} ${what}`).join(", ");
   return figure("Up to date", `${count(current)} of ${count(streams)}`, below || "nobody lags, waits or rejects", below ? "wrong" : null);
-}
-
-/** The last seconds from left to right; the latest is at the right end. */
-function points(all, of) {
-  return all.map((one, at) => [(KEPT - all.length + at) / (KEPT - 1), one[of]]);
-}
-
-function changesOf(all) {
-  const largest = Math.max(1, ...all.flatMap((one) => [one.changes, one.deliveries]));
-  const last = all[all.length - 1];
-  const words = last
-    ? `${rate(last.changes)} changes and ${rate(last.deliveries)} deliveries a second; at most ${rate(largest)} in three minutes`
-    : "no second is counted yet";
-  return chart({
-    rows: [
-      { name: "deliveries", points: points(all, "deliveries"), filled: true },
-      { name: "changes", points: points(all, "changes") },
-    ],
-    scale: linear(largest),
-    label: rate,
-    words,
-    feet: ["3 min ago", "now"],
-  });
-}
-
-function convergenceOf(all) {
-  const last = all[all.length - 1];
-  const words =
-    last && last.median !== null
-      ? `half of the last changes were acknowledged within ${seconds(last.median)}, 99 of 100 within ${seconds(last.slowest)}`
-      : "nothing was acknowledged in the last seconds";
-  return chart({
-    rows: [
-      { name: "slowest", points: points(all, "slowest") },
-      { name: "median", points: points(all, "median"), filled: true },
-    ],
-    scale: tenfold(LOWEST, HIGHEST),
-    label: (number) => (number < 1 ? `${Math.round(number * 1000)} ms` : `${Math.round(number)} s`),
-    words,
-    feet: ["3 min ago", "now"],
-  });
 }
 
 function rejectionsOf(groups) {

@@ -10,6 +10,7 @@ import { meaning, tone } from "./parts.js";
 import * as rejections from "./rejections.js";
 import * as resources from "./resources.js";
 import * as servers from "./servers.js";
+import { away } from "./troubles.js";
 
 /** By the first part of the hash: the view, the link that leads to it, and its title. */
 const VIEWS = {
@@ -61,15 +62,19 @@ function open(first) {
   }
 }
 
-/** Says whether the numbers are live, in words. */
+/** Says whether the numbers are live, and whether a control plane is away, in words. */
 function pulse() {
   const place = document.getElementById("pulse");
+  const gone = away(live.servers);
+  const serving = live.status ? meaning(live.status) : "live";
+  const without = gone.length > 1 ? `${gone.length} control planes are away` : `${gone[0]?.server} is away`;
   const words = {
-    live: live.status ? meaning(live.status) : "live",
+    live: gone.length > 0 ? `${serving}; ${without}` : serving,
     lost: "no answer; asking again",
     connecting: "connecting",
   }[live.state];
-  const mood = live.state === "live" ? tone(live.status ?? "LIVE") : live.state === "lost" ? "wrong" : "idle";
+  const of = gone.length > 0 ? "wrong" : tone(live.status ?? "LIVE");
+  const mood = live.state === "live" ? of : live.state === "lost" ? "wrong" : "idle";
   place.className = `pulse ${mood}`;
   show(place, h("span", { class: "dot" }), words);
 }
@@ -91,6 +96,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 addEventListener("hashchange", () => open(false));
 live.addEventListener("state", pulse);
 live.addEventListener("status", pulse);
+live.addEventListener("server", pulse);
 open(true);
 live.begin();
 introduce();

@@ -146,6 +146,16 @@ export function search(name, hint, value) {
   return { field, row: h("div", { class: "field" }, h("label", { for: "search" }, name), field) };
 }
 
+/** Returns a field for a choice among [value, text], with its name. */
+export function choice(id, name, options, chosen) {
+  const field = h(
+    "select",
+    { id },
+    options.map(([value, text]) => h("option", { value, selected: value === chosen }, text)),
+  );
+  return { field, row: h("div", { class: "field" }, h("label", { for: id }, name), field) };
+}
+
 /** Returns a function that calls another one once nothing has happened for a moment. */
 export function calm(call, pause = 250) {
   let timer = null;

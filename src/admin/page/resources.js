@@ -4,6 +4,7 @@ import { Rounds, path } from "./asked.js";
 import { h, show } from "./elements.js";
 import {
   asJson,
+  choice,
   empty,
   kind,
   meaning,
@@ -24,27 +25,53 @@ import { bytes, count, many, seconds, span, typeName, typeWord } from "./words.j
 
 const ONE_PAUSE = 2000;
 
-/** `wanted` are the type, and the part of a name. */
-export function open(place, live, [type = "", text = ""]) {
+/** States by which resources are searched. */
+const STATES = [
+  ["", "all states"],
+  ["does_not_exist", "does not exist"],
+  ["requested", "no answer yet"],
+  ["timeout", "no answer in time"],
+  ["nacked", "invalid"],
+  ["nacked_but_cached", "invalid; the one before is kept"],
+  ["received_error", "error of the control plane"],
+];
+const ORDERS = [
+  ["", "by name"],
+  ["age", "the latest first"],
+  ["size", "the largest first"],
+];
+
+/** `wanted` are the type, the part of a name, a state, and the order. */
+export function open(place, live, [type = "", text = "", wantedState = "", wantedOrder = ""]) {
   const { field, row } = search("Name", "any part of a name", text);
   const types = h("select", { id: "types" }, h("option", { value: "" }, "all types"));
   if (type) {
     types.append(h("option", { value: type, selected: true }, type));
   }
-  const { again, close } = searched(place, {
+  const states = choice("state", "State", STATES, wantedState);
+  const orders = choice("order", "Order", ORDERS, wantedOrder);
+  // What clients reject is asked only where they do.
+  const nacks = () => (live.counts === null || live.counts.nacks > 0 ? ["/nacks"] : []);
+  const { close } = searched(place, {
     name: "Resources",
     address: "/resources",
     field,
-    fields: [row, h("div", { class: "field" }, h("label", { for: "types" }, "Type"), types)],
-    asked: (limit) => path("/resources", { type: types.value, name: field.value && `*${field.value}*`, limit }),
-    also: ["/views"],
-    list: (limit, answer, { views }) => {
+    fields: [row, h("div", { class: "field" }, h("label", { for: "types" }, "Type"), types), states.row, orders.row],
+    asked: (limit) =>
+      path("/resources", {
+        type: types.value,
+        name: field.value && `*${field.value}*`,
+        state: states.field.value,
+        sort: orders.field.value,
+        limit,
+      }),
+    also: () => ["/views", ...nacks()],
+    list: (limit, answer, { views }, rejections) => {
       offer(types, views);
-      return list(answer, limit, live);
+      return list(answer, limit, live, orders.field.value, rejections?.rejections ?? []);
     },
-    hash: () => `#resources/${encodeURIComponent(types.value)}/${encodeURIComponent(field.value)}`,
+    hash: () => `#resources/${[types, field, states.field, orders.field].map((one) => encodeURIComponent(one.value)).join("/")}`,
   });
-  types.addEventListener("change", again);
   return close;
 }
 
@@ -58,9 +85,30 @@ function offer(types, views) {
     .forEach((word) => types.append(h("option", { value: word }, word)));
 }
 
-function list({ resources, more }, limit, live) {
-  const rows = Object.entries(resources).flatMap(([type, lines]) =>
-    lines.map((line) => ({
+/** What comes first, over all types. */
+const BEFORE = {
+  age: (one, other) => (one.received < other.received ? 1 : -1),
+  size: (one, other) => other.bytes - one.bytes,
+};
+
+/** Returns the state of a resource. What a client rejects is not well, whatever the control plane thinks of it. */
+function standing(type, line, rejected) {
+  const clients = rejected.get(`${type} ${line.name} ${line.version}`) ?? 0;
+  return clients > 0 ? state("ERROR", many(clients, "client rejects it", "clients reject it")) : state(line.state);
+}
+
+function list({ resources, more }, limit, live, order, rejections) {
+  const rejected = new Map();
+  for (const { type, name, version: of, clients } of rejections) {
+    const key = `${type} ${name} ${of}`;
+    rejected.set(key, (rejected.get(key) ?? 0) + clients);
+  }
+  const all = Object.entries(resources).flatMap(([type, lines]) => lines.map((line) => ({ type, ...line })));
+  if (BEFORE[order]) {
+    all.sort(BEFORE[order]);
+  }
+  const rows = all.map(({ type, ...line }) =>
+    ({
       key: `${type} ${line.class} ${line.wildcard} ${line.name}`,
       cells: [
         line.name === "*"
@@ -68,19 +116,19 @@ function list({ resources, more }, limit, live) {
           : h("a", { class: "name", href: resourceLink(type, line.name) }, line.name),
         kind(type),
         line.class === "-" ? "all clients" : line.class,
-        state(line.state),
+        standing(type, line, rejected),
         version(line.version),
         line.bytes === null ? "–" : bytes(line.bytes),
         since(line.received),
       ],
-    })),
+    }),
   );
   if (rows.length === 0) {
     return empty("No resource of this name is here.");
   }
   const shown = rows.slice(0, limit);
   const rest = more || rows.length > shown.length;
-  const all = live.counts ? ` of ${count(live.counts.resources)}` : "";
+  const total = live.counts ? ` of ${count(live.counts.resources)}` : "";
   return [
     table(
       "Resources",
@@ -98,7 +146,7 @@ function list({ resources, more }, limit, live) {
     h(
       "p",
       { class: "count" },
-      rest ? `The first ${count(shown.length)}${all}. ` : `${many(shown.length, "resource")}. `,
+      rest ? `The first ${count(shown.length)}${total}. ` : `${many(shown.length, "resource")}. `,
       rest && limit < LIMIT_MAX
         ? h("button", { type: "button", class: "more" }, "Show more")
         : rest && "Search for a part of a name to see others.",
@@ -139,17 +187,17 @@ function whole({ type, contents, clients, adoption, unanswered }) {
       "content",
       all.length > 1 ? "Contents" : "Content",
       null,
-      all.map((one) => contentOf(type, one)),
+      all.map((one) => contentOf(type, one, clients.rejected?.count ?? 0)),
     ),
   ];
 }
 
-function total(clients) {
-  return Object.values(clients).reduce((sum, { count: number }) => sum + number, 0);
+function sum(clients) {
+  return Object.values(clients).reduce((all, { count: number }) => all + number, 0);
 }
 
 function summary(clients) {
-  const all = total(clients);
+  const all = sum(clients);
   const accepted = clients.accepted?.count ?? 0;
   const rejected = clients.rejected?.count ?? 0;
   if (all === 0) {
@@ -165,7 +213,7 @@ function summary(clients) {
 }
 
 function standings(clients) {
-  const all = total(clients);
+  const all = sum(clients);
   return Object.entries(clients).map(([word, { count: number, some }]) =>
     h(
       "div",
@@ -215,10 +263,10 @@ function merged(contents) {
   }));
 }
 
-function contentOf(type, one) {
+function contentOf(type, one, rejecting) {
   const facts = [
     [one.classes.length > 1 ? "Classes" : "Class", one.classes.join("; ")],
-    ["State", state(one.state)],
+    ["State", rejecting > 0 ? state("ERROR", many(rejecting, "client rejects it", "clients reject it")) : state(one.state)],
     one.version && ["Version", h("code", null, one.version)],
     one.version_info && ["The control plane calls it", h("code", null, one.version_info)],
     one.control_plane && ["Control plane", one.control_plane],

@@ -9,11 +9,11 @@ const STEP = 100;
 export const LIMIT_MAX = 1000;
 
 /**
- * Opens a list. `asked` returns the path for so many, `also` are further paths, and `list` shows the answers of all of them. `hash`
+ * Opens a list. `asked` returns the path for so many, `also` returns further paths, and `list` shows the answers of all of them. `hash`
  * returns where the search stands on this page, and `jump` whether it leads elsewhere. Returns what searches again, and what
  * closes the list.
  */
-export function searched(place, { name, address, field, fields, asked, also = [], list, hash, jump = () => false }) {
+export function searched(place, { name, address, field, fields, asked, also = () => [], list, hash, jump = () => false }) {
   let limit = STEP;
   const content = h("div");
   const link = asJson(address, name);
@@ -21,7 +21,7 @@ export function searched(place, { name, address, field, fields, asked, also = []
   place.replaceChildren(title(name, link), form, content);
   const rounds = new Rounds(
     PAUSE,
-    () => [asked(limit), ...also],
+    () => [asked(limit), ...also()],
     (...answers) => {
       link.setAttribute("href", asked(limit));
       show(content, list(limit, ...answers));
@@ -34,6 +34,7 @@ export function searched(place, { name, address, field, fields, asked, also = []
     rounds.again();
   };
   field.addEventListener("input", calm(again));
+  form.addEventListener("change", ({ target }) => target !== field && again());
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (!jump()) {

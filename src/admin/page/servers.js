@@ -30,7 +30,8 @@ export function servers(all) {
       h(
         "div",
         { "data-key": authority },
-        h("h3", null, called(authority)),
+        // Where there is one authority, its name says nothing.
+        authorities.size > 1 && h("h3", null, called(authority)),
         h(
           "ol",
           { class: "plain" },
@@ -39,7 +40,8 @@ export function servers(all) {
               "li",
               { "data-key": one.server },
               h("p", { class: "line" }, state(one.state), h("span", { class: "name" }, one.server)),
-              h("p", { class: "words" }, reason(one)),
+              // In one line, so that new numbers move nothing; the view of control planes has all of it.
+              h("p", { class: "words brief", title: reason(one) }, reason(one)),
             ),
           ),
         ),
@@ -53,17 +55,17 @@ export function open(place) {
   const rounds = new Rounds(
     PAUSE,
     () => ["/clusters?format=json"],
-    ({ authorities }) => show(content, authorities.map(authorityOf)),
+    ({ authorities }) => show(content, authorities.map((one) => authorityOf(one, authorities.length > 1))),
     (error) => show(content, problem(error)),
   );
   return () => rounds.stop();
 }
 
-function authorityOf({ name, servers: all }) {
+function authorityOf({ name, servers: all }, several) {
   return h(
     "section",
     { class: "section", "data-key": name },
-    h("h2", null, called(name)),
+    several ? h("h2", null, called(name)) : h("h2", { class: "unseen" }, "All control planes"),
     all.map((one, at) => serverOf(one, at, all.length)),
   );
 }

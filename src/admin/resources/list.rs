@@ -1,8 +1,10 @@
 //! The list of all that the relay has of its control planes.
 //!
-//! Owns what a query chooses, and that a page of names is taken at a time.
+//! Owns what a query chooses, and that a page of names is taken at a time. A sorted list is bounded, because all names are compared for it.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -14,7 +16,7 @@ use super::line;
 use crate::admin::Shown;
 use crate::admin::forms::{self, Wrong};
 use crate::admin::written::{self, Page};
-use crate::census::{Census, Entry};
+use crate::census::{Cached, Census, Entry};
 use crate::clock::WallClock;
 use crate::xds::{Name, NoType, Pattern, TypeUrl};
 
@@ -26,11 +28,28 @@ pub(super) struct Wanted {
     type_url: Option<String>,
     class: Option<String>,
     name: Option<String>,
+    state: Option<String>,
+    sort: Option<Sort>,
     limit: Option<usize>,
 }
 
-const USAGE: &str =
-    "write /resources, with any of type=TYPE, class=CLASS, name=NAME (with * for any text) and limit=COUNT\n";
+/// What comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Sort {
+    /// What has arrived last.
+    Age,
+    /// What is largest.
+    Size,
+}
+
+const USAGE: &str = "write /resources, with any of type=TYPE, class=CLASS, name=NAME (with * for any text), state=STATE, \
+                     sort=age or size, and limit=COUNT\n";
+
+/// How many names a sorted list has, unless the query says so.
+const SORTED: usize = 1000;
+/// How many it may have.
+const SORTED_MAX: usize = 10_000;
 
 /// How many names are taken at a time.
 const PAGE: usize = 256;
@@ -42,6 +61,8 @@ struct List {
     clock: WallClock,
     class: Option<Pattern>,
     name: Option<Pattern>,
+    state: Option<Cached>,
+    sort: Option<Sort>,
     /// How many more may be shown.
     room: usize,
     /// Whether there were more than that.
@@ -64,6 +85,29 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
     }
 }
 
+/// The place in a sorted list: first by what it is sorted by, then by name.
+type Rank = (Reverse<Option<Instant>>, Reverse<usize>, Option<Name>);
+
+impl Sort {
+    fn rank(self, entry: &Entry) -> Rank {
+        let content = entry.resource.as_ref();
+        let (received, bytes) = match self {
+            Self::Age => (content.map(|content| content.received()), 0),
+            Self::Size => (None, content.map_or(0, |content| content.weight())),
+        };
+        (Reverse(received), Reverse(bytes), entry.name.clone())
+    }
+}
+
+/// Reads a state.
+fn state(word: &str) -> Result<Cached, Wrong> {
+    let found = Cached::ALL.into_iter().find(|state| state.word() == word);
+    found.ok_or_else(|| {
+        let words = Cached::ALL.map(Cached::word);
+        forms::wrong(format!("state: write one of {}\n", words.join(", ")))
+    })
+}
+
 impl List {
     fn new(wanted: &Wanted) -> Result<Self, Wrong> {
         let pattern = |key: &str, text: &Option<String>| {
@@ -74,7 +118,12 @@ impl List {
             clock: WallClock::read(),
             class: pattern("class", &wanted.class)?,
             name: pattern("name", &wanted.name)?,
-            room: wanted.limit.unwrap_or(usize::MAX),
+            state: wanted.state.as_deref().map(state).transpose()?,
+            sort: wanted.sort,
+            room: match wanted.sort {
+                Some(_) => wanted.limit.unwrap_or(SORTED).min(SORTED_MAX),
+                None => wanted.limit.unwrap_or(usize::MAX),
+            },
             cut: false,
         })
     }
@@ -82,6 +131,11 @@ impl List {
     /// Writes the types, each with its names.
     async fn write(mut self, census: Census, asked: Option<TypeUrl>, mut page: Page) -> Page {
         let types = asked.map_or_else(|| census.types(), |asked| BTreeSet::from([asked]));
+        if let Some(sort) = self.sort {
+            let first = self.first(sort, &census, types).await;
+            page.write(&first).await;
+            return page;
+        }
         page.write("{\"resources\":{").await;
         let mut comma = "";
         for type_url in types {
@@ -108,15 +162,54 @@ impl List {
         page
     }
 
+    /// Returns those that come first, by type.
+    async fn first(mut self, sort: Sort, census: &Census, types: BTreeSet<TypeUrl>) -> String {
+        let mut first: Vec<(Rank, String, Entry)> = Vec::new();
+        let mut pages = census.entries(move |one| types.contains(one));
+        loop {
+            tokio::task::yield_now().await;
+            let entries = pages.next(PAGE);
+            if entries.is_empty() {
+                break;
+            }
+            let class = pages.class().to_string();
+            let chosen = entries.into_iter().filter(|entry| self.has(entry, &class));
+            first.extend(chosen.map(|entry| (sort.rank(&entry), class.clone(), entry)));
+            if first.len() > 2 * self.room + PAGE {
+                self.keep_first(&mut first);
+            }
+        }
+        self.keep_first(&mut first);
+        let mut types: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (_, class, entry) in &first {
+            let lines = types.entry(entry.type_url.full_name()).or_default();
+            lines.push(line(entry, class, self.clock).to_string());
+        }
+        let types = types.iter();
+        let types = types.map(|(name, lines)| format!("\n{}:[\n{}\n]", Value::from(*name), lines.join(SEPARATOR)));
+        let types: Vec<String> = types.collect();
+        format!("{{\"resources\":{{{}\n}},\"more\":{}}}\n", types.join(","), self.cut)
+    }
+
+    fn keep_first(&mut self, found: &mut Vec<(Rank, String, Entry)>) {
+        found.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        self.cut |= found.len() > self.room;
+        found.truncate(self.room);
+    }
+
+    /// Whether an entry is asked for.
+    fn has(&self, entry: &Entry, class: &str) -> bool {
+        let name = entry.name.as_ref().map_or(Name::WILDCARD, Name::as_str);
+        self.class.as_ref().is_none_or(|asked| asked.matches(class))
+            && self.name.as_ref().is_none_or(|asked| asked.matches(name))
+            && self.state.is_none_or(|asked| asked == entry.cached)
+    }
+
     /// Returns the lines of those that are asked for, each with what stands before it.
     fn lines(&mut self, entries: &[Entry], class: &str, before: &mut String) -> String {
         let mut text = String::new();
-        if self.class.as_ref().is_some_and(|asked| !asked.matches(class)) {
-            return text;
-        }
         for entry in entries {
-            let name = entry.name.as_ref().map_or(Name::WILDCARD, Name::as_str);
-            if self.name.as_ref().is_some_and(|asked| !asked.matches(name)) {
+            if !self.has(entry, class) {
                 continue;
             }
             if self.room == 0 {

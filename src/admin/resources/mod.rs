@@ -2,7 +2,6 @@
 //!
 //! Owns the paths, and the form of a resource. The streams themselves say how they stand.
 
-mod adoption;
 mod list;
 
 use std::collections::BTreeMap;
@@ -18,13 +17,13 @@ use axum::routing::get;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::adoption::Adoption;
 use super::{Shown, forms, holds};
 use crate::cache::View;
 use crate::census::{Entry, visit_name};
 use crate::clock::{self, WallClock};
 use crate::inquiry::{ClientResource, ClientStream, Depth, Question, Whom};
 use crate::xds::{Name, Standing, TypeUrl, Version};
-use adoption::Adoption;
 
 /// The query for one name.
 #[derive(Debug, Default, Deserialize)]

@@ -51,11 +51,8 @@ impl Respondents {
     #[must_use]
     pub fn ask_some(&mut self, most: usize, inquiry: &Arc<Inquiry>) -> bool {
         let before = self.seats.len();
-        let stream = inquiry.question().whom.stream;
-        let connection = stream.map(|stream| stream.connection);
-        let concerned = |seated: &&Arc<Seated>| {
-            !seated.watches() && connection.is_none_or(|connection| connection == seated.claims().number())
-        };
+        let whom = &inquiry.question().whom;
+        let concerned = |seated: &&Arc<Seated>| !seated.watches() && whom.is_about_connection(seated.claims().number());
         let sets = self.view.sets.read();
         // Those that have left are not asked: nobody would answer.
         let seated = self.seats.by_ref().filter_map(|seat| sets.seated(seat));

@@ -3,10 +3,11 @@
 //! Owns how the addresses are reached, and that several relays are asked at the same time. Knows nothing of what is asked.
 
 mod exchange;
+mod place;
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,38 +15,50 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use rustls::{ClientConfig, ClientConnection};
 use rustls_pki_types::ServerName;
+use rustls_platform_verifier::BuilderVerifierExt as _;
 use serde::de::DeserializeOwned;
 
 use crate::config::{Address, Identity};
 use crate::tls;
 use crate::xds::printable;
 pub(super) use exchange::Bounds;
+use place::{RelayPlace, Site};
 
 /// How to reach the admin address of a relay.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Which relays")]
 pub(super) struct AdminAccess {
-    /// The admin addresses of the relays, with commas between them: ip:port, [v6]:port or unix:/path
-    #[arg(long, value_name = "ADDRESS", env = "DISTRIBUTARY_ADMIN", default_value = "127.0.0.1:9901", value_parser = Address::parse, value_delimiter = ',')]
-    admin: Vec<Address>,
-    /// With TLS (`admin.tls`): PEM file of the authorities that signed the certificate there
+    /// The admin addresses of the relays, with commas between them: ip:port, [v6]:port, unix:/path, name:port for all addresses of
+    /// a name, or a URL of one of them
+    #[arg(short, long, value_name = "ADDRESS", env = "DISTRIBUTARY_ADMIN", default_value = "127.0.0.1:9901", value_parser = RelayPlace::parse, value_delimiter = ',')]
+    admin: Vec<RelayPlace>,
+    /// With TLS (`admin.tls`): PEM file of the authorities that signed the certificate there [default for https://: those of the
+    /// system]
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
     /// PEM file of the certificate to show, if the relay asks for one (`client_ca`)
-    #[arg(long, value_name = "FILE", requires_all = ["key", "ca"])]
+    #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
     /// PEM file of its key
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// The name that the certificate of the relay is for [default: the IP address of --admin]
-    #[arg(long, value_name = "NAME", requires = "ca")]
+    /// The name that the certificate of the relay is for [default: the name or IP address in --admin]
+    #[arg(long, value_name = "NAME")]
     server_name: Option<String>,
+}
+
+/// The relays that are asked. A name is looked up once, so that two questions go to the same relays.
+#[derive(Debug)]
+pub(super) struct Relays<'a> {
+    access: &'a AdminAccess,
+    sites: Vec<Site>,
 }
 
 /// A relay that can be asked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Relay<'a> {
     access: &'a AdminAccess,
-    address: &'a Address,
+    site: &'a Site,
 }
 
 /// What a relay answers.
@@ -56,15 +69,29 @@ pub(super) enum Answer {
     Refused(u16, String),
 }
 
-impl AdminAccess {
+impl Relays<'_> {
     /// Asks all relays at the same time. Returns the results in the order of their addresses.
     pub(super) fn each<T: Send>(&self, ask: impl Fn(Relay<'_>) -> T + Sync) -> Vec<T> {
         let ask = &ask;
         std::thread::scope(|threads| {
-            let relays = self.admin.iter().map(|address| Relay { access: self, address });
+            let access = self.access;
+            let relays = self.sites.iter().map(|site| Relay { access, site });
             let asked: Vec<_> = relays.map(|relay| threads.spawn(move || ask(relay))).collect();
             asked.into_iter().filter_map(|asked| asked.join().ok()).collect()
         })
+    }
+}
+
+impl AdminAccess {
+    /// Returns the relays at these addresses, as they are now.
+    pub(super) fn relays(&self) -> Relays<'_> {
+        let sites = self.admin.iter().flat_map(RelayPlace::sites).collect();
+        Relays { access: self, sites }
+    }
+
+    /// Asks all relays at the same time. Returns the results in the order of their addresses.
+    pub(super) fn each<T: Send>(&self, ask: impl Fn(Relay<'_>) -> T + Sync) -> Vec<T> {
+        self.relays().each(ask)
     }
 
     /// Sends one request to each relay. Prints the answers, a line for each; with several relays, each with its address.
@@ -76,11 +103,11 @@ impl AdminAccess {
             let answer = relay.ask(method, path, bounds).and_then(|answer| relay.body(answer));
             (relay.to_string(), answer)
         });
+        let alone = answers.len() == 1;
         let mut wrong = Vec::new();
         for (relay, answer) in answers {
             match answer {
-                Ok(body) if self.admin.len() == 1 => writeln!(out, "{}", line(&body))?,
-                Ok(body) => writeln!(out, "{relay}: {}", line(&body))?,
+                Ok(body) => tell(&relay, &body, alone, out)?,
                 Err(error) => wrong.push(super::told(&error)),
             }
         }
@@ -90,15 +117,26 @@ impl AdminAccess {
         bail!(wrong.join("\n"))
     }
 
-    fn tls(&self, relay: &Address, ca: &Path) -> anyhow::Result<ClientConnection> {
-        let name = match (&self.server_name, relay) {
-            (Some(name), _) => ServerName::try_from(name.clone())?,
-            (None, Address::Socket(address)) => ServerName::from(address.ip()),
-            (None, Address::Unix(_)) => bail!("a Unix socket has no TLS; remove --ca"),
+    /// Returns TLS towards a relay, if it is asked so.
+    fn tls(&self, site: &Site, address: &Address) -> anyhow::Result<Option<ClientConnection>> {
+        let options = [&self.cert, &self.key].into_iter().any(Option::is_some) || self.server_name.is_some();
+        if self.ca.is_none() && !site.tls() {
+            return match options {
+                true => bail!("--cert, --key and --server-name need --ca, or an address that begins with https://"),
+                false => Ok(None),
+            };
+        }
+        let name = match (&self.server_name, site.host(), address) {
+            (Some(name), ..) => ServerName::try_from(name.clone())?,
+            (None, Some(host), _) => ServerName::try_from(host.to_owned())?,
+            (None, None, Address::Socket(address)) => ServerName::from(address.ip()),
+            (None, None, Address::Unix(_)) => bail!("a Unix socket has no TLS; remove --ca and https://"),
         };
-        let builder = ClientConfig::builder_with_provider(tls::provider())
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(tls::authorities(&ca.to_owned().into())?);
+        let builder = ClientConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions()?;
+        let builder = match &self.ca {
+            Some(ca) => builder.with_root_certificates(tls::authorities(&ca.clone().into())?),
+            None => builder.with_platform_verifier()?,
+        };
         let config = match (&self.cert, &self.key) {
             (Some(certificate), Some(key)) => {
                 let files = Identity {
@@ -110,21 +148,23 @@ impl AdminAccess {
             }
             _ => builder.with_no_client_auth(),
         };
-        Ok(ClientConnection::new(Arc::new(config), name)?)
+        Ok(Some(ClientConnection::new(Arc::new(config), name)?))
     }
 }
 
 impl Relay<'_> {
     /// Sends one request.
     pub(super) fn ask(&self, method: &str, path: &str, bounds: Bounds) -> anyhow::Result<Answer> {
-        let Self { access, address } = self;
+        let Self { access, site } = self;
+        let address = site.address().map_err(|why| anyhow::anyhow!("{why}"))?;
+        // In numbers: an order to a name could come from any page that a browser shows.
         let host = match address {
             Address::Socket(address) => address.to_string(),
             Address::Unix(_) => "localhost".to_owned(),
         };
         // In this version the end of the connection is the end of the answer.
         let request = format!("{method} {path} HTTP/1.0\r\nhost: {host}\r\ncontent-length: 0\r\n\r\n");
-        let tls = access.ca.as_ref().map(|ca| access.tls(address, ca)).transpose()?;
+        let tls = access.tls(site, address)?;
         let answer =
             exchange::exchange(address, tls, &request, bounds).with_context(|| format!("no answer from {address}"))?;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
@@ -133,7 +173,7 @@ impl Relay<'_> {
             .and_then(|rest| rest.get(2..5)?.parse().ok());
         match status {
             Some(200) => Ok(Answer::Body(body.to_owned())),
-            Some(status) => Ok(Answer::Refused(status, line(body))),
+            Some(status) => Ok(Answer::Refused(status, lines(body))),
             None => {
                 bail!("{address} is not the admin address of a relay: it does not speak HTTP/1 (with TLS, write --ca)")
             }
@@ -171,13 +211,25 @@ impl Relay<'_> {
 
 impl std::fmt::Display for Relay<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.address.fmt(f)
+        self.site.fmt(f)
     }
 }
 
-/// Returns an answer in one line that is safe to print.
-fn line(body: &str) -> String {
-    printable(body.trim_end()).into_owned()
+/// Prints an answer, each of its lines safe to print, and after the address of the relay unless it is alone.
+fn tell(relay: &str, body: &str, alone: bool, out: &mut impl Write) -> std::io::Result<()> {
+    for said in lines(body).lines() {
+        match alone {
+            true => writeln!(out, "{said}")?,
+            false => writeln!(out, "{relay}: {said}")?,
+        }
+    }
+    Ok(())
+}
+
+/// Returns an answer whose lines are safe to print.
+fn lines(body: &str) -> String {
+    let lines: Vec<_> = body.trim_end().lines().map(printable).collect();
+    lines.join("\n")
 }
 
 /// Returns the text as a part of a path or a query.

@@ -164,6 +164,9 @@ pub(super) struct Client {
     pub(super) address: String,
     pub(super) dialect: String,
     pub(super) since: String,
+    /// An older relay does not say it.
+    #[serde(default)]
+    pub(super) state: String,
     pub(super) types: BTreeMap<String, Subscription>,
 }
 
@@ -220,8 +223,9 @@ pub(super) fn nacks(relay: Relay<'_>) -> anyhow::Result<Nacks> {
     relay.json("/nacks")
 }
 
-pub(super) fn clients(relay: Relay<'_>) -> anyhow::Result<Clients> {
-    relay.json("/clients?format=json")
+/// `query` is added to the query, as it is.
+pub(super) fn clients(relay: Relay<'_>, query: &str) -> anyhow::Result<Clients> {
+    relay.json(&format!("/clients?format=json{query}"))
 }
 
 /// Returns what a relay has of these types.

@@ -1,30 +1,53 @@
-//! The table of client streams, with a column for each common type.
+//! The table of client streams, with a column for each common type: those in trouble first, over all relays.
 //!
-//! Owns the columns. The relays say how their clients are.
+//! Owns the columns, and which clients are asked for. The relays say how their clients are.
 
+use clap::Args;
 use serde_json::json;
 
 use super::Report;
 use super::answers::{self, Client};
 use super::fault::Fault;
-use crate::cli::asking::AdminAccess;
+use super::table::Tone;
+use crate::cli::asking::{Relays, encoded};
 use crate::xds::TypeUrl;
 
-const NARROW: [&str; 8] = ["NODE", "CLUSTER", "CDS", "LDS", "EDS", "RDS", "OTHERS", "RELAY"];
+/// Which clients are shown.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Which clients")]
+pub(super) struct Chosen {
+    /// Only those that are rejecting, lagging, waiting or current
+    #[arg(long, value_name = "STATE", requires = "clients", value_parser = STATES)]
+    state: Option<String>,
+    /// Only those of this class, as /clients shows it; * stands for any text
+    #[arg(long, value_name = "CLASS", requires = "clients")]
+    class: Option<String>,
+    /// Only those with this software and version, such as 'envoy 1.36*'
+    #[arg(long, value_name = "NAME", requires = "clients")]
+    software: Option<String>,
+}
+
+/// The states of a client stream, the worst first.
+const STATES: [&str; 4] = ["rejecting", "lagging", "waiting", "current"];
+const NARROW: [&str; 9] = [
+    "NODE", "STATE", "CLUSTER", "CDS", "LDS", "EDS", "RDS", "OTHERS", "RELAY",
+];
 const WIDE: [&str; 7] = ["STREAM", "DIALECT", "CLASS", "ADDRESS", "IDENTITY", "SOFTWARE", "SINCE"];
 /// The types that have a column.
 const COMMON: [&str; 4] = ["cds", "lds", "eds", "rds"];
 
-pub(super) fn report(access: &AdminAccess) -> Report {
+pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
-    let seen = report.answered(access.each(|relay| (relay.to_string(), answers::clients(relay))));
+    let query = chosen.query();
+    let seen = report.answered(relays.each(|relay| (relay.to_string(), answers::clients(relay, &query))));
+    let mut rows: Vec<(usize, &str, &str, &Client)> = Vec::new();
     for (relay, clients) in &seen {
         let Some(clients) = clients else { continue };
         let mut rejecting = 0;
         let mut listed = Vec::new();
         for client in &clients.clients {
             rejecting += usize::from(client.types.values().any(|one| one.status == "ERROR"));
-            report.table.push(row(relay, client));
+            rows.push((client.rank(), &client.node.id, relay, client));
             let types = client
                 .types
                 .iter()
@@ -39,6 +62,7 @@ pub(super) fn report(access: &AdminAccess) -> Report {
                 "address": client.address,
                 "dialect": client.dialect,
                 "since": client.since,
+                "state": client.state,
                 "types": types.collect::<serde_json::Map<_, _>>(),
             }));
         }
@@ -52,7 +76,41 @@ pub(super) fn report(access: &AdminAccess) -> Report {
         }
         report.json_relay(json!({ "relay": relay, "clients": listed }));
     }
+    // Each relay has this order already; a stable sort keeps it among equal ones.
+    rows.sort_by_key(|(rank, node, relay, _)| (*rank, *node, *relay));
+    for (rank, _, relay, client) in rows {
+        let tone = match rank {
+            0 => Tone::Wrong,
+            1 | 2 => Tone::Busy,
+            _ => Tone::Plain,
+        };
+        report.table.push_in(tone, row(relay, client));
+    }
     report
+}
+
+impl Chosen {
+    /// Returns what is added to the query.
+    fn query(&self) -> String {
+        let keys = [
+            ("state", &self.state),
+            ("class", &self.class),
+            ("software", &self.software),
+        ];
+        let given = keys.into_iter().filter_map(|(key, text)| Some((key, text.as_deref()?)));
+        given.map(|(key, text)| format!("&{key}={}", encoded(text))).collect()
+    }
+}
+
+impl Client {
+    /// Returns its place in the order of trouble. An older relay does not say a state.
+    fn rank(&self) -> usize {
+        let known = STATES.iter().position(|state| *state == self.state);
+        known.unwrap_or_else(|| match self.types.values().any(|one| one.status == "ERROR") {
+            true => 0,
+            false => STATES.len() - 1,
+        })
+    }
 }
 
 fn row(relay: &str, client: &Client) -> Vec<String> {
@@ -67,7 +125,8 @@ fn row(relay: &str, client: &Client) -> Vec<String> {
     });
     let others = types.iter().filter(|(word, _)| !COMMON.contains(&word.as_str()));
     let others: Vec<String> = others.map(|(word, status)| format!("{word}:{status}")).collect();
-    let first = [client.node.id.clone(), client.node.cluster.clone()].into_iter();
+    let state = STATES.get(client.rank()).copied().unwrap_or_default().to_owned();
+    let first = [client.node.id.clone(), state, client.node.cluster.clone()].into_iter();
     let wide = [
         &client.stream,
         &client.dialect,

@@ -46,11 +46,13 @@ pub(super) struct Status {
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = share)]
     lagging_over: f64,
     /// Show it again every two seconds, until interrupted
-    #[arg(long)]
+    #[arg(short, long)]
     watch: bool,
     /// table, wide: with more columns, json or yaml
     #[arg(short, long, value_name = "FORM", value_enum, default_value_t = Output::Table)]
     output: Output,
+    #[command(flatten)]
+    chosen: clients::Chosen,
     #[command(flatten)]
     access: AdminAccess,
 }
@@ -88,7 +90,8 @@ impl Status {
             let before = std::mem::replace(&mut report, self.look());
             fault::keep_lasting(&mut report.faults, &before.faults);
         }
-        out.write_all(report.printed(self.output)?.as_bytes())?;
+        let colours = terminal && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+        out.write_all(report.printed(self.output, None, colours)?.as_bytes())?;
         out.flush()?;
         match fault::lines(&report.faults) {
             none if none.is_empty() => Ok(()),
@@ -98,6 +101,7 @@ impl Status {
 
     fn watch(&self, out: &mut impl Write, terminal: bool) -> anyhow::Result<()> {
         let mut screen = Screen::new(terminal);
+        let colours = terminal && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
         let mut before: Option<Vec<Fault>> = None;
         loop {
             let mut report = self.look();
@@ -105,7 +109,7 @@ impl Status {
             if let Some(before) = before.replace(found) {
                 fault::keep_lasting(&mut report.faults, &before);
             }
-            let mut text = report.printed(self.output)?;
+            let mut text = report.printed(self.output, screen.width(), colours)?;
             if matches!(self.output, Output::Table | Output::Wide) {
                 for line in fault::lines(&report.faults) {
                     text.push_str(&line);
@@ -118,14 +122,15 @@ impl Status {
     }
 
     fn look(&self) -> Report {
+        let relays = self.access.relays();
         let report = match (self.clients, self.nacks, self.servers, self.resources) {
-            (true, ..) => clients::report,
+            (true, ..) => return clients::report(&relays, &self.chosen),
             (_, true, ..) => nacks::report,
             (_, _, true, _) => servers::report,
             (.., true) => resources::report,
-            (false, false, false, false) => return overview::report(&self.access, self.lagging_over),
+            (false, false, false, false) => return overview::report(&relays, self.lagging_over),
         };
-        report(&self.access)
+        report(&relays)
     }
 }
 
@@ -175,12 +180,13 @@ impl Report {
         self.json.insert(key.to_owned(), list.into());
     }
 
-    fn printed(&self, output: Output) -> anyhow::Result<String> {
+    /// `width` is how wide a table may be, if more columns may be shown than usual.
+    fn printed(&self, output: Output, width: Option<usize>, colours: bool) -> anyhow::Result<String> {
         let mut text = String::new();
         match output {
             Output::Table | Output::Wide => {
-                for line in self.table.lines(output == Output::Wide) {
-                    text.push_str(&line);
+                for (line, tone) in self.table.lines(output == Output::Wide, width) {
+                    text.push_str(&if colours { tone.coloured(&line) } else { line });
                     text.push('\n');
                 }
             }

@@ -10,7 +10,7 @@ use super::Report;
 use super::answers::{self, Rejection};
 use super::fault::Fault;
 use super::table::short;
-use crate::cli::asking::AdminAccess;
+use crate::cli::asking::Relays;
 use crate::xds::TypeUrl;
 
 const NARROW: [&str; 6] = ["TYPE", "NAME", "VERSION", "CLIENTS", "RELAYS", "REASON"];
@@ -29,9 +29,9 @@ struct Everywhere {
 /// Type, name, version and words.
 type Key = (String, String, String, String);
 
-pub(super) fn report(access: &AdminAccess) -> Report {
+pub(super) fn report(relays: &Relays<'_>) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
-    let seen = report.answered(access.each(|relay| (relay.to_string(), answers::nacks(relay))));
+    let seen = report.answered(relays.each(|relay| (relay.to_string(), answers::nacks(relay))));
     let mut all: BTreeMap<Key, Everywhere> = BTreeMap::new();
     for (relay, nacks) in &seen {
         let Some(nacks) = nacks else { continue };

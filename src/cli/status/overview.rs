@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::answers::{self, Clusters, Health, Nacks, Resources, Server, Standings, Views};
 use super::compare::{self, Difference};
 use super::fault::Fault;
-use super::table::short;
+use super::table::{Tone, short};
 use super::{Report, servers};
-use crate::cli::asking::AdminAccess;
+use crate::cli::asking::Relays;
 use crate::xds::{TypeUrl, Version};
 
 /// What a relay says.
@@ -38,9 +38,9 @@ const NARROW: [&str; 11] = [
 const WIDE: [&str; 4] = ["CONNECTIONS", "VIEWS", "UNCONFIRMED", "WHOLE-DIGEST"];
 
 /// `lagging_over`: with a larger share of clients that lag, a relay is not well.
-pub(super) fn report(access: &AdminAccess, lagging_over: f64) -> Report {
+pub(super) fn report(asked: &Relays<'_>, lagging_over: f64) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
-    let seen = report.answered(access.each(|relay| {
+    let seen = report.answered(asked.each(|relay| {
         let seen = || {
             Ok(Seen {
                 health: Health::of(relay)?,
@@ -55,7 +55,7 @@ pub(super) fn report(access: &AdminAccess, lagging_over: f64) -> Report {
         .iter()
         .map(|(_, seen)| Some(seen.as_ref()?.views.clone()))
         .collect();
-    let differences = differences(access, &mut report, &views);
+    let differences = differences(asked, &mut report, &views);
     let relays: Vec<String> = seen.iter().map(|(relay, _)| relay.clone()).collect();
     for (at, (relay, seen)) in seen.iter().enumerate() {
         match seen {
@@ -65,7 +65,7 @@ pub(super) fn report(access: &AdminAccess, lagging_over: f64) -> Report {
                     .faults
                     .extend(lagging(relay, seen.clusters.clients.as_ref(), lagging_over));
             }
-            None => report.table.push(unanswered(relay)),
+            None => report.table.push_in(Tone::Wrong, unanswered(relay)),
         }
     }
     report.put("differences", differences.iter().map(|one| one.json(&relays)).collect());
@@ -74,12 +74,12 @@ pub(super) fn report(access: &AdminAccess, lagging_over: f64) -> Report {
 }
 
 /// Compares the relays name by name where their digests differ.
-fn differences(access: &AdminAccess, report: &mut Report, views: &[Option<Views>]) -> Vec<Difference> {
+fn differences(asked: &Relays<'_>, report: &mut Report, views: &[Option<Views>]) -> Vec<Difference> {
     let suspects = compare::suspects(views);
     if suspects.is_empty() {
         return Vec::new();
     }
-    let listed = access.each(|relay| (relay.to_string(), answers::resources(relay, suspects.iter())));
+    let listed = asked.each(|relay| (relay.to_string(), answers::resources(relay, suspects.iter())));
     let listed: Vec<Option<Resources>> = listed
         .into_iter()
         .zip(views)
@@ -123,6 +123,27 @@ fn holding(relay: &str, held: u64) -> Option<Fault> {
     (held > 0).then(|| Fault::new(format!("holds {relay}"), words))
 }
 
+impl Seen {
+    /// Returns what is wrong with the relay as a whole.
+    fn faults(&self, relay: &str, rejected: u64, held: u64) -> Vec<Fault> {
+        let Self { health, clusters, .. } = self;
+        let unready = || Fault::new(format!("ready {relay}"), format!("{relay}: {}", health.state));
+        let files = clusters.faults.iter();
+        let files = files.map(|fault| Fault::new(format!("file {relay} {fault}"), format!("{relay}: {fault}")));
+        let rejects = || {
+            let words = format!("{relay}: clients reject {rejected} contents; --nacks shows them");
+            Fault::new(format!("nacks {relay}"), words)
+        };
+        let ready = (!health.ready).then(unready).into_iter();
+        ready
+            .chain(files)
+            .chain(servers::faults(relay, clusters))
+            .chain((rejected > 0).then(rejects))
+            .chain(holding(relay, held))
+            .collect()
+    }
+}
+
 impl Report {
     fn relay(&mut self, relay: &str, seen: &Seen, content: &str) {
         let Seen {
@@ -132,23 +153,11 @@ impl Report {
             nacks,
         } = seen;
         let word = health.state.split(':').next().unwrap_or_default();
-        if !health.ready {
-            self.faults.push(Fault::new(
-                format!("ready {relay}"),
-                format!("{relay}: {}", health.state),
-            ));
-        }
-        let files = clusters.faults.iter();
-        let files = files.map(|fault| Fault::new(format!("file {relay} {fault}"), format!("{relay}: {fault}")));
-        self.faults.extend(files);
-        self.faults.extend(servers::faults(relay, clusters));
         let rejected = nacks.rejections.len() as u64 + nacks.left_out;
-        if rejected > 0 {
-            let words = format!("{relay}: clients reject {rejected} contents; --nacks shows them");
-            self.faults.push(Fault::new(format!("nacks {relay}"), words));
-        }
         let held: u64 = views.views.iter().map(|view| view.held).sum();
-        self.faults.extend(holding(relay, held));
+        let faults = seen.faults(relay, rejected, held);
+        let tone = if faults.is_empty() { Tone::Plain } else { Tone::Wrong };
+        self.faults.extend(faults);
         // A server of several authorities is one server.
         let servers = clusters.authorities.iter().flat_map(|authority| &authority.servers);
         let servers: BTreeMap<&String, &Server> = servers.map(|server| (&server.server, server)).collect();
@@ -158,26 +167,29 @@ impl Report {
         let types = servers.values().flat_map(|server| server.types.values());
         let unconfirmed: u64 = types.filter(|of| of.stale).map(|of| of.resources).sum();
         let digest: Version = compare::digest(views);
-        self.table.push([
-            relay.to_owned(),
-            health.version.clone(),
-            word.to_owned(),
-            health.streams.to_string(),
-            clusters
-                .clients
-                .as_ref()
-                .map_or_else(String::new, |of| format!("{}/{}", of.up_to_date, of.streams)),
-            format!("{well}/{}", used().count()),
-            resources.to_string(),
-            rejected.to_string(),
-            held.to_string(),
-            short(&digest.to_string()),
-            content.to_owned(),
-            health.connections.to_string(),
-            views.views.len().to_string(),
-            unconfirmed.to_string(),
-            digest.to_string(),
-        ]);
+        self.table.push_in(
+            tone,
+            [
+                relay.to_owned(),
+                health.version.clone(),
+                word.to_owned(),
+                health.streams.to_string(),
+                clusters
+                    .clients
+                    .as_ref()
+                    .map_or_else(String::new, |of| format!("{}/{}", of.up_to_date, of.streams)),
+                format!("{well}/{}", used().count()),
+                resources.to_string(),
+                rejected.to_string(),
+                held.to_string(),
+                short(&digest.to_string()),
+                content.to_owned(),
+                health.connections.to_string(),
+                views.views.len().to_string(),
+                unconfirmed.to_string(),
+                digest.to_string(),
+            ],
+        );
         self.json_relay(json!({
             "relay": relay,
             "version": health.version,

@@ -10,7 +10,7 @@ use super::Report;
 use super::answers::{self, Resource, Resources, Views};
 use super::compare::{self, Difference, Key};
 use super::table::short;
-use crate::cli::asking::AdminAccess;
+use crate::cli::asking::Relays;
 use crate::xds::TypeUrl;
 
 const NARROW: [&str; 6] = ["TYPE", "NAME", "STATE", "VERSION", "CONTENT", "RELAYS"];
@@ -22,9 +22,9 @@ struct Line<'a> {
     relays: Vec<&'a str>,
 }
 
-pub(super) fn report(access: &AdminAccess) -> Report {
+pub(super) fn report(relays: &Relays<'_>) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
-    let seen = report.answered(access.each(|relay| {
+    let seen = report.answered(relays.each(|relay| {
         let seen = || Ok((answers::views(relay)?, relay.json::<Resources>("/resources")?));
         (relay.to_string(), seen())
     }));

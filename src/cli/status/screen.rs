@@ -25,13 +25,14 @@ impl Screen {
         Self { terminal, shown: None }
     }
 
+    /// Returns how many columns a terminal has.
+    pub(super) fn width(&self) -> Option<usize> {
+        self.terminal.then(|| size().1)
+    }
+
     pub(super) fn show(&mut self, text: &str, out: &mut impl Write) -> io::Result<()> {
         if self.terminal {
-            let size = tcgetwinsize(io::stdout())
-                .ok()
-                .filter(|size| size.ws_row > 0 && size.ws_col > 0);
-            let size = size.map_or(SIZE, |size| (size.ws_row.into(), size.ws_col.into()));
-            out.write_all(fitted(text, size).as_bytes())?;
+            out.write_all(fitted(text, size()).as_bytes())?;
         } else if self.shown.as_deref() != Some(text) {
             let gap = if self.shown.is_some() { "\n" } else { "" };
             write!(out, "{gap}{text}")?;
@@ -41,6 +42,31 @@ impl Screen {
     }
 }
 
+/// Returns how many lines and columns the terminal has.
+fn size() -> (usize, usize) {
+    let size = tcgetwinsize(io::stdout()).ok();
+    let size = size.filter(|size| size.ws_row > 0 && size.ws_col > 0);
+    size.map_or(SIZE, |size| (size.ws_row.into(), size.ws_col.into()))
+}
+
+/// Returns what can be seen of a line in so many columns, with all that steers colours.
+fn cut(line: &str, columns: usize) -> String {
+    let (mut seen, mut steers) = (0, false);
+    let shown = line.chars().filter(|c| {
+        if *c == '\x1b' {
+            steers = true;
+            return true;
+        }
+        if steers {
+            steers = *c != 'm';
+            return true;
+        }
+        seen += 1;
+        seen <= columns
+    });
+    shown.collect()
+}
+
 /// Returns what fits into so many lines and columns.
 fn fitted(text: &str, (rows, columns): (usize, usize)) -> String {
     let all = text.lines().count();
@@ -48,7 +74,7 @@ fn fitted(text: &str, (rows, columns): (usize, usize)) -> String {
     let shown = if all > room { room.saturating_sub(1) } else { all };
     let mut fitted = CLEAR.to_owned();
     for line in text.lines().take(shown) {
-        fitted.extend(line.chars().take(columns));
+        fitted.push_str(&cut(line, columns));
         fitted.push('\n');
     }
     if shown < all {
@@ -65,6 +91,7 @@ mod tests {
     #[test]
     fn no_more_than_fits() {
         assert_eq!(fitted("ab\ncde\n", (3, 2)), format!("{CLEAR}ab\ncd\n"));
+        assert_eq!(cut("\x1b[31mabc\x1b[0m", 2), "\x1b[31mab\x1b[0m");
         assert_eq!(
             fitted("a\nb\nc\nd\n", (4, 80)),
             format!("{CLEAR}a\nb\n... and 2 more lines\n")

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::Report;
 use super::answers::{self, Clusters, Server};
 use super::fault::Fault;
-use crate::cli::asking::AdminAccess;
+use super::table::Tone;
+use crate::cli::asking::Relays;
 use crate::xds::authority_label;
 
 const NARROW: [&str; 8] = [
@@ -22,16 +23,17 @@ const NARROW: [&str; 8] = [
 ];
 const WIDE: [&str; 5] = ["STREAMS", "WAITING", "LACKING", "UNCONFIRMED", "WHY"];
 
-pub(super) fn report(access: &AdminAccess) -> Report {
+pub(super) fn report(relays: &Relays<'_>) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
-    let seen = report.answered(access.each(|relay| (relay.to_string(), answers::clusters(relay))));
+    let seen = report.answered(relays.each(|relay| (relay.to_string(), answers::clusters(relay))));
     for (relay, clusters) in &seen {
         let Some(clusters) = clusters else { continue };
         report.faults.extend(faults(relay, clusters));
         let mut shown = Vec::new();
         for authority in &clusters.authorities {
             for server in &authority.servers {
-                report.table.push(row(relay, &authority.name, server));
+                let tone = if is_failing(server) { Tone::Wrong } else { Tone::Plain };
+                report.table.push_in(tone, row(relay, &authority.name, server));
                 let mut server = json(server);
                 if let Some(fields) = server.as_object_mut() {
                     fields.insert("authority".to_owned(), authority.name.as_str().into());

@@ -9,7 +9,26 @@ use crate::xds::printable;
 pub(super) struct Table {
     head: Vec<&'static str>,
     narrow: usize,
-    rows: Vec<Vec<String>>,
+    rows: Vec<(Tone, Vec<String>)>,
+}
+
+/// How a row is: its colour on a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Busy,
+    Wrong,
+}
+
+impl Tone {
+    /// Returns a line in its colour.
+    pub(super) fn coloured(self, line: &str) -> String {
+        match self {
+            Self::Plain => line.to_owned(),
+            Self::Busy => format!("\x1b[33m{line}\x1b[0m"),
+            Self::Wrong => format!("\x1b[31m{line}\x1b[0m"),
+        }
+    }
 }
 
 /// Between two columns.
@@ -31,28 +50,43 @@ impl Table {
 
     /// Adds a row.
     pub(super) fn push(&mut self, row: impl IntoIterator<Item = String>) {
-        let row: Vec<String> = row.into_iter().collect();
-        debug_assert_eq!(row.len(), self.head.len());
-        self.rows.push(row);
+        self.push_in(Tone::Plain, row);
     }
 
-    /// Returns the lines; the last column is not padded.
-    pub(super) fn lines(&self, wide: bool) -> Vec<String> {
-        let columns = if wide { self.head.len() } else { self.narrow };
-        let head = self.head.iter().map(|title| (*title).to_owned()).collect();
-        let rows = self
-            .rows
-            .iter()
-            .map(|row| row.iter().take(columns).map(|text| cell(text, wide)).collect());
-        let cells: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-        let width = |at: usize| cells.iter().filter_map(|row| Some(row.get(at)?.chars().count())).max();
-        let widths: Vec<usize> = (0..columns).filter_map(width).collect();
-        let line = |row: &Vec<String>| {
-            let padded = row.iter().zip(&widths).map(|(text, width)| format!("{text:width$}"));
-            let line = padded.collect::<Vec<_>>().join(GAP);
-            line.trim_end().to_owned()
+    /// Adds a row in this tone.
+    pub(super) fn push_in(&mut self, tone: Tone, row: impl IntoIterator<Item = String>) {
+        let row: Vec<String> = row.into_iter().collect();
+        debug_assert_eq!(row.len(), self.head.len());
+        self.rows.push((tone, row));
+    }
+
+    /// Returns the lines; the last column is not padded. With `room`, there are as many columns as so many characters have room for,
+    /// but all that are for everybody.
+    pub(super) fn lines(&self, wide: bool, room: Option<usize>) -> Vec<(String, Tone)> {
+        let head = (Tone::Plain, self.head.iter().map(|title| (*title).to_owned()).collect());
+        let cells = |(tone, row): &(Tone, Vec<String>)| (*tone, row.iter().map(|text| cell(text, wide)).collect());
+        let rows: Vec<(Tone, Vec<String>)> = std::iter::once(head).chain(self.rows.iter().map(cells)).collect();
+        let width = |at: usize| {
+            let cells = rows.iter().filter_map(|(_, row)| Some(row.get(at)?.chars().count()));
+            cells.max().unwrap_or_default()
         };
-        cells.iter().map(line).collect()
+        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
+        let fits = |columns: usize| {
+            let all: usize = widths.iter().take(columns).map(|width| width + GAP.len()).sum();
+            room.is_some_and(|room| all <= room + GAP.len())
+        };
+        let more = (self.narrow..=self.head.len()).rev().find(|columns| fits(*columns));
+        let columns = match wide {
+            true => self.head.len(),
+            false => more.unwrap_or(self.narrow),
+        };
+        let line = |(tone, row): &(Tone, Vec<String>)| {
+            let padded = row.iter().zip(&widths).take(columns);
+            let padded = padded.map(|(text, width)| format!("{text:width$}"));
+            let line = padded.collect::<Vec<_>>().join(GAP);
+            (line.trim_end().to_owned(), *tone)
+        };
+        rows.iter().map(line).collect()
     }
 }
 
@@ -81,11 +115,18 @@ mod tests {
         let row = |cells: [&str; 3]| cells.map(str::to_owned);
         table.push(row(["ä\u{1b}[2J\nb", "up", "none"]));
         table.push(row(["", &"x".repeat(100), "long"]));
-        let lines = table.lines(false);
+        let texts = |wide, room| -> Vec<String> {
+            let lines = table.lines(wide, room).into_iter();
+            lines.map(|(line, _)| line).collect()
+        };
+        let lines = texts(false, None);
         assert_eq!(lines[0], "NAME            STATE");
         assert_eq!(lines[1], "ä\\u{1b}[2J\\nb   up");
         assert_eq!(lines[2], format!("-               {}...", "x".repeat(80)));
-        let wide = table.lines(true);
+        let wide = texts(true, None);
         assert!(wide[2].ends_with(&format!("{}   long", "x".repeat(100))), "{wide:?}");
+        // A terminal that is wide enough shows more.
+        assert!(texts(false, Some(108))[2].ends_with("   long"));
+        assert!(texts(false, Some(107))[2].ends_with("..."));
     }
 }

@@ -14,8 +14,8 @@ impl Check {
         let inline = match file {
             Written::Inline(inline) => *inline,
             Written::File(path) => {
-                let file = Path::new(&path.value);
-                return self.bootstrap_file(Some(path.place), "upstream", file, flags, listeners);
+                let file = self.placed("upstream", Some(path.place), path.value.into());
+                return self.bootstrap_file(Some(path.place), "upstream", &file, flags, listeners);
             }
         };
         let configured = inline.is_given() || !flags.upstream.is_empty();

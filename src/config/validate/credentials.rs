@@ -28,9 +28,11 @@ impl Check {
             return None;
         }
         let mut path = |field: &str, file: Option<&Scalar>| {
-            self.read(&format!("{name}.{field}"), file, |text| match text {
+            let name = format!("{name}.{field}");
+            let placed = self.placed_template(&name, file?);
+            self.read(&name, file, |text| match text {
                 "" => Err("the path is empty; write the path of a file".to_owned()),
-                text => template(text, key, fields),
+                _ => template(&placed, key, fields),
             })
         };
         let certificate = path("certificate_file", written.certificate_file.as_ref());

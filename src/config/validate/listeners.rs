@@ -46,8 +46,13 @@ impl Check {
                 continue;
             };
             let at = written.map(|written| written.place);
-            if is_fixed(&address) && found.iter().any(|(known, _)| known.address == address) {
-                self.at(at, of_address, format!("{address} is there twice; remove one"));
+            let taken = found.iter().find(|(known, _)| known.address.takes(&address));
+            if let Some((known, _)) = taken {
+                let message = match known.address == address {
+                    true => format!("{address} is there twice; remove one"),
+                    false => format!("{} has the port {address} already; remove one", known.address),
+                };
+                self.at(at, of_address, message);
             }
             let tls = listener.tls.as_ref();
             let tls = tls.and_then(|tls| self.listener_tls(&format!("{key}.tls"), &address, tls));
@@ -95,8 +100,8 @@ impl Check {
         }
         let oldest = tls.minimum_tls_version.as_ref();
         let oldest = self.read(&format!("{key}.minimum_tls_version"), oldest, TlsVersion::parse);
-        let client_ca = self.read(&format!("{key}.client_ca"), tls.client_ca.as_ref(), path);
-        let client_crl = self.read(&format!("{key}.client_crl"), tls.client_crl.as_ref(), path);
+        let client_ca = self.read_path(&format!("{key}.client_ca"), tls.client_ca.as_ref(), path);
+        let client_crl = self.read_path(&format!("{key}.client_crl"), tls.client_crl.as_ref(), path);
         if let (Some(written), None, None) = (&tls.client_crl, &tls.client_ca, &tls.spiffe) {
             let message = "it needs `client_ca`: without that, clients show no certificate that could be revoked";
             self.at(Some(written.place), format!("{key}.client_crl"), message.to_owned());
@@ -173,8 +178,8 @@ impl Check {
     }
 
     fn pair(&mut self, key: &str, certificate: Option<&Scalar>, private_key: Option<&Scalar>) -> Option<Identity> {
-        let certificate_file = self.read(&format!("{key}.certificate"), certificate, path);
-        let private_key_file = self.read(&format!("{key}.private_key"), private_key, path);
+        let certificate_file = self.read_path(&format!("{key}.certificate"), certificate, path);
+        let private_key_file = self.read_path(&format!("{key}.private_key"), private_key, path);
         Some(Identity {
             certificate_file: certificate_file?,
             private_key_file: private_key_file?,
@@ -198,10 +203,16 @@ impl Check {
             None => self.read(key, written, Address::parse),
         };
         let admin = admin.unwrap_or(defaults::ADMIN);
-        let taken = listeners.iter().zip(places).find(|(listener, _)| **listener == admin);
-        if let Some((_, of_listener)) = taken.filter(|_| is_fixed(&admin)) {
+        let taken = listeners
+            .iter()
+            .zip(places)
+            .find(|(listener, _)| listener.takes(&admin));
+        if let Some((listener, of_listener)) = taken {
+            let message = match *listener == admin {
+                true => format!("{admin} is also a listener; give the admin its own address"),
+                false => format!("the listener {listener} has its port; give the admin its own"),
+            };
             // An address that the file does not give has no place; the listener that has it too may have one.
-            let message = format!("{admin} is also a listener; give the admin its own address");
             self.at(place.or(*of_listener), key, message);
         }
         let tls = file.tls.as_ref();
@@ -218,21 +229,24 @@ impl Check {
         let written = file?.address.as_ref()?;
         let address = self.read("probes.address", Some(written), Address::parse)?;
         let taken = [
-            (listeners.contains(&address), "a listener"),
-            (*admin == address, "the admin address, which answers probes as well"),
+            (listeners.iter().find(|listener| listener.takes(&address)), "a listener"),
+            (
+                Some(admin).filter(|admin| admin.takes(&address)),
+                "the admin address, which answers probes as well",
+            ),
         ];
-        let taken = taken.into_iter().find(|(taken, _)| *taken && is_fixed(&address));
-        if let Some((_, what)) = taken {
-            let message = format!("{address} is also {what}; give the probes their own address, or leave `probes` out");
+        let taken = taken.into_iter().find_map(|(taken, what)| Some((taken?, what)));
+        if let Some((taken, what)) = taken {
+            let how = match *taken == address {
+                true => String::new(),
+                false => format!(" in {taken}"),
+            };
+            let message =
+                format!("{address} is also {what}{how}; give the probes their own address, or leave `probes` out");
             self.at(Some(written.place), "probes.address", message);
         }
         Some(address)
     }
-}
-
-/// Whether an address is one and the same each time. With port 0, each listener gets a free port of its own.
-fn is_fixed(address: &Address) -> bool {
-    !matches!(address, Address::Socket(socket) if socket.port() == 0)
 }
 
 fn path(text: &str) -> Result<PathBuf, String> {

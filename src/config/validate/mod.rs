@@ -8,6 +8,7 @@ mod guard;
 mod identity;
 mod listeners;
 mod node;
+mod paths;
 mod rules;
 mod server;
 mod sharing;
@@ -231,7 +232,7 @@ impl Check {
 
     fn snapshot(&mut self, given: Option<shape::Snapshot>) -> Option<Snapshot> {
         let given = given?;
-        let dir = self.read("snapshot.dir", given.dir.as_ref(), |text| match text {
+        let dir = self.read_path("snapshot.dir", given.dir.as_ref(), |text| match text {
             "" => Err("it is empty; write a directory such as /var/lib/distributary".to_owned()),
             dir => Ok(dir.into()),
         });

@@ -62,6 +62,7 @@ impl Check {
         };
         self.useless(key, entry, &located);
         if let Located::Files(path) = located {
+            let path = self.placed(&format!("{key}.server_uri"), Some(uri.place), path);
             return Some(Server {
                 uri: uri.value.clone(),
                 source: Source::Files(path),
@@ -207,12 +208,13 @@ impl Check {
     }
 
     fn tls(&mut self, key: &str, config: &TlsConfig) -> Option<Tls> {
-        let path = |file: &Scalar| Supply::Files(PathBuf::from(&file.value));
         let (identity, authorities) = self.presented(key, config)?;
         let by_id = |name: &&Scalar| name.value.starts_with(SPIFFE);
         let written = config.server_name.as_ref();
         let spiffe_id = written.filter(by_id);
-        let authorities = config.ca_certificate_file.as_ref().map(path).or(authorities);
+        let ca = config.ca_certificate_file.as_ref();
+        let ca = self.read_path(&format!("{key}.ca_certificate_file"), ca, |path| Ok(path.into()));
+        let authorities = ca.map(Supply::Files).or(authorities);
         if let (Some(id), None) = (spiffe_id, &authorities) {
             let message = "a SPIFFE id needs ca_certificate_file: the system's authorities vouch for names only";
             self.at(Some(id.place), format!("{key}.server_name"), message.to_owned());
@@ -244,10 +246,13 @@ impl Check {
             return self.workload(&format!("{key}.spiffe"), spiffe);
         }
         match (certificate, private_key) {
-            (Some(certificate), Some(key)) => {
+            (Some(certificate), Some(private_key)) => {
+                let mut placed = |name: &str, file: &Scalar| {
+                    self.placed(&format!("{key}.{name}"), Some(file.place), PathBuf::from(&file.value))
+                };
                 let identity = Identity {
-                    certificate_file: PathBuf::from(&certificate.value),
-                    private_key_file: PathBuf::from(&key.value),
+                    certificate_file: placed("certificate_file", certificate),
+                    private_key_file: placed("private_key_file", private_key),
                 };
                 Some((Some(identity.into()), None))
             }
@@ -279,7 +284,8 @@ impl Check {
                 // A97: a token is only for the server, so it is never sent unencrypted.
                 (Some(_), Credentials::Insecure) => "a token is only sent over TLS; write tls in channel_creds",
                 (Some(file), Credentials::Tls(_)) => {
-                    found = Some(PathBuf::from(&file.value));
+                    let path = PathBuf::from(&file.value);
+                    found = Some(self.placed(&format!("{key}.config.jwt_token_file"), Some(file.place), path));
                     continue;
                 }
             };

@@ -218,7 +218,7 @@ impl Check {
     pub(super) fn descriptors(&mut self, files: &[Scalar]) -> Vec<PathBuf> {
         let mut found: Vec<PathBuf> = Vec::new();
         for (index, written) in files.iter().enumerate() {
-            let path = self.read(&format!("descriptors[{index}]"), Some(written), |text| match text {
+            let path = self.read_path(&format!("descriptors[{index}]"), Some(written), |text| match text {
                 "" => Err("the path is empty; write the file of a FileDescriptorSet".to_owned()),
                 path if found.iter().any(|other| other.as_os_str() == path) => {
                     Err(format!("`{path}` is there twice; remove one"))

@@ -35,7 +35,7 @@ impl Check {
             }
             text => Ok(text.to_owned()),
         });
-        let keys = self.read(
+        let keys = self.read_path(
             &format!("{key}.jwks_file"),
             written.jwks_file.as_ref(),
             |text| match text {

@@ -72,10 +72,12 @@ def the_page(world):
     """A client is found and read; a rejection is followed to what changed; a control plane goes and returns; a change is seen to
     reach everybody. Nothing that clients or control planes say becomes markup."""
     second, envoy = shop(world)
-    page = Browser(world.programs.chromium, world.logs).page()
+    browser = Browser(world.programs.chromium, world.logs)
+    page = browser.page()
     page.go(f"http://{world.relay.admin}/")
     page.sees([f"{CLIENTS + 1} connections", world.control_plane.address, second.address, "No client rejects anything"])
     page.sees("serving", "#pulse")
+    page.sees(["Nothing is wrong.", "Last changes", "accepted", "The relay began", "of memory"])
     accessible(world, page)
 
     # A client.
@@ -93,8 +95,10 @@ def the_page(world):
     # A rejection, to what changed.
     reject(world)
     page.sees("It waits for cds (1 rejected)")
+    first_in_trouble(page)
     go(page, "")
-    page.sees("1 client rejects cds payments")
+    page.sees("1 client rejects cds payments", ".troubles")
+    page.sees("1 client rejects it", ".changes")
     page.follow("1 client rejects cds payments")
     page.sees(["ConnectTimeout: value must be greater than 0s", "edge-fra-1"])
     page.follow("what changed")
@@ -102,6 +106,11 @@ def the_page(world):
     accessible(world, page)
     go(page, "#resource/cds/payments")
     page.sees([f"{CLIENTS} of {CLIENTS + 1} clients that ask for it have it. One rejects it."])
+    go(page, "#resources/cds/payments")
+    page.sees("1 client rejects it", "tbody .state.wrong")
+    accessible(world, page)
+    on_a_phone(world, browser)
+    go(page, "#resource/cds/payments")
     world.control_plane.apply(put=[make.cluster("payments", timeout="7s")])
     page.sees([f"All {CLIENTS + 1} clients that ask for it have it.", '"connect_timeout": "7s"'])
 
@@ -117,15 +126,46 @@ def the_page(world):
     address = world.control_plane.address
     world.control_plane.stop()
     page.sees(["unreachable", "cannot connect"])
+    page.sees(["serving; ", f"{address} is away"], "#pulse.wrong")
+    accessible(world, page)
+    go(page, "")
+    page.sees(["Control plane ", f"{address} unreachable since"], ".troubles li:first-child")
     accessible(world, page)
     world.new_control_plane(address).apply(put=[make.cluster("cart")])
     eventually("it is reached again", lambda: "unreachable" not in page.text())
-    go(page, "")
-    page.sees(["No client rejects anything", "current"])
+    page.sees("serving", "#pulse.well")
+    # It says less than the one before: what it lacks is held.
+    page.sees(["No client rejects anything", "current", "Removed lds web still served: much was lost at once"])
     if (moved := page.value(SHIFTS)) > SHIFT_MAX:
         raise Failed(f"new numbers move the page by {moved:.3f}")
     fits(page)
     keyboard(page)
+
+
+def first_in_trouble(page):
+    """The client that rejects something is the first of all, and the only one of its state."""
+    go(page, "#clients")
+    page.sees(["subscriber", "edge-fra-1"])
+    page.sees("edge-fra-1", "tbody tr:first-child")
+    page.sees("rejects something", "tbody tr:first-child")
+    go(page, "#clients//rejecting")
+    page.sees(["edge-fra-1", "1 stream."])
+    if "subscriber" in page.text():
+        raise Failed("a client that rejects nothing is among those that do")
+    go(page, "#resources///does_not_exist")
+    page.sees("No resource of this name is here.")
+
+
+def on_a_phone(world, browser):
+    """What is wrong and what has changed last can be read on a phone, and the list of clients too."""
+    phone = browser.page(400, 800, touch=True)
+    phone.go(f"http://{world.relay.admin}/")
+    for view, words in {"": ["1 client rejects cds payments", "Last changes"], "#clients": ["edge-fra-1"]}.items():
+        go(phone, view)
+        phone.sees(words)
+        accessible(world, phone)
+        fits(phone)
+    phone.close()
 
 
 def keyboard(page):

@@ -86,3 +86,89 @@ async fn the_first_of_many() {
     let (code, text) = window.get("/clients/node=edge-1?most=2").await;
     assert!(code == 400 && text.contains("?limit=COUNT"), "{text}");
 }
+
+/// Whoever rejects something is the first of all, whenever it came; others are in the order of their nodes. A query chooses by state.
+#[tokio::test]
+async fn those_in_trouble_come_first() {
+    let relay = Relay::start();
+    let window = Window::of(&relay);
+    relay.put(EDS, &["a"], "1");
+    let mut clients = Vec::new();
+    for id in ["edge-3", "edge-1", "edge-2"] {
+        let mut one = client(&relay, Dialect::Delta, EDS, id).await;
+        one.subscribe(&["a"]);
+        one.take().await;
+        window.until(id, EDS, "SYNCED").await;
+        clients.push(one);
+    }
+    let order = async |query: &str| {
+        let listed = window.listed(query).await;
+        let named = listed
+            .iter()
+            .map(|one| format!("{} {}", one["node"]["id"], one["state"]).replace('"', ""));
+        named.collect::<Vec<_>>()
+    };
+    assert_eq!(order("").await, ["edge-1 current", "edge-2 current", "edge-3 current"]);
+    relay.put(EDS, &["a"], "2");
+    for one in &mut clients {
+        one.next().await.unwrap();
+    }
+    clients[0].nack("bad");
+    window.until("edge-3", EDS, "ERROR").await;
+    assert_eq!(order("").await[0], "edge-3 rejecting");
+    assert_eq!(order("&state=rejecting").await, ["edge-3 rejecting"]);
+    assert_eq!(order("&state=current").await, ["edge-1 current", "edge-2 current"]);
+    assert_eq!(order("&software=probe*").await.len(), 3);
+    assert_eq!(order("&software=envoy*").await, [""; 0]);
+    assert_eq!(order("&state=lagging").await, [""; 0]);
+    let (_, text) = window.get("/clients").await;
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].starts_with("STREAM     STATE") && lines[1].contains(" rejecting ") && lines[1].ends_with("edge-3"),
+        "{text}"
+    );
+    for wrong in ["state=bad", "software=*{", "sort=age"] {
+        assert_eq!(window.get(&format!("/clients?{wrong}")).await.0, 400, "{wrong}");
+    }
+}
+
+/// The last changes are those that arrived last, each once, with how many clients have accepted it.
+#[tokio::test]
+async fn the_last_changes_and_the_hour() {
+    let relay = Relay::start();
+    let window = Window::of(&relay);
+    relay.put(EDS, &["a", "b"], "1");
+    let mut edge = client(&relay, Dialect::Delta, EDS, "edge-1").await;
+    edge.subscribe(&["a", "b", "gone"]);
+    edge.take().await;
+    window.until("edge-1", EDS, "SYNCED").await;
+    relay.put(EDS, &["b"], "2");
+    edge.take().await;
+    let changes = async || window.json("/changes").await["changes"].clone();
+    while changes().await[0]["adoption"]["accepted"] != 1 {}
+    let found = changes().await;
+    let told = |at: usize| (found[at]["count"].clone(), found[at]["some"].clone());
+    assert_eq!(told(0), (json!(1), json!(["b"])), "{found}");
+    assert_eq!(told(1), (json!(1), json!(["a"])), "{found}");
+    assert_eq!(
+        window.json("/changes?limit=1").await["changes"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+
+    let sorted = window.json("/resources?type=eds&sort=age&limit=1").await;
+    assert_eq!(
+        (&sorted["resources"][full(EDS)][0]["name"], &sorted["more"]),
+        (&json!("b"), &json!(true)),
+        "{sorted}"
+    );
+    let open = window.json("/resources?type=eds&state=requested").await;
+    assert_eq!(open["resources"][full(EDS)][0]["name"], "gone", "{open}");
+    for wrong in ["/resources?state=absent", "/resources?sort=colour", "/changes?last=1"] {
+        assert_eq!(window.get(wrong).await.0, 400, "{wrong}");
+    }
+    let hour = window.json("/history").await;
+    assert!(hour["since"].is_string() && hour["streams"].is_array(), "{hour}");
+}

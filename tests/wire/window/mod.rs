@@ -13,7 +13,7 @@ mod waiting;
 
 use std::sync::Arc;
 
-use distributary::admin::{Admin, Clusters, Guard, Logging, Overview, Process, Shown};
+use distributary::admin::{Admin, Clusters, Guard, History, Logging, Overview, Process, Shown};
 use distributary::config::{Address, Config, Flags};
 use distributary::proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
 use distributary::xds::Dialect;
@@ -51,6 +51,7 @@ impl Window {
             reload,
             guard: Guard::default(),
             process: process(),
+            history: History::default(),
         };
         Self(Admin::start(&Address::parse("127.0.0.1:0").unwrap(), None, None, shown).unwrap())
     }

@@ -31,6 +31,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{/* Whether cert-manager gives the relay a certificate. One beside its program has none: it is reached on loopback. */}}
+{{- define "distributary.certified" -}}
+{{- if and (ne .Values.mode "sidecar") .Values.certificate.issuerRef -}}
+{{- required "certificate.issuerRef.name is missing" .Values.certificate.issuerRef.name -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The relay's own configuration: what was given, and what follows from the other values. */}}
 {{- define "distributary.config" -}}
 {{- $given := .Values.config -}}
@@ -42,6 +49,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
       "listeners" (list (dict "address" (printf "%s:%v" $address .Values.port)))
       "probes" (dict "address" (printf "0.0.0.0:%v" .Values.probesPort))
       "timers" (dict "drain_announce" (printf "%vs" .Values.drain.announceSeconds) "drain" (printf "%vs" .Values.drain.seconds)) -}}
+{{- if include "distributary.certified" . -}}
+{{- $tls := dict "certificate" "/etc/distributary-certificate/tls.crt" "private_key" "/etc/distributary-certificate/tls.key" -}}
+{{- $_ := set (first $follows.listeners) "tls" $tls -}}
+{{- end -}}
 {{- if .Values.snapshot.enabled -}}
 {{- $_ := set $follows "snapshot" (dict "dir" "/var/lib/distributary") -}}
 {{- end -}}
@@ -107,6 +118,9 @@ volumeMounts:
   {{- if .Values.snapshot.enabled }}
   - { name: distributary-snapshot, mountPath: /var/lib/distributary }
   {{- end }}
+  {{- if include "distributary.certified" . }}
+  - { name: distributary-certificate, mountPath: /etc/distributary-certificate, readOnly: true }
+  {{- end }}
   {{- with .Values.extraVolumeMounts }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -118,6 +132,10 @@ volumeMounts:
 {{- if .Values.snapshot.enabled }}
 - name: distributary-snapshot
   {{- toYaml .Values.snapshot.volume | nindent 2 }}
+{{- end }}
+{{- if include "distributary.certified" . }}
+- name: distributary-certificate
+  secret: { secretName: {{ include "distributary.name" . }}-certificate }
 {{- end }}
 {{- with .Values.extraVolumes }}
 {{ toYaml . }}

@@ -19,6 +19,8 @@ pub(super) struct Adoption {
     came_later: usize,
     /// The other clients that want it.
     not_accepted: usize,
+    /// Those of them that have rejected it.
+    rejected: usize,
     /// How long after its arrival the last of the clients that were there had accepted it, at the latest.
     at_latest: Option<Duration>,
 }
@@ -32,6 +34,7 @@ impl Adoption {
             self.note(content.received(), began, accepted.unwrap_or(began));
         } else {
             self.not_accepted += 1;
+            self.rejected += usize::from(resource.standing == Standing::Rejected);
         }
     }
 
@@ -52,6 +55,7 @@ impl Adoption {
             "accepted": self.accepted,
             "came_later": self.came_later,
             "not_accepted": self.not_accepted,
+            "rejected": self.rejected,
             "at_latest_seconds": bound.map(|bound| bound.as_secs_f64()),
         })
     }
@@ -71,7 +75,7 @@ mod tests {
         assert_eq!(adoption.json()["at_latest_seconds"], Value::Null);
         adoption.note(arrived, arrived, after(500));
         adoption.note(arrived, arrived, after(250));
-        let all = json!({ "accepted": 3, "came_later": 1, "not_accepted": 0, "at_latest_seconds": 0.5 });
+        let all = json!({ "accepted": 3, "came_later": 1, "not_accepted": 0, "rejected": 0, "at_latest_seconds": 0.5 });
         assert_eq!(adoption.json(), all);
         adoption.not_accepted += 1;
         assert_eq!(adoption.json()["at_latest_seconds"], Value::Null);

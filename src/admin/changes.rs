@@ -1,0 +1,185 @@
+//! `/changes`: what control planes have changed last, and how many clients have accepted it.
+//!
+//! Owns what counts as one change: what arrived in one response. Keeps nothing: contents have the times of their arrival, and clients are
+//! asked. So a content that was replaced since is in no list, and of what was removed only [holds](super::holds) tell.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::adoption::Adoption;
+use super::{Shown, forms};
+use crate::census::{Census, Entry};
+use crate::clock::WallClock;
+use crate::inquiry::{Depth, Question, Whom};
+use crate::xds::{Class, Name, Pattern, TypeUrl};
+
+/// The query.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    limit: Option<usize>,
+}
+
+/// When it arrived, the last one first; of which type, and for which class.
+type Key = (Reverse<Instant>, TypeUrl, Class);
+
+/// What arrived together.
+#[derive(Default)]
+struct Change {
+    count: usize,
+    some: Vec<Name>,
+}
+
+/// How many changes are listed, unless the query says so, and at the most.
+const LISTED: usize = 8;
+const LISTED_MAX: usize = 100;
+/// How many names of a change are told.
+const NAMED: usize = 3;
+/// How many contents are taken at a time.
+const PAGE: usize = 256;
+
+pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
+    let Ok(Query(wanted)) = wanted else {
+        return forms::bad("write /changes or /changes?limit=COUNT\n");
+    };
+    let _turn = match shown.status.questions().turn().await {
+        Ok(turn) => turn,
+        Err(busy) => return forms::busy(busy),
+    };
+    let clock = WallClock::read();
+    let census = shown.status.census();
+    let mut listed = Vec::new();
+    for ((Reverse(received), type_url, class), change) in last(census, wanted.limit.unwrap_or(LISTED)).await {
+        let adoption = match change.some.first() {
+            Some(name) => adopted(census, &type_url, &class, name).await,
+            None => Value::Null,
+        };
+        listed.push(json!({
+            "type": type_url.full_name(),
+            "class": class.to_string(),
+            "received": clock.time(received),
+            "count": change.count,
+            "some": change.some.iter().map(Name::as_str).collect::<Vec<_>>(),
+            // That of the first one.
+            "adoption": adoption,
+        }));
+    }
+    forms::json(&json!({ "changes": listed }))
+}
+
+/// Returns the last changes.
+async fn last(census: &Census, limit: usize) -> BTreeMap<Key, Change> {
+    let mut found = BTreeMap::new();
+    let mut pages = census.pages(|_| true);
+    loop {
+        // Others who ask get their turn.
+        tokio::task::yield_now().await;
+        let entries = pages.next(PAGE);
+        if entries.is_empty() {
+            return found;
+        }
+        for entry in entries {
+            note(&mut found, pages.class(), entry, limit.min(LISTED_MAX));
+        }
+    }
+}
+
+/// Notes a content, unless so many others came after it.
+fn note(found: &mut BTreeMap<Key, Change>, class: &Class, entry: Entry, limit: usize) {
+    let (Some(content), Some(name)) = (entry.resource, entry.name) else {
+        return;
+    };
+    let key = (Reverse(content.received()), entry.type_url, class.clone());
+    let change = found.entry(key).or_default();
+    change.count += 1;
+    if change.some.len() < NAMED {
+        change.some.push(name);
+    }
+    if found.len() > limit {
+        found.pop_last();
+    }
+}
+
+/// Returns how many clients of the class have accepted what a name has now.
+async fn adopted(census: &Census, type_url: &TypeUrl, class: &Class, name: &Name) -> Value {
+    let whom = Whom {
+        class: Some(Pattern::of(&class.to_string())),
+        ..Whom::default()
+    };
+    let depth = Depth::Resource(type_url.clone(), name.clone());
+    let mut adoption = Adoption::default();
+    let mut round = census.ask(Question { whom, depth });
+    while let Some(stream) = round.next().await {
+        for one in &stream.types {
+            for resource in &one.resources {
+                adoption.add(stream.since, one.accepted, resource);
+            }
+        }
+    }
+    adoption.json()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::census::Cached;
+    use crate::clock;
+    use crate::xds::{Resource, ResourceParts};
+
+    /// What arrives together is one change; the last ones are kept, whatever the order in which they are met.
+    #[test]
+    fn the_last_changes_are_kept() {
+        let began = clock::now();
+        let content = |name: &str, seconds| {
+            let type_url = TypeUrl::new("type.googleapis.com/envoy.config.cluster.v3.Cluster");
+            let parts = ResourceParts {
+                type_url: &type_url,
+                name: name.into(),
+                aliases: Vec::new(),
+                passed_on: &[],
+                body: b"x",
+                endpoints: None,
+                received: began + Duration::from_secs(seconds),
+            };
+            Entry {
+                type_url: type_url.clone(),
+                name: Some(name.into()),
+                covered: true,
+                cached: Cached::Acked,
+                resource: Some(Arc::new(Resource::new(parts, 0))),
+                error: None,
+            }
+        };
+        let mut found = BTreeMap::new();
+        for (name, seconds) in [
+            ("c", 3),
+            ("a", 1),
+            ("d", 4),
+            ("b", 2),
+            ("e", 4),
+            ("f", 4),
+            ("g", 4),
+            ("h", 3),
+        ] {
+            note(&mut found, &Class::default(), content(name, seconds), 2);
+        }
+        let told = found.values().map(|change| {
+            let names: Vec<&str> = change.some.iter().map(Name::as_str).collect();
+            (change.count, names.join(" "))
+        });
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [(4, "d e f".to_owned()), (2, "c h".to_owned())]
+        );
+    }
+}

@@ -1,0 +1,52 @@
+// The last changes: what control planes have sent or removed last, when, and how many clients have accepted it.
+
+import { h } from "./elements.js";
+import { empty, kind, resourceLink, since, state } from "./parts.js";
+import { count, many, seconds, span } from "./words.js";
+
+const SHOWN_MAX = 8;
+
+/** Returns the changes as a list: `all` as `/changes` has them, and removals that are held, by id. */
+export function lastChanges(all, holds) {
+  const held = [...holds.values()].map((hold) => ({ ...hold, received: hold.since, held: true, count: hold.count, adoption: null }));
+  const both = [...all, ...held].filter(({ received }) => received).sort((one, other) => (one.received < other.received ? 1 : -1));
+  if (both.length === 0) {
+    return empty("No control plane has sent anything yet.");
+  }
+  return h(
+    "ol",
+    { class: "plain changes" },
+    both.slice(0, SHOWN_MAX).map((one) =>
+      h(
+        "li",
+        { "data-key": `${one.type} ${one.class} ${one.received} ${one.held ?? false}` },
+        h("span", { class: "when" }, since(one.received)),
+        h("span", { class: "what" }, kind(one.type), " ", names(one), one.class !== "-" && h("span", { class: "quiet" }, ` for ${one.class}`)),
+        h("span", { class: "outcome" }, one.held ? state("STALE", "removal held") : outcome(one)),
+      ),
+    ),
+  );
+}
+
+function names({ type, some, count: number }) {
+  const [first] = some;
+  const more = number - 1;
+  return [
+    h("a", { class: "name", href: resourceLink(type, first) }, first),
+    more > 0 && h("span", { class: "quiet" }, ` and ${count(more)} more`),
+  ];
+}
+
+/** Says how many clients have accepted it: of several resources, the first one. */
+function outcome({ adoption }) {
+  const { accepted, not_accepted: missing, rejected, at_latest_seconds: latest } = adoption;
+  const all = accepted + missing;
+  if (all === 0) {
+    return h("span", { class: "quiet" }, "no client asks for it");
+  }
+  if (rejected > 0) {
+    return state("ERROR", `${many(rejected, "client rejects", "clients reject")} it`);
+  }
+  const within = latest === null ? "" : ` within ${latest < 60 ? seconds(latest) : span(Math.ceil(latest))}`;
+  return state(missing > 0 ? "STALE" : "SYNCED", `${count(accepted)} of ${count(all)} accepted${within}`);
+}

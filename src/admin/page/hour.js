@@ -1,0 +1,100 @@
+// The charts of the last hour, from the counts that the relay keeps in memory.
+
+import { chart, linear, tenfold } from "./charts.js";
+import { ago, bytes, count, rate, seconds } from "./words.js";
+
+const HOUR = 3600;
+const LOWEST = 0.001;
+const HIGHEST = 10;
+const FEET = ["60 min ago", "now"];
+
+/** Returns points from left to right; the latest is at the right end. */
+function points(history, of) {
+  return history[of].map((value, at) => [Math.max(0, 1 - history.seconds_ago[at] / HOUR), value]);
+}
+
+function largest(...lists) {
+  return Math.max(1, ...lists.flat());
+}
+
+function last(list) {
+  return list.length > 0 ? list[list.length - 1] : null;
+}
+
+export function changesOf(history) {
+  const most = largest(history.changes, history.deliveries);
+  return chart({
+    rows: [
+      { name: "deliveries", points: points(history, "deliveries"), filled: true },
+      { name: "changes", points: points(history, "changes") },
+    ],
+    scale: linear(most),
+    label: rate,
+    words: `${rate(last(history.changes))} changes and ${rate(last(history.deliveries))} deliveries a second; at most ${rate(most)} in an hour`,
+    feet: FEET,
+  });
+}
+
+export function convergenceOf(history) {
+  const median = last(history.median);
+  return chart({
+    rows: [
+      { name: "slowest", points: points(history, "slowest") },
+      { name: "median", points: points(history, "median"), filled: true },
+    ],
+    scale: tenfold(LOWEST, HIGHEST),
+    label: (number) => (number < 1 ? `${Math.round(number * 1000)} ms` : `${Math.round(number)} s`),
+    words:
+      median === null
+        ? "nothing was acknowledged in the last seconds"
+        : `half of the last changes were acknowledged within ${seconds(median)}, 99 of 100 within ${seconds(last(history.slowest))}`,
+    feet: FEET,
+  });
+}
+
+export function clientsOf(history) {
+  const most = largest(history.streams);
+  return chart({
+    rows: [{ name: "deliveries", points: points(history, "streams"), filled: true }],
+    scale: linear(most),
+    label: rate,
+    words: `${count(last(history.streams) ?? 0)} client streams; at most ${count(most)} in an hour`,
+    feet: FEET,
+  });
+}
+
+/** What went wrong: rejections, control planes that were away, removals that were held. */
+export function wrongOf(history) {
+  const most = largest(history.rejections, history.away, history.holds);
+  return chart({
+    rows: [
+      { name: "deliveries", points: points(history, "holds") },
+      { name: "changes", points: points(history, "rejections") },
+      { name: "away", points: points(history, "away") },
+    ],
+    scale: linear(most),
+    label: rate,
+    words: `${count(last(history.away) ?? 0)} control planes away, ${count(last(history.rejections) ?? 0)} rejections in ten seconds, ${count(
+      last(history.holds) ?? 0,
+    )} holds`,
+    feet: FEET,
+  });
+}
+
+/** Says since when the counts are known. */
+export function known({ since }) {
+  const minutes = (Date.now() - Date.parse(since)) / 60_000;
+  return minutes < 60 ? `The relay began ${ago(since)}; of before it knows nothing.` : "Counts of the last hour, which end with the process.";
+}
+
+/** Says how the process is: for how long it runs, its memory, and its processor time. */
+export function processOf(counts, history) {
+  const busy = history ? last(history.processor) : null;
+  return [
+    counts.started > 0 && `up ${ago(new Date(counts.started * 1000).toISOString()).replace(/ ago$/, "")}`,
+    counts.memory > 0 && `${bytes(counts.memory)} of memory`,
+    busy !== null && `${(busy * 100).toFixed(busy < 0.1 ? 1 : 0)} % of a processor`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}

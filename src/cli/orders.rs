@@ -1,0 +1,46 @@
+//! `distributary reload` and `distributary log-level`: orders to running relays.
+//!
+//! Owns the arguments. The relays say what has come of it.
+
+use std::io::Write;
+
+use clap::Args;
+
+use super::asking::{AdminAccess, Bounds, encoded};
+
+/// Have running relays read their configuration again; prints what has changed, and from when on it holds
+#[derive(Debug, Args)]
+pub(super) struct Reload {
+    /// Only say what would change
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    #[command(flatten)]
+    access: AdminAccess,
+}
+
+/// Show or change how much running relays log, until the next order or a change of `logging.level`
+#[derive(Debug, Args)]
+pub(super) struct LogLevel {
+    /// error, warn, info, debug or trace for all parts, or such as upstream=debug,h2=warn [default: only show]
+    level: Option<String>,
+    #[command(flatten)]
+    access: AdminAccess,
+}
+
+impl Reload {
+    pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
+        let path = if self.dry_run { "/reload?dry_run" } else { "/reload" };
+        self.access.order("POST", path, Bounds::LIST, out)
+    }
+}
+
+impl LogLevel {
+    pub(super) fn run(self, out: &mut impl Write) -> anyhow::Result<()> {
+        let path = match self.level.as_deref() {
+            None => "/logging".to_owned(),
+            Some(level) if level.contains('=') => format!("/logging?paths={}", encoded(&level.replace('=', ":"))),
+            Some(level) => format!("/logging?level={}", encoded(level)),
+        };
+        self.access.order("POST", &path, Bounds::LIST, out)
+    }
+}

@@ -1,0 +1,249 @@
+//! What a command says of itself besides its options: examples, exit codes and files, for `--help` and for manual pages.
+//!
+//! Owns the texts. Knows nothing of what the commands do.
+
+use clap::Command;
+
+/// What is said of a command.
+#[derive(Clone, Copy, Debug)]
+pub struct Said {
+    /// The command, without the name of the program.
+    pub command: &'static str,
+    /// Command lines, each with what it does.
+    pub examples: &'static [(&'static str, &'static str)],
+    /// Exit codes, each with what it means.
+    pub exit: &'static [(&'static str, &'static str)],
+    /// Files, each with what it is.
+    pub files: &'static [(&'static str, &'static str)],
+}
+
+const USUAL: &[(&str, &str)] = &[
+    ("0", "all is done"),
+    ("1", "it cannot be done; standard error says why"),
+    ("2", "the command line is wrong"),
+];
+const ASKS: &[(&str, &str)] = &[
+    ("0", "all relays have done it"),
+    ("1", "a relay does not answer, or refuses; standard error says why"),
+    ("2", "the command line is wrong"),
+];
+
+/// What is said of the commands of `distributary`.
+pub(super) const ALL: &[Said] = &[
+    Said {
+        command: "serve",
+        examples: &[
+            ("distributary serve relay.yaml", "run with a file"),
+            ("distributary serve --upstream cp:18000", "run without one"),
+            ("distributary serve -c relay.yaml --log-format json", "log for programs"),
+        ],
+        exit: &[
+            ("0", "the relay has drained and stopped"),
+            ("1", "the configuration is bad, or an address cannot be bound"),
+            ("2", "the command line is wrong"),
+        ],
+        files: &[(
+            "/etc/distributary/relay.yaml",
+            "the configuration that packages and images have",
+        )],
+    },
+    Said {
+        command: "validate",
+        examples: &[
+            (
+                "distributary validate relay.yaml",
+                "check a configuration and the files that it names",
+            ),
+            (
+                "distributary validate --resources resources/",
+                "check resources, without a configuration",
+            ),
+            (
+                "distributary validate relay.yaml --explain --node web.a,a-edge --type cds",
+                "say which rule decides about a client",
+            ),
+        ],
+        exit: &[
+            ("0", "all is well; warnings do not change that"),
+            ("1", "something is wrong; standard error lists it"),
+            ("2", "the command line is wrong"),
+        ],
+        files: &[],
+    },
+    Said {
+        command: "explain",
+        examples: &[
+            ("distributary explain listeners.tls", "say what a key means"),
+            ("distributary explain", "list the keys"),
+        ],
+        exit: USUAL,
+        files: &[],
+    },
+    Said {
+        command: "schema",
+        examples: &[("distributary schema > relay.schema.json", "for editors")],
+        exit: USUAL,
+        files: &[],
+    },
+    Said {
+        command: "bootstrap",
+        examples: &[(
+            "distributary bootstrap envoy --relay relay:15010 --node-id edge-1 > envoy.yaml",
+            "what an Envoy needs",
+        )],
+        exit: USUAL,
+        files: &[],
+    },
+    Said {
+        command: "get",
+        examples: &[
+            ("distributary get cds --server cp:18000", "all clusters"),
+            (
+                "distributary get eds backend -o json --server https://cp",
+                "one by name, over TLS",
+            ),
+            ("distributary get lds --watch -o name", "follow changes"),
+        ],
+        exit: &[
+            ("0", "everything that was asked for is there"),
+            ("1", "something is not, or the server does not answer"),
+            ("2", "the command line is wrong"),
+        ],
+        files: &[],
+    },
+    Said {
+        command: "health",
+        examples: &[("distributary health --wait 30s", "wait until clients can be served")],
+        exit: ASKS,
+        files: &[],
+    },
+    Said {
+        command: "drain",
+        examples: &[(
+            "distributary drain -a 10.0.0.7:9901",
+            "move the clients of one relay away",
+        )],
+        exit: ASKS,
+        files: &[],
+    },
+    Said {
+        command: "reload",
+        examples: &[
+            ("distributary reload --dry-run", "say what would change"),
+            (
+                "distributary reload -a relay-headless.xds.svc",
+                "all relays behind a name",
+            ),
+        ],
+        exit: ASKS,
+        files: &[],
+    },
+    Said {
+        command: "log-level",
+        examples: &[
+            ("distributary log-level debug", "log more"),
+            ("distributary log-level upstream=debug", "log more of one part"),
+        ],
+        exit: ASKS,
+        files: &[],
+    },
+    Said {
+        command: "holds",
+        examples: &[
+            ("distributary holds", "what is removed and still served"),
+            ("distributary holds release cds/payments --reason moved", "pass it on"),
+        ],
+        exit: &[
+            ("0", "nothing is held; or the order is done"),
+            ("1", "something is held, or a relay does not answer"),
+            ("2", "the command line is wrong"),
+        ],
+        files: &[],
+    },
+    Said {
+        command: "status",
+        examples: &[
+            (
+                "distributary status -a relay-headless.xds.svc",
+                "all relays behind a name",
+            ),
+            (
+                "distributary status --clients --state rejecting",
+                "who rejects something",
+            ),
+            ("distributary status --servers --watch", "follow the control planes"),
+        ],
+        exit: &[
+            ("0", "nothing in the table is wrong"),
+            ("1", "something is; standard error says what"),
+            ("2", "the command line is wrong"),
+        ],
+        files: &[],
+    },
+    Said {
+        command: "wait",
+        examples: &[(
+            "distributary wait cds/web --for 99% --timeout 2m",
+            "until nearly all clients have it",
+        )],
+        exit: &[
+            ("0", "they have accepted it"),
+            ("1", "they have not, in time; standard error says who"),
+            ("2", "the command line is wrong"),
+        ],
+        files: &[],
+    },
+];
+
+/// Returns the command line with examples in the help of each command.
+pub fn with_examples(command: Command, said: &'static [Said]) -> Command {
+    said.iter().fold(command, |command, said| {
+        let width = said
+            .examples
+            .iter()
+            .map(|(line, _)| line.len())
+            .max()
+            .unwrap_or_default();
+        let lines = said
+            .examples
+            .iter()
+            .map(|(line, about)| format!("  $ {line:width$}  # {about}\n"));
+        let text = format!("Examples:\n{}", lines.collect::<String>());
+        command.mut_subcommand(said.command, |command| command.after_help(text.trim_end().to_owned()))
+    })
+}
+
+/// Returns what a manual page says behind the options, as roff.
+pub(super) fn sections(command: &Command, said: Option<&Said>) -> String {
+    let mut text = String::new();
+    let mut list = |title: &str, lines: &mut dyn Iterator<Item = (String, String)>| {
+        let lines: String = lines
+            .map(|(term, about)| format!(".TP\n{}\n{}\n", roff(&term), roff(&about)))
+            .collect();
+        if !lines.is_empty() {
+            text.push_str(&format!(".SH \"{title}\"\n{lines}"));
+        }
+    };
+    let own = |(term, about): &(&str, &str)| ((*term).to_owned(), (*about).to_owned());
+    list("EXIT STATUS", &mut said.iter().flat_map(|said| said.exit).map(own));
+    let variables = command.get_arguments().filter_map(|argument| {
+        let variable = argument.get_env()?.to_str()?.to_owned();
+        let flag = argument
+            .get_long()
+            .map_or_else(|| argument.get_id().to_string(), |long| format!("--{long}"));
+        Some((variable, format!("stands for {flag} where that is not given")))
+    });
+    list("ENVIRONMENT", &mut variables.into_iter());
+    list("FILES", &mut said.iter().flat_map(|said| said.files).map(own));
+    list("EXAMPLES", &mut said.iter().flat_map(|said| said.examples).map(own));
+    text
+}
+
+/// Returns a text in which roff sees no orders.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\\\").replace('-', "\\-");
+    match text.starts_with(['.', '\'']) {
+        true => format!("\\&{text}"),
+        false => text,
+    }
+}
