@@ -28,7 +28,8 @@ pub(super) struct Flight {
     /// Whether it lists everything.
     pub(super) full: bool,
     /// Full state of a client that asks for names: what in it is new to the client.
-    pub(super) news: Option<Box<[Name]>>,
+    #[expect(clippy::box_collection, reason = "a flight must stay small, and very few have any")]
+    pub(super) news: Option<Box<Vec<Name>>>,
 }
 
 /// So many responses may be on their way in delta.
@@ -107,7 +108,7 @@ impl Flights {
     /// Notes what is new to the client in the last response.
     pub(super) fn note_news(&mut self, news: Vec<Name>) {
         if let Some(last) = self.open.last_mut() {
-            last.news = (!news.is_empty()).then(|| news.into());
+            last.news = (!news.is_empty()).then(|| Box::new(news));
         }
     }
 

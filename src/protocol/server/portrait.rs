@@ -157,7 +157,8 @@ impl<'a> Portrait<'a> {
         };
         let row = if row.perhaps() { row } else { &own };
         // A full state is accepted or rejected as a whole.
-        let refused = row.refuses(version).then(|| subscription.objection(name)).flatten();
+        let doubtful = row.refuses(version) || matches!(row, Row::Perhaps);
+        let refused = doubtful.then(|| subscription.objection(name)).flatten();
         let objection = subscription.refused().or(refused).map(|objection| &**objection);
         let standing = if objection.is_some() || row.refuses(version) {
             Standing::Rejected

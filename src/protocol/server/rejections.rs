@@ -151,9 +151,11 @@ impl Rejections {
         self.0.iter().flat_map(|trials| trials.held_back.keys())
     }
 
-    /// Returns why a name is held back.
+    /// Returns why a name is held back, or still to be tried.
     pub(super) fn objection(&self, name: &Name) -> Option<&Arc<Objection>> {
-        self.0.as_ref()?.held_back.get(name)
+        let trials = self.0.as_ref()?;
+        let tried = || trials.last.as_ref().filter(|_| self.awaits(name));
+        trials.held_back.get(name).or_else(tried)
     }
 
     /// Returns why the client rejects what it rejects now.

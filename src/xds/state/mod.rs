@@ -357,8 +357,7 @@ impl State {
             self.present += 1;
             self.bytes += new.weight();
             self.sum = self.sum.plus(new.version());
-            let aliases = new.aliases().iter().filter(|_| self.type_url.traits().aliases);
-            for alias in aliases {
+            for alias in new.aliases() {
                 changed.push(alias.clone());
                 self.aliases.insert(alias.clone(), name.clone());
             }

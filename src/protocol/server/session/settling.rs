@@ -120,7 +120,7 @@ impl Subscription {
             // K-08: the rows stay, so that the next full state goes when something is due. What was new to the client it may not
             // hold: that is not listed again while nothing is known of it.
             self.rare.note_refused(Some(objection.clone()));
-            for name in flight.news.iter().flatten() {
+            for name in flight.news.iter().flat_map(|news| news.iter()) {
                 let version = flight.batch.item(name).map(|item| item.resource.version());
                 if let Some(version) = version.filter(|version| self.ledger.get(name).is(*version)) {
                     self.ledger.put(name, Row::Refused(version, true));
