@@ -136,7 +136,7 @@ async fn a_client_from_nothing_to_a_rejection_and_back() {
         // What it does not name is tried first, and then what it names.
         for _ in 0..2 {
             edge.nack("a: no\u{1b}[31m such lb_policy");
-            edge.take().await;
+            edge.next().await.unwrap();
         }
         edge.nack("a: no\u{1b}[31m such lb_policy");
         window.until("edge-1", EDS, "ERROR").await;
