@@ -44,7 +44,7 @@ def bad_endpoints(world, dialect):
     bad = make.endpoints("z", http["c"], load_balancing_weight=0)
     world.control_plane.apply(put=[bad, make.endpoints("x", http["c"])])
     eventually("Envoy rejects the endpoints", lambda: rejections(envoy))
-    seen = rejections(envoy)
+    seen = settled(lambda: rejections(envoy))
 
     world.control_plane.apply(put=[make.endpoints("z", http["a"])])
     traffic.reaches("c")
@@ -87,6 +87,18 @@ def one_of_two_rejects(world, dialect):
 def times(count, envoy, stat):
     if (found := envoy.stat(stat)) != count:
         raise Failed(f"{envoy.name} rejected {found} updates instead of {count} ({stat})")
+
+
+def settled(count):
+    """The count once it has stayed the same for a second: the bad member is searched for in further responses (B-22)."""
+    seen = []
+
+    def same():
+        seen.append(count())
+        return seen[-10:] == [seen[-1]] * 10
+
+    eventually("the tries end", same)
+    return seen[-1]
 
 
 def rejections(envoy):
