@@ -56,11 +56,7 @@ struct Point {
 
 impl Default for History {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Ring {
-            began: clock::now(),
-            points: VecDeque::new(),
-            before: None,
-        })))
+        Self(Arc::new(Mutex::new(Ring::new(clock::now()))))
     }
 }
 
@@ -95,6 +91,14 @@ pub(super) async fn answer(State(shown): State<Shown>) -> Response {
 }
 
 impl Ring {
+    const fn new(began: Instant) -> Self {
+        Self {
+            began,
+            points: VecDeque::new(),
+            before: None,
+        }
+    }
+
     fn note(&mut self, now: Instant, sums: Value, away: usize, holds: usize) {
         let before = self.before.replace((now, sums.clone()));
         let Some((then, before)) = before else { return };
@@ -209,11 +213,7 @@ mod tests {
     #[test]
     fn the_ring_is_an_hour() {
         let began = clock::now();
-        let mut ring = Ring {
-            began,
-            points: VecDeque::new(),
-            before: None,
-        };
+        let mut ring = Ring::new(began);
         let number = |at: u32| u64::from(at);
         for at in 0..400_u32 {
             let counts = sums(number(at) * 20, [number(at), number(at) * 2, number(at) * 2]);
@@ -235,11 +235,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_not_told() {
         let began = clock::now();
-        let mut ring = Ring {
-            began,
-            points: VecDeque::new(),
-            before: None,
-        };
+        let mut ring = Ring::new(began);
         ring.note(began, sums(5, [1, 1, 1]), 0, 0);
         assert!(ring.points.is_empty());
         ring.note(began + PACE, sums(5, [1, 1, 1]), 0, 0);

@@ -164,11 +164,13 @@ impl Standings {
     }
 
     fn add(&mut self, stream: &ClientStream, now: Instant) {
+        let mut worst = ClientState::Current;
         for one in &stream.types {
-            let counts = self.types.entry(one.type_url.clone()).or_default();
-            counts.add(TypeStandings::of(one, now));
+            let found = TypeStandings::of(one, now);
+            worst = worst.min(found.worst());
+            self.types.entry(one.type_url.clone()).or_default().add(found);
         }
-        let place = match ClientState::of(stream, now) {
+        let place = match worst {
             ClientState::Rejecting => &mut self.rejecting,
             ClientState::Lagging => &mut self.lagging,
             ClientState::Waiting => &mut self.waiting,

@@ -86,9 +86,7 @@ impl Address {
             }),
         }
     }
-}
 
-impl Address {
     /// Whether nobody else can listen on the other address while somebody listens on this one: all addresses of the machine
     /// (`0.0.0.0`, `[::]`) have the port of each. With port 0, each listener gets a free port of its own.
     #[must_use]

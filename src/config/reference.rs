@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::reading::{Shape as _, meant};
+use super::reading::{Shape as _, below, meant};
 use super::shape::File;
 
 /// The file, in which a test finds every key.
@@ -75,7 +75,7 @@ impl Reference {
             };
             for open in keys
                 .iter_mut()
-                .filter(|key| key.lines.1 > at && !below(&path, &key.path))
+                .filter(|key| key.lines.1 > at && !is_within(&path, &key.path))
             {
                 open.lines.1 = first;
             }
@@ -185,7 +185,7 @@ impl Reference {
         }
         let properties = members.get_mut("properties").and_then(Value::as_object_mut);
         for (name, property) in properties.into_iter().flatten() {
-            let path = super::reading::below(within, name);
+            let path = below(within, name);
             self.describe(property, &path);
             let about = self.keys.iter().find(|key| key.path == path).map(|key| &key.about);
             if let (Some(about), Some(property)) = (about.filter(|about| !about.is_empty()), property.as_object_mut()) {
@@ -225,7 +225,7 @@ fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
 }
 
 /// Whether a path is within another one.
-fn below(path: &str, within: &str) -> bool {
+fn is_within(path: &str, within: &str) -> bool {
     path.strip_prefix(within).is_some_and(|rest| rest.starts_with('.'))
 }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use imbl::ordmap::DiffItem;
 
-use super::listener_address::addresses;
+use super::listener_address::Addresses;
 use super::{Batch, Item, Kind, Known, Name, Resource, Room, State, Update};
 
 /// What must be sent to a client so that it holds another state than now. It is the same for all clients with the same start
@@ -277,10 +277,10 @@ impl Difference {
         if self.removed.left == 0 || from.is_none_or(|from| from.type_url().kind() != Kind::Lds) {
             return Vec::new();
         }
-        let taken: Vec<Vec<u8>> = taking.flat_map(|resource| addresses(&resource.body())).collect();
+        let taken = Addresses::of(taking);
         let gives = |name: &&Name| {
             let held = from.and_then(|from| from.resource(name));
-            held.is_some_and(|held| addresses(&held.body()).iter().any(|address| taken.contains(address)))
+            held.is_some_and(|held| taken.are_of(held))
         };
         self.removed.iter().filter(gives).cloned().collect()
     }

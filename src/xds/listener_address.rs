@@ -2,7 +2,11 @@
 //!
 //! Owns which fields of its body they are in. Does not judge an address: two are the same if their bytes are.
 
+use std::sync::Arc;
+
 use prost::Message;
+
+use super::Resource;
 
 /// The fields of a listener that hold addresses. Other fields are skipped.
 #[derive(Clone, PartialEq, Message)]
@@ -19,9 +23,29 @@ struct Additional {
     address: Vec<u8>,
 }
 
+/// The addresses that some listeners take.
+#[derive(Debug, Default)]
+pub struct Addresses(Vec<Vec<u8>>);
+
+impl Addresses {
+    /// Returns those of these listeners.
+    #[must_use]
+    pub fn of<'a>(listeners: impl IntoIterator<Item = &'a Arc<Resource>>) -> Self {
+        Self(listeners.into_iter().flat_map(|one| addresses(&one.body())).collect())
+    }
+
+    /// Whether any of them is one of this listener's.
+    #[must_use]
+    pub fn are_of(&self, listener: &Resource) -> bool {
+        !self.0.is_empty()
+            && addresses(&listener.body())
+                .iter()
+                .any(|address| self.0.contains(address))
+    }
+}
+
 /// Returns the encoded addresses in the body of a listener; none if it cannot be read.
-#[must_use]
-pub fn addresses(body: &[u8]) -> Vec<Vec<u8>> {
+fn addresses(body: &[u8]) -> Vec<Vec<u8>> {
     let Ok(Listener { address, additional }) = Listener::decode(body) else {
         return Vec::new();
     };

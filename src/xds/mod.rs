@@ -63,7 +63,7 @@ pub use guard::{
     MassHold, ReferenceHold, Within,
 };
 pub use interest::{Dirty, Target, Want};
-pub use listener_address::addresses;
+pub use listener_address::Addresses;
 pub use name::Name;
 pub use node::{ASKS_ONCE, ENDPOINT_COLLECTIONS, Features, Locality, Node, RELAYS, RESOURCE_ERRORS, UserAgent};
 pub use objection::Objection;

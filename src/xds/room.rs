@@ -38,10 +38,4 @@ impl Room {
     pub fn takes_name(&mut self, name: &Name) -> bool {
         self.takes(name.as_str().len() + 4)
     }
-
-    /// Whether something did not fit.
-    #[must_use]
-    pub const fn is_full(&self) -> bool {
-        self.full
-    }
 }

@@ -238,6 +238,12 @@ impl<'a> TypeSight<'a> {
         self.slot(resource.name())?.expiry(resource.name())
     }
 
+    /// Returns the last heartbeat of this resource, if it has a time to live.
+    #[must_use]
+    pub fn beat(self, resource: &Resource) -> Option<u32> {
+        self.expiry(resource).map(|expiry| expiry.beat)
+    }
+
     /// Whether the server for this name has answered for the type on its present stream.
     #[must_use]
     pub fn answered(self, name: Option<&Name>) -> bool {

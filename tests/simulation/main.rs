@@ -22,7 +22,7 @@
 //! or differ. Servers die, refuse, hang, end streams at once or after one answer, and come back with any content.
 //! Some are files, or directories of files, that are torn, emptied, spoiled, moved and removed; some are polled and compare
 //! versions only; some are relays with a control plane of their own, which restart, and sometimes are this very relay.
-//! Clients ask for collections, by other spellings and by aliases; hostile ones flood the relay with garbage.
+//! Clients ask for collections and by other spellings; hostile ones flood the relay with garbage.
 //!
 //! Seeds from 3,000,000,000 on are such worlds in which all clients but one are hostile: most of what is rare happens to them.
 //!

@@ -1,12 +1,12 @@
 //! How far a request with many names was taken: it is taken in slices, so that other streams are served in between.
 //!
-//! Owns what is kept of a request until all of it is taken. Does not know who is served in between, and what a name means.
+//! Owns what is kept of a request until all of it is taken, and the order of its names. Does not know who is served in between, and what a name means.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::name_faults::{NameBound, NameFaults};
 use super::response::ReceiptKind;
-use proto::envoy::service::discovery::v3::DiscoveryRequest;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator};
 use xds::{Name, TypeUrl, Version};
 
 /// The progress of a request. Until all of it is taken, the stream sends nothing and takes no other request, so the result is the
@@ -28,8 +28,6 @@ pub struct Listing {
     pub(super) bound: NameBound,
     /// Whether the request names the wildcard.
     pub(super) all: bool,
-    /// The names in its locators; they come after the other names.
-    pub(super) located: Vec<String>,
     pub(super) read: usize,
     /// The names that were read.
     pub(super) listed: BTreeSet<Name>,
@@ -43,8 +41,6 @@ pub struct Changing {
     pub(super) first: bool,
     /// Names over this bound are not kept.
     pub(super) bound: NameBound,
-    /// The names in its locators; they come after the other names.
-    pub(super) located: Vec<String>,
     pub(super) subscribed: usize,
     pub(super) unsubscribed: usize,
     /// The last declared name that was taken.
@@ -56,10 +52,31 @@ pub struct Changing {
 /// How many names are a slice: some milliseconds of work.
 pub const SLICE: usize = 1024;
 
-impl Listing {
-    /// Returns all names of the request within the bound.
-    pub(super) fn texts<'a>(&'a self, request: &'a DiscoveryRequest) -> impl Iterator<Item = &'a str> {
-        let texts = request.resource_names.iter().chain(&self.located);
-        texts.map(String::as_str).filter(|text| self.bound.admits(text))
-    }
+/// Returns the names that a SotW request lists, without the first few.
+pub(super) fn listed(request: &DiscoveryRequest, first: usize) -> impl Iterator<Item = &String> {
+    names(&request.resource_names, &request.resource_locators, first)
+}
+
+/// Returns the names that a delta request subscribes to, without the first few.
+pub(super) fn subscribed(request: &DeltaDiscoveryRequest, first: usize) -> impl Iterator<Item = &String> {
+    names(
+        &request.resource_names_subscribe,
+        &request.resource_locators_subscribe,
+        first,
+    )
+}
+
+/// Returns the names that a delta request unsubscribes from, without the first few.
+pub(super) fn unsubscribed(request: &DeltaDiscoveryRequest, first: usize) -> impl Iterator<Item = &String> {
+    names(
+        &request.resource_names_unsubscribe,
+        &request.resource_locators_unsubscribe,
+        first,
+    )
+}
+
+/// TP2: a locator counts as its name; they come after the other names.
+fn names<'a>(names: &'a [String], locators: &'a [ResourceLocator], first: usize) -> impl Iterator<Item = &'a String> {
+    let located = locators.iter().skip(first.saturating_sub(names.len()));
+    names.iter().skip(first).chain(located.map(|locator| &locator.name))
 }

@@ -59,11 +59,8 @@ impl Want {
 
     /// Returns whether a text means one of them.
     pub(super) fn has_collection(&self, text: &Name) -> bool {
-        self.has_collections()
-            && self
-                .rare
-                .as_ref()
-                .is_some_and(|rare| rare.collections.contains(self.meaning(text)))
+        let rare = self.rare.as_ref();
+        rare.is_some_and(|rare| rare.collections.contains(self.meaning(text)))
     }
 
     /// Returns the collection that the client asks for and that covers a name.
@@ -112,21 +109,17 @@ impl Want {
             .take_if(|rare| rare.collections.is_empty() && rare.meant.is_empty());
     }
 
-    /// Whether any text is not the canonical one.
-    pub(super) fn respells(&self) -> bool {
-        self.rare.as_ref().is_some_and(|rare| !rare.meant.is_empty())
-    }
-
     /// Returns the name that a text means (F-04).
     pub(super) fn meaning<'a>(&'a self, text: &'a Name) -> &'a Name {
         let meant = self.rare.as_ref().and_then(|rare| rare.meant.get(text));
         meant.unwrap_or(text)
     }
 
-    /// Returns the other texts by which the client may have asked for a name.
+    /// Returns the texts by which the client may have asked for a name, the name itself last.
     pub(super) fn texts<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = &'a Name> {
         let rare = self.rare.iter().filter(|rare| !rare.texts.is_empty());
         let all = rare.flat_map(move |rare| rare.texts.range((name.clone(), Name::from(""))..));
-        all.take_while(move |(of, _)| of == name).map(|(_, text)| text)
+        let others = all.take_while(move |(of, _)| of == name).map(|(_, text)| text);
+        others.chain([name])
     }
 }

@@ -44,7 +44,7 @@ impl Subscription {
 
     /// K-13: a cluster that takes these endpoints is sent: the client waits for them again, even if they are the same.
     pub(in crate::server) fn force(&mut self, name: &Name) {
-        let texts: Vec<Name> = self.want.texts(name).chain([name]).cloned().collect();
+        let texts: Vec<Name> = self.want.texts(name).cloned().collect();
         for text in texts {
             let row = self.ledger.get(&text);
             if matches!(row, Row::Sent(_) | Row::Brought(_) | Row::Told) && self.is_wanted(&text) {
@@ -81,9 +81,7 @@ impl Subscription {
         }
         if name.is_collection() {
             let all = self.want.meaning(name).clone();
-            let held = self.ledger.within(&all).filter(|entry| entry.perhaps());
-            let held: Vec<Name> = held.map(|entry| entry.name().clone()).collect();
-            held.iter().for_each(|name| self.ask(name));
+            held(self.ledger.within(&all)).iter().for_each(|name| self.ask(name));
             self.want.add_collection(all);
             self.agenda.stir(name.clone());
         } else if known && self.reader.has_aliases() {
@@ -112,12 +110,8 @@ impl Subscription {
                 self.agenda.set_cursor(None);
                 self.agenda.set_rest(None);
             }
-            let held = self
-                .ledger
-                .rows("")
-                .filter(|entry| entry.perhaps() && !entry.name().is_new_style());
-            let held: Vec<Name> = held.map(|entry| entry.name().clone()).collect();
-            held.iter().for_each(|name| self.ask(name));
+            let covered = self.ledger.rows("").filter(|entry| !entry.name().is_new_style());
+            held(covered).iter().for_each(|name| self.ask(name));
         } else {
             self.want_target(Target::Wildcard, None, true);
         }
@@ -138,7 +132,7 @@ impl Subscription {
         self.rare.forget_error(name);
         if name.is_collection() {
             let all = self.want.meaning(name).clone();
-            if !self.want.texts(&all).chain([&all]).any(|text| self.ledger.asks(text)) {
+            if !self.want.texts(&all).any(|text| self.ledger.asks(text)) {
                 self.want.remove_collection(&all);
             }
             self.agenda.unstir(name);
@@ -163,11 +157,9 @@ impl Subscription {
             }
             if self.reader.has_aliases() || self.reader.has_nameless() {
                 self.agenda.wake();
-                let held = self.ledger.rows("").filter(|entry| entry.perhaps());
-                let held: Vec<Name> = held.map(|entry| entry.name().clone()).collect();
-                for held in held {
-                    if !self.is_wanted(&held) {
-                        self.drop(&held);
+                for name in held(self.ledger.rows("")) {
+                    if !self.is_wanted(&name) {
+                        self.drop(&name);
                     }
                 }
             }
@@ -264,23 +256,15 @@ impl Subscription {
     }
 
     fn touch(&mut self, name: &Name) {
-        if self.want.respells() {
-            let texts: Vec<Name> = self.want.texts(name).cloned().collect();
-            texts.into_iter().for_each(|text| self.agenda.look(text));
-        }
+        let others = self.want.texts(name).filter(|text| *text != name);
+        others.for_each(|text| self.agenda.look(text.clone()));
         let own = self.ledger.own(name.as_str()).is_some();
         if own || self.want.covering(name).is_some() {
             self.agenda.look(name.clone());
         }
         if self.want.has_collection(name) {
-            let texts: Vec<Name> = self
-                .want
-                .texts(name)
-                .chain([name])
-                .filter(|text| self.ledger.asks(text))
-                .cloned()
-                .collect();
-            texts.into_iter().for_each(|text| self.agenda.stir(text));
+            let asked = self.want.texts(name).filter(|text| self.ledger.asks(text));
+            asked.for_each(|text| self.agenda.stir(text.clone()));
         }
         if self.reader.has_aliases() && self.ledger.asked().next().is_some() {
             self.agenda.look(name.clone());
@@ -341,8 +325,8 @@ impl Subscription {
     /// The same name may be wanted in another spelling.
     fn end_want(&mut self, text: &Name) {
         let name = self.want.meaning(text).clone();
-        let others = self.want.texts(&name).chain([&name]).filter(|other| *other != text);
-        if !others.into_iter().any(|other| self.ledger.asks(other)) {
+        let is_asked = |other: &Name| other != text && self.ledger.asks(other);
+        if !self.want.texts(&name).any(is_asked) {
             self.want_target(Target::Name(name), None, false);
         }
     }
@@ -355,7 +339,7 @@ impl Subscription {
         }
     }
 
-    fn said(&self, target: Target, written: Option<Name>, wanted: bool) -> xds::Want {
+    pub(super) fn said(&self, target: Target, written: Option<Name>, wanted: bool) -> xds::Want {
         xds::Want {
             type_url: self.reader.type_url.clone(),
             target,
@@ -374,4 +358,10 @@ impl Subscription {
         self.wants.take_if(|wants| wants.is_empty());
         want
     }
+}
+
+/// Returns the names of those of which the client may hold something.
+fn held<'a>(entries: impl Iterator<Item = Entry<'a>>) -> Vec<Name> {
+    let held = entries.filter(|entry| entry.perhaps());
+    held.map(|entry| entry.name().clone()).collect()
 }

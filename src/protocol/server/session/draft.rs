@@ -172,7 +172,7 @@ impl Subscription {
             return false;
         }
         let row = self.ledger.get(name);
-        if row.sent().is_none_or(|sent| sent.version() != resource.version()) {
+        if !row.was_sent(resource.version()) {
             draft.since = draft.since.into_iter().chain([resource.received()]).min();
         }
         if let Some(accepted) = row.whole().filter(|_| self.reader.lists_all()) {
@@ -193,8 +193,7 @@ impl Subscription {
         self.rejections.forget(name);
         self.rare.forget_error(name);
         if self.reader.reads_ttl() {
-            let beat = slot.expiry(resource).map(|expiry| expiry.beat);
-            self.rare.note_beat(resource.name(), beat);
+            self.rare.note_beat(resource.name(), slot.beat(resource));
         }
     }
 
@@ -220,7 +219,7 @@ impl Subscription {
         slot: TypeSight<'_>,
         now: Instant,
     ) {
-        let beat = slot.expiry(resource).map(|expiry| expiry.beat);
+        let beat = slot.beat(resource);
         let heartbeat = beat.is_some() && self.reader.traits().kind != Kind::Vhds;
         let item = self.reader.item(name, resource, slot, now);
         let form = match self.reader.dialect {

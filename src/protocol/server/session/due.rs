@@ -157,8 +157,7 @@ impl Subscription {
         if !self.reader.reads_ttl() {
             return false;
         }
-        let beat = slot.expiry(resource).map(|expiry| expiry.beat);
-        self.rare.beat(resource.name()) != beat
+        self.rare.beat(resource.name()) != slot.beat(resource)
     }
 
     /// Returns the error that the client must get for a name. K-16: in SotW, only an error can say that a name does not exist.

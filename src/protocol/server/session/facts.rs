@@ -74,13 +74,9 @@ impl Subscription {
             Target::Name(name) => served.of(name) == authority,
         };
         let requests = self.requests().into_iter().filter(|(target, _)| under(target));
-        let want = |(target, written)| xds::Want {
-            type_url: self.reader.type_url.clone(),
-            target,
-            wanted: true,
-            written,
-        };
-        requests.map(want).collect()
+        requests
+            .map(|(target, written)| self.said(target, written, true))
+            .collect()
     }
 
     /// Returns what is asked of servers under an authority; `None` inside stands for the wildcard.

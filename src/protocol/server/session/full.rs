@@ -12,7 +12,7 @@ use super::partial::Allowed;
 use super::{Step, Subscription};
 use crate::server::ledger::Row;
 use crate::server::nonce::Nonces;
-use xds::{Answers, Batch, Difference, Errors, Name, Resource, State, TypeSight, addresses};
+use xds::{Addresses, Answers, Batch, Difference, Errors, Name, Resource, State, TypeSight};
 
 /// What a full state differs in from the last one.
 #[derive(Debug, Default)]
@@ -175,12 +175,7 @@ impl Subscription {
             match say {
                 Say::Put(resource) | Say::Other(resource) => {
                     news.adds = true;
-                    if self
-                        .ledger
-                        .get(&name)
-                        .sent()
-                        .is_none_or(|sent| sent.version() != resource.version())
-                    {
+                    if !self.ledger.get(&name).was_sent(resource.version()) {
                         news.since = news.since.into_iter().chain([resource.received()]).min();
                     }
                 }
@@ -264,7 +259,7 @@ impl Subscription {
             .listed
             .iter()
             .filter(|(name, new)| lds && !self.ledger.get(name).is(new.version()));
-        let taken: Vec<Vec<u8>> = new.flat_map(|(_, new)| addresses(&new.body())).collect();
+        let taken = Addresses::of(new.map(|(_, new)| new));
         for (name, held) in going {
             if self.gives(&name, &taken) {
                 listing.gone.push(name);
@@ -302,8 +297,7 @@ impl Subscription {
             if self.ledger.own(name.as_str()).is_some() || !self.ledger.get(name).is(resource.version()) {
                 self.note_sent(name, resource, slot);
             } else if self.reader.reads_ttl() {
-                let beat = slot.expiry(resource).map(|expiry| expiry.beat);
-                self.rare.note_beat(resource.name(), beat);
+                self.rare.note_beat(resource.name(), slot.beat(resource));
             }
         }
         listing.gone.iter().for_each(|name| self.note_gone(name));

@@ -13,7 +13,7 @@ use crate::server::ledger::{Entry, Row};
 use crate::server::nonce::Nonces;
 use crate::server::rejections::Group;
 use crate::server::response::Response;
-use xds::{Answers, Batch, Difference, Form, GONE_MAX, Kind, Name, Resource, TypeSight, addresses};
+use xds::{Addresses, Answers, Batch, Difference, Form, GONE_MAX, Kind, Name, Resource, TypeSight};
 
 /// What composing may do.
 #[derive(Clone, Copy, Debug)]
@@ -160,10 +160,7 @@ impl Subscription {
         if !draft.adds() && allowed.removals {
             std::mem::swap(&mut go, &mut wait);
         } else if self.reader.traits().kind == Kind::Lds && draft.adds() && !wait.is_empty() {
-            let taken: Vec<Vec<u8>> = draft
-                .resources()
-                .flat_map(|resource| addresses(&resource.body()))
-                .collect();
+            let taken = Addresses::of(draft.resources());
             (go, wait) = wait.into_iter().partition(|name| self.gives(name, &taken));
         }
         for name in go {
@@ -176,10 +173,9 @@ impl Subscription {
     }
 
     /// Whether the client was sent a listener of this name with one of these addresses.
-    pub(super) fn gives(&self, name: &Name, taken: &[Vec<u8>]) -> bool {
+    pub(super) fn gives(&self, name: &Name, taken: &Addresses) -> bool {
         let row = self.ledger.get(name);
-        row.whole()
-            .is_some_and(|held| addresses(&held.body()).iter().any(|address| taken.contains(address)))
+        row.whole().is_some_and(|held| taken.are_of(held))
     }
 
     /// Nothing can be sent now.

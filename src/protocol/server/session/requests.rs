@@ -13,7 +13,7 @@ use crate::server::ledger::{Entry, Row};
 use crate::server::name_faults::{NameBound, NameFaults};
 use crate::server::nonce::Nonces;
 use crate::server::response::ReceiptKind;
-use crate::server::slices::{Changing, Listing, SLICE};
+use crate::server::slices::{Changing, Listing, SLICE, listed, subscribed, unsubscribed};
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use xds::{Answers, Name, Version};
 
@@ -41,15 +41,9 @@ impl Subscription {
         if remembers && self.reader.full_state() {
             self.rare.note_brought(Some(&request.version_info));
         }
-        let located = request
-            .resource_locators
-            .iter()
-            .map(|locator| locator.name.clone())
-            .collect();
         let listing = Listing {
             remembers,
             bound,
-            located,
             ..Listing::default()
         };
         let begun = self.begin_names(request, listing, answers, now);
@@ -64,11 +58,11 @@ impl Subscription {
         now: Instant,
     ) -> Option<Listing> {
         // B-32: a name that is too long is not kept, but it is a name.
-        let any = !request.resource_names.is_empty() || !request.resource_locators.is_empty();
+        let any = listed(request, 0).next().is_some();
         let mut count = 0;
         let mut sum = 0_u64;
         let mut all = false;
-        for text in listing.texts(request) {
+        for text in listed(request, 0).filter(|text| listing.bound.admits(text)) {
             if text == Name::WILDCARD {
                 all = true;
             } else {
@@ -134,14 +128,14 @@ impl Subscription {
         now: Instant,
     ) -> bool {
         let read = listing.read;
-        let texts = request.resource_names.iter().chain(&listing.located).skip(read);
-        for text in texts.take(SLICE) {
+        let mut texts = listed(request, read);
+        for text in texts.by_ref().take(SLICE) {
             listing.read += 1;
             if text != Name::WILDCARD && listing.bound.admits(text) {
                 listing.listed.insert(self.name(text, answers));
             }
         }
-        if listing.read < request.resource_names.len() + listing.located.len() {
+        if texts.next().is_some() {
             return true;
         }
         let mut left = SLICE - (listing.read - read);
@@ -207,22 +201,14 @@ impl Subscription {
             let error = request.error_detail.as_ref();
             self.settle(&request.response_nonce, error, nonces, answers, now)
         };
-        let begins = !request.resource_names_subscribe.is_empty() || !request.resource_locators_subscribe.is_empty();
-        let lost = &request.resource_locators_unsubscribe;
-        let ends = !request.resource_names_unsubscribe.is_empty() || !lost.is_empty();
         // C-05: only a first request with both lists empty means everything.
-        if first && !begins && !ends && self.reader.traits().wildcard {
+        let empty = subscribed(request, 0).chain(unsubscribed(request, 0)).next().is_none();
+        if first && empty && self.reader.traits().wildcard {
             self.subscribe_to_all(answers, now);
         }
-        let located = request
-            .resource_locators_subscribe
-            .iter()
-            .map(|locator| locator.name.clone())
-            .collect();
         let changing = Changing {
             first,
             bound,
-            located,
             ..Changing::default()
         };
         (receipt, changing)
@@ -239,8 +225,7 @@ impl Subscription {
     ) -> bool {
         let mut left = SLICE;
         // C-03: changes of the subscription count whatever the nonce is. C-07, C-10: first what begins, then what ends.
-        let begins = request.resource_names_subscribe.iter().chain(&changing.located);
-        for text in begins.skip(changing.subscribed).take(left) {
+        for text in subscribed(request, changing.subscribed).take(left) {
             changing.subscribed += 1;
             left -= 1;
             if text == Name::WILDCARD {
@@ -251,10 +236,7 @@ impl Subscription {
                 self.rare.note_long(Name::from(text.as_str()));
             }
         }
-        let lost = &request.resource_locators_unsubscribe;
-        let ends = request.resource_names_unsubscribe.iter();
-        let ends = ends.chain(lost.iter().map(|locator| &locator.name));
-        for text in ends.skip(changing.unsubscribed).take(left) {
+        for text in unsubscribed(request, changing.unsubscribed).take(left) {
             changing.unsubscribed += 1;
             left -= 1;
             if text == Name::WILDCARD && self.want.wildcard() && changing.first {

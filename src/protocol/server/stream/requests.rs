@@ -9,7 +9,7 @@ use crate::end::End;
 use crate::server::name_faults::{NameBound, NameFault, NameFaults};
 use crate::server::response::Receipt;
 use crate::server::session::Subscription;
-use crate::server::slices::{Changing, Listing, Progress};
+use crate::server::slices::{Changing, Listing, Progress, listed, subscribed};
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use xds::Answers;
 
@@ -55,12 +55,8 @@ impl Server {
         now: Instant,
     ) -> Result<Progress<Listing>, End> {
         self.caller.greet(request.node.as_ref(), &self.settings, answers)?;
-        let names = request.resource_names.iter();
         let mut faults = NameFaults::default();
-        let bound = self.check_names(
-            names.chain(request.resource_locators.iter().map(|locator| &locator.name)),
-            &mut faults,
-        )?;
+        let bound = self.check_names(listed(request, 0), &mut faults)?;
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, answers, now)?;
         let (kind, way) = subscription.begin_sotw(request, bound, answers, nonces, now);
@@ -84,9 +80,8 @@ impl Server {
         now: Instant,
     ) -> Result<Progress<Changing>, End> {
         self.caller.greet(request.node.as_ref(), &self.settings, answers)?;
-        let located = request.resource_locators_subscribe.iter().map(|locator| &locator.name);
         let mut faults = NameFaults::default();
-        let bound = self.check_names(request.resource_names_subscribe.iter().chain(located), &mut faults)?;
+        let bound = self.check_names(subscribed(request, 0), &mut faults)?;
         self.check_names(request.initial_resource_versions.keys(), &mut faults)?;
         let nonces = self.nonces;
         let subscription = self.subscription(&request.type_url, answers, now)?;
