@@ -7,6 +7,7 @@ COPY .cargo .cargo
 COPY loadtest/Cargo.toml loadtest/Cargo.toml
 COPY proto/Cargo.toml proto/Cargo.toml
 COPY src/cache/Cargo.toml src/cache/Cargo.toml
+COPY src/classes/Cargo.toml src/classes/Cargo.toml
 COPY src/identity/Cargo.toml src/identity/Cargo.toml
 COPY src/inquiry/Cargo.toml src/inquiry/Cargo.toml
 COPY src/json/Cargo.toml src/json/Cargo.toml

@@ -22,7 +22,7 @@
 //!
 //! | Word | What it is | Where |
 //! |---|---|---|
-//! | class | the clients that share a view, by a rule of the configuration | [`xds::Class`] |
+//! | class | the clients that share a view, by a rule of the configuration | [`classes::Class`] |
 //! | view | what one server says to one class of clients | [`cache::View`] |
 //! | cut | all that a view knows at one instant; immutable | [`xds::Cut`] |
 //! | slot | one type in a cut | [`xds::Slot`] |
@@ -50,9 +50,10 @@
 //! # The parts
 //!
 //! Each knows only those above it. Those without I/O are crates of their own, in their folders, which build and are tested without the
-//! rest: [`proto`], [`identity`], [`xds`], [`json`], [`protocol`], [`inquiry`], [`cache`].
+//! rest: [`proto`], [`identity`], [`classes`], [`xds`], [`json`], [`protocol`], [`inquiry`], [`cache`].
 //!
 //! - [`proto`]: the wire messages that the relay itself reads and writes.
+//! - [`classes`]: which clients share a view, and what a control plane sees of them.
 //! - [`xds`]: the vocabulary, immutable values: types, names, resources, states, differences.
 //! - [`json`]: resources as people and polling clients write them.
 //! - [`clock`]: the relay's own time, which stands still while the process does.
@@ -99,7 +100,7 @@
 //!
 //! `tests/RULES.md` has the rules of the protocol that all of this obeys.
 
-pub use {cache, identity, inquiry, json, proto, protocol, xds};
+pub use {cache, classes, identity, inquiry, json, proto, protocol, xds};
 
 pub mod admin;
 pub mod app;

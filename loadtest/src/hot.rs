@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::cache::{Library, Seat, View, ViewSettings};
+use distributary::classes::{Class, Classes};
 use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::protocol::{Opening, Server, StreamLimits, StreamSettings, StreamTimers};
 use distributary::wire::{ResponseFields, Scan, acknowledgement, encode};
 use distributary::xds::{
-    Changes, Class, Classes, Dialect, Dirty, Name, Phase, Resource, ResourceParts, Sight, Target, TypeUrl, Types,
-    Update, Want,
+    Changes, Dialect, Dirty, Name, Phase, Resource, ResourceParts, Sight, Target, TypeUrl, Types, Update, Want,
 };
 use prost::Message as _;
 

@@ -16,9 +16,10 @@ use serde_json::{Value, json};
 use super::adoption::Adoption;
 use super::{Shown, forms};
 use crate::census::{Census, Entry};
+use crate::classes::{Class, Pattern};
 use crate::clock::WallClock;
 use crate::inquiry::{Depth, Question, Whom};
-use crate::xds::{Class, Name, Pattern, TypeUrl};
+use crate::xds::{Name, TypeUrl};
 
 /// The query.
 #[derive(Debug, Default, Deserialize)]

@@ -10,9 +10,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::census::Busy;
+use crate::classes::Pattern;
 use crate::config::Address;
 use crate::inquiry::{NodeMatcher, Whom};
-use crate::xds::{NoType, Pattern};
+use crate::xds::NoType;
 
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

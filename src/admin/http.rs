@@ -140,11 +140,11 @@ mod tests {
     use crate::admin::{Admin, Clusters, DrainOrder, Guard, History, Logging, Overview, Process, Shown};
     use crate::cache::{Routes, Scopes, ViewSettings};
     use crate::census::{Census, ClientStatus};
+    use crate::classes::Classes;
     use crate::config::{Address, Config, Flags};
     use crate::json::Schemas;
     use crate::proto::envoy::config::core::v3 as core;
     use crate::telemetry::{Health, Metrics, Status};
-    use crate::xds::Classes;
 
     fn ask(address: SocketAddr, request: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();

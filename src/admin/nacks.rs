@@ -16,9 +16,10 @@ use serde_json::{Value, json};
 use super::{Shown, forms};
 use crate::cache::{EarlierContent, View};
 use crate::census::ClientStatus;
+use crate::classes::Class;
 use crate::clock::WallClock;
 use crate::inquiry::{ClientResource, ClientStream, ClientType, Depth, Question, Whom};
-use crate::xds::{Class, Name, Objection, Resource, TypeUrl, Version};
+use crate::xds::{Name, Objection, Resource, TypeUrl, Version};
 
 /// How many clients are named of each rejection.
 const NAMED_MAX: usize = 10;

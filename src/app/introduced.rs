@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use super::plan;
 use crate::cache::{Scopes, View};
+use crate::classes::Rule;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::telemetry::Metrics;
-use crate::xds::Rule;
 
 /// Gives each new view its node.
 pub(super) struct Introduced<'a> {

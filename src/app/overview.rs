@@ -264,7 +264,7 @@ mod tests {
     use super::*;
     use crate::app::plan;
     use crate::cache::ViewSettings;
-    use crate::xds::Class;
+    use crate::classes::Class;
 
     /// A server that refuses the streams of one view answers the others. A server that answers no view is unreachable.
     #[test]

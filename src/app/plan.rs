@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cache::{Scopes, ViewSettings};
+use crate::classes::{Class, CredentialFiles, Unfit};
 use crate::config::{Config, Credentials, Identity, Limits, Source, Tls};
 use crate::json::{Schemas, Unknown};
 use crate::protocol::{ClientSettings, Guard};
 use crate::upstream::{ClassFiles, Dictionary};
-use crate::xds::{Class, CredentialFiles, GuardSettings, ServerFeatures, Types, Unfit};
+use crate::xds::{GuardSettings, ServerFeatures, Types};
 use crate::{downstream, protocol, upstream};
 
 /// Stands for "forever" where a duration is added to a point in time.

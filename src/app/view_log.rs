@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use super::fleet::Fleet;
 use super::plan;
 use crate::cache::{Scopes, View};
-use crate::xds::{Class, ServerState};
+use crate::classes::Class;
+use crate::xds::ServerState;
 
 /// What was logged of all views.
 pub(super) struct ViewLog {

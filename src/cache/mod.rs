@@ -23,7 +23,7 @@ pub use scopes::Scopes;
 pub use shared::{Library, Text, Uses};
 pub use view::{EarlierContent, Knowledge, Respondents, Seat, Summary, View, ViewSettings, WordsQuestion};
 
-use xds::Unfit;
+use classes::Unfit;
 
 /// The most bytes of the values that divide clients into classes: each view has some copies of them. No name is longer by default.
 const KEY_BYTES_MAX: usize = 4096;

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use xds::Class;
+use classes::Class;
 
 /// By server and node id, the classes of the views.
 #[derive(Default)]

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use xds::{Class, Classes, Node, Selector, Taken};
+use classes::{Class, Classes, Node, Selector, Taken};
 
 /// What was said already.
 #[derive(Default)]

@@ -19,8 +19,9 @@ use super::routes::{Route, Routes};
 use super::vacancy::Vacancy;
 use super::view::{Seat, View, ViewSettings};
 use super::{Full, KEY_BYTES_MAX, NoPlace};
+use classes::{Class, Classes, Node};
 use proto::envoy::config::core::v3 as core;
-use xds::{Class, Classes, Guards, Node};
+use xds::Guards;
 
 /// All views.
 ///

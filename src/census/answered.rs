@@ -15,12 +15,13 @@ use super::csds::{Contents, client_types};
 use super::document::Document;
 use super::questions::Questions;
 use super::whole_answer::WholeAnswer;
+use crate::classes::Path;
 use crate::inquiry::{Depth, Likeness, NodeMatcher, Question, TextMatcher, Whom};
 use crate::json::{Bounds, Fault, Schemas, Secrets, Tree, Unknown};
 use crate::proto::envoy::config::core::v3 as core;
 use crate::proto::envoy::service::status::v3::{ClientConfig, ClientStatusRequest};
 use crate::proto::envoy::r#type::matcher::v3 as matcher;
-use crate::xds::{Expression, Path, Resource, TypeUrl};
+use crate::xds::{Expression, Resource, TypeUrl};
 
 /// Answers questions of CSDS.
 #[derive(Clone, Debug)]

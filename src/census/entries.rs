@@ -123,8 +123,9 @@ mod tests {
 
     use super::*;
     use crate::cache::ViewSettings;
+    use crate::classes::Class;
     use crate::clock;
-    use crate::xds::{Changes, Class, Phase, Reason, ResourceParts, Update, Want};
+    use crate::xds::{Changes, Phase, Reason, ResourceParts, Update, Want};
 
     const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 

@@ -8,7 +8,8 @@ use std::sync::{Arc, Weak};
 
 use super::entries::{Entry, entry, lacking, parts, rest};
 use crate::cache::View;
-use crate::xds::{Class, Cut, Known, Name, State, Target, TypeUrl};
+use crate::classes::Class;
+use crate::xds::{Cut, Known, Name, State, Target, TypeUrl};
 
 /// What the views have of some types.
 pub struct Pages {

@@ -209,9 +209,10 @@ impl TypeStandings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classes::Node;
     use crate::identity::Identity;
     use crate::inquiry::StreamNumber;
-    use crate::xds::{Dialect, Node, Objection, Status};
+    use crate::xds::{Dialect, Objection, Status};
 
     const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
     const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";

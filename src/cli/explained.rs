@@ -4,8 +4,9 @@ use std::io::Write;
 
 use clap::Args;
 
+use crate::classes::Node;
 use crate::config::{AdminAction, Config};
-use crate::xds::{Caller, Name, Node, Question, TypeUrl, Way};
+use crate::xds::{Caller, Name, Question, TypeUrl, Way};
 
 /// A client, and what it asks for.
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! Who may do what on the admin address, as validated settings. Does not know how a visitor has proved who it is.
 
-use crate::xds::Pattern;
+use crate::classes::Pattern;
 
 /// The rules of the admin address, in order. Without any, whoever reaches it may do everything there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

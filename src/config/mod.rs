@@ -46,8 +46,9 @@ pub use written::{Written, hide_secrets};
 
 use document::Document;
 
+use crate::classes::Classes;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::xds::{Access, Classes, Guards, Traits};
+use crate::xds::{Access, Guards, Traits};
 
 /// All validated settings.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,10 +15,11 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::connection::HeaderFault;
 use super::full::Full;
 use super::handshakes::Fault;
+use crate::classes::Node;
 use crate::identity::{Identity, SvidFault};
 use crate::protocol::NameFault;
 use crate::wire::Peer;
-use crate::xds::{Kind, Node, TypeUrl};
+use crate::xds::{Kind, TypeUrl};
 
 /// The lines of one listener's clients.
 #[derive(Debug, Default)]

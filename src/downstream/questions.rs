@@ -8,8 +8,9 @@ use tonic::Status;
 
 use super::shared::Shared;
 use crate::census::Allowed;
+use crate::classes::Node;
 use crate::identity::Identity;
-use crate::xds::{Caller, Node, Way};
+use crate::xds::{Caller, Way};
 
 /// Returns whether a client with this identity may ask, as the rules are whenever that is asked.
 pub(super) fn allowed(shared: &Arc<Shared>, identity: &Identity) -> Allowed {

@@ -23,14 +23,13 @@ use found::Found;
 use printed::Printed;
 
 use crate::cache::{Seat, View, ViewSettings};
+use crate::classes::{ASKS_ONCE, Class};
 use crate::config::Grpc;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{ClientSettings, Why};
 use crate::telemetry::{Metrics, UpstreamMetrics};
 use crate::upstream::{CallHead, Phase, Status, Target as Server, UpstreamSettings, Writer};
-use crate::xds::{
-    ASKS_ONCE, Class, Name, Resource, ServerFeatures, ServerWords, Target, TypeUrl, Types, Want, printable,
-};
+use crate::xds::{Name, Resource, ServerFeatures, ServerWords, Target, TypeUrl, Types, Want, printable};
 
 /// A question: the server, and the resources to ask for.
 #[derive(Clone, Debug)]

@@ -13,8 +13,9 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use classes::{Node, Pattern};
 use identity::Identity;
-use xds::{Dialect, Expression, Name, Node, Objection, Pattern, Resource, Standing, Status, TypeUrl};
+use xds::{Dialect, Expression, Name, Objection, Resource, Standing, Status, TypeUrl};
 
 /// A question to all client streams.
 #[derive(Clone, Debug)]

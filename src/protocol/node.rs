@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::user_agent;
+use classes::{Features, Locality, Node, RELAYS, member_path};
 use proto::envoy::config::core::v3 as core;
 use proto::google::protobuf::{Struct, Value, value::Kind};
-use xds::{Features, Locality, Node, RELAYS, member_path};
 
 /// How deep metadata is read; members below that cannot be part of a key.
 const DEPTH_MAX: usize = 16;

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use xds::{Access, Classes, Types};
+use classes::Classes;
+use xds::{Access, Types};
 
 /// The settings that hold for every client stream of the relay.
 #[derive(Clone, Debug)]

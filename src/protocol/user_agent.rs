@@ -4,9 +4,9 @@
 
 use prost::Message;
 
+use classes::UserAgent;
 use proto::envoy::config::core::v3 as core;
 use proto::envoy::config::core::v3::node::UserAgentVersionType;
-use xds::UserAgent;
 
 /// The part of `envoy.config.core.v3.BuildVersion` that is read.
 #[derive(Clone, PartialEq, Message)]

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Class, Difference, Item, Name, Objection, Permitted, Resource, Rights, State};
+use super::{Batch, Difference, Item, Name, Objection, Permitted, Resource, Rights, State};
+use classes::Class;
 
 /// Shares values that are the same for all sessions at the same point.
 pub trait Answers {

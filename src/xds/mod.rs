@@ -1,6 +1,6 @@
 //! The vocabulary: plain values, which can be compared, ordered and hashed, and do nothing.
 //!
-//! Owns the types that every other module uses (types, names, resources, what is known of them, what a client holds).
+//! Owns the types that every other module uses (types, names, resources, what is known of them, what a client holds, who may have what).
 //! Knows nothing of connections, clocks, locks and who is asking.
 
 mod access;
@@ -9,9 +9,6 @@ mod authorities;
 mod baseline;
 mod batch;
 mod changes;
-mod class;
-mod classes;
-mod credentials;
 mod cut;
 mod difference;
 mod expression;
@@ -19,20 +16,14 @@ mod guard;
 mod interest;
 mod listener_address;
 mod name;
-mod node;
 mod objection;
-mod passes;
-mod path;
-mod pattern;
 mod pieces;
 mod polled;
-mod presented;
 mod printable;
 mod references;
 mod resource;
 mod resource_error;
 mod room;
-mod selector;
 mod server_features;
 mod server_words;
 mod sight;
@@ -42,7 +33,6 @@ mod type_url;
 mod value_id;
 mod version;
 mod viewer;
-mod written;
 
 pub mod xdstp;
 
@@ -52,9 +42,6 @@ pub use authorities::{Authorities, authority_label};
 pub use baseline::Baselines;
 pub use batch::{Batch, Dialect, Errors, Form, Item};
 pub use changes::{Changes, Phase, Update};
-pub use class::Class;
-pub use classes::{Classes, Piece, Rule};
-pub use credentials::{CredentialFiles, Credentials, Unfit};
 pub use cut::{Cut, ServerState, Slot};
 pub use difference::{Difference, GONE_MAX, Part};
 pub use expression::Expression;
@@ -65,18 +52,12 @@ pub use guard::{
 pub use interest::{Dirty, Target, Want};
 pub use listener_address::Addresses;
 pub use name::Name;
-pub use node::{ASKS_ONCE, ENDPOINT_COLLECTIONS, Features, Locality, Node, RELAYS, RESOURCE_ERRORS, UserAgent};
 pub use objection::Objection;
-pub use passes::{Member, Members, Parts, Passes, Taken};
-pub use path::{Path, member_path};
-pub use pattern::{Fields, Pattern};
-pub use presented::{Presented, escaped};
 pub use printable::{INVISIBLE, is_escaped, printable};
 pub use references::References;
 pub use resource::{Resource, ResourceParts, WRAPPER_URL, field_len, put_field, put_key_len};
 pub use resource_error::{ResourceError, Trouble};
 pub use room::Room;
-pub use selector::{IDENTITIES, Selector};
 pub use server_features::ServerFeatures;
 pub use server_words::ServerWords;
 pub use sight::{Sight, TypeSight};

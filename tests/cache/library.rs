@@ -1,7 +1,8 @@
 //! What the library computes once, keeps, and drops.
 
 use cache::{Library, Uses};
-use xds::{Access, AccessRule, Answers, Caller, Node, Pattern, Permitted, Rights, State, Way};
+use classes::{Node, Pattern};
+use xds::{Access, AccessRule, Answers, Caller, Permitted, Rights, State, Way};
 
 use super::*;
 

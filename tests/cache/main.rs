@@ -1,6 +1,6 @@
 //! The cache, from outside: which sessions it wakes, what it asks upstream for, and what is left afterwards.
 
-mod classes;
+mod class_rules;
 mod collections;
 mod leases;
 mod library;
@@ -20,11 +20,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cache::{Seat, View, ViewSettings};
+use classes::{Class, Classes};
 use protocol::{StreamLimits, StreamSettings, StreamTimers};
-use xds::{
-    Changes, Class, Classes, Dirty, Known, Name, Phase, Reason, Resource, ResourceParts, Target, TypeUrl, Types,
-    Update, Want,
-};
+use xds::{Changes, Dirty, Known, Name, Phase, Reason, Resource, ResourceParts, Target, TypeUrl, Types, Update, Want};
 
 const LINGER: Duration = Duration::from_secs(30);
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use cache::{Routes, Scopes};
+use classes::{Class, Classes, Features, Node, Passes, Path, Pattern, Piece, Rule, Selector};
 use proto::envoy::config::core::v3 as core;
-use xds::{Class, Classes, Features, Node, Passes, Path, Pattern, Piece, Rule, Selector};
 
 use super::*;
 

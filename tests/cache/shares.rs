@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cache::{Claims, Routes, Scopes};
-use xds::Node;
+use classes::Node;
 
 use super::scopes::{by_cluster, node};
 use super::*;

@@ -1,6 +1,6 @@
 //! Classes of clients: what can be configured, and the errors and warnings that an operator gets before clients are affected.
 
-use distributary::xds::{Class, Classes, Member, Members, Parts, Passes, Path, Pattern, Piece, Rule, Selector};
+use distributary::classes::{Class, Classes, Member, Members, Parts, Passes, Path, Pattern, Piece, Rule, Selector};
 
 use super::*;
 

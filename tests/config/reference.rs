@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use distributary::classes::{Classes, Pattern, Piece, Rule, Selector};
 use distributary::config::{
     Address, Config, Credentials, Endpoint, Flags, Identity, Limits, Listener, Reference, Supply, Timers, Tls,
     Transport,
 };
 use distributary::proto::google::protobuf::value::Kind;
-use distributary::xds::{self, Classes, NameRule, Pattern, Piece, Rule, Selector};
+use distributary::xds::{self, NameRule};
 use serde_json::Value;
 
 use crate::{SERVER, first, folder, good, parse, top};
@@ -129,21 +130,21 @@ fn reference_rule() -> Rule {
                 .concat(),
         ),
         cluster: Some(vec![Piece::Key(0)]),
-        passes: xds::Passes::Parts(xds::Parts {
-            metadata: xds::Members::These(vec![
-                xds::Member {
-                    path: xds::Path::new(["TENANT"]),
+        passes: classes::Passes::Parts(classes::Parts {
+            metadata: classes::Members::These(vec![
+                classes::Member {
+                    path: classes::Path::new(["TENANT"]),
                     below: false,
                 },
-                xds::Member {
-                    path: xds::Path::new(["LABELS"]),
+                classes::Member {
+                    path: classes::Path::new(["LABELS"]),
                     below: true,
                 },
             ]),
             locality: true,
             user_agent: true,
         }),
-        credentials: Some(xds::Credentials {
+        credentials: Some(classes::Credentials {
             identity: Some((path("cert.pem"), path("key.pem"))),
             token: Some(path("token")),
         }),

@@ -1,7 +1,8 @@
 //! Rules about what clients may have: what they mean, and what is said of bad ones.
 
+use distributary::classes::Node;
 use distributary::config::{Config, Flags};
-use distributary::xds::{Caller, Node, Question, TypeUrl, Way};
+use distributary::xds::{Caller, Question, TypeUrl, Way};
 
 use crate::{SERVER, complaint, good, parse};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use distributary::classes::{Locality, Node};
 use distributary::config::{Config, Credentials, Endpoint, Flags, Source, Transport};
 use distributary::proto::envoy::config::core::v3 as core;
-use distributary::xds::{Locality, Node};
 
 use crate::{first, folder, top};
 

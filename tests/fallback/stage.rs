@@ -7,14 +7,14 @@ use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use distributary::cache::{Route, Routes, Scopes, View, ViewSettings};
+use distributary::classes::{Classes, Rule, Selector};
 use distributary::downstream::Seats;
 use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::Node as Said;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use distributary::protocol::{self, End, Opening, Server, StreamLimits, StreamTimers};
 use distributary::xds::{
-    Changes, Classes, Cut, Dialect, Name, Phase, Reason, Resource, ResourceParts, Rule, Selector, ServerState, TypeUrl,
-    Types, Unshared, Update,
+    Changes, Cut, Dialect, Name, Phase, Reason, Resource, ResourceParts, ServerState, TypeUrl, Types, Unshared, Update,
 };
 
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";

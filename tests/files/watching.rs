@@ -4,10 +4,11 @@ use std::io::Write;
 use std::time::Duration;
 
 use distributary::cache::{Seat, View, ViewSettings};
+use distributary::classes::Class;
 use distributary::protocol::Guard;
 use distributary::telemetry::Metrics;
 use distributary::upstream::{FileWriter, Files};
-use distributary::xds::{Class, GuardSettings, ServerState, Target, Want};
+use distributary::xds::{GuardSettings, ServerState, Target, Want};
 
 use super::*;
 

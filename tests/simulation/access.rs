@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
+use classes::Pattern;
 use identity::Identity;
 use protocol::{End, StreamSettings};
-use xds::{Access, AccessRule, Pattern};
+use xds::{Access, AccessRule};
 
 use super::body::Type;
 use super::judge::Moment;

@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use cache::{Routes, Scopes, Seat, View};
+use classes::Classes;
 use identity::Identity;
 use prost::Message as _;
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3 as discovery;
 use protocol::{self, Client, ClientSettings, Opening, Request, Server, read_delta, read_sotw};
-use xds::{Classes, Dialect, Name, ServerState, Sight, Types, Unshared, WRAPPER_URL};
+use xds::{Dialect, Name, ServerState, Sight, Types, Unshared, WRAPPER_URL};
 
 use super::body::{Content, Type, read};
 use super::classes::{relay_node, scopes, stream_settings};

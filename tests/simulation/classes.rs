@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cache::{self, Routes, Scopes, View};
+use classes::{Classes, ENDPOINT_COLLECTIONS, Path, Pattern, Piece, Rule as ClassRule, Selector};
 use distributary::downstream::Seats;
 use proto::envoy::config::core::v3::{Locality, Node};
 use proto::google::protobuf::{Struct, Value, value::Kind};
 use protocol::{self, read_node};
-use xds::{self, Classes, ENDPOINT_COLLECTIONS, Path, Pattern, Piece, Rule as ClassRule, Selector, Types};
+use xds::{self, Types};
 
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
@@ -125,7 +126,7 @@ impl Profile {
     }
 
     /// Whether a control plane takes this node for one of its clients, from all its fields.
-    fn is(&self, node: &xds::Node) -> bool {
+    fn is(&self, node: &classes::Node) -> bool {
         let tenant = node.metadata.get(TENANT).map_or("", String::as_str);
         let says = [
             &node.cluster,
@@ -142,7 +143,7 @@ impl Profile {
 
 /// A view that no client can use.
 pub(crate) fn nobody() -> Arc<View> {
-    View::new(xds::Class::default(), settings())
+    View::new(classes::Class::default(), settings())
 }
 
 const fn settings() -> cache::ViewSettings {
@@ -186,7 +187,7 @@ impl World {
     }
 
     /// A place for a stream at the view of its client's class; none if there are too many views.
-    pub(crate) fn seat(&mut self, zone: usize, node: &Arc<xds::Node>) -> Result<Option<Seats>, Broken> {
+    pub(crate) fn seat(&mut self, zone: usize, node: &Arc<classes::Node>) -> Result<Option<Seats>, Broken> {
         let place = Seats::enter(&self.scopes, node, &Arc::default(), self.settings.timers.unanswered);
         if self.lists.is_some() {
             return place

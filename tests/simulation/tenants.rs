@@ -10,15 +10,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use cache::{Routes, Scopes, Seat, View};
+use classes::{Classes, Member, Members, Parts, Passes, Path, Pattern, Piece, Rule, Selector};
 use identity::Identity;
 use prost::Message as _;
 use proto::envoy::config::core::v3::{Locality, Node};
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::protobuf::{Any, ListValue, Struct, Value, value::Kind};
 use protocol::{self, Client, ClientSettings, Opening, Request, Server, read_delta};
-use xds::{
-    Classes, Dialect, Member, Members, Parts, Passes, Path, Pattern, Piece, Rule, Selector, Sight, Types, Unshared,
-};
+use xds::{Dialect, Sight, Types, Unshared};
 
 use super::body::Type;
 use super::classes::{relay_node, scopes, stream_settings};

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
+use distributary::classes::RELAYS;
 use distributary::identity::Identity;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator};
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use distributary::proto::google::rpc::Status as Detail;
 use distributary::protocol::{End, Opening, Receipt, ReceiptKind, Server, StreamSettings};
-use distributary::xds::{Access, Baselines, Cut, Dialect, Dirty, Name, RELAYS, Sight, Target, TypeUrl, Unshared};
+use distributary::xds::{Access, Baselines, Cut, Dialect, Dirty, Name, Sight, Target, TypeUrl, Unshared};
 
 use crate::origin::Changed;
 use crate::topic::{Raw, Topic, identity};

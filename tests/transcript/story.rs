@@ -47,10 +47,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use distributary::classes::{Class, Classes};
 use distributary::config::{Config, Flags};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::{self, ClientSettings, Server, StreamLimits, StreamSettings, StreamTimers, read_node};
-use distributary::xds::{Access, Class, Classes, Dialect, ServerFeatures, Types};
+use distributary::xds::{Access, Dialect, ServerFeatures, Types};
 
 use crate::client::Client;
 use crate::folder::Folder;

@@ -38,6 +38,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use distributary::cache::{self, Seat, View};
+use distributary::classes::Class;
 use distributary::config::{Credentials, Endpoint, Grpc, Transport};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
@@ -45,9 +46,7 @@ use distributary::proto::google::protobuf::Any;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
 use distributary::upstream::{ClassFiles, Status, Target, UpstreamSettings, Writer};
-use distributary::xds::{
-    Class, Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, TypeUrl, Types, Want,
-};
+use distributary::xds::{Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, TypeUrl, Types, Want};
 use tokio::task::JoinHandle;
 
 use plane::{Call, Plane, soon};

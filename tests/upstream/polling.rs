@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use distributary::cache::{self, Seat, View};
+use distributary::classes::Class;
 use distributary::config::{Credentials, Endpoint, Rest};
 use distributary::json::Schemas;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
 use distributary::upstream::{Polling, RestServer, Status, Writer};
-use distributary::xds::{Class, Cut, Known, Name, ServerFeatures, ServerState, Target as Wanted, TypeUrl, Types, Want};
+use distributary::xds::{Cut, Known, Name, ServerFeatures, ServerState, Target as Wanted, TypeUrl, Types, Want};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};

@@ -1,11 +1,12 @@
 //! What a call must satisfy before a discovery stream begins, and the small services.
 
+use distributary::classes::RELAYS;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use distributary::telemetry::Status;
 use distributary::wire::message;
-use distributary::xds::{Dialect, RELAYS};
+use distributary::xds::Dialect;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::StatusCode;

@@ -17,9 +17,9 @@ use super::Shown;
 use super::forms::{self, Format};
 use super::written::{self, Page};
 use crate::census::{ClientState, QuestionTurn, Round};
+use crate::classes::Pattern;
 use crate::clock::WallClock;
 use crate::inquiry::{ClientStream, Depth, NodeMatcher, Question, Whom};
-use crate::xds::Pattern;
 use ordered::Ordered;
 
 /// The query of `/clients`.

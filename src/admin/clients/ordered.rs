@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::census::{Census, ClientState};
+use crate::classes::Node;
 use crate::clock;
 use crate::inquiry::{ClientStream, Depth, Question, StreamNumber, Whom};
-use crate::xds::Node;
 
 /// The streams in order.
 pub(super) struct Ordered {

@@ -17,8 +17,9 @@ use crate::admin::Shown;
 use crate::admin::forms::{self, Wrong};
 use crate::admin::written::{self, Page};
 use crate::census::{Cached, Census, Entry};
+use crate::classes::Pattern;
 use crate::clock::WallClock;
-use crate::xds::{Name, NoType, Pattern, TypeUrl};
+use crate::xds::{Name, NoType, TypeUrl};
 
 /// The query.
 #[derive(Debug, Default, Deserialize)]

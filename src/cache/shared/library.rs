@@ -17,7 +17,8 @@ use parking_lot::Mutex;
 use super::interner::Interner;
 use super::remembered::Tables;
 use super::weak_map::WeakMap;
-use xds::{Answers, Batch, Class, Difference, Name, Objection, Permitted, Rights, State, Version, doubted, full_state};
+use classes::Class;
+use xds::{Answers, Batch, Difference, Name, Objection, Permitted, Rights, State, Version, doubted, full_state};
 
 /// The store of answers that sessions at the same point share.
 pub struct Library {
@@ -305,7 +306,8 @@ fn weight(batch: &Batch) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xds::{Access, Caller, Node, TypeUrl, Way};
+    use classes::Node;
+    use xds::{Access, Caller, TypeUrl, Way};
 
     #[test]
     fn rights_are_compared_and_not_only_their_hash() {

@@ -38,7 +38,8 @@ use crate::Claims;
 use crate::interest::{Leases, Set, Sets, Woken, Written};
 use crate::routes::WakeOnFailure;
 use crate::vacancy::Vacancy;
-use xds::{Baselines, Changes, Class, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
+use classes::Class;
+use xds::{Baselines, Changes, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
 
 /// One view.
 ///

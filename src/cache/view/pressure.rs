@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::View;
-use xds::{Class, Slot, TypeUrl};
+use classes::Class;
+use xds::{Slot, TypeUrl};
 
 /// How many calls wait for released content to leave memory: longer than the library keeps what nobody asks for.
 const IN_VAIN_MAX: u32 = 60;

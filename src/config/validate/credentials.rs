@@ -4,11 +4,11 @@ use crate::config::reading::Spanned;
 use crate::json::Place;
 
 use super::Check;
+use crate::classes::{Rule, Selector};
 use crate::config::class::template;
 use crate::config::reading::Scalar;
 use crate::config::shape::{Class, ClassCredentials};
 use crate::config::{Credentials, Source, Upstream};
-use crate::xds::{self, Rule, Selector};
 
 impl Check {
     /// Returns the paths of one class, which may contain fields of its `key`.
@@ -18,7 +18,7 @@ impl Check {
         written: Option<&Spanned<ClassCredentials>>,
         key: &[Selector],
         fields: &[&str],
-    ) -> Option<xds::Credentials> {
+    ) -> Option<classes::Credentials> {
         let written = written?;
         let name = format!("classes[{index}].credentials");
         let (place, written) = (written.place, &written.value);
@@ -45,7 +45,7 @@ impl Check {
             }
             (Some(_), Some(_)) | (None, None) => {}
         }
-        Some(xds::Credentials {
+        Some(classes::Credentials {
             identity: certificate.zip(private_key),
             token,
         })

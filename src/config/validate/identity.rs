@@ -6,7 +6,7 @@
 use crate::json::Place;
 
 use super::Check;
-use crate::xds::{Passes, Pattern, Piece, Rule, Selector, escaped};
+use crate::classes::{Passes, Pattern, Piece, Rule, Selector, escaped};
 
 /// What can happen if two views have the same node id.
 const CONSEQUENCE: &str = "a control plane that keeps one snapshot for each node id would give the clients of one view the resources of another";

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::classes::{IDENTITIES, Pattern};
 use crate::config::reading::{Scalar, Spanned, meant};
 use crate::config::shape::{self, Texts};
-use crate::xds::{Access, AccessRule, IDENTITIES, Pattern, TypeUrl, Way};
+use crate::xds::{Access, AccessRule, TypeUrl, Way};
 
 use super::Check;
 use super::sharing::type_url;

@@ -7,10 +7,11 @@ use crate::config::reading::Spanned;
 
 use super::Check;
 use super::credentials::first;
+use crate::classes::{Classes, Members, Parts, Passes, Path, Pattern, Rule, Selector};
 use crate::config::class::{member, pattern, selector, template};
 use crate::config::reading::Scalar;
 use crate::config::shape::{self, ClassNode, ClassNodeParts};
-use crate::xds::{Classes, Members, NameRule, Parts, Passes, Path, Pattern, Rule, Selector, Traits, TypeUrl};
+use crate::xds::{NameRule, Traits, TypeUrl};
 
 impl Check {
     /// Returns the rules that decide which clients share a view. `relay` is the relay's own node id; `authorities` is whether

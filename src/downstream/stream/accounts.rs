@@ -10,6 +10,7 @@ use tonic::Status;
 
 use super::deliveries::Deliveries;
 use crate::cache::Claims;
+use crate::classes::Node;
 use crate::clock;
 use crate::downstream::admission::Stay;
 use crate::downstream::full::Full;
@@ -23,7 +24,7 @@ use crate::inquiry::StreamNumber;
 use crate::protocol::{Nonce, Receipt, ReceiptKind};
 use crate::telemetry::{Change, Metrics, TypeMetrics};
 use crate::wire::Peer;
-use crate::xds::{Dialect, Node, TypeUrl};
+use crate::xds::{Dialect, TypeUrl};
 
 /// The counters of one stream. The stream counts as open as long as this value lives.
 pub(in crate::downstream) struct Accounts {

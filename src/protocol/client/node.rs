@@ -2,9 +2,9 @@
 //!
 //! Owns what every upstream node has in common. Knows nothing of classes.
 
+use classes::{RELAYS, RESOURCE_ERRORS};
 use proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
 use proto::google::protobuf::{ListValue, Struct, Value, value};
-use xds::{RELAYS, RESOURCE_ERRORS};
 
 /// What the relay itself can read, whatever its clients can (K-04).
 const FEATURES: [&str; 3] = [

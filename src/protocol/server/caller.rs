@@ -10,9 +10,10 @@ use super::stream::Opening;
 use crate::end::{Code, End};
 use crate::node::{read_node, relays};
 use crate::settings::StreamSettings;
+use classes::Node;
 use proto::envoy::config::core::v3 as core;
 use xds::Caller as Subject;
-use xds::{Access, Answers, Dialect, Grant, Node, Rights, TypeUrl, Types, Way};
+use xds::{Access, Answers, Dialect, Grant, Rights, TypeUrl, Types, Way};
 
 /// The client of one stream.
 #[derive(Debug)]

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use xds::{Dialect, Features, Form, Item, Kind, Name, NameRule, Resource, State, Traits, TypeSight, TypeUrl, Viewer};
+use classes::Features;
+use xds::{Dialect, Form, Item, Kind, Name, NameRule, Resource, State, Traits, TypeSight, TypeUrl, Viewer};
 
 /// One client as the reader of one type.
 #[derive(Debug)]

@@ -5,8 +5,9 @@
 use std::fmt;
 
 use super::rights::{Applied, is_secret};
-use super::{Access, AccessRule, Caller, Fields};
+use super::{Access, AccessRule, Caller};
 use crate::TypeUrl;
+use classes::Fields;
 
 /// What an operator asks.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::Pattern;
+use classes::Pattern;
 
 /// Numbers of rules, by what is fixed in their patterns.
 #[derive(Clone, Debug, Default)]

@@ -19,7 +19,7 @@ pub use rule::{AccessRule, Way};
 
 use rights::Applied;
 
-use super::{Fields, Node, Pattern};
+use classes::{Node, Pattern};
 
 /// The rules, in order. One immutable value: a change of the rules is another one.
 #[derive(Debug)]

@@ -4,9 +4,10 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{AccessRule, Fields, Index, Pattern, shown};
+use super::{AccessRule, Index, shown};
 use crate::version::Hasher;
 use crate::{Kind, TypeUrl, Version};
+use classes::{Fields, Pattern};
 
 /// What one client may have.
 #[derive(Debug)]

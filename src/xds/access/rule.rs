@@ -5,7 +5,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Caller, Fields, Pattern};
+use super::Caller;
+use classes::{Fields, Pattern};
 
 /// One rule. An empty list is no condition.
 #[derive(Clone, Debug, PartialEq, Eq)]

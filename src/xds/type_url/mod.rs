@@ -11,6 +11,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use classes::Features;
 pub use spoken::NoType;
 use table::{PREFIX, TABLE, UNKNOWN, is_health_report, is_withheld};
 
@@ -171,6 +172,15 @@ impl TypeUrl {
     pub fn is_v2(&self) -> bool {
         let name = self.full_name();
         name.starts_with("envoy.api.v2.") || name.starts_with("envoy.service.discovery.v2.")
+    }
+
+    /// Returns which of a client's features count for this type: an Envoy reads the time to live of types of v3 only.
+    #[must_use]
+    pub fn counted(&self, features: Features) -> Features {
+        Features {
+            envoy: features.envoy && !self.is_v2(),
+            ..features
+        }
     }
 
     /// The message's full name, whatever the prefix.

@@ -4,7 +4,7 @@
 //! them.
 
 mod account;
-mod classes;
+mod divided;
 mod folder;
 mod moves;
 mod polled;
@@ -36,7 +36,7 @@ use super::tally::{Broken, Rule};
 use super::truth::Truth;
 use super::upstream::{At, Hop, Wire};
 use super::world::{Besides, Event, World};
-use classes::Sides;
+use divided::Sides;
 
 /// The lists of a world. Servers are its zones.
 pub(crate) struct Lists {

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
+use ::classes::Classes;
 use cache::{Route, Routes, Scopes};
 use distributary::downstream::Seats;
 use identity::Identity;
 use proto::envoy::config::core::v3::Node;
 use protocol::{Opening, Request, Server, StreamSettings, come_through, read_node};
-use xds::{Classes, Dialect, Resource};
+use xds::{Dialect, Resource};
 
 use crate::body::Type;
 use crate::classes::{self, relay_node};

@@ -6,11 +6,12 @@ mod requests;
 
 use std::collections::BTreeMap;
 
+use distributary::classes::{Classes, Rule, Selector};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::proto::google::protobuf::{Struct, Value, value::Kind};
 use distributary::wire::message;
-use distributary::xds::{Classes, Dialect, Rule, Selector, TypeUrl};
+use distributary::xds::{Dialect, TypeUrl};
 use prost::Message;
 
 use crate::support::client::{Call, Client, Ended};

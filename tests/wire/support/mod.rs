@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use distributary::cache::{self, Library, Scopes, Seat, View};
 use distributary::census::{Census, ClientStatus};
+use distributary::classes::{Classes, Node};
 use distributary::clock;
 use distributary::config::SocketFile;
 use distributary::downstream::{
@@ -27,7 +28,7 @@ use distributary::shutdown::{DrainTrigger, after, drain};
 use distributary::telemetry::{Health, Metrics, Status};
 use distributary::token::Tokens;
 use distributary::wire::{Budget, Listener};
-use distributary::xds::{Changes, Classes, Name, Node, Phase, Resource, ResourceParts, TypeUrl, Types, Update};
+use distributary::xds::{Changes, Name, Phase, Resource, ResourceParts, TypeUrl, Types, Update};
 
 use client::Client;
 

@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 use bindings::Bindings;
 
 use crate::cache::{Claims, NoPlace, Routes, Scopes, Seat, View};
+use crate::classes::Node;
 use crate::clock;
 use crate::inquiry::Inquiry;
 use crate::protocol::{Fallback, Look, Server, Step};
-use crate::xds::{Authorities, Dirty, Node, ServerState, Sight, Target, TypeUrl, Want};
+use crate::xds::{Authorities, Dirty, ServerState, Sight, Target, TypeUrl, Want};
 
 /// The seats of one session.
 pub struct Seats {

@@ -27,9 +27,10 @@ use crate::server::reader::Reader;
 use crate::server::rejections::Rejections;
 use crate::server::response::Response;
 use crate::server::want::Want;
+use classes::Features;
 use lens::Look;
 pub(super) use partial::Allowed;
-use xds::{Dialect, Features, Name, Rights, TypeUrl, Viewer};
+use xds::{Dialect, Name, Rights, TypeUrl, Viewer};
 
 /// One type on one client stream.
 ///
@@ -74,7 +75,7 @@ impl Subscription {
     ) -> Self {
         Self {
             reader: Reader {
-                features: features.of_type(&type_url),
+                features: type_url.counted(features),
                 type_url,
                 dialect,
                 viewer: Viewer::new(rights),

@@ -21,9 +21,8 @@ use crate::server::portrait::Portrait;
 use crate::server::response::Receipt;
 use crate::server::session::Subscription;
 use crate::settings::StreamSettings;
-use xds::{
-    Access, Answers, Authorities, Baselines, Cut, Dialect, Dirty, Node, Sight, Status, TypeSight, TypeUrl, Want,
-};
+use classes::Node;
+use xds::{Access, Answers, Authorities, Baselines, Cut, Dialect, Dirty, Sight, Status, TypeSight, TypeUrl, Want};
 
 /// One client stream.
 ///

@@ -7,7 +7,8 @@
 
 #![no_main]
 
-use distributary::xds::{Access, AccessRule, Caller, Grant, Node, Pattern, Question, TypeUrl, Way};
+use distributary::xds::{Access, AccessRule, Caller, Grant, Question, TypeUrl, Way};
+use distributary::classes::{Node, Pattern};
 use libfuzzer_sys::fuzz_target;
 
 const TYPES: [&str; 3] = [

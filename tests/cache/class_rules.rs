@@ -1,11 +1,11 @@
 //! From a client's node on the wire to the node that its class shows to a control plane.
 
 use cache::{Routes, Scopes};
+use classes::{Classes, Member, Members, Node, Parts, Passes, Path, Rule, Selector};
 use prost::Message as _;
 use proto::envoy::config::core::v3 as core;
 use proto::google::protobuf::{Struct, Value, value::Kind};
 use protocol::read_node;
-use xds::{Classes, Member, Members, Node, Parts, Passes, Path, Rule, Selector};
 
 use super::scopes::Log;
 use super::*;

@@ -5,8 +5,8 @@
 use std::fmt;
 
 use super::Class;
-use super::classes::{Classes, Piece, Rule};
 use super::passes::{Member, Members, Passes};
+use super::rules::{Classes, Piece, Rule};
 use super::selector::Selector;
 
 impl Classes {

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use cache::View;
+use classes::Classes;
 use proto::envoy::config::core::v3::Node;
 use protocol::StreamSettings;
-use xds::Classes;
 
 use super::Lists;
 use crate::classes::{ANYBODY, Profile, profiles, relay_node, rules};

@@ -1,14 +1,14 @@
 //! A class of clients: those that share views.
 //!
-//! Owns what a control plane sees of a class, and with which credentials. Does not decide who belongs to it: that is in `classes`.
+//! Owns what a control plane sees of a class, and with which credentials. Does not decide who belongs to it: that is in `rules`.
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::classes::{Piece, Rule};
 use super::credentials::{CredentialFiles, Unfit};
 use super::passes::Taken;
 use super::presented::Presented;
+use super::rules::{Piece, Rule};
 use proto::envoy::config::core::v3 as core;
 
 /// Which clients may share names and wildcards (K-02): the rule that matched, and its key's values. Equal rules are one rule, wherever

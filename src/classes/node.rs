@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::passes::{Taken, put};
-use super::{Class, Path, TypeUrl};
+use super::{Class, Path};
 use proto::envoy::config::core::v3 as core;
 use proto::envoy::config::core::v3::node::UserAgentVersionType;
 use proto::google::protobuf::{Struct, Value, value::Kind};
@@ -161,14 +161,5 @@ impl Features {
             }
         }
         features
-    }
-
-    /// Returns what counts for this type: an Envoy reads the time to live of types of v3 only.
-    #[must_use]
-    pub fn of_type(self, type_url: &TypeUrl) -> Self {
-        Self {
-            envoy: self.envoy && !type_url.is_v2(),
-            ..self
-        }
     }
 }

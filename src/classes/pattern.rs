@@ -27,7 +27,8 @@ pub struct Fields(Vec<(Box<str>, Box<str>)>);
 
 impl Fields {
     /// Returns what a field stands for.
-    pub(super) fn value(&self, name: &str) -> Option<&str> {
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(field, _)| **field == *name);
         found.map(|(_, value)| &**value)
     }
@@ -124,7 +125,8 @@ impl Pattern {
     }
 
     /// Returns the text with which every match begins, and whether it is all of it.
-    pub(super) fn fixed(&self) -> (&str, bool) {
+    #[must_use]
+    pub fn fixed(&self) -> (&str, bool) {
         match &*self.pieces {
             [] => ("", true),
             [Piece::Text(text)] => (text, true),

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use super::classes::Piece;
+use super::rules::Piece;
 use super::selector::Selector;
 
 /// The paths of a rule, which contain values of its key.
