@@ -12,7 +12,6 @@ mod pattern;
 mod presented;
 mod rules;
 mod selector;
-mod written;
 
 pub use class::Class;
 pub use credentials::{CredentialFiles, Credentials, Unfit};

@@ -7,24 +7,19 @@
 //! descriptors, without a message type in between. So equal texts become equal bytes on every relay, and a fault has a line,
 //! a column and a path, even inside an `Any`.
 
-mod described;
-mod discovery;
 mod fault;
 mod form;
 mod plain;
 mod read;
-mod redacted;
 mod schemas;
 mod text;
 mod time;
 mod tree;
 mod write;
-mod yaml;
 
-pub use discovery::{Response, response};
 pub use fault::{Fault, Place};
 pub use read::{Parsed, Unknown};
-pub use schemas::{SchemaError, Schemas};
+pub use schemas::{Response, SchemaError, Schemas, response};
 pub use tree::{Bounds, Tree};
 pub use write::{Json, Secrets};
 

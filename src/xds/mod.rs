@@ -18,7 +18,6 @@ mod listener_address;
 mod name;
 mod objection;
 mod pieces;
-mod polled;
 mod printable;
 mod references;
 mod resource;

@@ -11,4 +11,5 @@ mod packaging;
 mod rules;
 mod size;
 mod tree;
+mod types;
 mod words;

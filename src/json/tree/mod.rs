@@ -3,6 +3,7 @@
 
 mod free;
 mod json;
+mod written;
 mod yaml;
 mod yaml_words;
 

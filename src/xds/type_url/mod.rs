@@ -2,6 +2,7 @@
 //!
 //! Owns the identity of types and the operator's changes to the table of known ones. Knows nothing of resources.
 
+mod polled;
 mod spoken;
 mod table;
 

@@ -1,7 +1,7 @@
 //! Writes trees as indented JSON and YAML for people. Owns the layout, and when YAML needs quotes.
 
-use super::plain::Plain;
-use super::tree::{Tree, Value};
+use super::{Tree, Value};
+use crate::plain::Plain;
 use xds::is_escaped;
 
 impl Tree {

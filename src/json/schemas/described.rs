@@ -4,7 +4,7 @@
 
 use prost_reflect::FileDescriptor;
 
-use super::schemas::Schemas;
+use super::Schemas;
 
 impl Schemas {
     /// Returns the file with this path, such as `envoy/config/cluster/v3/cluster.proto`.

@@ -1,6 +1,10 @@
 //! The descriptors: those of the public API, unpacked when they are first needed, and those that an operator adds. Owns them
 //! and the conversions that use them; `read` and `write` implement these.
 
+mod described;
+mod discovery;
+mod redacted;
+
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,15 +16,16 @@ use prost::Message;
 use prost_reflect::prost_types::FileDescriptorSet;
 use prost_reflect::{DescriptorPool, MessageDescriptor};
 
-use super::fault::Fault;
-use super::form::full_name;
-use super::read::{Parsed, Reader, Unknown};
-use super::tree::Tree;
-use super::write::{Json, Secrets, Writer};
+use crate::fault::Fault;
+use crate::form::full_name;
+use crate::read::{Parsed, Reader, Unknown};
+use crate::tree::Tree;
+use crate::write::{Json, Secrets, Writer};
+pub use discovery::{Response, response};
 use proto::google::protobuf::Any;
 
 /// The descriptors of the public API: see the README beside them.
-static PACKED: &[u8] = include_bytes!("../../proto/api/descriptors.bin");
+static PACKED: &[u8] = include_bytes!("../../../proto/api/descriptors.bin");
 static STANDARD: OnceLock<DescriptorPool> = OnceLock::new();
 
 /// The descriptors of message types. Cheap to clone.
@@ -150,10 +155,10 @@ impl Schemas {
     /// The first fault.
     pub fn encode_text(&self, name: &str, text: &[u8]) -> Result<Bytes, Fault> {
         let descriptor = self.needed(name)?;
-        let body = super::text::parse(descriptor.clone(), text)?;
+        let body = crate::text::parse(descriptor.clone(), text)?;
         // J-05: the parser does not sort maps; the way through JSON does.
         let json = Writer::new(self, Secrets::Show).message(&descriptor, &body)?;
-        let tree = Tree::json(&json.text, super::Bounds::FILE)?;
+        let tree = Tree::json(&json.text, crate::Bounds::FILE)?;
         self.encode(descriptor.full_name(), &tree, "", Unknown::Deny)
             .map(|parsed| parsed.value)
     }

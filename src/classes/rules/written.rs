@@ -4,10 +4,10 @@
 
 use std::fmt;
 
-use super::Class;
-use super::passes::{Member, Members, Passes};
-use super::rules::{Classes, Piece, Rule};
-use super::selector::Selector;
+use super::{Classes, Piece, Rule};
+use crate::Class;
+use crate::passes::{Member, Members, Passes};
+use crate::selector::Selector;
 
 impl Classes {
     /// Returns what to write so that `field` divides the clients of this class.

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage as _, Value};
 
-use super::DEPTH_MAX;
-use super::form::full_name;
-use super::schemas::Schemas;
-use super::write::{REDACTED, is_sensitive};
+use super::Schemas;
+use crate::DEPTH_MAX;
+use crate::form::full_name;
+use crate::write::{REDACTED, is_sensitive};
 
 impl Schemas {
     /// Returns a message with `[redacted]` in place of its secrets; `None` if its type is not known, or if it cannot be read.

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use prost::Message;
 
-use super::fault::Fault;
-use super::read::{Parsed, Unknown};
-use super::schemas::Schemas;
-use super::tree::{Bounds, Tree};
+use super::Schemas;
+use crate::fault::Fault;
+use crate::read::{Parsed, Unknown};
+use crate::tree::{Bounds, Tree};
 use proto::envoy::service::discovery::v3::DiscoveryRequest;
 use proto::google::protobuf::Any;
 

@@ -2,12 +2,14 @@
 //!
 //! Owns the rules that divide clients into classes (K-02). Does not know how rules are written in a file.
 
+mod written;
+
 use std::sync::Arc;
 
-use super::credentials::Credentials;
-use super::passes::Passes;
-use super::selector::Selector;
-use super::{Class, Fields, Node, Pattern};
+use crate::credentials::Credentials;
+use crate::passes::Passes;
+use crate::selector::Selector;
+use crate::{Class, Fields, Node, Pattern};
 
 /// The rules, in order; the first that matches decides. Without rules all clients are one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
