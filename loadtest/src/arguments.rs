@@ -5,24 +5,25 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::parser::ValueSource;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{FromArgMatches as _, Parser, Subcommand};
 use distributary::cli::{Completions, Manual};
 
 use crate::identity::IdentityShape;
 use crate::kind::{Dialect, Kind};
+use crate::pages::{FLEET, MACHINES, REPORT, SERVER};
 use crate::place::{Place, Trust};
 use crate::recording::Recording;
 use crate::recording::listening::Listen;
 use crate::recording::playing::{Playback, Player};
 use crate::report::Outputs;
+use crate::scenario::extent::STORY_CLIENTS;
 use crate::scenario::quantities::{bytes, seconds};
 use crate::shard::Sharing;
 
-/// Simulates a fleet of xDS clients, checks every response they get, and measures the server.
-///
-/// Without arguments: a built-in control plane, a relay in front of it, 300 clients and some changes.
+/// Simulates a fleet of xDS clients, checks every response they get, and measures the server
 #[derive(Clone, Debug, Parser)]
 #[command(name = "distributary-load", version = distributary::telemetry::BUILD, args_conflicts_with_subcommands = false)]
+#[command(max_term_width = 110, next_help_heading = FLEET)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -45,28 +46,28 @@ pub(crate) struct Arguments {
     /// How many changes a second, such as `2/s`; only for phases that have a `rate`.
     #[arg(long, global = true, default_value = "2/s", value_parser = rate, allow_negative_numbers = true)]
     pub(crate) rate: f64,
-    /// The form of the protocol that the clients speak.
-    #[arg(long, global = true, value_enum, default_value_t = Dialect::Delta)]
+    /// The form of the protocol that the clients speak: delta or sotw (state of the world).
+    #[arg(long, global = true, value_enum, hide_possible_values = true, default_value_t = Dialect::Delta)]
     pub(crate) dialect: Dialect,
-    /// Which type of resources the clients of a story ask for: all of it, or by name.
-    #[arg(long, global = true, value_enum, default_value_t = Kind::Cds)]
+    /// Which type of resources the clients of a story ask for, all of it or by name: cds, eds, lds, rds or vhds.
+    #[arg(long, global = true, value_enum, hide_possible_values = true, default_value_t = Kind::Cds)]
     pub(crate) kind: Kind,
     /// How many names each client asks for, if it asks by name.
     #[arg(long, global = true, default_value_t = 100)]
     pub(crate) names: u32,
     /// Start this program as the relay instead of the built-in one; it gets the arguments of `distributary serve`.
-    #[arg(long, global = true, value_name = "PATH", conflicts_with_all = ["server", "direct"])]
+    #[arg(long, global = true, value_name = "PATH", conflicts_with_all = ["server", "direct"], help_heading = SERVER)]
     pub(crate) relay_bin: Option<PathBuf>,
     /// Test a server that already runs, `host:port` or `https://host:port`. With --control-plane, the server must use the
     /// built-in control plane at that address; without it, the server's own resources are learned as they come.
-    #[arg(long, global = true, value_name = "PLACE", conflicts_with = "direct")]
+    #[arg(long, global = true, value_name = "PLACE", conflicts_with = "direct", help_heading = SERVER)]
     pub(crate) server: Option<Place>,
     /// Use your own control plane, `host:port` or `https://host:port`, instead of the built-in one. Its resources are learned as
     /// they come.
-    #[arg(long, global = true, value_name = "PLACE", conflicts_with_all = ["server", "control_plane"])]
+    #[arg(long, global = true, value_name = "PLACE", conflicts_with_all = ["server", "control_plane"], help_heading = SERVER)]
     pub(crate) upstream: Option<Place>,
     /// With --server: the number of its process on this machine, to read its processor time and memory.
-    #[arg(long, global = true, value_name = "PID", requires = "server")]
+    #[arg(long, global = true, value_name = "PID", requires = "server", help_heading = SERVER)]
     pub(crate) pid: Option<u32>,
     #[command(flatten)]
     pub(crate) trust: Trust,
@@ -74,19 +75,19 @@ pub(crate) struct Arguments {
     pub(crate) identity: IdentityShape,
     /// With --server or --upstream: a name for clients that ask by name; repeat the flag for each name. Default: one client asks
     /// for everything, and the others use the names that it finds.
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", help_heading = SERVER)]
     pub(crate) name: Vec<String>,
     /// Also run the floor: a bare server that only writes the same bytes. Shows the relay's figures as multiples of the floor's.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = SERVER)]
     pub(crate) floor: bool,
-    /// The only form of the protocol that the built-in control plane speaks; default: both.
-    #[arg(long, global = true, value_enum, value_name = "DIALECT")]
+    /// The only form of the protocol that the built-in control plane speaks, delta or sotw; default: both.
+    #[arg(long, global = true, value_enum, hide_possible_values = true, value_name = "DIALECT", help_heading = SERVER)]
     pub(crate) control_plane_dialect: Option<Dialect>,
     /// Connect the clients directly to the control plane, without a relay, for comparison.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = SERVER)]
     pub(crate) direct: bool,
     /// Where the built-in control plane listens; default: any free port of 127.0.0.1.
-    #[arg(long, global = true, value_name = "ADDR")]
+    #[arg(long, global = true, value_name = "ADDR", help_heading = SERVER)]
     pub(crate) control_plane: Option<SocketAddr>,
     /// How long each phase lasts in which nothing happens, such as `500ms` or `3m`; a bare number is seconds.
     #[arg(long, global = true, default_value = "3s", value_name = "TIME", value_parser = seconds, allow_negative_numbers = true)]
@@ -101,7 +102,7 @@ pub(crate) struct Arguments {
     #[arg(long, global = true, default_value = "60s", value_name = "TIME", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) deadline: Duration,
     /// How many threads the clients share.
-    #[arg(long, global = true, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, global = true, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256), help_heading = MACHINES)]
     pub(crate) threads: u32,
     #[command(flatten)]
     pub(crate) sharing: Sharing,
@@ -109,6 +110,9 @@ pub(crate) struct Arguments {
     pub(crate) playback: Playback,
     #[command(flatten)]
     pub(crate) outputs: Outputs,
+    /// Show the figures of the run while it lasts at http://ADDR/metrics, for Prometheus.
+    #[arg(long, global = true, value_name = "ADDR", conflicts_with = "compare", help_heading = REPORT)]
+    pub(crate) prometheus: Option<SocketAddr>,
 }
 
 /// What to do.
@@ -166,7 +170,7 @@ pub(crate) struct Overrides {
 impl Arguments {
     /// Returns all arguments, and those that were given explicitly.
     pub(crate) fn given() -> (Self, Overrides) {
-        let matches = Self::command().get_matches();
+        let matches = crate::pages::command().get_matches();
         let explicit = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         let overrides = Overrides {
@@ -212,7 +216,7 @@ impl Arguments {
 
     /// How many clients a story has; in a chain, how many at each of the two relays.
     pub(crate) fn clients(&self) -> u32 {
-        self.clients.unwrap_or(1000)
+        self.clients.unwrap_or(STORY_CLIENTS)
     }
 }
 

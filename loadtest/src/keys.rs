@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use distributary::xds::meant;
+
 /// The page of all keys.
 pub(crate) const PAGE: &str = include_str!("../KEYS.md");
 
@@ -79,8 +81,10 @@ pub(crate) fn explain(asked: &str) -> anyhow::Result<String> {
         .map(Key::path)
         .filter(|path| path.contains(&wanted))
         .collect();
-    match like.as_slice() {
-        [] => anyhow::bail!("no key is called `{asked}`: `distributary-load explain` lists all keys"),
-        like => anyhow::bail!("no key is called `{asked}`; these are like it: {}", like.join(", ")),
+    let meant = meant(&wanted, keys.iter().map(|key| key.name));
+    match (like.as_slice(), meant) {
+        ([], Some(meant)) => anyhow::bail!("no key is called `{asked}`; did you mean `{meant}`?"),
+        ([], None) => anyhow::bail!("no key is called `{asked}`: `distributary-load explain` lists all keys"),
+        (like, _) => anyhow::bail!("no key is called `{asked}`; these are like it: {}", like.join(", ")),
     }
 }

@@ -106,6 +106,17 @@ impl Kind {
         matches!(self, Self::Cds | Self::Lds)
     }
 
+    /// The key of the type in a scenario.
+    pub(crate) const fn key(self) -> &'static str {
+        match self {
+            Self::Cds => "cds",
+            Self::Eds => "eds",
+            Self::Lds => "lds",
+            Self::Rds => "rds",
+            Self::Vhds => "vhds",
+        }
+    }
+
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Cds => "clusters",

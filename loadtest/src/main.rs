@@ -1,7 +1,8 @@
 //! A load test for xDS servers: control plane, relay and fleet of clients in one program. The control plane keeps a ledger of
 //! what it sent, the clients check every byte from the relay against it, and the report shows what it cost.
 //!
-//! - [`arguments`], [`scenario`], [`keys`], [`report`]: the command line, what happens, what the keys mean, the results
+//! - [`arguments`], [`pages`], [`scenario`], [`keys`], [`report`]: the command line and its help, what happens, what the keys mean, the
+//!   results
 //! - [`kind`], [`world`], [`ledger`], [`shape`], [`control_plane`]: the resources, and the server that serves them
 //! - [`place`], [`identity`]: servers that run already, and who the clients say they are
 //! - [`fleet`], [`shard`], [`crew`], [`life`], [`connection`], [`http2`], [`tls`]: connections to the server under test
@@ -9,7 +10,7 @@
 //! - [`presence`], [`loss`]: who has a stream, and why others have none
 //! - [`network`]: what is between them, which can be cut
 //! - [`client`], [`wire`]: the simulated clients, which ask for resources and check them
-//! - [`record`], [`tally`]: what is measured meanwhile, also for other programs to read
+//! - [`record`], [`tally`], [`exposition`]: what is measured meanwhile, also for other programs to read
 //! - [`hot`], [`counted`]: functions of the relay by themselves
 //! - [`relay`], [`process`], [`sockets`], [`scrape`]: the relay as a child process, and what can be measured from outside
 
@@ -19,6 +20,7 @@ mod connection;
 mod control_plane;
 mod counted;
 mod crew;
+mod exposition;
 mod fleet;
 mod floor;
 mod folder;
@@ -32,6 +34,7 @@ mod ledger;
 mod life;
 mod loss;
 mod network;
+mod pages;
 mod place;
 mod presence;
 mod process;
@@ -60,10 +63,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use arguments::{Arguments, Command, Overrides};
-use clap::CommandFactory as _;
-use record::{Record, Recorder};
+use exposition::Exposition;
+use record::{Live, Record, Recorder};
 use report::Progress;
-use scenario::file::Scenario;
 
 /// The relay's allocator, because this program can run as the relay.
 #[cfg(all(target_os = "linux", feature = "jemalloc"))]
@@ -102,7 +104,7 @@ const NOT_RUN: u8 = 2;
 /// Does what is asked. Returns whether everything held.
 fn act(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<bool> {
     match &arguments.command {
-        Some(Command::List) => print(&Scenario::list()?),
+        Some(Command::List) => print(&report::listing()?),
         Some(Command::Explain { key: None }) => print(keys::PAGE),
         Some(Command::Explain { key: Some(key) }) => print(&keys::explain(key)?),
         Some(Command::Record(listen)) => {
@@ -113,10 +115,10 @@ fn act(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<bool> {
         Some(Command::Merge { records }) => arguments.outputs.merge(records),
         Some(Command::Completions(completions)) => {
             let mut script = Vec::new();
-            completions.run(Arguments::command(), &mut script)?;
+            completions.run(pages::command(), &mut script)?;
             print(&String::from_utf8(script)?)
         }
-        Some(Command::Manual(manual)) => manual.run(Arguments::command(), &[]).map(|()| true),
+        Some(Command::Manual(manual)) => manual.run(pages::command(), pages::ALL).map(|()| true),
         Some(Command::Run { .. }) | None if !arguments.outputs.compare.is_empty() => arguments
             .outputs
             .compare(&mut std::io::stdout(), &mut std::io::stderr()),
@@ -140,10 +142,10 @@ fn measure(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<Recor
     if let Err(error) = &played {
         recorder.fail("the run completes", Some(format!("{error:#}")));
     }
-    let record = recorder.finish(now())?;
+    let mut record = recorder.finish(now())?;
     // What was measured before a failure is reported all the same.
     if played.is_ok() || !record.setup.is_empty() {
-        arguments.outputs.tell(&record)?;
+        arguments.outputs.tell(&mut record)?;
     }
     played.map(|()| record)
 }
@@ -185,11 +187,29 @@ fn play(arguments: &Arguments, overrides: &Overrides, recorder: &Recorder) -> an
             }
             std::future::pending().await
         };
+        let exposition = match arguments.prometheus {
+            Some(address) => Some(Exposition::bind(address).await?),
+            None => None,
+        };
+        let visited = async {
+            if let Some(exposition) = &exposition {
+                exposition.run().await;
+            }
+            std::future::pending().await
+        };
+        if let Some(exposition) = &exposition {
+            say(&exposition.describe()?);
+        }
+        let tell = |live: &Live| {
+            progress.tell(live);
+            exposition.iter().for_each(|exposition| exposition.tell(live));
+        };
         let arguments = &arguments;
         tokio::select! {
             never = played => never,
+            never = visited => never,
             outcome = scenario::play(arguments, overrides, recorder, &mut say) => outcome,
-            broken = recorder.run(|live| progress.tell(live)) => Err(broken),
+            broken = recorder.run(tell) => Err(broken),
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted?;
                 anyhow::bail!("interrupted")

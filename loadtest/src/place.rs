@@ -11,6 +11,7 @@ use clap::Args;
 use http::uri::Authority;
 
 use crate::connection::Target;
+use crate::pages::SERVER;
 use crate::tls::{Identity, Secure};
 
 /// A server that this program did not start.
@@ -22,6 +23,7 @@ pub(crate) struct Place {
 
 /// For `https://`: which certificates to trust, and which one to present.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = SERVER)]
 pub(crate) struct Trust {
     /// For https://: a PEM file with the CA certificates to trust; default: those that the system trusts.
     #[arg(long, global = true, value_name = "FILE")]

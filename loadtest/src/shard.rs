@@ -9,6 +9,8 @@ use anyhow::ensure;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+use crate::pages::MACHINES;
+
 /// One of several equal shares of a fleet. Invariant: `1 <= number <= of`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Shard {
@@ -18,6 +20,7 @@ pub(crate) struct Shard {
 
 /// The flags of a machine that is one of several.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = MACHINES)]
 pub(crate) struct Sharing {
     /// Run one of several equal shares of the clients, such as `2/5`: each machine runs another one with the same other flags, and
     /// `distributary-load merge` adds their records up.

@@ -1,7 +1,7 @@
 //! The syntax of the rules that decide which clients share a view. Owns the syntax; `xds` owns the rules.
 
 use crate::classes::{IDENTITIES, Member, Path, Pattern, Piece, Selector};
-use crate::config::reading::meant;
+use crate::xds::meant;
 
 /// `cluster`, `locality.zone`, `metadata.A.B`, `identity.spiffe`, and fields of the patterns that a client must match.
 pub(super) fn selector(text: &str, fields: &[&str]) -> Result<Selector, String> {

@@ -9,6 +9,7 @@ use serde_json::{Value as Schema, json};
 
 use crate::json::{Place, Tree};
 use crate::proto::google::protobuf::Value;
+use crate::xds::meant;
 
 /// A value and its place.
 #[derive(Clone, Debug, Default)]
@@ -67,15 +68,6 @@ impl Unknown {
             None => format!("unknown field `{name}`, expected one of {}", self.expected.join(", ")),
         }
     }
-}
-
-/// Returns the word that was probably meant.
-pub(super) fn meant<'a>(written: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // No key is as long as this.
-    let short: String = written.chars().take(100).collect();
-    let distance = |word: &str| strsim::levenshtein(&short, word);
-    let close = words.filter(|word| distance(word) <= 1 + word.len() / 4);
-    close.min_by_key(|word| distance(word))
 }
 
 impl ShapeFaults {

@@ -5,8 +5,9 @@
 
 use serde_json::{Map, Value};
 
-use super::reading::{Shape as _, below, meant};
+use super::reading::{Shape as _, below};
 use super::shape::File;
+use crate::xds::meant;
 
 /// The file, in which a test finds every key.
 const TEXT: &str = include_str!("../../config/reference.yaml");

@@ -17,8 +17,11 @@ use distributary::proto::google::protobuf::value::Kind;
 use distributary::proto::google::protobuf::{Struct, Value};
 use prost::Message as _;
 
+use crate::pages::IDENTITY;
+
 /// An identity as written. The texts of help name no `{n}`: clap would take it for the end of a line. The name of a value may.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = IDENTITY)]
 pub(crate) struct IdentityShape {
     /// The node id of each client; the braces with the n in them stand for the client's number, counted from 0.
     #[arg(long, global = true, value_name = "ID-{n}")]

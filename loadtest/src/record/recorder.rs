@@ -1,6 +1,7 @@
 //! The recorder: it is told when phases begin and end, and fetches the clients' counters and the processes' figures once a
 //! second. It writes the record. It drives nothing, and only compares numbers with bounds.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -57,6 +58,8 @@ pub(crate) struct Fleets {
 pub(crate) struct Live {
     pub(crate) phase: Option<String>,
     pub(crate) second: Second,
+    /// The counters of the run up to then, by name.
+    pub(crate) counters: BTreeMap<String, f64>,
 }
 
 const TICK: Duration = Duration::from_secs(1);
@@ -311,6 +314,7 @@ impl Recorder {
         Ok(Live {
             phase: state.phase(),
             second,
+            counters: state.record.counters.clone(),
         })
     }
 

@@ -15,11 +15,13 @@ use super::{Event, Recording};
 use crate::control_plane::ControlPlane;
 use crate::kind::{Dialect, Kind};
 use crate::ledger::Ledger;
+use crate::pages::RECORDING;
 use crate::place::Place;
 use crate::world::World;
 
 /// How a recording is played.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = RECORDING)]
 pub(crate) struct Playback {
     /// Use a recorded control plane instead of the built-in one: what `distributary-load record` has written.
     #[arg(long = "play", global = true, value_name = "FILE", conflicts_with_all = ["server", "upstream"])]

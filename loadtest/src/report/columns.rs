@@ -1,9 +1,12 @@
 //! The figures of a phase, each defined once: its name, its unit, and where it comes from. Tables, CSV, comparisons and plots of
 //! growth all use these.
 
+use distributary::xds::meant;
+
 use crate::record::{Distribution, Phase, Quantity, Unit, counter, float};
 
 /// One figure that a phase may have.
+#[derive(Debug)]
 pub(super) struct Column {
     /// The heading in CSV; it names the unit.
     pub(super) key: &'static str,
@@ -102,6 +105,23 @@ pub(super) const COSTS: [Column; 7] = [
 /// All of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Column> {
     EXTENT.iter().chain(&TIMES).chain(&COSTS)
+}
+
+/// Returns the figure with this name, which is its heading in tables or in CSV.
+pub(super) fn named(text: &str) -> Result<&'static Column, String> {
+    let found = all().find(|column| column.key == text || name(column) == text);
+    found.ok_or_else(|| {
+        let names: Vec<_> = all().map(name).collect();
+        match meant(text, names.iter().map(String::as_str)) {
+            Some(meant) => format!("there is no figure `{text}`; did you mean `{meant}`?"),
+            None => format!("there is no figure `{text}`; use one of {}", names.join(", ")),
+        }
+    })
+}
+
+/// Returns the name of a figure in flags: `join p99` is `join-p99`.
+pub(super) fn name(column: &Column) -> String {
+    column.title.replace('\'', "").replace(' ', "-").to_lowercase()
 }
 
 /// Returns a quantile; none if nothing was recorded.

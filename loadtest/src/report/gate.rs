@@ -1,7 +1,7 @@
 //! The gate between two runs: whether one figure of the second is more than a multiple of the first's, and in which ways the runs
 //! are not alike. It only reads records.
 
-use super::columns::{self, Column};
+use super::columns::{self, Column, name};
 use super::compare::Comparison;
 use super::grid::Grid;
 use crate::record::{Phase, Quantity, Record, Unit};
@@ -21,10 +21,7 @@ pub(super) struct Judged {
 impl Gate {
     /// Creates a gate for the figure with this name.
     pub(super) fn new(metric: &str, above: f64) -> anyhow::Result<Self> {
-        let found = columns::all().find(|column| column.key == metric || name(column) == metric);
-        let names = || columns::all().map(name).collect::<Vec<_>>().join(", ");
-        let column = found
-            .ok_or_else(|| anyhow::anyhow!("--metric {metric}: there is no such figure; use one of {}", names()))?;
+        let column = columns::named(metric).map_err(|fault| anyhow::anyhow!("--metric {metric}: {fault}"))?;
         Ok(Self { column, above })
     }
 
@@ -67,11 +64,6 @@ impl Gate {
         );
         Ok(judged)
     }
-}
-
-/// `join p99` is `join-p99`.
-fn name(column: &Column) -> String {
-    column.title.replace('\'', "").replace(' ', "-").to_lowercase()
 }
 
 /// Returns why the figures of two runs may differ for reasons other than the server.

@@ -7,6 +7,8 @@ mod csv;
 mod gate;
 mod grid;
 mod growth;
+mod limit;
+mod listing;
 mod live;
 mod page;
 mod picture;
@@ -25,12 +27,16 @@ use clap::Args;
 
 use compare::Comparison;
 use gate::Gate;
+use limit::Limit;
+pub(crate) use listing::listing;
 pub(crate) use live::Progress;
 
+use crate::pages::REPORT;
 use crate::record::{FORM, Record};
 
 /// Where the report goes besides the terminal.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = REPORT)]
 pub(crate) struct Outputs {
     /// Write the record of the run to this file: everything that was measured, for programs and for `--compare`. With `-` it
     /// goes to the standard output, and everything else to the standard error.
@@ -45,6 +51,10 @@ pub(crate) struct Outputs {
     /// Write an SVG picture to this file, with the plots of a fleet that grows.
     #[arg(long, global = true, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Fail with exit code 1 if a figure of a phase is above or below a value: a heading of the tables, > or <, and a value with its
+    /// unit; repeat for more.
+    #[arg(long, global = true, value_name = "FIGURE>VALUE", conflicts_with = "compare")]
+    fail_if: Vec<Limit>,
     /// Run nothing, but show the records of two runs side by side; with `--html` also as a page.
     #[arg(long, global = true, num_args = 2, value_names = ["A.json", "B.json"], conflicts_with_all = ["json", "csv", "svg"])]
     pub(crate) compare: Vec<PathBuf>,
@@ -106,8 +116,11 @@ impl Outputs {
         }
     }
 
-    /// Writes the report to all places that were asked for. If one of them fails, the others are still written.
-    pub(crate) fn tell(&self, record: &Record) -> anyhow::Result<()> {
+    /// Judges the record by the limits of the command line, and writes the report to all places that were asked for. If one of them
+    /// fails, the others are still written.
+    pub(crate) fn tell(&self, record: &mut Record) -> anyhow::Result<()> {
+        let failed: Vec<String> = self.fail_if.iter().flat_map(|limit| limit.judge(record)).collect();
+        let record = &*record;
         let written = [
             self.json
                 .as_deref()
@@ -116,18 +129,21 @@ impl Outputs {
             self.html.as_deref().map(|file| write(file, &page::page(record))),
             self.svg.as_deref().map(|file| write(file, &picture::picture(record)?)),
             // Last, so that the files are written even if the terminal is closed.
-            Some(self.say(record).context("cannot write the table")),
+            Some(self.say(record, &failed).context("cannot write the table")),
         ];
         written.into_iter().flatten().collect()
     }
 
-    /// Prints the table; if nothing is to be printed, what did not hold all the same.
-    fn say(&self, record: &Record) -> std::io::Result<()> {
+    /// Prints the table; if nothing is to be printed, what did not hold all the same. Then what `--fail-if` says.
+    fn say(&self, record: &Record, failed: &[String]) -> std::io::Result<()> {
         match self.voice() {
-            Voice::Silent if record.held() => Ok(()),
-            Voice::Silent => Voice::Error.say(&table::failures(record)),
-            voice @ (Voice::Output | Voice::Error) => voice.say(&format!("\n{}", table::table(record))),
+            Voice::Silent if record.held() => {}
+            Voice::Silent => Voice::Error.say(&table::failures(record))?,
+            voice @ (Voice::Output | Voice::Error) => voice.say(&format!("\n{}", table::table(record)))?,
         }
+        failed
+            .iter()
+            .try_for_each(|line| Voice::Error.say(&format!("{line}\n")))
     }
 
     /// Checks, before the run, that there is a folder for every file that will be written.
@@ -157,8 +173,8 @@ impl Outputs {
     pub(crate) fn merge(&self, files: &[PathBuf]) -> anyhow::Result<bool> {
         self.check()?;
         let named = files.iter().map(|file| Ok((file.display().to_string(), read(file)?)));
-        let record = Record::merged(named.collect::<anyhow::Result<Vec<_>>>()?)?;
-        self.tell(&record)?;
+        let mut record = Record::merged(named.collect::<anyhow::Result<Vec<_>>>()?)?;
+        self.tell(&mut record)?;
         Ok(record.held())
     }
 

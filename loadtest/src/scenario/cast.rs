@@ -50,11 +50,9 @@ impl Cast {
         arguments
             .trust
             .check(arguments.server.as_ref().or(arguments.upstream.as_ref()))?;
-        let shares = 1 + u64::from(scenario.floor) + u64::from(scenario.calm) + u64::from(arguments.direct);
-        let connections = u64::from(scenario.clients.count.div_ceil(scenario.clients.per_connection.max(1)));
-        // A network has two ends of each connection.
-        let shares = shares + if scenario.makes_trouble() { 2 } else { 0 };
-        process::raise_open_files(connections * shares + FILES_BESIDES)?;
+        // Without a relay, both ends are of this process.
+        let ends = if arguments.direct { 2 } else { 1 };
+        process::raise_open_files(scenario.connections() * ends + FILES_BESIDES)?;
         let resumes = scenario.tls.is_none_or(|tls| tls.resumes);
         let papers = scenario
             .tls

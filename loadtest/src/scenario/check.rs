@@ -3,11 +3,12 @@
 
 use std::ops::RangeInclusive;
 
-use anyhow::{bail, ensure};
+use distributary::xds::meant;
 
 use super::file::{AcksShape, ClientKind, Group, Scenario};
 use super::phase::{Act, Change, Expect, Part, Pattern, PhaseShape};
 use super::quantities::BYTES_MAX;
+use super::reading::Misfit;
 use crate::kind::{Dialect, Kind};
 
 /// How many resources the control plane may keep of one type, and how many bytes in all: they take memory of this program.
@@ -18,142 +19,155 @@ const WEIGHT_MAX: u32 = 1_000_000;
 const RATES: RangeInclusive<f64> = 0.01..=1000.0;
 
 impl Scenario {
-    /// Fails if the scenario cannot be played.
-    pub(super) fn check(&self) -> anyhow::Result<()> {
+    /// Returns why the scenario cannot be played.
+    pub(super) fn misfits(&self) -> Vec<Misfit> {
         if self.story.is_some() {
             let own = self.world.is_empty() && self.phases.is_empty() && self.clients.groups.is_empty();
             let plain = !self.floor && !self.calm && !self.churn && self.tls.is_none();
-            ensure!(
-                own && plain,
-                "a `story` takes its figures from flags: leave out all other keys but `description`"
-            );
-            return Ok(());
+            let what = "a `story` takes its figures from flags: leave out all other keys but `description`";
+            return (!own || !plain)
+                .then(|| Misfit::new("story", what))
+                .into_iter()
+                .collect();
         }
         if self.phases.is_empty() || self.world.is_empty() || self.clients.groups.is_empty() {
-            bail!("a scenario needs `world`, `clients.groups` and `phases`, or a `story`");
+            let what = "a scenario needs `world`, `clients.groups` and `phases`, or a `story`";
+            return vec![Misfit::new("", what)];
         }
-        let empty = self
-            .changed_at
-            .iter()
-            .find(|(_, path)| path.split('.').any(str::is_empty));
-        if let Some((kind, _)) = empty {
-            bail!(
-                "`changed_at` has an empty field for {}: write a path such as metadata.filter_metadata.load.at",
-                kind.word()
-            );
+        let mut found = self.misfits_of_world();
+        found.extend(self.misfits_of_clients());
+        found.extend(self.misfits_of_phases());
+        for (kind, path) in &self.changed_at {
+            if path.split('.').any(str::is_empty) {
+                let what = format!(
+                    "`changed_at` has an empty field for {}: write a path such as metadata.filter_metadata.load.at",
+                    kind.word()
+                );
+                found.push(Misfit::new("changed_at", what));
+            }
         }
-        self.check_world()?;
-        self.check_clients()?;
-        self.check_phases()
+        found
     }
 
-    /// Fails if a part is missing after the flags were applied: a server to compare with, or resources that clients ask for.
+    /// Returns which parts are missing after the flags were applied: a server to compare with, or resources that clients ask for.
     /// Resources are not checked if a `foreign` control plane has them.
-    pub(crate) fn check_cast(&self, foreign: bool) -> anyhow::Result<()> {
+    pub(crate) fn missing(&self, foreign: bool) -> Vec<Misfit> {
+        let mut found = Vec::new();
         for (at, group) in self.clients.groups.iter().enumerate() {
             let (asked, word) = (group.kind.asks_first(), group.kind.word());
             let words: Vec<_> = asked.iter().map(|kind| kind.word()).collect();
-            ensure!(
-                foreign || asked.iter().any(|kind| self.world.contains_key(kind)),
-                "`clients.groups[{at}]` ({word}) asks for {}, but `world` has none",
-                words.join(" and ")
-            );
+            if !foreign && !asked.iter().any(|kind| self.world.contains_key(kind)) {
+                let path = format!("clients.groups[{at}]");
+                let what = format!(
+                    "`{path}` ({word}) asks for {}, but `world` has none",
+                    words.join(" and ")
+                );
+                found.push(Misfit::new(path, what));
+            }
         }
-        for phase in &self.phases {
-            let (expect, name) = (&phase.expect, &phase.name);
-            ensure!(
-                foreign || !matches!(phase.act, Act::Exec(_) | Act::Http(_)),
-                "phase `{name}` changes a control plane that is not this program's: use `change`, or --server or --upstream"
-            );
-            ensure!(
-                self.floor || !expect.needs_floor(),
-                "phase `{name}` is compared with the floor, but there is no floor: add `floor: true` or --floor"
-            );
-            ensure!(
-                self.calm || expect.p99_to_calm.is_none(),
-                "phase `{name}` is compared with the calm relay, but there is none: add `calm: true`"
-            );
+        for (at, phase) in self.phases.iter().enumerate() {
+            let expect = &phase.expect;
+            let faults = [
+                (
+                    !foreign && matches!(phase.act, Act::Exec(_) | Act::Http(_)),
+                    "changes a control plane that is not this program's: use `change`, or --server or --upstream",
+                ),
+                (
+                    !self.floor && expect.needs_floor(),
+                    "is compared with the floor, but there is no floor: add `floor: true` or --floor",
+                ),
+                (
+                    !self.calm && expect.p99_to_calm.is_some(),
+                    "is compared with the calm relay, but there is none: add `calm: true`",
+                ),
+            ];
+            let faults = faults.into_iter().filter(|(is_fault, _)| *is_fault);
+            found.extend(faults.map(|(_, what)| phase.misfit(at, what)));
         }
-        Ok(())
+        found
     }
 
-    fn check_world(&self) -> anyhow::Result<()> {
-        let mut all = 0_u64;
+    fn misfits_of_world(&self) -> Vec<Misfit> {
+        let (mut found, mut all) = (Vec::new(), 0_u64);
         for (kind, resources) in &self.world {
             let (count, bytes, word) = (resources.count, resources.bytes.0, kind.word());
-            ensure!(
-                (1..=RESOURCES_MAX).contains(&count),
-                "`world` has {count} {word}: use 1 to {RESOURCES_MAX}"
-            );
-            ensure!(
-                bytes <= BYTES_MAX,
-                "`world` has {word} of {bytes} bytes each: use at most {BYTES_MAX} (64 MiB)"
-            );
+            let path = format!("world.{}", kind.key());
+            if !(1..=RESOURCES_MAX).contains(&count) {
+                let what = format!("`world` has {count} {word}: use 1 to {RESOURCES_MAX}");
+                found.push(Misfit::new(format!("{path}.count"), what));
+            }
+            if bytes > BYTES_MAX {
+                let what = format!("`world` has {word} of {bytes} bytes each: use at most {BYTES_MAX} (64 MiB)");
+                found.push(Misfit::new(format!("{path}.bytes"), what));
+            }
             all = all.saturating_add(bytes.saturating_mul(u64::from(count)));
         }
-        ensure!(
-            all <= WORLD_BYTES_MAX,
-            "`world` has {} MiB in all, but at most {} are possible: use fewer or smaller resources",
-            all >> 20,
-            WORLD_BYTES_MAX >> 20
-        );
-        Ok(())
+        if all > WORLD_BYTES_MAX && found.is_empty() {
+            let what = format!(
+                "`world` has {} MiB in all, but at most {} are possible: use fewer or smaller resources",
+                all >> 20,
+                WORLD_BYTES_MAX >> 20
+            );
+            found.push(Misfit::new("world", what));
+        }
+        found
     }
 
-    fn check_clients(&self) -> anyhow::Result<()> {
-        let clients = &self.clients;
-        ensure!(clients.count > 0, "`clients.count` is 0: use 1 or more");
-        ensure!(
-            clients.per_connection > 0,
-            "`clients.per_connection` is 0: each client needs a connection, so use 1 or more"
-        );
+    fn misfits_of_clients(&self) -> Vec<Misfit> {
+        let (clients, mut found) = (&self.clients, Vec::new());
+        if clients.count == 0 {
+            found.push(Misfit::new("clients.count", "`clients.count` is 0: use 1 or more"));
+        }
+        if clients.per_connection == 0 {
+            found.push(Misfit::new(
+                "clients.per_connection",
+                "`clients.per_connection` is 0: each client needs a connection, so use 1 or more",
+            ));
+        }
         for (at, group) in clients.groups.iter().enumerate() {
             if let Some(fault) = fault_of(group) {
-                bail!("`clients.groups[{at}]` ({}) {fault}", group.kind.word());
+                let path = format!("clients.groups[{at}]");
+                let what = format!("`{path}` ({}) {fault}", group.kind.word());
+                found.push(Misfit::new(path, what));
             }
         }
-        Ok(())
+        found
     }
 
-    fn check_phases(&self) -> anyhow::Result<()> {
-        let mut there = 0;
+    fn misfits_of_phases(&self) -> Vec<Misfit> {
+        let (mut found, mut there) = (Vec::new(), 0);
         for (at, phase) in self.phases.iter().enumerate() {
-            self.check_names(at, phase)?;
-            let wrong = phase.ask.iter().find(|ask| !RATES.contains(&ask.rate));
-            if let Some(ask) = wrong {
-                bail!(
-                    "phase `{}` asks {} times a second: use {} to {}",
-                    phase.name,
-                    ask.rate,
-                    RATES.start(),
-                    RATES.end()
-                );
-            }
-            if let Some(fault) = self.fault_in(&phase.act, &mut there) {
-                bail!("phase `{}` {fault}", phase.name);
-            }
+            let wrong = phase.ask.iter().filter(|ask| !RATES.contains(&ask.rate)).map(|ask| {
+                let (least, most) = (RATES.start(), RATES.end());
+                format!("asks {} times a second: use {least} to {most}", ask.rate)
+            });
+            let faults = self.misnamed(at, phase).into_iter().chain(wrong);
+            let faults = faults.chain(self.fault_in(&phase.act, &mut there));
+            found.extend(faults.map(|fault| phase.misfit(at, &fault)));
         }
-        Ok(())
+        found
     }
 
-    /// Fails unless every phase has a name of its own and is compared only with earlier phases.
-    fn check_names(&self, at: usize, phase: &PhaseShape) -> anyhow::Result<()> {
+    /// Returns what is wrong unless every phase has a name of its own and is compared only with earlier phases.
+    fn misnamed(&self, at: usize, phase: &PhaseShape) -> Vec<String> {
         let before = || self.phases.iter().take(at).map(|phase| phase.name.as_str());
+        let mut found = Vec::new();
         if before().any(|name| name == phase.name) {
-            bail!("two phases have the name `{}`: rename one", phase.name);
+            found.push("has the name of an earlier phase: rename one".to_owned());
         }
         let named = phase.expect.compared.iter().map(|it| &it.to);
         let grown = phase.expect.memory_grows_at_most.iter().map(|it| &it.since);
         let stalled = phase.expect.each_stalled.iter().map(|it| &it.since);
         for other in named.chain(grown).chain(stalled) {
             if !before().any(|name| name == other) {
-                bail!(
-                    "phase `{}` is compared with `{other}`, but no earlier phase has that name",
-                    phase.name
-                );
+                let meant = meant(other, before()).map(|meant| format!("; did you mean `{meant}`?"));
+                found.push(format!(
+                    "is compared with `{other}`, but no earlier phase has that name{}",
+                    meant.unwrap_or_default()
+                ));
             }
         }
-        Ok(())
+        found
     }
 
     /// Returns what is wrong with an act; `there` is how many clients have been let in before.
@@ -227,6 +241,13 @@ impl Scenario {
             Pattern::One | Pattern::Full | Pattern::Only(_) => None,
             Pattern::Burst(_) | Pattern::Rolling(_) | Pattern::Rollback(_) => None,
         }
+    }
+}
+
+impl PhaseShape {
+    /// Returns a fault of this phase, which is the one with this number.
+    fn misfit(&self, at: usize, fault: &str) -> Misfit {
+        Misfit::new(format!("phases[{at}]"), format!("phase `{}` {fault}", self.name))
     }
 }
 

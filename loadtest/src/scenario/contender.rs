@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use tokio::time::timeout;
 
-use super::{local, now};
+use super::{local, now, ramp};
 use crate::arguments::Arguments;
 use crate::control_plane::ControlPlane;
 use crate::fleet::{Fleet, Plan};
@@ -216,8 +216,8 @@ impl Contender {
         .await
     }
 
-    /// Lets clients in until there are `clients`, and waits until the steady ones have everything.
-    pub(super) async fn join(&mut self, clients: u32, limit: Duration) -> anyhow::Result<Spent> {
+    /// Lets clients in until there are `clients`, evenly `over` a time, and then waits until the steady ones have everything.
+    pub(super) async fn join(&mut self, clients: u32, over: Duration, limit: Duration) -> anyhow::Result<Spent> {
         // Clients that share a connection come together.
         let admitted = clients
             .next_multiple_of(self.plan.per_connection)
@@ -228,7 +228,7 @@ impl Contender {
         let (watch, progress) = (self.watch()?, Arc::clone(&self.fleet.progress));
         let all = self.plan.complete_of(admitted);
         progress.expect(all);
-        self.fleet.admit(admitted);
+        ramp::admit(&self.fleet, admitted, over).await;
         self.wait(limit, || progress.complete() >= all).await.with_context(|| {
             format!(
                 "{} of {all} clients are complete{}",

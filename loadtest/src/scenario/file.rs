@@ -1,15 +1,17 @@
 //! A scenario as written in YAML: the resources, the clients, what happens, and what must hold. Owns the grammar: unknown keys
-//! are errors, and every error has a line and a column.
+//! are errors. `reading` finds all of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use distributary::xds::meant;
 use serde::Deserialize;
 
 use super::outside::{Exec, Http};
 use super::phase::{Act, PhaseShape};
 use super::quantities::{Size, Time};
+use super::reading::{Faults, Source};
 use crate::arguments::Overrides;
 use crate::client::profile::HOT;
 use crate::identity::IdentityShape;
@@ -277,47 +279,34 @@ built_in!(
 );
 
 impl Scenario {
-    /// Returns a line for each built-in scenario.
-    pub(crate) fn list() -> anyhow::Result<String> {
-        let longest = BUILT_IN.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
-        let line = |(name, text): &(&str, &str)| {
-            Self::parse(name, text).map(|scenario| format!("{name:<longest$}  {}\n", scenario.description))
-        };
-        BUILT_IN.iter().map(line).collect()
-    }
-
     /// Returns a built-in scenario, or reads one from a file.
     pub(crate) fn find(name: &str) -> anyhow::Result<Self> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(it, _)| *it == name) {
-            return Self::parse(name, text);
+            return Ok(Self::parse(name, text)?);
         }
         if !Path::new(name).exists() {
-            let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-            bail!(
-                "`{name}` is neither a file nor a built-in scenario; built in are {}",
-                names.join(", ")
-            );
+            match meant(name, BUILT_IN.iter().map(|(name, _)| *name)) {
+                Some(meant) => bail!("there is no file or built-in scenario `{name}`; did you mean `{meant}`?"),
+                None => bail!(
+                    "there is no file or built-in scenario `{name}`; `distributary-load list` lists the built-in ones"
+                ),
+            }
         }
         let text = std::fs::read_to_string(name).with_context(|| format!("cannot read {name}"))?;
-        Self::parse(name, &text)
+        Ok(Self::parse(name, &text)?)
     }
 
-    /// Parses a text; `source` is its origin, for errors.
-    pub(crate) fn parse(source: &str, text: &str) -> anyhow::Result<Self> {
-        let mut options = serde_saphyr::Options::default();
-        options.with_snippet = false;
-        options.strict_booleans = true;
-        let scenario: Self = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-            let place = error
-                .location()
-                .map_or_else(String::new, |at| format!(":{}:{}", at.line(), at.column()));
-            // The place stands in front.
-            let text = error.to_string();
-            let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
-            anyhow::anyhow!("{source}{place}: {what}")
-        })?;
-        scenario.check().with_context(|| source.to_owned())?;
-        Ok(scenario)
+    /// Parses a text; `name` is its origin, for faults.
+    ///
+    /// # Errors
+    /// Returns all faults, each with its place.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, Faults> {
+        let source = Source::parse(name, text)?;
+        let scenario: Self = source.value()?;
+        match scenario.misfits().as_slice() {
+            [] => Ok(scenario),
+            misfits => Err(source.faults(misfits)),
+        }
     }
 
     /// Whether a phase makes trouble in the network.

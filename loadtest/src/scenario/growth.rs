@@ -55,7 +55,10 @@ fn at_size(phase: &PhaseShape, grow: Grow, size: u32) -> [PhaseShape; 2] {
         expect: phase.expect.clone(),
         ..shape(format!("{size} clients"), Act::Change(grow.change), Some(grow.knee))
     };
-    let join = Act::Join(Join { clients: Some(size) });
+    let join = Act::Join(Join {
+        clients: Some(size),
+        ..Join::default()
+    });
     [shape(format!("{size} clients join"), join, Some(grow.knee)), changes]
 }
 

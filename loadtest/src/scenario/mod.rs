@@ -8,6 +8,7 @@ mod check;
 pub(crate) mod command;
 mod contender;
 mod expect;
+pub(crate) mod extent;
 mod failover;
 pub(crate) mod file;
 mod foreign;
@@ -17,6 +18,8 @@ mod past;
 mod phase;
 pub(crate) mod play;
 pub(crate) mod quantities;
+mod ramp;
+mod reading;
 mod returning;
 mod scout;
 mod steps;
@@ -27,7 +30,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 
 use crate::arguments::{Arguments, Overrides};
 use crate::identity::IdentityShape;
@@ -36,6 +39,7 @@ use crate::process;
 use crate::record::Recorder;
 use crate::world::World;
 use file::{Scenario, Story};
+use reading::Faults;
 
 /// Open files beyond one for each end of a connection.
 const FILES_BESIDES: u64 = 200;
@@ -71,10 +75,11 @@ pub(crate) async fn play(
         Some(Story::WarmStart) => warm_start::run(arguments, recorder, say).await,
         None => {
             scenario.override_with(overrides);
-            let sound = scenario
-                .check()
-                .and_then(|()| scenario.check_cast(arguments.is_foreign()));
-            sound.with_context(|| arguments.scenario().to_owned())?;
+            let mut misfits = scenario.misfits();
+            misfits.extend(scenario.missing(arguments.is_foreign()));
+            if !misfits.is_empty() {
+                bail!(Faults::of_flags(arguments.scenario(), &misfits));
+            }
             play::run(&scenario, arguments, recorder, say).await
         }
     }

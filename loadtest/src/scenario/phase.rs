@@ -68,6 +68,9 @@ pub(crate) enum Act {
 pub(crate) struct Join {
     /// All clients if none.
     pub(crate) clients: Option<u32>,
+    /// The time over which they are let in evenly.
+    #[serde(default)]
+    pub(crate) over: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]

@@ -12,7 +12,7 @@ use super::contender::{Contender, Server, Spent};
 use super::file::Scenario;
 use super::growth::Knee;
 use super::past::{Past, Rounds};
-use super::phase::{Act, Change, Part, Pattern, PhaseShape};
+use super::phase::{Act, Change, Join, Part, Pattern, PhaseShape};
 use super::{expect, now, steps};
 use crate::arguments::Arguments;
 use crate::ledger::What;
@@ -130,8 +130,7 @@ impl Play<'_> {
         let asking = Asking::start(self.cast.main.admin(), &shape.ask)?;
         match &shape.act {
             Act::Join(join) => {
-                let clients = join.clients.unwrap_or(self.cast.main.plan.clients);
-                rounds.join = Some(self.join(clients, limit).await?);
+                rounds.join = Some(self.join(*join, limit).await?);
             }
             Act::Rest(time) => sleep(time.0).await,
             Act::Idle(time) => {
@@ -220,8 +219,9 @@ impl Play<'_> {
         held
     }
 
-    async fn join(&mut self, clients: u32, limit: Duration) -> anyhow::Result<Spent> {
-        let main = self.cast.main.join(clients, limit).await?;
+    async fn join(&mut self, join: Join, limit: Duration) -> anyhow::Result<Spent> {
+        let clients = join.clients.unwrap_or(self.cast.main.plan.clients);
+        let main = self.cast.main.join(clients, join.over.0, limit).await?;
         // The memory that the relay has with a few clients is its base.
         if !self.based && clients < self.cast.main.plan.clients {
             sleep(SETTLE).await;
@@ -248,7 +248,10 @@ impl Play<'_> {
             }
         }
         if let Some(floor) = &mut self.cast.floor {
-            let floor = floor.join(clients, limit).await.context("clients of the floor")?;
+            let floor = floor
+                .join(clients, join.over.0, limit)
+                .await
+                .context("clients of the floor")?;
             self.recorder.time("at the floor after", floor.taken);
             let ratio = |main: Duration, floor: Duration| vec![main.as_secs_f64() / floor.as_secs_f64()];
             self.recorder.ratio("time to join", ratio(main.taken, floor.taken));
@@ -257,7 +260,9 @@ impl Play<'_> {
         }
         if let Some(calm) = &mut self.cast.calm {
             let clients = calm.plan.clients;
-            calm.join(clients, limit).await.context("clients of the calm relay")?;
+            calm.join(clients, join.over.0, limit)
+                .await
+                .context("clients of the calm relay")?;
         }
         Ok(main)
     }

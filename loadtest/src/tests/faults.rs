@@ -15,7 +15,7 @@ fn the_scenario_of_the_manual_can_be_played() {
     let (_, text) = manual.split_once("```yaml\ndescription: One change").unwrap();
     let (text, _) = text.split_once("```").unwrap();
     let mut scenario = Scenario::parse("loadtest/README.md", &format!("description: One change{text}")).unwrap();
-    scenario.check_cast(false).unwrap();
+    assert_eq!(scenario.missing(false), []);
     let flags = Overrides {
         clients: Some(4),
         changes: Some(2),
@@ -42,6 +42,69 @@ fn a_fault_is_told_with_its_place() {
     let other = "description: a\nworld: { cds: { count: 1 } }\nclients: { count: 1, groups: [{ kind: clusters }] }\n\
                  phases: [{ name: a, do: { join: {} }, expect: { compared: [{ what: bytes, to: b, at_most: 1 }] } }]\n";
     assert!(fault(other).contains("`b`"), "{}", fault(other));
+}
+
+/// All faults of the form are found at once, and all of the sense once the form is good. What lacks something that was wrong is not
+/// blamed for that.
+#[test]
+fn all_faults_are_told_at_once() {
+    let text = "descripton: a
+world: { cds: { count: many, colour: red, bytes: 3 apples }, dcs: { count: 1 } }
+clients:
+  count: 9
+  groups:
+    - { kind: cluster, weigth: 2 }
+    - { dialect: sotw }
+phases:
+  - { name: join, do: { jion: {} } }
+  - name: change
+    do: { change: { kind: cds, pattern: won, times: 1 } }
+    expect: { p99_bellow: 1s, compared: [{ what: p98, to: join }] }
+  - { name: \"5\", do: { rest: a while } }
+";
+    let faults = Scenario::parse("x.yaml", text).unwrap_err().to_string();
+    let places: Vec<_> = faults.lines().map(|line| line.split_once(": ").unwrap().0).collect();
+    assert_eq!(faults.lines().count(), 14, "{faults}");
+    for said in [
+        "x.yaml:1:1: unknown key `descripton`; did you mean `description`?",
+        "x.yaml:2:31: unknown key `colour`, expected one of count, bytes",
+        "x.yaml:6:15: unknown word `cluster`; did you mean `clusters`?",
+        "x.yaml:6:24: unknown key `weigth`; did you mean `weight`?",
+        "x.yaml:7:7: the key `kind` is missing; add it",
+        "x.yaml:9:25: unknown word `jion`; did you mean `join`?",
+        "x.yaml:11:43: unknown word `won`; did you mean `one`?",
+        "x.yaml:12:15: unknown key `p99_bellow`; did you mean `p99_below`?",
+        "x.yaml:12:52: unknown word `p98`; did you mean `p99`?",
+        "x.yaml:1:1: the key `description` is missing; add it",
+    ] {
+        assert!(faults.lines().any(|line| line == said), "{said} is not in\n{faults}");
+    }
+    for place in ["x.yaml:2:24", "x.yaml:2:51", "x.yaml:13:30"] {
+        assert!(places.contains(&place), "{place} is not in\n{faults}");
+    }
+    let senseless = "description: a
+world: { cds: { count: 0, bytes: 1KiB } }
+clients:
+  count: 0
+  groups: [{ kind: clusters, weight: 0 }]
+phases:
+  - { name: join, do: { join: {} } }
+  - name: join
+    do: { change: { kind: eds, pattern: one, times: 1 } }
+    expect: { compared: [{ what: bytes, to: jion, at_most: 1 }] }
+";
+    assert_eq!(
+        Scenario::parse("x.yaml", senseless).unwrap_err().to_string(),
+        "x.yaml:2:17: `world` has 0 clusters: use 1 to 1000000
+x.yaml:4:3: `clients.count` is 0: use 1 or more
+x.yaml:5:12: `clients.groups[0]` (clusters) has `weight: 0` and therefore no clients: leave it out, or use 1 or more
+x.yaml:8:5: phase `join` has the name of an earlier phase: rename one
+x.yaml:8:5: phase `join` is compared with `jion`, but no earlier phase has that name; did you mean `join`?
+x.yaml:8:5: phase `join` changes endpoints, but `world` has none"
+    );
+    let endless = format!("description: a\nphases: [{}]\n", "{ x: 1 }, ".repeat(1_000));
+    let faults = Scenario::parse("x.yaml", &endless).unwrap_err().to_string();
+    assert_eq!(faults.lines().count(), 100);
 }
 
 /// A scenario that is well-formed but makes no sense is refused before anything starts, with what to write instead.
@@ -109,7 +172,10 @@ phases:
         assert!(sound.contains(from), "{from}");
         let error = Scenario::parse("x.yaml", &sound.replacen(from, to, 1)).unwrap_err();
         let error = format!("{error:#}");
-        assert!(error.starts_with("x.yaml: ") && error.contains(told), "{to}: {error}");
+        assert!(
+            error.starts_with("x.yaml:") && error.lines().count() == 1 && error.contains(told),
+            "{to}: {error}"
+        );
     }
 }
 
@@ -133,12 +199,12 @@ phases:
     );
     for (expected, what) in [("p99_to_floor: 2", "--floor"), ("p99_to_calm: 2", "`calm: true`")] {
         let scenario = Scenario::parse("here", &text.replacen("p99_below: 1s", expected, 1)).unwrap();
-        let error = scenario.check_cast(false).unwrap_err().to_string();
+        let error = scenario.missing(false).pop().unwrap().what;
         assert!(error.contains("phase `rest`") && error.contains(what), "{error}");
     }
     // The resources of a foreign control plane are not known before.
     let scenario = Scenario::parse("here", &text.replace("kind: clusters", "kind: hosts")).unwrap();
-    let error = scenario.check_cast(false).unwrap_err().to_string();
+    let error = scenario.missing(false).pop().unwrap().what;
     assert!(error.contains("(hosts) asks for virtual hosts"), "{error}");
-    assert!(scenario.check_cast(true).is_ok());
+    assert!(scenario.missing(true).is_empty());
 }

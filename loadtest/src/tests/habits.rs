@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Arguments, Command};
-use crate::scenario::file::{BUILT_IN, Scenario};
+use crate::scenario::file::BUILT_IN;
 use crate::scenario::quantities::{Size, Time};
 
 fn parsed(words: &str) -> Result<Arguments, String> {
@@ -73,11 +73,37 @@ fn flags_take_units() {
 
 #[test]
 fn built_in_scenarios_are_listed_a_line_each() {
-    let list = Scenario::list().unwrap();
-    let names: Vec<_> = list.lines().map(|line| line.split_once("  ").unwrap().0).collect();
+    let list = crate::report::listing().unwrap();
+    let mut lines = list.lines();
+    assert_eq!(
+        lines.next().unwrap().split_whitespace().take(4).collect::<Vec<_>>(),
+        ["scenario", "clients", "length", "needs"]
+    );
+    let names: Vec<_> = lines.map(|line| line.split_once(' ').unwrap().0).collect();
     assert_eq!(names, BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>());
-    let line = list.lines().find(|line| line.starts_with("churn ")).unwrap();
-    assert!(line.ends_with("  Clients join, resources change."), "{line}");
+    let said = |name: &str| {
+        let line = list.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split("  ")
+            .map(str::trim)
+            .filter(|cell| !cell.is_empty())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        said("churn "),
+        [
+            "churn",
+            "300",
+            "≥ 13.0 s",
+            "control plane of the tool",
+            "Clients join, resources change."
+        ]
+    );
+    assert_eq!(said("any-server ")[1..4], ["300", "≥ 30.0 s", "any server"]);
+    assert_eq!(
+        said("chain ")[1..4],
+        ["1000", "as it takes", "control plane of the tool, relay of the tool"]
+    );
+    assert!(said("growth ")[3].ends_with("13334 open files"), "{list}");
     assert!(matches!(parsed("list").unwrap().command, Some(Command::List)));
     assert!(matches!(
         parsed("explain").unwrap().command,

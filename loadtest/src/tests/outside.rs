@@ -19,7 +19,7 @@ use crate::scenario::file::Scenario;
 use crate::world::World;
 
 fn scenario(act: &str) -> anyhow::Result<Scenario> {
-    Scenario::parse(
+    let read = Scenario::parse(
         "here",
         &format!(
             "description: Changes.
@@ -30,7 +30,8 @@ phases:
   - {{ name: changes, do: {act}, expect: {{ delivered_once: true, reaches_all_within: 10s }} }}
 "
         ),
-    )
+    );
+    Ok(read?)
 }
 
 /// Changes a cluster each time the file has another content.
@@ -189,11 +190,7 @@ fn a_change_from_outside_must_make_sense() {
         let error = format!("{:#}", scenario(act).unwrap_err());
         assert!(error.contains(words), "{act}: {error}");
     }
-    let own = scenario("{ exec: x }")
-        .unwrap()
-        .check_cast(false)
-        .unwrap_err()
-        .to_string();
+    let own = scenario("{ exec: x }").unwrap().missing(false).pop().unwrap().what;
     assert!(own.contains("use `change`"), "{own}");
     let text = "description: d
 changed_at: { cds: 'a..b' }

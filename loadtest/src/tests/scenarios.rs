@@ -149,6 +149,23 @@ phases:
     );
 }
 
+/// A fleet can come over time: joins are counted from when each client was let in, and changes are awaited only after that.
+#[test]
+fn clients_come_over_time() {
+    let text = "description: A ramp.
+world: { cds: { count: 5, bytes: 200 } }
+clients: { count: 40, per_connection: 2, groups: [{ kind: clusters }] }
+phases:
+  - { name: some, do: { join: { clients: 10 } } }
+  - { name: ramp, do: { join: { over: 1s } }, expect: { join_p99_below: 900ms } }
+  - { name: for all, do: { change: { kind: cds, pattern: one, times: 1 } }, expect: { delivered_once: true } }
+";
+    let record = play_with(text, &Overrides::default(), "");
+    let ramp = record.phases.iter().find(|phase| phase.name == "ramp").unwrap();
+    assert_eq!((ramp.join.count(), ramp.clients), (30, 40));
+    assert!(ramp.length_ms >= 1000.0, "{}", ramp.length_ms);
+}
+
 /// A client that asks for one name after the other is complete with the last answer.
 #[test]
 fn clients_on_demand_hold() {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::classes::{IDENTITIES, Pattern};
-use crate::config::reading::{Scalar, Spanned, meant};
+use crate::config::reading::{Scalar, Spanned};
 use crate::config::shape::{self, Texts};
-use crate::xds::{Access, AccessRule, TypeUrl, Way};
+use crate::xds::{Access, AccessRule, TypeUrl, Way, meant};
 
 use super::Check;
 use super::sharing::type_url;

@@ -117,6 +117,12 @@ impl Tree {
         }
     }
 
+    /// Whether it is a string: in YAML, a quoted one.
+    #[must_use]
+    pub const fn is_string(&self) -> bool {
+        matches!(self.value, Value::Text(_))
+    }
+
     /// Returns its keys, their places and their values, if it is a map.
     pub fn members(&self) -> Option<impl Iterator<Item = (&str, Place, &Self)>> {
         let entries = self.entries()?.iter();

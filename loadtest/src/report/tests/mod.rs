@@ -304,7 +304,11 @@ fn axes_have_room_and_round_ticks() {
 fn a_second_is_one_line() {
     let second = small().phases[2].series[0].clone();
     let phase = Some("changes".to_owned());
-    let line = live::sentence(&Live { phase, second });
+    let line = live::sentence(&Live {
+        phase,
+        second,
+        counters: [].into(),
+    });
     let wanted = "changes | 8.00 s | 100 clients, 3 deliveries to come | 400 deliveries, p50 4.00 ms, p99 9.00 ms | 400 KiB/s | server 10.0 %, 5.00 MiB | tool 15.0 %";
     assert_eq!(line, wanted);
     let second = Second {
@@ -313,14 +317,22 @@ fn a_second_is_one_line() {
         owed: Some(132),
         ..Second::default()
     };
-    let line = live::sentence(&Live { phase: None, second });
+    let line = live::sentence(&Live {
+        phase: None,
+        second,
+        counters: [].into(),
+    });
     assert!(
         line.contains("| 200 clients, 198 with a stream, 132 deliveries to come |"),
         "{line}"
     );
     let second = Second::default();
     assert_eq!(
-        live::sentence(&Live { phase: None, second }),
+        live::sentence(&Live {
+            phase: None,
+            second,
+            counters: [].into(),
+        }),
         "between phases | 0 ms | 0 clients | 0 B/s | tool 0 %"
     );
 }

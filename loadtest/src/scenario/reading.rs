@@ -1,0 +1,238 @@
+//! Reads a scenario from YAML and finds all its faults at once: it reads the text again without the parts that were wrong, until no
+//! part is. Owns how faults are written, each with its place. Knows no key of scenarios.
+
+use std::collections::BTreeSet;
+
+use distributary::json::{Bounds, Place, Tree};
+use distributary::xds::meant;
+use serde::de::DeserializeOwned;
+use serde_saphyr::{Error, Options};
+
+/// After so many faults a text is not read any further.
+const FAULTS_MAX: usize = 100;
+
+/// A text whose parts are known by their places.
+pub(super) struct Source<'a> {
+    /// The file, or the name of the scenario.
+    name: &'a str,
+    tree: Tree,
+}
+
+/// A part of a scenario that makes no sense: its path, such as `clients.groups[2]`, and what to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Misfit {
+    path: String,
+    pub(crate) what: String,
+}
+
+/// All faults of a scenario, a line each.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub(crate) struct Faults(Vec<String>);
+
+/// The way to a part of a tree: the number of an entry or item at each level.
+type Way = Vec<usize>;
+
+/// The text without the parts that were left out. Each key and each value begins on a line of its own, so that the line of an error
+/// says which part it is about.
+#[derive(Default)]
+struct Rest {
+    text: String,
+    lines: Vec<Line>,
+}
+
+struct Line {
+    way: Way,
+    place: Place,
+    is_key: bool,
+}
+
+impl Misfit {
+    pub(super) fn new(path: impl Into<String>, what: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            what: what.into(),
+        }
+    }
+}
+
+impl Faults {
+    /// Returns faults without places, because flags have changed what the file says.
+    pub(super) fn of_flags(name: &str, misfits: &[Misfit]) -> Self {
+        Self(misfits.iter().map(|it| format!("{name}: {}", it.what)).collect())
+    }
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn parse(name: &'a str, text: &str) -> Result<Self, Faults> {
+        let tree = Tree::yaml(text.as_bytes(), Bounds::REQUEST);
+        let tree = tree.map_err(|fault| Faults(vec![fault.within(name)]))?;
+        Ok(Self { name, tree })
+    }
+
+    /// Returns the value that the text describes.
+    pub(super) fn value<T: DeserializeOwned>(&self) -> Result<T, Faults> {
+        let (mut faults, mut left_out, mut incomplete) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        loop {
+            let rest = Rest::of(&self.tree, &left_out);
+            let error = match rest.parsed::<T>() {
+                Ok(value) if faults.is_empty() => return Ok(value),
+                Ok(_) => break,
+                Err(error) => error,
+            };
+            let (way, place) = rest.part(&error);
+            // What lacks a part that was left out need not be wrong itself.
+            if !incomplete.contains(way) {
+                faults.push(format!("{}:{place}: {}", self.name, message(&error)));
+            }
+            let Some((_, parent)) = way.split_last() else { break };
+            if !matches!(error, Error::SerdeUnknownField { .. }) {
+                incomplete.insert(parent.to_vec());
+            }
+            if !left_out.insert(way.to_vec()) || faults.len() >= FAULTS_MAX {
+                break;
+            }
+        }
+        Err(Faults(faults))
+    }
+
+    /// Returns these faults with their places.
+    pub(super) fn faults(&self, misfits: &[Misfit]) -> Faults {
+        let written = misfits
+            .iter()
+            .map(|misfit| format!("{}:{}: {}", self.name, self.place(&misfit.path), misfit.what));
+        Faults(written.collect())
+    }
+
+    /// Returns the place of a part, or of the part that lacks it.
+    fn place(&self, path: &str) -> Place {
+        let (mut tree, mut place) = (&self.tree, self.tree.place());
+        for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {
+            let below = match step.strip_suffix(']').and_then(|index| index.parse::<usize>().ok()) {
+                Some(index) => tree
+                    .items()
+                    .and_then(|items| items.get(index))
+                    .map(|it| (it.place(), it)),
+                None => tree
+                    .members()
+                    .and_then(|mut members| members.find(|(key, ..)| *key == step))
+                    .map(|(_, place, value)| (place, value)),
+            };
+            let Some(below) = below else { break };
+            (place, tree) = below;
+        }
+        place
+    }
+}
+
+impl Rest {
+    fn of(tree: &Tree, left_out: &BTreeSet<Way>) -> Self {
+        let mut rest = Self::default();
+        rest.value(tree, &mut Vec::new(), left_out);
+        rest
+    }
+
+    fn line(&mut self, way: &Way, place: Place, text: &str) {
+        self.lines.push(Line {
+            way: way.clone(),
+            place,
+            is_key: text.ends_with(':'),
+        });
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
+    /// Writes a value in YAML's flow style.
+    fn value(&mut self, tree: &Tree, way: &mut Way, left_out: &BTreeSet<Way>) {
+        let Some(members) = tree.members() else {
+            return self.list(tree, way, left_out);
+        };
+        self.line(way, tree.place(), "{");
+        for (index, (key, place, value)) in members.enumerate() {
+            way.push(index);
+            if !left_out.contains(way) {
+                self.line(way, place, &format!("{}:", quoted(key)));
+                self.value(value, way, left_out);
+                self.line(way, place, ",");
+            }
+            way.pop();
+        }
+        self.line(way, tree.place(), "}");
+    }
+
+    fn list(&mut self, tree: &Tree, way: &mut Way, left_out: &BTreeSet<Way>) {
+        let Some(items) = tree.items() else {
+            return self.line(way, tree.place(), &single(tree));
+        };
+        self.line(way, tree.place(), "[");
+        for (index, item) in items.iter().enumerate() {
+            way.push(index);
+            if !left_out.contains(way) {
+                self.value(item, way, left_out);
+                self.line(way, item.place(), ",");
+            }
+            way.pop();
+        }
+        self.line(way, tree.place(), "]");
+    }
+
+    fn parsed<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        let mut options = Options::default();
+        options.with_snippet = false;
+        options.strict_booleans = true;
+        serde_saphyr::from_str_with_options(&self.text, options)
+    }
+
+    /// Returns the part that an error is about.
+    fn part(&self, error: &Error) -> (&[usize], Place) {
+        let line = error.location().and_then(|at| usize::try_from(at.line()).ok());
+        let at = line.unwrap_or(1).saturating_sub(1);
+        let Some(Line { way, place, is_key }) = self.lines.get(at).or(self.lines.first()) else {
+            return (&[], Place::default());
+        };
+        // A mapping that lacks a key has the place of one that it has.
+        let is_inside = *is_key && matches!(error, Error::SerdeMissingField { .. });
+        match way.split_last().filter(|_| is_inside) {
+            Some((_, whole)) => {
+                let begin = self.lines.iter().find(|line| line.way == whole);
+                (whole, begin.map_or(*place, |line| line.place))
+            }
+            None => (way, *place),
+        }
+    }
+}
+
+/// Returns a single value as it was written, or quoted where it cannot stand so.
+fn single(tree: &Tree) -> String {
+    match tree.text() {
+        None => "null".to_owned(),
+        Some(text) if tree.is_string() || text.contains(['[', ']', '{', '}', ',', ':', '#', '\n']) => quoted(text),
+        Some(text) => text.to_owned(),
+    }
+}
+
+/// Returns a text in YAML's double quotes, which take what JSON has in its.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Returns what is wrong. Its place stands elsewhere.
+fn message(error: &Error) -> String {
+    let unknown = match error {
+        Error::SerdeUnknownField { field, expected, .. } => Some(("key", field, expected)),
+        Error::SerdeUnknownVariant { variant, expected, .. } => Some(("word", variant, expected)),
+        _ => None,
+    };
+    if let Some((what, word, expected)) = unknown {
+        return match meant(word, expected.iter().copied()) {
+            Some(meant) => format!("unknown {what} `{word}`; did you mean `{meant}`?"),
+            None => format!("unknown {what} `{word}`, expected one of {}", expected.join(", ")),
+        };
+    }
+    if let Error::SerdeMissingField { field, .. } = error {
+        return format!("the key `{field}` is missing; add it");
+    }
+    let text = error.to_string();
+    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    what.to_owned()
+}
