@@ -234,5 +234,9 @@ fn message(error: &Error) -> String {
     }
     let text = error.to_string();
     let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
-    what.to_owned()
+    match what.strip_prefix("invalid ") {
+        Some("u32" | "u64") => "expected a whole number".to_owned(),
+        Some("f64") => "expected a number".to_owned(),
+        Some(_) | None => what.to_owned(),
+    }
 }

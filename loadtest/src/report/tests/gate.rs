@@ -54,7 +54,7 @@ fn a_cost_after_none_is_more_than_any_multiple() {
 fn a_gate_without_figures_is_an_error() {
     let error = Gate::new("p42", 1.2).err().unwrap().to_string();
     assert!(
-        error.starts_with("--metric p42: there is no such figure; use one of length, "),
+        error.starts_with("--metric p42: there is no figure `p42`; use one of length, "),
         "{error}"
     );
     assert!(
