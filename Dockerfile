@@ -1,6 +1,25 @@
 # Builds both programs, and puts each alone on an image without a shell: the relay, and with `--target load` the load tool.
-FROM docker.io/library/rust:1.95.0-bookworm AS build
+# With `--platform linux/arm64` or `linux/amd64` it builds for that machine, by cross-compilers of Debian where this is another one.
+FROM --platform=$BUILDPLATFORM docker.io/library/rust:1.95.0-bookworm AS build
 WORKDIR /src
+ENV CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+ENV CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=x86_64-linux-gnu-gcc
+ARG TARGETARCH
+RUN own=$(dpkg --print-architecture) arch=${TARGETARCH:-$(dpkg --print-architecture)} \
+    && case "$arch" in \
+        amd64) cpu=x86_64 ;; \
+        arm64) cpu=aarch64 ;; \
+        *) echo "linux/$arch: not tried; build for linux/amd64 or linux/arm64" >&2; exit 1 ;; \
+    esac \
+    && echo "$cpu-unknown-linux-gnu" >/triple \
+    && if [ "$arch" != "$own" ]; then \
+        rustup target add "$(cat /triple)" \
+        && dpkg --add-architecture "$arch" \
+        && apt-get update \
+        && apt-get install --yes --no-install-recommends \
+            "gcc-$(echo "$cpu" | tr _ -)-linux-gnu" "libc6-dev-$arch-cross" "libc6:$arch" "libgcc-s1:$arch" \
+        && rm -rf /var/lib/apt/lists; \
+    fi
 # What the programs depend on is a layer of its own, made from the manifests alone: an edit of the sources does not build it again.
 COPY Cargo.toml Cargo.lock ./
 COPY .cargo .cargo
@@ -18,8 +37,8 @@ RUN mkdir -p loadtest/src loadtest/benches \
     && touch src/lib.rs proto/lib.rs \
     && for room in src/*/; do touch "$room/mod.rs"; done \
     && echo 'fn main() {}' | tee build.rs proto/build.rs src/main.rs loadtest/src/main.rs loadtest/benches/machines.rs \
-    && cargo build --workspace --profile dist --features jemalloc --locked \
-    && cargo clean --profile dist --workspace
+    && cargo build --workspace --profile dist --features jemalloc --locked --target "$(cat /triple)" \
+    && cargo clean --profile dist --workspace --target "$(cat /triple)"
 COPY build.rs LICENSE ./
 COPY proto proto
 COPY src src
@@ -28,9 +47,9 @@ COPY config/image config/image
 COPY config/reference.yaml config/reference.yaml
 # The commit that the image is built from: there is no repository here.
 ARG COMMIT=
-RUN DISTRIBUTARY_COMMIT=$COMMIT cargo build --workspace --profile dist --features jemalloc --locked
-RUN config/image/root target/dist/distributary /relay \
-    && config/image/root target/dist/distributary-load /load \
+RUN DISTRIBUTARY_COMMIT=$COMMIT cargo build --workspace --profile dist --features jemalloc --locked --target "$(cat /triple)"
+RUN config/image/root "target/$(cat /triple)/dist/distributary" /relay \
+    && config/image/root "target/$(cat /triple)/dist/distributary-load" /load \
     && mkdir -m 700 /state
 
 FROM scratch AS load

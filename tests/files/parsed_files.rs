@@ -151,6 +151,60 @@ fn faults_have_places() {
     assert_eq!(parse(r#"{"versionInfo":"3"}"#, Format::Json).unwrap(), [""; 0]);
 }
 
+/// All faults of a file are found at once, several in one resource too, with the words that were probably meant.
+#[test]
+fn all_faults_are_found() {
+    let text = "resources:
+- '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+  nme: a
+  conect_timeout: 1s
+  type: STATICC
+  load_assignment:
+    cluster_name: a
+    endpoints:
+    - lb_endpoints: [{ endpont: {} }, { load_balancing_weight: many }]
+    - colour: red
+- '@type': type.googleapis.com/envoy.config.cluster.v3.Clustr
+  name: b
+- '@type': type.googleapis.com/envoy.config.listener.v3.Cluster
+- '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: good
+- '@type': type.googleapis.com/envoy.config.listener.v3.Listener
+  name: c
+  filter_chains:
+  - filters:
+    - name: x
+      typed_config: { '@type': type.googleapis.com/acme.Filter }
+    - name: y
+      typed_config: { '@type': type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy, cluser: a }
+";
+    let faults = ParsedFile::parse(text.as_bytes(), Format::Yaml, &dictionary(), now()).unwrap_err();
+    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    let begins = [
+        "3:3: resources[0]: envoy.config.cluster.v3.Cluster has no field `nme`; did you mean `name`?",
+        "4:3: resources[0]: envoy.config.cluster.v3.Cluster has no field `conect_timeout`; did you mean `connect_timeout`?",
+        "5:9: resources[0].type: expected one of STATIC, STRICT_DNS, LOGICAL_DNS, EDS, ORIGINAL_DST, found `STATICC`; did you mean `STATIC`?",
+        "9:24: resources[0].load_assignment.endpoints[0].lb_endpoints[0]: envoy.config.endpoint.v3.LbEndpoint has no field `endpont`; did you mean `endpoint`?",
+        "9:64: resources[0].load_assignment.endpoints[0].lb_endpoints[1].load_balancing_weight: expected a whole number, found `many`",
+        "10:7: resources[0].load_assignment.endpoints[1]: envoy.config.endpoint.v3.LocalityLbEndpoints has no field `colour`",
+        "11:12: resources[1]: the type `type.googleapis.com/envoy.config.cluster.v3.Clustr` is not known; did you mean `envoy.config.cluster.v3.Cluster`?",
+        "13:12: resources[2]: the type `type.googleapis.com/envoy.config.listener.v3.Cluster` is not known; did you mean `envoy.config.cluster.v3.Cluster`?",
+        "21:32: resources[4].filter_chains[0].filters[0].typed_config: the type `type.googleapis.com/acme.Filter` is not known; add its",
+        "23:108: resources[4].filter_chains[0].filters[1].typed_config: envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy has no field `cluser`; did you mean `cluster`?",
+    ];
+    assert_eq!(faults.len(), begins.len(), "{faults:#?}");
+    for (fault, begin) in faults.iter().zip(begins) {
+        assert!(fault.starts_with(begin), "{fault}\n{begin}");
+    }
+    // The list has an end, in one resource as well.
+    let many = format!(
+        "- '@type': {LISTENER}\n  filter_chains: [{}]\n",
+        "{ x: 1 }, ".repeat(1000)
+    );
+    let faults = ParsedFile::parse(many.as_bytes(), Format::Yaml, &dictionary(), now()).unwrap_err();
+    assert_eq!(faults.len(), 100);
+}
+
 /// J-05: with the switch, unknown fields are left out and reported.
 #[test]
 fn lenient() {

@@ -138,5 +138,8 @@ fn a_bad_resource_stands_alone() {
     assert_eq!(fault.to_string(), "1:14: resources: expected a list, found an object");
     let tree = crate::tree("{\"ressources\":[]}");
     let fault = Schemas::standard().response(&tree, Unknown::Deny).unwrap_err();
-    assert_eq!(fault.to_string(), "1:2: DiscoveryResponse has no field `ressources`");
+    assert_eq!(
+        fault.to_string(),
+        "1:2: DiscoveryResponse has no field `ressources`; did you mean `resources`?"
+    );
 }

@@ -65,8 +65,9 @@ fn the_image_is_built_by_a_version_that_is_named() {
         "without --target, the last one is built"
     );
     let [base] = said("build", "FROM").try_into().unwrap();
+    // Whatever it builds for, it runs on the machine that builds.
     let tag = base
-        .strip_prefix("docker.io/library/rust:")
+        .strip_prefix("--platform=$BUILDPLATFORM docker.io/library/rust:")
         .expect("the base of the build");
     let (version, system) = tag.split_once('-').unwrap();
     let parts: Vec<u32> = version.split('.').map(|part| part.parse().unwrap()).collect();
@@ -123,7 +124,8 @@ fn the_image_is_built_from_what_is_here() {
 fn an_edit_of_the_sources_does_not_build_the_dependencies() {
     let stages = stages();
     let (_, lines) = &stages[0];
-    let first = lines.iter().position(|(word, _)| word == "RUN").unwrap();
+    let builds = |(word, line): &(String, String)| word == "RUN" && line.contains("cargo build");
+    let first = lines.iter().position(builds).unwrap();
     for (_, copied) in lines[..first].iter().filter(|(word, _)| word == "COPY") {
         for source in copied.split(' ').rev().skip(1) {
             let manifest = source.ends_with("Cargo.toml") || ["Cargo.lock", ".cargo"].contains(&source);
@@ -133,25 +135,35 @@ fn an_edit_of_the_sources_does_not_build_the_dependencies() {
             );
         }
     }
-    let [dependencies, all, _] = said("build", "RUN").try_into().expect("three steps");
-    let build = "cargo build --workspace --profile dist --features jemalloc --locked";
+    let [_, dependencies, all, _] = said("build", "RUN").try_into().expect("four steps");
+    let build = "cargo build --workspace --profile dist --features jemalloc --locked --target \"$(cat /triple)\"";
     assert!(
         dependencies.contains(build) && all.ends_with(build),
         "{dependencies}\n{all}"
     );
     // Otherwise the empty programs count as fresh: files keep their times when they are copied.
     assert!(
-        dependencies.contains("cargo clean --profile dist --workspace"),
+        dependencies.contains("cargo clean --profile dist --workspace --target \"$(cat /triple)\""),
         "{dependencies}"
     );
 }
 
 #[test]
 fn the_images_run_what_is_built() {
-    let [_, _, roots] = said("build", "RUN").try_into().unwrap();
+    let [machine, _, _, roots] = said("build", "RUN").try_into().unwrap();
+    for (arch, cpu) in [("amd64", "x86_64"), ("arm64", "aarch64")] {
+        assert!(machine.contains(&format!("{arch}) cpu={cpu} ;;")), "{machine}");
+        let linker = format!(
+            "CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_LINKER={cpu}-linux-gnu-gcc",
+            cpu.to_uppercase()
+        );
+        assert!(said("build", "ENV").contains(&linker), "{linker}");
+    }
     for (image, program) in [("relay", "distributary"), ("load", "distributary-load")] {
         assert!(
-            roots.contains(&format!("config/image/root target/dist/{program} /{image}")),
+            roots.contains(&format!(
+                "config/image/root \"target/$(cat /triple)/dist/{program}\" /{image}"
+            )),
             "{roots}"
         );
         assert!(said(image, "COPY").contains(&format!("--from=build /{image} /")));

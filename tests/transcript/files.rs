@@ -24,7 +24,7 @@ fn torn_and_bad() {
         files say acme.Nobody
         files text a.yaml [{'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster, nme: a}]
         nothing
-        files say a.yaml:1:65: [0]: envoy.config.cluster.v3.Cluster has no field `nme`
+        files say a.yaml:1:65: [0]: envoy.config.cluster.v3.Cluster has no field `nme`; did you mean `name`?
         files put a.yaml cds b@1 a@1
         nothing
         files are good

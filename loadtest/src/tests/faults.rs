@@ -173,10 +173,7 @@ phases:
         assert!(sound.contains(from), "{from}");
         let error = Scenario::parse("x.yaml", &sound.replacen(from, to, 1)).unwrap_err();
         let error = format!("{error:#}");
-        assert!(
-            error.starts_with("x.yaml:") && error.contains(told),
-            "{to}: {error}"
-        );
+        assert!(error.starts_with("x.yaml:") && error.contains(told), "{to}: {error}");
     }
 }
 

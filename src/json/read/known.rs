@@ -13,6 +13,7 @@ use crate::form::{Form, full_name};
 use crate::plain::Plain;
 use crate::time::Instant;
 use crate::tree::{Tree, Value, too_deep};
+use xds::meant;
 
 impl Reader<'_> {
     /// Writes a message with a special form; returns false if it has none.
@@ -76,10 +77,12 @@ impl Reader<'_> {
         };
         // J-04: a type without descriptor is a fault that names it.
         let Some(descriptor) = self.schemas.message(full_name(&type_url)) else {
-            let message = format!(
-                "the type {} is not known; add its descriptors to `descriptors` in the configuration",
-                quoted(&type_url)
-            );
+            let what = format!("the type {} is not known", quoted(&type_url));
+            let meant = self.type_instead(full_name(&type_url));
+            let message = match meant.is_empty() {
+                true => format!("{what}; add its descriptors to `descriptors` in the configuration"),
+                false => format!("{what}{meant}"),
+            };
             return Err(self.fault(written, message));
         };
         let mut body = Vec::new();
@@ -109,6 +112,27 @@ impl Reader<'_> {
             self.path.truncate(before);
         }
         Ok((type_url, body))
+    }
+
+    /// Says which type was probably meant: one of the same package, or one of this name in another package.
+    fn type_instead(&self, name: &str) -> String {
+        let Some((package, short)) = name.rsplit_once('.').filter(|_| self.found.is_some()) else {
+            return String::new();
+        };
+        let all = self
+            .schemas
+            .pool()
+            .all_messages()
+            .map(|message| message.full_name().to_owned());
+        let alike = all.filter(|other| {
+            other
+                .rsplit_once('.')
+                .is_some_and(|(its_package, its_short)| match its_package == package {
+                    true => meant(short, [its_short]).is_some(),
+                    false => its_short == short && meant(package, [its_package]).is_some(),
+                })
+        });
+        self.instead(name, alike)
     }
 
     fn time(

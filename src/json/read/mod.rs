@@ -14,6 +14,7 @@ use self::scalar::{MapKey, Scalar};
 use super::fault::Fault;
 use super::schemas::Schemas;
 use super::tree::{Tree, Value, shortened, too_deep};
+use xds::meant;
 
 /// How to treat fields and enum values that the descriptors do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,12 @@ pub(super) struct Reader<'a> {
     pub(super) warnings: Vec<Fault>,
     path: String,
     depth: usize,
+    /// Set to find all faults: those that were found so far. What is read then is of no use.
+    found: Option<Vec<Fault>>,
 }
+
+/// After so many faults in one resource it is not read any further.
+const FAULTS_MAX: usize = 100;
 
 impl<'a> Reader<'a> {
     pub(super) fn new(schemas: &'a Schemas, unknown: Unknown, path: String) -> Self {
@@ -52,7 +58,42 @@ impl<'a> Reader<'a> {
             warnings: Vec::new(),
             path,
             depth: 0,
+            found: None,
         }
+    }
+
+    /// Reads on after a fault, and says which word was probably meant.
+    pub(super) fn to_the_end(mut self) -> Self {
+        self.found = Some(Vec::new());
+        self
+    }
+
+    /// Returns all faults; `last` is the one that ended the reading, if any did.
+    pub(super) fn faults(self, last: Option<Fault>) -> Vec<Fault> {
+        self.found.into_iter().flatten().chain(last).collect()
+    }
+
+    /// Goes on after a fault in a part, if all faults are wanted.
+    fn past(&mut self, read: Result<(), Fault>, depth: usize) -> Result<(), Fault> {
+        let (Err(fault), Some(found)) = (&read, &mut self.found) else {
+            return read;
+        };
+        if found.len() + 1 >= FAULTS_MAX {
+            return read;
+        }
+        found.push(fault.clone());
+        self.depth = depth;
+        Ok(())
+    }
+
+    /// Returns the end of a message that says which word was probably meant.
+    fn instead(&self, written: &str, words: impl Iterator<Item = String>) -> String {
+        if self.found.is_none() {
+            return String::new();
+        }
+        let words: Vec<String> = words.collect();
+        let meant = meant(written, words.iter().map(String::as_str));
+        meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"))
     }
 
     /// Returns a fault of a value, with the current path.
@@ -89,7 +130,7 @@ impl<'a> Reader<'a> {
     /// Handles a field or enum value that the descriptors do not have.
     fn unknown(&mut self, fault: Fault) -> Result<(), Fault> {
         match self.unknown {
-            Unknown::Deny => Err(fault),
+            Unknown::Deny => self.past(Err(fault), self.depth),
             Unknown::Warn => {
                 self.warnings.push(fault);
                 Ok(())
@@ -139,8 +180,9 @@ impl<'a> Reader<'a> {
             // J-01: both spellings of a field are valid.
             let by_name = descriptor.get_field_by_name(key);
             let Some(field) = by_name.or_else(|| descriptor.get_field_by_json_name(key)) else {
-                let message = format!("{} has no field `{}`", descriptor.full_name(), shortened(key));
-                let fault = complaint(message);
+                let meant = self.instead(key, descriptor.fields().map(|field| field.name().to_owned()));
+                let name = descriptor.full_name();
+                let fault = complaint(format!("{name} has no field `{}`{meant}", shortened(key)));
                 self.unknown(fault)?;
                 continue;
             };
@@ -164,8 +206,9 @@ impl<'a> Reader<'a> {
             if value.is_null() && (field.is_list() || field.is_map() || !takes_null(&field.kind())) {
                 continue;
             }
-            let before = self.enter(key);
-            self.field(&field, value, out)?;
+            let (before, depth) = (self.enter(key), self.depth);
+            let read = self.field(&field, value, out);
+            self.past(read, depth)?;
             self.path.truncate(before);
         }
         Ok(())
@@ -213,17 +256,16 @@ impl<'a> Reader<'a> {
         let kind = field.kind();
         let mut packed = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            let before = self.enter_item(index);
-            if item.is_null() && !takes_null(&kind) {
-                return Err(self.fault(item, "null is not allowed in a list; remove it"));
-            }
-            if field.is_packed() {
-                if let Some(scalar) = self.scalar(&kind, item)? {
-                    scalar.put(&mut packed);
-                }
+            let (before, depth) = (self.enter_item(index), self.depth);
+            let read = if item.is_null() && !takes_null(&kind) {
+                Err(self.fault(item, "null is not allowed in a list; remove it"))
+            } else if field.is_packed() {
+                let scalar = self.scalar(&kind, item);
+                scalar.map(|scalar| scalar.iter().for_each(|scalar| scalar.put(&mut packed)))
             } else {
-                self.single(field.number(), &kind, true, item, out)?;
-            }
+                self.single(field.number(), &kind, true, item, out)
+            };
+            self.past(read, depth)?;
             self.path.truncate(before);
         }
         if !packed.is_empty() {
@@ -251,7 +293,7 @@ impl<'a> Reader<'a> {
             }
         }
         for (key, (text, value)) in sorted {
-            let before = self.enter_key(text);
+            let (before, depth) = (self.enter_key(text), self.depth);
             if value.is_null() && !takes_null(&value_kind) {
                 return Err(self.fault(value, "null is not allowed in a map; remove it"));
             }
@@ -260,7 +302,8 @@ impl<'a> Reader<'a> {
             encode_key(1, key.wire_type(), &mut body);
             key.put(&mut body);
             let bare = body.len();
-            self.single(2, &value_kind, true, value, &mut body)?;
+            let read = self.single(2, &value_kind, true, value, &mut body);
+            self.past(read, depth)?;
             // If an unknown enum value was skipped, its key is skipped, too.
             if body.len() > bare {
                 put_bytes(field.number(), &body, out);
@@ -304,7 +347,9 @@ impl<'a> Reader<'a> {
                     ""
                 };
                 let what = format!("one of {}{more}", names.join(", "));
-                let fault = self.expected(&what, tree);
+                let mut fault = self.expected(&what, tree);
+                let all = descriptor.values().map(|value| value.name().to_owned());
+                fault.message += &self.instead(tree.text().unwrap_or_default(), all);
                 self.unknown(fault).map(|()| None)
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Map(_) => {

@@ -9,6 +9,7 @@ use crate::read::{Parsed, Unknown};
 use crate::tree::{Bounds, Tree};
 use proto::envoy::service::discovery::v3::DiscoveryRequest;
 use proto::google::protobuf::Any;
+use xds::meant;
 
 /// A parsed response. Each resource has its own result: a bad one does not make the others bad.
 #[derive(Clone, Debug)]
@@ -24,6 +25,22 @@ pub struct Response {
     /// The resources in their order, or what is wrong with each.
     pub resources: Vec<Result<Parsed<Any>, Fault>>,
 }
+
+/// The keys of a response. J-01: both spellings.
+const KEYS: [&str; 12] = [
+    "@type",
+    "version_info",
+    "versionInfo",
+    "type_url",
+    "typeUrl",
+    "nonce",
+    "canary",
+    "control_plane",
+    "controlPlane",
+    "resource_errors",
+    "resourceErrors",
+    "resources",
+];
 
 impl Schemas {
     /// H-01: parses a request. J-05: unknown fields are ignored.
@@ -60,24 +77,11 @@ impl Schemas {
             }
         };
         for entry in entries {
-            // J-01: both spellings.
-            let known = matches!(
-                entry.key.as_str(),
-                "@type"
-                    | "version_info"
-                    | "versionInfo"
-                    | "type_url"
-                    | "typeUrl"
-                    | "nonce"
-                    | "canary"
-                    | "control_plane"
-                    | "controlPlane"
-                    | "resource_errors"
-                    | "resourceErrors"
-                    | "resources"
-            );
+            let key = entry.key.as_str();
+            let known = KEYS.contains(&key);
             if !known && unknown == Unknown::Deny {
-                let message = format!("DiscoveryResponse has no field `{}`", entry.key);
+                let meant = meant(key, KEYS).map(|meant| format!("; did you mean `{meant}`?"));
+                let message = format!("DiscoveryResponse has no field `{key}`{}", meant.unwrap_or_default());
                 return Err(Fault::at(entry.place, "", message));
             }
         }

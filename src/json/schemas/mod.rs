@@ -149,6 +149,20 @@ impl Schemas {
         })
     }
 
+    /// Returns all faults of an object: of a message of this type, or without a name of a resource with `@type`. For people: it also
+    /// says which words were probably meant.
+    #[must_use]
+    pub fn faults(&self, name: Option<&str>, tree: &Tree, path: &str, unknown: Unknown) -> Vec<Fault> {
+        let mut reader = Reader::new(self, unknown, path.to_owned()).to_the_end();
+        let read = match name {
+            Some(name) => self
+                .needed(name)
+                .and_then(|descriptor| reader.message(&descriptor, tree, &mut Vec::new())),
+            None => reader.any_parts(tree).map(drop),
+        };
+        reader.faults(read.err())
+    }
+
     /// Encodes a message of this type from protobuf's text format.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use super::parsed_file::Format;
+use super::format::Format;
 use crate::upstream::clock::unix;
 
 /// The metadata that changes with a file's content (I-07). The default is that of an old file.

@@ -12,7 +12,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::content::{Content, Twice};
 use super::disk::{self, Listed, Stamp};
-use super::parsed_file::{Dictionary, Format, ParsedFile};
+use super::format::Format;
+use super::parsed_file::{Dictionary, ParsedFile};
 use crate::upstream::clock;
 
 /// The files, as they were found last.

@@ -6,6 +6,7 @@ mod asked;
 mod content;
 mod disk;
 mod file_set;
+mod format;
 mod parsed_file;
 mod writer;
 
@@ -25,7 +26,8 @@ pub use asked::Asked;
 pub use content::{Content, Twice};
 pub use disk::{Listed, Stamp};
 pub use file_set::{FileChanges, FileSet};
-pub use parsed_file::{Dictionary, Format, ParsedFile, Stated};
+pub use format::Format;
+pub use parsed_file::{Dictionary, ParsedFile, Stated};
 pub use writer::FileWriter;
 
 /// A file or a directory of files, shared by all views.

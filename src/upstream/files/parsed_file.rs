@@ -1,21 +1,22 @@
 //! Parses one file into resources.
 //!
-//! Owns the forms that a file may have, and the place of each resource in it. Does not touch the file system.
+//! Owns what a file may hold, and the place of each resource in it. Does not touch the file system.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use prost::Message;
 
-use crate::json::{Bounds, Fault, Place, Response, Schemas, Tree, Unknown};
+use crate::json::{Bounds, Fault, Parsed, Place, Response, Schemas, Tree, Unknown};
 use crate::proto::envoy::config::listener::v3::ListenerCollection;
 use crate::proto::envoy::service::discovery::v3::{DiscoveryResponse, Resource as Wrapper};
 use crate::proto::google::protobuf::Any;
 use crate::proto::xds::core::v3::collection_entry::{InlineEntry, ResourceSpecifier};
 use crate::protocol::stated;
 use crate::xds::{NameRule, Resource, TypeUrl, Types, WRAPPER_URL};
+
+use super::format::Format;
 
 /// The content of one file, in which all resources are good.
 #[derive(Clone, Debug, Default)]
@@ -50,48 +51,14 @@ pub struct Dictionary {
     pub types: Types,
 }
 
-/// The format of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// YAML.
-    Yaml,
-    /// JSON.
-    Json,
-    /// Protobuf's binary format.
-    Binary,
-    /// Protobuf's text format.
-    Text,
-}
-
 const RESPONSE: &str = "envoy.service.discovery.v3.DiscoveryResponse";
 const WRAPPER: &str = "envoy.service.discovery.v3.Resource";
-
-impl Format {
-    /// I-01: returns the format by the file's extension, in any case; every other file is JSON.
-    #[must_use]
-    pub fn of(path: &Path) -> Self {
-        Self::listed(path).unwrap_or(Self::Json)
-    }
-
-    /// Returns the format of a file in a directory; `None` for other extensions, which are skipped there.
-    #[must_use]
-    pub fn listed(path: &Path) -> Option<Self> {
-        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-        match ending.as_str() {
-            "yaml" | "yml" => Some(Self::Yaml),
-            "json" => Some(Self::Json),
-            "pb" => Some(Self::Binary),
-            "pb_text" => Some(Self::Text),
-            _ => None,
-        }
-    }
-}
 
 impl ParsedFile {
     /// Parses a file's content; times to live begin at `now`.
     ///
     /// # Errors
-    /// Returns the faults, at most one of each resource. I-05: nothing in a bad file counts.
+    /// Returns the faults. I-05: nothing in a bad file counts.
     pub fn parse(content: &[u8], format: Format, dictionary: &Dictionary, now: Instant) -> Result<Self, Vec<Fault>> {
         let mut reading = Reading {
             dictionary,
@@ -163,11 +130,8 @@ impl Reading<'_> {
         if let Some(items) = tree.items() {
             for (index, item) in items.iter().enumerate() {
                 let path = format!("[{index}]");
-                let read = schemas.resource(item, &path, unknown).and_then(|read| {
-                    let any = self.warned(read);
-                    self.take(any, "", &At::of(item, path))
-                });
-                self.note(read)?;
+                let read = schemas.resource(item, &path, unknown);
+                self.resource(read, None, Some(item), "", At::of(item, path))?;
             }
             return Ok(());
         }
@@ -175,14 +139,18 @@ impl Reading<'_> {
         match said {
             Some(RESPONSE) => self.response(tree),
             Some(_) => {
-                let any = self.warned(schemas.resource(tree, "", unknown)?);
-                self.take(any, "", &At::of(tree, String::new()))
+                let read = schemas.resource(tree, "", unknown);
+                self.resource(read, None, Some(tree), "", At::of(tree, String::new()))
             }
             None if tree.get("resource").is_some() => {
-                let value = schemas.encode(WRAPPER, tree, "", unknown)?;
-                let value = self.warned(value);
-                let type_url = WRAPPER_URL.to_owned();
-                self.take(Any { type_url, value }, "", &At::of(tree, String::new()))
+                let read = schemas.encode(WRAPPER, tree, "", unknown).map(|read| Parsed {
+                    value: Any {
+                        type_url: WRAPPER_URL.to_owned(),
+                        value: read.value,
+                    },
+                    warnings: read.warnings,
+                });
+                self.resource(read, Some(WRAPPER), Some(tree), "", At::of(tree, String::new()))
             }
             None => self.response(tree),
         }
@@ -202,17 +170,39 @@ impl Reading<'_> {
         }
         let places = written.and_then(Tree::items).unwrap_or_default();
         for (index, read) in resources.into_iter().enumerate() {
+            let item = places.get(index);
             let at = At {
-                place: places.get(index).map(Tree::place),
+                place: item.map(Tree::place),
                 path: format!("resources[{index}]"),
             };
-            let read = read.and_then(|read| {
-                let any = self.warned(read);
-                self.take(any, &type_url, &at)
-            });
-            self.note(read)?;
+            self.resource(read, None, item, &type_url, at)?;
         }
         Ok(())
+    }
+
+    /// Takes what was read of a resource, or records all that is wrong with it. `name` is its message if it has no `@type`, `of` the
+    /// `type_url` of its response.
+    fn resource(
+        &mut self,
+        read: Result<Parsed<Any>, Fault>,
+        name: Option<&str>,
+        tree: Option<&Tree>,
+        of: &str,
+        at: At,
+    ) -> Result<(), Fault> {
+        let fault = match read {
+            Ok(read) => {
+                let any = self.warned(read);
+                let taken = self.take(any, of, &at);
+                return self.note(taken);
+            }
+            Err(fault) => fault,
+        };
+        let (schemas, unknown) = (&self.dictionary.schemas, self.dictionary.unknown);
+        let all = tree.map(|tree| schemas.faults(name, tree, &at.path, unknown));
+        let mut all = all.filter(|all| !all.is_empty()).unwrap_or_else(|| vec![fault]);
+        all.sort_by_key(|fault| fault.place);
+        all.into_iter().try_for_each(|fault| self.note(Err(fault)))
     }
 
     fn binary(&mut self, content: &[u8]) -> Result<(), Fault> {
@@ -338,7 +328,7 @@ impl Reading<'_> {
         self.take(any, "", at)
     }
 
-    fn warned<T>(&mut self, parsed: json::Parsed<T>) -> T {
+    fn warned<T>(&mut self, parsed: Parsed<T>) -> T {
         self.parsed.warnings.extend(parsed.warnings);
         parsed.value
     }
