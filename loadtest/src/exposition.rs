@@ -78,90 +78,68 @@ impl Exposition {
     }
 }
 
+/// A metric: its name, its kind, what it is, and its samples, each with its label.
+type Metric = (&'static str, &'static str, &'static str, Vec<(String, f64)>);
+
 /// Returns the figures in Prometheus' text format; those that are not known are left out.
-fn text(
-    Live {
-        phase,
-        second,
-        counters,
-    }: &Live,
-) -> String {
-    let (known, percent) = (
-        |count: u64| vec![(String::new(), float(count))],
-        |percent: f64| vec![(String::new(), percent / 100.0)],
-    );
-    let times = second
-        .propagation_micros
-        .map(|it| [("0.5", it.p50), ("0.9", it.p90), ("0.99", it.p99), ("1", it.max)]);
-    let times = times
-        .into_iter()
-        .flatten()
-        .map(|(part, micros)| (label("quantile", part), float(micros) / 1e6));
-    let counted = counters.iter().map(|(what, count)| (label("what", what), *count));
-    let metrics: [(&str, &str, &str, Vec<(String, f64)>); 9] = [
-        (
-            "counted_total",
-            "counter",
-            "What the report has under \"Counted\".",
-            counted.collect(),
-        ),
-        (
-            "clients",
-            "gauge",
-            "Clients that have everything.",
-            known(second.clients),
-        ),
-        (
-            "clients_with_stream",
-            "gauge",
-            "Clients that have a stream.",
-            second.with_stream.map(known).unwrap_or_default(),
-        ),
-        (
-            "deliveries_owed",
-            "gauge",
-            "Deliveries of changes that are to come.",
-            second.owed.map(known).unwrap_or_default(),
-        ),
-        (
-            "propagation_seconds",
-            "gauge",
-            "How long the changes of the last second took.",
-            times.collect(),
-        ),
-        (
-            "server_cpu_cores",
-            "gauge",
-            "Processors that the server took in the last second.",
-            second.server_cpu_percent.map(percent).unwrap_or_default(),
-        ),
-        (
-            "server_resident_bytes",
-            "gauge",
-            "Memory of the server.",
-            second.resident_bytes.map(known).unwrap_or_default(),
-        ),
-        (
-            "tool_cpu_cores",
-            "gauge",
-            "Processors that the tool took in the last second.",
-            percent(second.tool_cpu_percent),
-        ),
-        (
-            "phase_info",
-            "gauge",
-            "The phase that is played.",
-            phase.iter().map(|phase| (label("phase", phase), 1.0)).collect(),
-        ),
-    ];
+fn text(live: &Live) -> String {
     let mut out = String::new();
-    for (name, kind, about, samples) in metrics.into_iter().filter(|(.., samples)| !samples.is_empty()) {
+    for (name, kind, about, samples) in metrics(live).into_iter().filter(|(.., samples)| !samples.is_empty()) {
         let _ = writeln!(out, "# HELP {PREFIX}{name} {about}\n# TYPE {PREFIX}{name} {kind}");
-        for (labels, value) in samples {
-            let _ = writeln!(out, "{PREFIX}{name}{labels} {value}");
+        for (label, value) in samples {
+            let _ = writeln!(out, "{PREFIX}{name}{label} {value}");
         }
     }
     out
+}
+
+fn metrics(live: &Live) -> [Metric; 9] {
+    let second = &live.second;
+    let one = |value: Option<f64>| value.map(|value| (String::new(), value)).into_iter().collect();
+    let count = |count: Option<u64>| one(count.map(float));
+    let cores = |percent: Option<f64>| one(percent.map(|percent| percent / 100.0));
+    let counted = live.counters.iter().map(|(what, count)| (label("what", what), *count));
+    let phase = live.phase.iter().map(|phase| (label("phase", phase), 1.0));
+    let times = second.propagation_micros;
+    let times = times.map(|it| [("0.5", it.p50), ("0.9", it.p90), ("0.99", it.p99), ("1", it.max)]);
+    let times = times.into_iter().flatten();
+    let times = times.map(|(part, micros)| (label("quantile", part), float(micros) / 1e6));
+    let gauge = |name, about, samples| (name, "gauge", about, samples);
+    [
+        ("counted_total", "counter", "What the report counts.", counted.collect()),
+        gauge("phase_info", "The phase that is played.", phase.collect()),
+        gauge("clients", "Clients that have everything.", count(Some(second.clients))),
+        gauge(
+            "clients_with_stream",
+            "Clients that have a stream.",
+            count(second.with_stream),
+        ),
+        gauge(
+            "deliveries_owed",
+            "Deliveries of changes that are to come.",
+            count(second.owed),
+        ),
+        gauge(
+            "propagation_seconds",
+            "How long the changes of the last second took.",
+            times.collect(),
+        ),
+        gauge(
+            "server_cpu_cores",
+            "Processors that the server took.",
+            cores(second.server_cpu_percent),
+        ),
+        gauge(
+            "server_resident_bytes",
+            "Memory of the server.",
+            count(second.resident_bytes),
+        ),
+        gauge(
+            "tool_cpu_cores",
+            "Processors that the tool took.",
+            cores(Some(second.tool_cpu_percent)),
+        ),
+    ]
 }
 
 fn label(name: &str, value: &str) -> String {

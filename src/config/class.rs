@@ -32,7 +32,7 @@ pub(super) fn selector(text: &str, fields: &[&str]) -> Result<Selector, String> 
 
 fn no_identity(kind: &str) -> String {
     let kinds = IDENTITIES.map(|word| word.trim_end_matches(':'));
-    match meant(kind, kinds.into_iter()) {
+    match meant(kind, kinds) {
         Some(meant) => format!("`{kind}` is not a kind of identity; did you mean identity.{meant}?"),
         None => format!("`{kind}` is not a kind of identity; write {}", kinds.join(", ")),
     }

@@ -218,16 +218,15 @@ fn quoted(text: &str) -> String {
 
 /// Returns what is wrong. Its place stands elsewhere.
 fn message(error: &Error) -> String {
-    let unknown = match error {
-        Error::SerdeUnknownField { field, expected, .. } => Some(("key", field, expected)),
-        Error::SerdeUnknownVariant { variant, expected, .. } => Some(("word", variant, expected)),
-        _ => None,
+    let unknown = |what: &str, word: &str, expected: &[&'static str]| match meant(word, expected.iter().copied()) {
+        Some(meant) => format!("unknown {what} `{word}`; did you mean `{meant}`?"),
+        None => format!("unknown {what} `{word}`, expected one of {}", expected.join(", ")),
     };
-    if let Some((what, word, expected)) = unknown {
-        return match meant(word, expected.iter().copied()) {
-            Some(meant) => format!("unknown {what} `{word}`; did you mean `{meant}`?"),
-            None => format!("unknown {what} `{word}`, expected one of {}", expected.join(", ")),
-        };
+    if let Error::SerdeUnknownField { field, expected, .. } = error {
+        return unknown("key", field, expected);
+    }
+    if let Error::SerdeUnknownVariant { variant, expected, .. } = error {
+        return unknown("word", variant, expected);
     }
     if let Error::SerdeMissingField { field, .. } = error {
         return format!("the key `{field}` is missing; add it");

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::ToSocketAddrs as _;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 
 use crate::config::Address;
 
@@ -46,7 +46,7 @@ impl RelayPlace {
             None => (false, text, PORT),
         };
         let rest = rest.strip_suffix('/').unwrap_or(rest);
-        if rest.starts_with("unix:") || rest.parse::<std::net::SocketAddr>().is_ok() {
+        if rest.starts_with("unix:") || rest.parse::<SocketAddr>().is_ok() {
             let address = Address::parse(rest)?;
             return Ok(Self::Address { tls, address });
         }
@@ -73,31 +73,33 @@ impl RelayPlace {
             Self::Address { tls, address } => return vec![Site::at(address.clone(), None, *tls)],
             Self::Name { tls, host, port } => (*tls, host, *port),
         };
-        let nowhere = |why: String| {
-            vec![Site {
-                label: format!("{host}:{port}"),
-                address: Err(why),
-                host: None,
-                tls,
-            }]
-        };
-        match (host.as_str(), port).to_socket_addrs() {
-            Err(error) => nowhere(format!("the name {host} has no address: {error}")),
-            Ok(addresses) => {
-                let addresses: BTreeSet<_> = addresses.collect();
-                match addresses.len() {
-                    0 => nowhere(format!("the name {host} has no address")),
-                    1..=RELAYS_MAX => {
-                        let addresses = addresses.into_iter();
-                        let found = |address| Site::at(Address::Socket(address), Some(host.clone()), tls);
-                        addresses.map(found).collect()
-                    }
-                    many => nowhere(format!(
-                        "the name {host} has {many} addresses; at most {RELAYS_MAX} are asked"
-                    )),
+        let name = (host.as_str(), port);
+        let found = name.to_socket_addrs().map(Iterator::collect::<BTreeSet<_>>);
+        let why = match found {
+            Err(error) => format!("the name {host} has no address: {error}"),
+            Ok(addresses) => match askable(addresses) {
+                Ok(addresses) => {
+                    let found = |address| Site::at(Address::Socket(address), Some(host.clone()), tls);
+                    return addresses.into_iter().map(found).collect();
                 }
-            }
-        }
+                Err(fault) => format!("the name {host} has {fault}"),
+            },
+        };
+        vec![Site {
+            label: format!("{host}:{port}"),
+            address: Err(why),
+            host: None,
+            tls,
+        }]
+    }
+}
+
+/// Returns the addresses of a name, if there are any and not too many.
+fn askable(addresses: BTreeSet<SocketAddr>) -> Result<BTreeSet<SocketAddr>, String> {
+    match addresses.len() {
+        0 => Err("no address".to_owned()),
+        1..=RELAYS_MAX => Ok(addresses),
+        many => Err(format!("{many} addresses; at most {RELAYS_MAX} are asked")),
     }
 }
 
@@ -185,6 +187,20 @@ mod tests {
         let [found] = place.sites().try_into().unwrap();
         let why = found.address().unwrap_err();
         assert!(why.starts_with("the name relay.invalid has no address"), "{why}");
+    }
+
+    /// Each address takes a thread and a connection.
+    #[test]
+    fn a_name_has_few_enough_addresses() {
+        let many = |count: u16| {
+            (1..=count)
+                .map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
+                .collect()
+        };
+        assert_eq!(askable(many(0)), Err("no address".to_owned()));
+        assert_eq!(askable(many(3)).unwrap().len(), 3);
+        let fault = askable(many(2000)).unwrap_err();
+        assert_eq!(fault, format!("2000 addresses; at most {RELAYS_MAX} are asked"));
     }
 
     #[test]

@@ -149,7 +149,7 @@ fn identity(text: &str) -> Result<Pattern, String> {
         return Ok(pattern);
     }
     let known = IDENTITIES.join(", ");
-    Err(match meant(word, IDENTITIES.into_iter()) {
+    Err(match meant(word, IDENTITIES) {
         Some(meant) => format!("no identity begins with `{word}`; did you mean `{meant}`?"),
         None => format!(
             "no identity begins like `{text}`; write {known} and what follows it, or `*` for any client with an identity"

@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads on after a fault, and says which word was probably meant.
-    pub(super) fn to_the_end(mut self) -> Self {
+    pub(super) fn thorough(mut self) -> Self {
         self.found = Some(Vec::new());
         self
     }

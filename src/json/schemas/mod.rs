@@ -153,7 +153,7 @@ impl Schemas {
     /// says which words were probably meant.
     #[must_use]
     pub fn faults(&self, name: Option<&str>, tree: &Tree, path: &str, unknown: Unknown) -> Vec<Fault> {
-        let mut reader = Reader::new(self, unknown, path.to_owned()).to_the_end();
+        let mut reader = Reader::new(self, unknown, path.to_owned()).thorough();
         let read = match name {
             Some(name) => self
                 .needed(name)
