@@ -1,6 +1,7 @@
 //! The list of the built-in scenarios, as `distributary-load list` prints it. It only formats.
 
 use super::grid::Grid;
+use crate::scenario::extent::extent;
 use crate::scenario::file::{BUILT_IN, Scenario};
 
 /// Returns a line for each built-in scenario: its name, clients, length and needs, and what happens.
@@ -8,7 +9,7 @@ pub(crate) fn listing() -> anyhow::Result<String> {
     let mut grid = Grid::new(["scenario", "clients", "length", "needs", "what happens"]);
     for (name, text) in BUILT_IN {
         let scenario = Scenario::parse(name, text)?;
-        let [clients, length, needs] = scenario.extent();
+        let [clients, length, needs] = extent(&scenario);
         grid.rows
             .push(vec![(*name).to_owned(), clients, length, needs, scenario.description]);
     }

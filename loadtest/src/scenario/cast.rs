@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 use super::contender::{Contender, Manner, Networks, Origin, Server, Upstream, world};
+use super::extent::connections;
 use super::file::{AcksShape, ClientKind, Group, Scenario, Streams};
 use super::scout::{scout, settle};
 use super::{FILES_BESIDES, local};
@@ -52,7 +53,7 @@ impl Cast {
             .check(arguments.server.as_ref().or(arguments.upstream.as_ref()))?;
         // Without a relay, both ends are of this process.
         let ends = if arguments.direct { 2 } else { 1 };
-        process::raise_open_files(scenario.connections() * ends + FILES_BESIDES)?;
+        process::raise_open_files(connections(scenario) * ends + FILES_BESIDES)?;
         let resumes = scenario.tls.is_none_or(|tls| tls.resumes);
         let papers = scenario
             .tls

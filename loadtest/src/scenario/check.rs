@@ -82,7 +82,7 @@ impl Scenario {
                 ),
             ];
             let faults = faults.into_iter().filter(|(is_fault, _)| *is_fault);
-            found.extend(faults.map(|(_, what)| phase.misfit(at, what)));
+            found.extend(faults.map(|(_, what)| misfit(phase, at, what)));
         }
         found
     }
@@ -143,7 +143,7 @@ impl Scenario {
             });
             let faults = self.misnamed(at, phase).into_iter().chain(wrong);
             let faults = faults.chain(self.fault_in(&phase.act, &mut there));
-            found.extend(faults.map(|fault| phase.misfit(at, &fault)));
+            found.extend(faults.map(|fault| misfit(phase, at, &fault)));
         }
         found
     }
@@ -244,11 +244,9 @@ impl Scenario {
     }
 }
 
-impl PhaseShape {
-    /// Returns a fault of this phase, which is the one with this number.
-    fn misfit(&self, at: usize, fault: &str) -> Misfit {
-        Misfit::new(format!("phases[{at}]"), format!("phase `{}` {fault}", self.name))
-    }
+/// Returns a fault of a phase, which is the one with this number.
+fn misfit(phase: &PhaseShape, at: usize, fault: &str) -> Misfit {
+    Misfit::new(format!("phases[{at}]"), format!("phase `{}` {fault}", phase.name))
 }
 
 /// Returns what is wrong with a group by itself.
