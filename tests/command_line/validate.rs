@@ -212,6 +212,26 @@ fn validate_reads_files_of_resources() {
     assert!(error.starts_with("/nowhere: cannot be read: No such file"), "{error}");
 }
 
+/// A file that is named with `./` is told without it, as the editor that opens it wants.
+#[test]
+fn validate_names_files_plainly() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plain");
+    std::fs::create_dir_all(folder.join("resources")).unwrap();
+    std::fs::write(folder.join("resources/a.yaml"), "resorces: []\n").unwrap();
+    let config = folder.join("relay.yaml");
+    std::fs::write(&config, "upstream: {xds_servers: [{server_uri: ./resources}]}\n").unwrap();
+    let (code, _, error) = output(&["validate", config.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{error}");
+    let file = folder.join("resources/a.yaml");
+    assert_eq!(
+        error,
+        format!(
+            "{}:1:1: DiscoveryResponse has no field `resorces`; did you mean `resources`?\n",
+            file.display()
+        )
+    );
+}
+
 /// A revocation list of an authority with this key.
 fn revoked_nothing(key: &KeyPair) -> String {
     let params = CertificateParams::new(["relay".to_owned()]).unwrap();

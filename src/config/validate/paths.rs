@@ -22,7 +22,8 @@ impl Check {
     /// Returns where a path leads.
     pub(super) fn placed(&mut self, key: &str, place: Option<Place>, path: PathBuf) -> PathBuf {
         let there = self.at_file(key, place, &path, &path);
-        there.map_or(path.clone(), |folder| folder.join(&path))
+        // Without `./` in the middle, as people and editors name files.
+        there.map_or(path.clone(), |folder| folder.join(&path).components().collect())
     }
 
     /// Returns where a path with fields in braces leads.
