@@ -118,10 +118,9 @@ fn types(text: &str) -> Vec<Type<'_>> {
             field.starts_with(|c: char| c.is_alphabetic() || c == '_') && field.contains(": ")
         });
         let fields: Vec<_> = fields.collect();
-        let derives = item.iter().any(|line| {
-            let derived = line.starts_with("#[derive(") || line.starts_with("    ") && item[0].starts_with("#[derive(");
-            derived && READ_BY_OTHERS.iter().any(|word| line.contains(word))
-        });
+        let before = item.iter().take_while(|line| !private(line).starts_with("struct "));
+        let mut attributes = before.filter(|line| !line.starts_with('/'));
+        let derives = attributes.any(|line| READ_BY_OTHERS.iter().any(|word| line.contains(word)));
         found.push(Type {
             name,
             fields: fields.len(),
