@@ -10,7 +10,8 @@ use distributary::wire::message;
 use prost::Message as _;
 use rustls::ClientConfig;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 
 use super::words::*;
 use crate::support::certificates::agree;
@@ -38,6 +39,8 @@ pub(super) struct Attack {
     turn: fn(u32) -> Vec<u8>,
     turns: u32,
     pause: Duration,
+    /// From how many addresses of this machine the connections come, in turn.
+    addresses: u8,
     /// Whether what the relay sends is read.
     reads: bool,
 }
@@ -67,6 +70,7 @@ const USUAL: Attack = Attack {
     turn: |_| Vec::new(),
     turns: u32::MAX,
     pause: Duration::from_millis(2),
+    addresses: 1,
     reads: true,
 };
 
@@ -284,6 +288,21 @@ pub(super) const ATTACKS: &[Attack] = &[
         ..USUAL
     },
     Attack {
+        name: "connections from a hundred addresses in turn",
+        connections: 20,
+        turn: asks_for_all,
+        turns: 1,
+        pause: Duration::from_millis(5),
+        addresses: 100,
+        ..USUAL
+    },
+    Attack {
+        name: "polls, one after the other, as the rules allow",
+        hello: Hello::Nothing,
+        turn: |_| SMALL_POLL.as_bytes().to_vec(),
+        ..USUAL
+    },
+    Attack {
         name: "polls without an end",
         connections: 50,
         hello: Hello::Nothing,
@@ -342,6 +361,17 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
 ];
 
+/// The attackers switch from one attack to the next, each of which lasts this long.
+pub(super) async fn switching(listeners: Listeners, of_each: Duration) {
+    for attack in ATTACKS.iter().cycle() {
+        let mut fleet = JoinSet::new();
+        for _ in 0..attack.connections {
+            fleet.spawn(attack.run(listeners.clone()));
+        }
+        tokio::time::sleep(of_each).await;
+    }
+}
+
 /// A call in a class of its own: of nodes with this cluster.
 fn of_class(n: u32, cluster: String) -> Vec<u8> {
     let request = DiscoveryRequest {
@@ -380,7 +410,7 @@ impl Attack {
 
     async fn connection(&self, listeners: &Listeners) -> std::io::Result<()> {
         match self.place {
-            Place::Plain => return self.speak(TcpStream::connect(listeners.plain).await?).await,
+            Place::Plain => return self.speak(self.plain(listeners.plain).await?).await,
             Place::Admin => return self.speak(TcpStream::connect(listeners.admin).await?).await,
             Place::Secure => {}
         }
@@ -389,6 +419,15 @@ impl Attack {
             Hello::Http2 => self.speak(agree(&listeners.trust, socket).await?).await,
             Hello::Nothing => self.speak(socket).await,
         }
+    }
+
+    async fn plain(&self, address: SocketAddr) -> std::io::Result<TcpStream> {
+        let socket = TcpSocket::new_v4()?;
+        if self.addresses > 1 {
+            let nth = another() % u32::from(self.addresses);
+            socket.bind(SocketAddr::from(([127, 0, 0, u8::try_from(2 + nth).unwrap()], 0)))?;
+        }
+        socket.connect(address).await
     }
 
     async fn speak(&self, socket: impl AsyncRead + AsyncWrite) -> std::io::Result<()> {
