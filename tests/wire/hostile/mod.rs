@@ -1,5 +1,6 @@
 //! A hostile fleet against the program as a process, while honest clients use it. Run with `tests/hostile/run`.
 
+mod attack;
 mod attacks;
 mod planes;
 mod words;
@@ -14,7 +15,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::{AbortHandle, JoinHandle};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use self::attacks::{ATTACKS, Attack, Listeners, switching};
+use self::attack::{Attack, Listeners, switching};
+use self::attacks::ATTACKS;
 use self::planes::{PLANES, Running};
 pub(crate) use self::words::wrong_token;
 use crate::support::certificates::{Authority, Folder, VERSIONS, agree};
@@ -286,11 +288,7 @@ impl World {
         let attack = match *who {
             Who::Clients(attack) => attack,
             Who::Plane(nth) => return vec![self.asks(PLANES[nth].authority).await],
-            Who::Switching => {
-                // All of them in the time of one, but each for a second at most.
-                let of_each = (of_each / u32::try_from(ATTACKS.len()).unwrap()).min(Duration::from_secs(1));
-                return vec![spawn(switching(self.listeners.clone(), of_each)).abort_handle()];
-            }
+            Who::Switching => return vec![spawn(switching(ATTACKS, self.listeners.clone(), of_each)).abort_handle()],
         };
         let run = |_| spawn(attack.run(self.listeners.clone())).abort_handle();
         (0..attack.connections).map(run).collect()
