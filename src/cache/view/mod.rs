@@ -378,9 +378,7 @@ impl View {
             concerned.sort_unstable();
             concerned.dedup();
             for concerned in concerned.chunk_by(|a, b| a.0 == b.0) {
-                let Some(set) = concerned.first().map(|(set, _)| *set) else {
-                    continue;
-                };
+                let set = concerned.first().map_or(u32::MAX, |(set, _)| *set);
                 let (members, wanted) = (sets.members(set), sets.set(set).map_or(0, Set::len));
                 let names = || concerned.iter().filter_map(|(_, at)| names.get(*at));
                 woken.extend(members.filter_map(|seated| seated.bell.ring(type_url, names(), wanted, generation)));

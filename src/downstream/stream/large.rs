@@ -18,7 +18,7 @@ use crate::wire::{Charge, Share};
 /// A large request that waits for its turn.
 pub(super) struct Large {
     /// Its place in the queue, from the first poll on.
-    place: Option<Pin<Box<Place>>>,
+    place: Option<Pin<Box<Queued>>>,
     stage: Stage,
 }
 
@@ -46,8 +46,8 @@ impl Unread {
 }
 
 /// The turn of one request. It ends when this is dropped.
-pub(super) type Turn = SemaphorePermit<'static>;
-type Place = dyn Future<Output = Result<Turn, AcquireError>> + Send;
+pub(super) type Permit = SemaphorePermit<'static>;
+type Queued = dyn Future<Output = Result<Permit, AcquireError>> + Send;
 
 /// One large request is worked on at a time: a slice of it, then one of the next.
 static TURNS: Semaphore = Semaphore::const_new(1);
@@ -84,7 +84,7 @@ impl Large {
 
     /// Ready when it is its turn, or when it must be given up, because other connections need the memory. The turn is none if nobody
     /// counts turns any more.
-    pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Result<Option<Turn>, Status>> {
+    pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Result<Option<Permit>, Status>> {
         if self.resumes().is_none_or(|at| at <= now) {
             let place = self.place.get_or_insert_with(|| Box::pin(TURNS.acquire()));
             if let Poll::Ready(turn) = place.as_mut().poll(cx) {
