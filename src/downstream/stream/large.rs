@@ -30,18 +30,19 @@ pub(super) enum Stage {
 
 /// A request as it came.
 pub(super) struct Unread {
-    pub(super) message: Bytes,
+    message: Bytes,
     /// How many names and versions it has.
-    pub(super) entries: usize,
+    entries: usize,
     charge: Charge,
 }
 
 impl Unread {
-    /// Returns the connection's share of the memory for unfinished requests, of which it takes nothing from now on.
-    pub(super) fn release(&mut self) -> Arc<Share> {
+    /// Returns the message, the number of its names and versions, and the connection's share of the memory for unfinished requests, of
+    /// which it takes nothing any more.
+    pub(super) fn take(mut self) -> (Bytes, usize, Arc<Share>) {
         // Less always succeeds, unless the memory was taken away.
         let _ = self.charge.set(0);
-        self.charge.share().clone()
+        (self.message, self.entries, self.charge.share().clone())
     }
 }
 
@@ -131,11 +132,10 @@ mod tests {
         assert!(next.poll_turn(&mut cx, now).is_pending());
         drop(turn);
         assert!(matches!(next.poll_turn(&mut cx, now), Poll::Ready(Ok(Some(_)))));
-        let Stage::Unread(mut unread) = next.into_stage() else {
+        let Stage::Unread(unread) = next.into_stage() else {
             panic!("nobody has read it");
         };
-        unread.release();
         drop(one);
-        assert_eq!((unread.entries, budget.bytes()), (4, 0));
+        assert_eq!((unread.take().1, budget.bytes()), (4, 0));
     }
 }

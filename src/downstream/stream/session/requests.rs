@@ -30,9 +30,9 @@ impl Session {
         let taken = match (&turn, self.rest.take().map(|rest| rest.into_stage())) {
             (Err(given_up), _) => Err(given_up.clone()),
             (Ok(_), Some(Stage::Begun(sliced))) => self.take_slice(sliced),
-            (Ok(_), Some(Stage::Unread(mut unread))) => {
-                let share = unread.release();
-                self.read(&unread.message, unread.entries, &share).map(drop)
+            (Ok(_), Some(Stage::Unread(unread))) => {
+                let (message, entries, share) = unread.take();
+                self.read(&message, entries, &share).map(drop)
             }
             (Ok(_), None) => Ok(()),
         };
