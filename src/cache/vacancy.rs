@@ -14,7 +14,7 @@ pub(super) struct Vacancy {
 }
 
 /// The memory of a name that is new, generously: its text, its lease, what the view asks its control plane for, and what is known of it.
-/// With names of 30 bytes that was 430 bytes, and twice that while the names came.
+/// With names of 30 bytes that was some 300 bytes, and twice that while the names came.
 const NAME_BYTES: usize = 1024;
 
 impl Default for Vacancy {

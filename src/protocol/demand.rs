@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use imbl::ordmap::DiffItem;
 
+use crate::sorted::{Named, Sorted};
 use xds::{Cut, Known, Name, Resource, State, Target, TypeUrl, Want};
 
 /// Divides what a view wants between two streams, because one subscription cannot tell what its wildcard covers from what was
@@ -43,16 +44,31 @@ struct Split {
     wildcard: bool,
     /// Whether names wait until the wildcard is complete. E-20: for most types, a server may never answer a wildcard.
     waits: bool,
-    names: BTreeSet<Name>,
+    names: Sorted<Wanted>,
     /// The spellings of each name that clients do not write in the canonical way alone (F-07); `None` is the canonical one.
     written: BTreeMap<Name, BTreeSet<Option<Name>>>,
-    asked: BTreeSet<Name>,
     /// The wildcard's state at the last look, while names are wanted too.
     looked_at: Option<Arc<State>>,
 }
 
+/// A name that is wanted.
+#[derive(Debug)]
+struct Wanted {
+    name: Name,
+    /// Whether it is requested.
+    asked: bool,
+}
+
 /// The relay keeps up to this number of types that nobody wants any more.
 const TYPES_REMEMBERED: usize = 1024;
+
+impl Named for Wanted {
+    const STAYS: bool = true;
+
+    fn name(&self) -> &Name {
+        &self.name
+    }
+}
 
 impl Leg {
     /// Returns the other stream.
@@ -86,14 +102,13 @@ impl Demand {
             Target::Name(name) if want.wanted => {
                 // A name that was requested already: tell the stream the new spelling. Any other name goes out with all its
                 // spellings later.
-                if split.write(name, want.written.as_ref()) && split.asked.contains(name) {
+                if split.write(name, want.written.as_ref()) && split.is_asked(name) {
                     told.push((split.wildcard_on.other(), want.clone()));
                 }
             }
             Target::Name(name) => {
-                split.names.remove(name);
                 split.written.remove(name);
-                if split.asked.remove(name) {
+                if split.names.remove(name.as_str()).is_some_and(|wanted| wanted.asked) {
                     told.push((split.wildcard_on.other(), want.clone()));
                 }
             }
@@ -169,7 +184,7 @@ impl Demand {
             }
             Some(_) | None => {
                 split.ask_all(type_url, Some(&state), told);
-                split.ask_outdated(type_url, cut, &split.asked, told);
+                split.ask_outdated(type_url, cut, split.names.iter().map(Named::name), told);
             }
         }
     }
@@ -191,17 +206,21 @@ impl Split {
             },
             wildcard: false,
             waits: served && want.type_url.traits().wildcard,
-            names: BTreeSet::new(),
+            names: Sorted::new(),
             written: BTreeMap::new(),
-            asked: BTreeSet::new(),
             looked_at: None,
         }
     }
 
     fn ask_all(&mut self, type_url: &TypeUrl, state: Option<&State>, told: &mut Vec<(Leg, Want)>) {
-        for name in self.names.clone() {
+        let names: Vec<Name> = self.names.iter().map(|wanted| wanted.name.clone()).collect();
+        for name in names {
             self.ask(type_url, &name, state, told);
         }
+    }
+
+    fn is_asked(&self, name: &Name) -> bool {
+        self.names.get(name.as_str()).is_some_and(|wanted| wanted.asked)
     }
 
     /// C-20: requests once more those of the aliases of which nothing is known any more, because the wildcard has other content of the
@@ -214,7 +233,7 @@ impl Split {
         told: &mut Vec<(Leg, Want)>,
     ) {
         let Some(slot) = cut.slot(type_url) else { return };
-        let names = names.into_iter().filter(|name| self.asked.contains(*name));
+        let names = names.into_iter().filter(|name| self.is_asked(name));
         let outdated = names.filter(|name| slot.named.resource(name).is_some() && slot.known(name).is_none());
         let outdated: BTreeSet<&Name> = outdated.collect();
         for wanted in [false, true] {
@@ -225,22 +244,16 @@ impl Split {
 
     /// Requests the name or stops requesting it, depending on whether the wildcard covers it.
     fn ask(&mut self, type_url: &TypeUrl, name: &Name, state: Option<&State>, told: &mut Vec<(Leg, Want)>) {
-        if !self.names.contains(name) {
+        let Some(one) = self.names.get_mut(name.as_str()) else {
             return;
-        }
+        };
         let covered = state.is_some_and(|state| state.resource(name).is_some());
         let open = self.wildcard && self.waits && !state.is_some_and(State::complete);
-        let asked = self.asked.contains(name);
         // An incomplete wildcard may still bring the name. Until it is complete, no new name is requested and no requested name
         // is given up.
-        let wanted = !covered && (asked || !open);
-        if wanted == asked {
+        let wanted = !covered && (one.asked || !open);
+        if wanted == std::mem::replace(&mut one.asked, wanted) {
             return;
-        }
-        if wanted {
-            self.asked.insert(name.clone());
-        } else {
-            self.asked.remove(name);
         }
         let ways = self.written.get(name).filter(|_| wanted);
         let one = ways.is_none().then_some(&None);
@@ -250,7 +263,11 @@ impl Split {
 
     /// Adds a wanted name and one of its spellings. Returns whether the spelling is new.
     fn write(&mut self, name: &Name, written: Option<&Name>) -> bool {
-        let known = !self.names.insert(name.clone());
+        let known = self.names.contains(name.as_str());
+        if !known {
+            let name = name.clone();
+            self.names.insert(Wanted { name, asked: false });
+        }
         if let Some(ways) = self.written.get_mut(name) {
             return ways.insert(written.cloned());
         }

@@ -15,6 +15,7 @@ mod node;
 mod poll;
 mod server;
 mod settings;
+mod sorted;
 mod suspects;
 mod user_agent;
 

@@ -9,7 +9,7 @@ use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 use super::logfmt::Logfmt;
-use crate::xds::printable;
+use crate::xds::{is_escaped, printable};
 
 /// The format of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,14 +66,16 @@ impl Log {
         let lines = tracing_subscriber::fmt().with_env_filter(read).with_ansi(false);
         let replace: Box<Replace> = match format {
             Format::Text => {
-                let lines = lines.event_format(Logfmt).with_writer(|| Lines).with_filter_reloading();
+                let lines = lines
+                    .event_format(Logfmt)
+                    .with_writer(|| Lines(Format::Text))
+                    .with_filter_reloading();
                 let handle = lines.reload_handle();
                 lines.finish().try_init()?;
                 Box::new(move |filter| handle.reload(filter))
             }
-            // JSON escapes control characters itself.
             Format::Json => {
-                let lines = lines.with_writer(io::stderr).json().flatten_event(true);
+                let lines = lines.with_writer(|| Lines(Format::Json)).json().flatten_event(true);
                 let lines = lines.with_filter_reloading();
                 let handle = lines.reload_handle();
                 lines.finish().try_init()?;
@@ -108,18 +110,50 @@ fn read(filter: &str) -> Result<EnvFilter, LogError> {
 }
 
 /// Standard error, to which each event is written at once as one line.
-struct Lines;
+struct Lines(Format);
 
 impl Write for Lines {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let line = text.strip_suffix('\n').unwrap_or(&text);
-        let line = format!("{}\n", printable(line));
-        io::stderr().write_all(line.as_bytes())?;
+        let line = match self.0 {
+            Format::Text => printable(line),
+            Format::Json => in_json(line).into(),
+        };
+        io::stderr().write_all(format!("{line}\n").as_bytes())?;
         Ok(event.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         io::stderr().flush()
+    }
+}
+
+/// Returns a text of JSON, in whose strings the same is escaped as in lines of text.
+fn in_json(text: &str) -> String {
+    let mut said = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_escaped(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                said += &format!("\\u{unit:04x}");
+            }
+        } else {
+            said.push(character);
+        }
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_json_means_the_same() {
+        let text = "a\u{202e}b\u{2066}\u{e0041}\u{7f}ä";
+        let said = in_json(&serde_json::json!({ "text": text }).to_string());
+        assert_eq!(said, r#"{"text":"a\u202eb\u2066\udb40\udc41\u007fä"}"#);
+        let read: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
+        assert_eq!(read["text"], text);
     }
 }

@@ -4,13 +4,15 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::sync::Arc;
+
+use arcstr::ArcStr;
 
 use super::xdstp::SCHEME;
 
-/// A resource name; copies share one text.
+/// A resource name; copies share one text. A copy is one pointer, because tables of names are most of what a view keeps of a name
+/// that nobody else wants.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(Arc<str>);
+pub struct Name(ArcStr);
 
 impl Name {
     /// What subscribes to everything of a type.
@@ -37,22 +39,22 @@ impl Name {
         Some(found.map_or(&self.0, |(authority, _)| authority))
     }
 
-    /// How many copies share this text.
+    /// How many copies share this text. The empty name has none: nothing is allocated for it.
     #[must_use]
     pub fn copies(&self) -> usize {
-        Arc::strong_count(&self.0)
+        ArcStr::strong_count(&self.0).unwrap_or_default()
     }
 }
 
 impl From<&str> for Name {
     fn from(text: &str) -> Self {
-        Self(Arc::from(text))
+        Self(ArcStr::from(text))
     }
 }
 
 impl From<String> for Name {
     fn from(text: String) -> Self {
-        Self(Arc::from(text))
+        Self(ArcStr::from(text))
     }
 }
 

@@ -62,8 +62,10 @@ struct Behind {
     since: u64,
 }
 
-/// The most names of one type that are listed. With more, it is as cheap to look at all names that a session wants.
+/// So many names of one type are listed in any case.
 const NAMES_MAX: usize = 64;
+/// Of what a session wants, one in so many is listed. With more, it is as cheap to look at all of it.
+const PART: usize = 4;
 
 impl Bell {
     /// Ready if it has rung since the last look; otherwise the task that called this last is woken when it rings.
@@ -178,21 +180,23 @@ impl Bell {
         self.0.lock().behind.iter().map(|behind| behind.since).min()
     }
 
-    /// Notes that these names changed. The caller must wake the returned waker.
+    /// Notes that these names changed, of `wanted` that the session wants. The caller must wake the returned waker.
     pub(crate) fn ring<'a>(
         &self,
         type_url: &TypeUrl,
         names: impl Iterator<Item = &'a Name>,
+        wanted: usize,
         generation: u64,
     ) -> Option<Waker> {
         let mut inner = self.0.lock();
         let dirty = inner.dirty(type_url, generation);
         if let Dirty::Names(listed) = dirty {
             for name in names {
-                if listed.contains(name) {
+                // In a long list the search would cost more than to look twice.
+                if listed.len() <= NAMES_MAX && listed.contains(name) {
                     continue;
                 }
-                if listed.len() >= NAMES_MAX {
+                if listed.len() >= NAMES_MAX.max(wanted / PART) {
                     *dirty = Dirty::All;
                     break;
                 }
@@ -292,43 +296,56 @@ mod tests {
         assert!(poll().is_pending());
         let names = names(2);
         for name in &names {
-            wake(bell.ring(&eds, std::iter::once(name), 7));
-            wake(bell.ring(&eds, std::iter::once(name), 8));
+            wake(bell.ring(&eds, std::iter::once(name), 2, 7));
+            wake(bell.ring(&eds, std::iter::once(name), 2, 8));
         }
         assert_eq!(count.wakes(), 1);
         assert_eq!(bell.since(), Some(7));
         assert!(poll().is_ready());
         assert_eq!(bell.take(), [(eds.clone(), Dirty::Names(names.clone()))]);
-        wake(bell.ring(&eds, names.iter(), 9));
+        wake(bell.ring(&eds, names.iter(), 2, 9));
         assert_eq!(count.wakes(), 1, "only who waits again is woken again");
         assert_eq!(bell.take(), [(eds.clone(), Dirty::Names(names.clone()))]);
         assert!(poll().is_pending());
-        wake(bell.ring(&eds, names.iter(), 10));
+        wake(bell.ring(&eds, names.iter(), 2, 10));
         assert_eq!(count.wakes(), 2);
     }
 
     #[test]
     fn what_it_lists_is_bounded() {
         let (bell, eds, cds) = (Bell::default(), TypeUrl::new("a.B"), TypeUrl::new("a.C"));
-        wake(bell.ring(&eds, names(NAMES_MAX).iter(), 1));
-        wake(bell.ring(&eds, names(NAMES_MAX).iter().rev(), 1));
+        wake(bell.ring(&eds, names(NAMES_MAX).iter(), 0, 1));
+        wake(bell.ring(&eds, names(NAMES_MAX).iter().rev(), 0, 1));
         assert_eq!(
             bell.take(),
             [(eds.clone(), Dirty::Names(names(NAMES_MAX)))],
             "each name once"
         );
-        wake(bell.ring(&eds, names(NAMES_MAX + 1).iter(), 2));
-        wake(bell.ring(&eds, names(1).iter(), 3));
-        wake(bell.ring(&cds, std::iter::empty(), 3));
+        wake(bell.ring(&eds, names(NAMES_MAX + 1).iter(), 0, 2));
+        wake(bell.ring(&eds, names(1).iter(), 0, 3));
+        wake(bell.ring(&cds, std::iter::empty(), 0, 3));
         let taken = bell.take();
         assert_eq!(taken, [(eds, Dirty::All), (cds, Dirty::Names(Vec::new()))]);
+    }
+
+    /// Who wants many names need not look at all of them for each answer to a part of them.
+    #[test]
+    fn who_wants_many_names_has_a_longer_list() {
+        let (bell, eds) = (Bell::default(), TypeUrl::new("a.B"));
+        let many = 100 * NAMES_MAX;
+        let some = names(many / PART);
+        wake(bell.ring(&eds, some.iter(), many, 1));
+        assert_eq!(bell.take(), [(eds.clone(), Dirty::Names(some.clone()))]);
+        wake(bell.ring(&eds, some.iter(), many, 2));
+        wake(bell.ring(&eds, some.iter(), many, 2));
+        assert_eq!(bell.take(), [(eds, Dirty::All)]);
     }
 
     /// A session lags from the first change that it has not dealt with, type by type.
     #[test]
     fn who_has_taken_has_not_yet_dealt_with_it() {
         let (bell, eds, cds) = (Bell::default(), TypeUrl::new("a.B"), TypeUrl::new("a.C"));
-        let ring = |type_url, generation| wake(bell.ring(type_url, std::iter::empty(), generation));
+        let ring = |type_url, generation| wake(bell.ring(type_url, std::iter::empty(), 0, generation));
         ring(&eds, 1);
         ring(&cds, 2);
         assert_eq!(bell.take().len(), 2);

@@ -374,7 +374,7 @@ impl Reading<'_> {
         set.unclaim(self.claims(set.number));
     }
 
-    pub(super) fn set(&self, number: u32) -> Option<&Set> {
+    pub(crate) fn set(&self, number: u32) -> Option<&Set> {
         self.0.groups.get(number).map(|group| &*group.set)
     }
 

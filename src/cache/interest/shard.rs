@@ -40,8 +40,8 @@ struct Lease {
     told: bool,
     /// Whether it is in the list of pending leases.
     pending: bool,
-    /// When it ends, if nobody wants it and the writer has seen that.
-    until: Option<Instant>,
+    /// When it ends, if nobody wants it and the writer has seen that. Few leases linger.
+    until: Option<Box<Instant>>,
 }
 
 /// What the writer must do.
@@ -138,6 +138,10 @@ impl Shard {
                 number
             }
             None => {
+                if self.leases.len() == self.leases.capacity() {
+                    // Doubling would leave a third of the memory unused.
+                    self.leases.reserve_exact((self.leases.len() / 8).max(4));
+                }
                 self.leases.push(lease);
                 u32::try_from(self.leases.len() - 1).unwrap_or(u32::MAX)
             }
@@ -178,7 +182,7 @@ impl Shard {
         }
         lease.waiters.insert(set.number);
         if let Some(until) = lease.until.take() {
-            self.lingering.remove(&(until, number));
+            self.lingering.remove(&(*until, number));
         }
         !lease.told && note(&mut self.pending, lease, number)
     }
@@ -248,7 +252,7 @@ impl Shard {
                     linger
                 };
                 let until = now.checked_add(jittered(linger, &lease.target)).unwrap_or(now);
-                lease.until = Some(until);
+                lease.until = Some(Box::new(until));
                 self.lingering.insert((until, number));
             }
         }

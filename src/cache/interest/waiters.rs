@@ -8,7 +8,8 @@ use roaring::RoaringBitmap;
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     first: Option<u32>,
-    others: Others,
+    /// Most leases of which there are many have one waiter alone: nothing is allocated for these.
+    others: Option<Box<Others>>,
 }
 
 #[derive(Debug)]
@@ -33,7 +34,8 @@ impl Waiters {
 
     /// Returns all of them, each once.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> {
-        self.first.into_iter().chain(self.others.iter())
+        let others = self.others.iter();
+        self.first.into_iter().chain(others.flat_map(|others| others.iter()))
     }
 
     /// Adds one that is not there.
@@ -41,20 +43,23 @@ impl Waiters {
         if self.first.is_none() {
             self.first = Some(set);
         } else {
-            self.others.insert(set);
+            self.others.get_or_insert_default().insert(set);
         }
     }
 
     /// Removes one. If it was the first, the last of the others takes its place: that moves no other number.
     pub(super) fn remove(&mut self, set: u32) {
-        if self.first != Some(set) {
-            self.others.remove(set);
-            return;
+        let last = self.others.as_ref().and_then(|others| others.last());
+        let other = if self.first == Some(set) {
+            self.first = last;
+            last
+        } else {
+            Some(set)
+        };
+        if let (Some(others), Some(other)) = (&mut self.others, other) {
+            others.remove(other);
         }
-        self.first = self.others.last();
-        if let Some(first) = self.first {
-            self.others.remove(first);
-        }
+        self.others.take_if(|others| others.last().is_none());
     }
 }
 

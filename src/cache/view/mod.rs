@@ -378,9 +378,10 @@ impl View {
             concerned.sort_unstable();
             concerned.dedup();
             for concerned in concerned.chunk_by(|a, b| a.0 == b.0) {
-                let members = concerned.first().into_iter().flat_map(|(set, _)| sets.members(*set));
+                let set = concerned.first().map_or(u32::MAX, |(set, _)| *set);
+                let (members, wanted) = (sets.members(set), sets.set(set).map_or(0, Set::len));
                 let names = || concerned.iter().filter_map(|(_, at)| names.get(*at));
-                woken.extend(members.filter_map(|seated| seated.bell.ring(type_url, names(), generation)));
+                woken.extend(members.filter_map(|seated| seated.bell.ring(type_url, names(), wanted, generation)));
             }
         }
     }

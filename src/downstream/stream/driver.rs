@@ -208,7 +208,7 @@ impl Driver {
 
     /// Whether reading is paused or over, so that a read cannot notice that the client is gone.
     fn is_deaf(&self) -> bool {
-        self.requests.is_deaf() || self.session.resumes().is_some()
+        self.requests.is_deaf() || self.session.waits()
     }
 
     /// It has left the line, to be polled with room.
@@ -280,13 +280,10 @@ impl Driver {
             if allowance.is_spent() {
                 break;
             }
-            if let Some(names) = self.session.handle_rest(cx) {
+            if let Some(names) = ready!(self.session.handle_rest(cx)) {
                 // A slice of a large request: other streams of the connection have their turn now.
                 allowance.count(0, names);
                 break;
-            }
-            if self.session.resumes().is_some() {
-                return Poll::Pending;
             }
             if self.session.is_ending() {
                 self.requests.stop();

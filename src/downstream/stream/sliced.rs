@@ -48,7 +48,7 @@ enum Way {
 }
 
 /// The memory of a name or a version in addition to its text.
-const ENTRY_BYTES: usize = 96;
+pub(super) const ENTRY_BYTES: usize = 96;
 /// How often a request that waits looks for room.
 const LOOK: Duration = Duration::from_millis(500);
 

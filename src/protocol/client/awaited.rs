@@ -2,34 +2,60 @@
 //!
 //! Owns the time that a server has to answer for a name (E-08). Knows nothing of resources.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::completeness::Quiet;
+use crate::sorted::{Named, Sorted};
 use xds::Name;
 
 /// The wanted names.
 ///
-/// Invariant: `verdicts` has exactly the names that are `Asked`; `open` counts those that are not `Known`.
+/// Invariant: `open` counts the names that are not `Known`; a name that is `Asked` is in its batch; `ends` has each batch.
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
-    names: BTreeMap<Name, NameState>,
+    names: Sorted<Wanted>,
     open: usize,
-    verdicts: BTreeSet<(Instant, Name)>,
+    batches: BTreeMap<u32, Batch>,
+    ends: BTreeSet<(Instant, u32)>,
+}
+
+#[derive(Debug)]
+struct Wanted {
+    name: Name,
+    state: NameState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NameState {
     /// The server has not been asked on this stream.
     Unasked,
-    /// The server was asked, and has time to answer until then.
-    Asked(Instant),
+    /// The server was asked, and has time to answer as long as this batch.
+    Asked(u32),
     /// The server has answered, or its time is over.
     Known,
 }
 
+/// Names of which the time to answer ends at once: most were in one request.
+#[derive(Debug)]
+struct Batch {
+    until: Instant,
+    /// Some may have another state by now.
+    names: VecDeque<Name>,
+    /// How many have this batch still.
+    open: usize,
+}
+
+impl Named for Wanted {
+    const STAYS: bool = true;
+
+    fn name(&self) -> &Name {
+        &self.name
+    }
+}
+
 impl Awaited {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(super) const fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
@@ -39,29 +65,32 @@ impl Awaited {
     }
 
     pub(super) fn contains(&self, name: &str) -> bool {
-        self.names.contains_key(name)
+        self.names.contains(name)
     }
 
     /// Returns the stored name with this text.
     pub(super) fn get(&self, name: &str) -> Option<&Name> {
-        self.names.get_key_value(name).map(|(name, _)| name)
+        self.names.get(name).map(Named::name)
     }
 
     /// Returns the names that still wait for the server's answer.
     pub(super) fn open(&self) -> impl Iterator<Item = &Name> {
-        let open = self.names.iter().filter(|(_, state)| **state != NameState::Known);
-        open.map(|(name, _)| name)
+        let open = self.names.iter().filter(|wanted| wanted.state != NameState::Known);
+        open.map(Named::name)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Name> {
-        self.names.keys()
+        self.names.iter().map(Named::name)
     }
 
     /// Adds a name. Returns whether it is new.
     pub(super) fn insert(&mut self, name: &Name) -> bool {
-        let new = !self.names.contains_key(name);
+        let new = !self.names.contains(name.as_str());
         if new {
-            self.names.insert(name.clone(), NameState::Unasked);
+            self.names.insert(Wanted {
+                name: name.clone(),
+                state: NameState::Unasked,
+            });
             self.open += 1;
         }
         new
@@ -69,63 +98,101 @@ impl Awaited {
 
     /// Removes a name. Returns whether it was there.
     pub(super) fn remove(&mut self, name: &Name) -> bool {
-        let state = self.names.remove(name);
-        self.open -= usize::from(state.is_some_and(|state| state != NameState::Known));
-        if let Some(NameState::Asked(at)) = state {
-            self.verdicts.remove(&(at, name.clone()));
-        }
-        state.is_some()
+        let Some(wanted) = self.names.remove(name.as_str()) else {
+            return false;
+        };
+        self.settle(wanted.state);
+        true
     }
 
-    /// The server was asked for the name. E-08: its time to answer begins when the request has really been sent. A name whose
+    /// The server was asked for these names. E-08: their time to answer begins when the request has really been sent. A name whose
     /// content is held does not wait.
-    pub(super) fn asked(&mut self, name: Name, until: Instant) {
-        if let Some(state @ NameState::Unasked) = self.names.get_mut(&name) {
-            *state = NameState::Asked(until);
-            self.verdicts.insert((until, name));
-        }
+    pub(super) fn asked(&mut self, names: Vec<Name>, until: Instant) {
+        self.wait(names, NameState::Unasked, until);
     }
 
     /// The server has answered for the name.
     pub(super) fn known(&mut self, name: &str) {
-        let Some((name, _)) = self.names.get_key_value(name) else {
-            return;
-        };
-        let name = name.clone();
-        let before = self.names.insert(name.clone(), NameState::Known);
-        self.open -= usize::from(before != Some(NameState::Known));
-        if let Some(NameState::Asked(at)) = before {
-            self.verdicts.remove(&(at, name));
+        if let Some(wanted) = self.names.get_mut(name) {
+            let before = std::mem::replace(&mut wanted.state, NameState::Known);
+            self.settle(before);
         }
     }
 
     /// The earlier answer for the name does not hold any more: the name waits as if it was just asked for.
     pub(super) fn doubt(&mut self, name: &Name, until: Instant) {
-        if let Some(state @ NameState::Known) = self.names.get_mut(name) {
-            *state = NameState::Asked(until);
-            self.verdicts.insert((until, name.clone()));
-            self.open += 1;
-        }
+        self.open += self.wait(vec![name.clone()], NameState::Known, until);
     }
 
     /// E-08: the time to answer stops with the stream, and begins again on the next one.
     pub(super) fn disconnected(&mut self) {
-        for (_, name) in std::mem::take(&mut self.verdicts) {
-            self.names.insert(name, NameState::Unasked);
+        self.ends.clear();
+        for (number, batch) in std::mem::take(&mut self.batches) {
+            for name in batch.names {
+                let wanted = self.names.get_mut(name.as_str());
+                if let Some(wanted) = wanted.filter(|wanted| wanted.state == NameState::Asked(number)) {
+                    wanted.state = NameState::Unasked;
+                }
+            }
         }
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.verdicts.first().map(|(at, _)| *at)
+        self.ends.first().map(|(until, _)| *until)
     }
 
     /// Takes a name whose time to answer is over.
     pub(super) fn overdue(&mut self, now: Instant) -> Option<Name> {
-        self.verdicts.first().filter(|(at, _)| *at <= now)?;
-        let (_, name) = self.verdicts.pop_first()?;
-        self.names.insert(name.clone(), NameState::Known);
-        self.open -= 1;
-        Some(name)
+        let (_, number) = *self.ends.first().filter(|(until, _)| *until <= now)?;
+        let names = &mut self.batches.get_mut(&number)?.names;
+        while let Some(name) = names.pop_front() {
+            let wanted = self.names.get_mut(name.as_str());
+            if let Some(wanted) = wanted.filter(|wanted| wanted.state == NameState::Asked(number)) {
+                wanted.state = NameState::Known;
+                self.settle(NameState::Asked(number));
+                return Some(name);
+            }
+        }
+        None
+    }
+
+    /// Those of the names that have this state wait from now on. Returns how many these are.
+    fn wait(&mut self, names: Vec<Name>, before: NameState, until: Instant) -> usize {
+        let last = self.batches.last_key_value();
+        let number = last.map_or(0, |(last, batch)| last.wrapping_add(u32::from(batch.until != until)));
+        let mut open = 0;
+        for name in &names {
+            if let Some(wanted) = self.names.get_mut(name.as_str())
+                && wanted.state == before
+            {
+                wanted.state = NameState::Asked(number);
+                open += 1;
+            }
+        }
+        if open > 0 {
+            self.ends.insert((until, number));
+            let batch = self.batches.entry(number).or_insert(Batch {
+                until,
+                names: VecDeque::new(),
+                open: 0,
+            });
+            batch.open += open;
+            batch.names.append(&mut names.into());
+        }
+        open
+    }
+
+    /// A name does not have this state any more, and does not wait.
+    fn settle(&mut self, before: NameState) {
+        self.open -= usize::from(before != NameState::Known);
+        let NameState::Asked(number) = before else { return };
+        if let Some(batch) = self.batches.get_mut(&number) {
+            batch.open -= 1;
+            if batch.open == 0 {
+                self.ends.remove(&(batch.until, number));
+                self.batches.remove(&number);
+            }
+        }
     }
 }
 

@@ -68,7 +68,8 @@ pub struct Client {
     node: Arc<Node>,
     /// The relays that ask through this one.
     relays: Vec<String>,
-    feeds: BTreeMap<TypeUrl, Feed>,
+    /// Boxed: a map has room for eleven at once, and most streams have few types.
+    feeds: BTreeMap<TypeUrl, Box<Feed>>,
     agenda: Agenda,
     stream: Option<Stream>,
     received: Option<Received>,
@@ -199,7 +200,7 @@ impl Client {
     }
 
     fn forget_versions(&mut self) {
-        self.feeds.values_mut().for_each(Feed::forget_versions);
+        self.feeds.values_mut().for_each(|feed| feed.forget_versions());
     }
 
     /// Something is wanted, or not any more. The content that nobody wants is dropped.
@@ -212,7 +213,7 @@ impl Client {
         let feed = self
             .feeds
             .entry(want.type_url.clone())
-            .or_insert_with(|| Feed::new(want.type_url.clone(), patience, features));
+            .or_insert_with(|| Box::new(Feed::new(want.type_url.clone(), patience, features)));
         let changes = match (&want.target, want.wanted) {
             (Target::Wildcard, true) => feed.want_wildcard(),
             (Target::Wildcard, false) => {

@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::acks::{Ack, Acks};
 use super::refusals::Refusal;
 use super::ways::Ways;
+use crate::sorted::Sorted;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use proto::google::rpc::Status;
 use xds::{Name, TypeUrl};
@@ -22,7 +23,7 @@ pub(super) struct Outbound {
     /// The server has answered on this stream.
     pub(super) answered: bool,
     pub(super) acks: Acks,
-    told: BTreeSet<Name>,
+    told: Sorted<Name>,
     join: BTreeSet<Name>,
     leave: BTreeSet<Name>,
     /// The spellings of the names.
@@ -63,14 +64,14 @@ impl Outbound {
     pub(super) fn leave(&mut self, name: &Name) {
         self.join.remove(name);
         self.more.retain(|_, of| of != name);
-        if let Some(told) = self.told.get(name) {
+        if let Some(told) = self.told.get(name.as_str()) {
             self.leave.insert(told.clone());
         }
     }
 
     /// Forgets the spellings of a name that nobody wants, once the server knows that.
     pub(super) fn forget_written(&mut self, name: &Name) {
-        if !self.told.contains(name) {
+        if !self.told.contains(name.as_str()) {
             self.ways.forget(name);
         }
     }
@@ -79,7 +80,7 @@ impl Outbound {
     /// whether the spelling is new, and whether the server must be asked for it too.
     pub(super) fn write(&mut self, name: &Name, written: Option<&Name>, known: bool, held: bool) -> (bool, bool) {
         let new = self.ways.add(name, written, known, held);
-        let told = self.told.contains(name) && !self.leave.contains(name);
+        let told = self.told.contains(name.as_str()) && !self.leave.contains(name);
         let text = written.unwrap_or(name);
         let more = new && told && self.ways.ask_more(name, text);
         if more {
@@ -91,7 +92,7 @@ impl Outbound {
     /// The server says that nothing exists under this spelling of the name. Returns whether that settles the name.
     pub(super) fn absent(&mut self, name: &Name, text: &str) -> bool {
         let (all, alternatives) = self.ways.absent(name, text);
-        if self.told.contains(name) && !self.leave.contains(name) {
+        if self.told.contains(name.as_str()) && !self.leave.contains(name) {
             // E-17: a spelling that must be requested again is unsubscribed first.
             self.less.extend(alternatives.again.iter().cloned());
             let more = alternatives.more.into_iter().chain(alternatives.again);
@@ -161,9 +162,9 @@ impl Outbound {
         // E-16, E-17: a name that must be sent again is first unsubscribed, in a request of its own.
         if !self.leave.is_empty() || !self.less.is_empty() {
             let leave = portion(&mut self.leave);
-            self.told.retain(|name| !leave.contains(name));
+            self.untell(&leave);
             let less = std::mem::take(&mut self.less).into_iter();
-            request.resource_names_unsubscribe = self.texts(&leave);
+            request.resource_names_unsubscribe = self.texts(leave.iter());
             request
                 .resource_names_unsubscribe
                 .extend(less.map(|text| text.to_string()));
@@ -186,7 +187,7 @@ impl Outbound {
         }
         // E-20: the wildcard's legacy form is a first request without names.
         if !(first && legacy && is_wildcard(&join)) {
-            request.resource_names_subscribe = self.texts(&join);
+            request.resource_names_subscribe = self.texts(join.iter());
         }
         self.told.extend(join.iter().cloned());
         Some((request, join.into_iter().collect()))
@@ -218,7 +219,7 @@ impl Outbound {
         let names = if self.legacy {
             Vec::new()
         } else {
-            self.texts(&self.told)
+            self.texts(self.told.iter())
         };
         let request = DiscoveryRequest {
             version_info: accepted.to_owned(),
@@ -234,7 +235,7 @@ impl Outbound {
     /// Moves `told` towards what is wanted; returns the names that are new in it.
     fn turn(&mut self, legacy: bool) -> Vec<Name> {
         let leave = std::mem::take(&mut self.leave);
-        self.told.retain(|name| !leave.contains(name));
+        self.untell(&leave);
         self.less.clear();
         let more = std::mem::take(&mut self.more).into_values();
         let join = std::mem::take(&mut self.join).into_iter();
@@ -246,14 +247,21 @@ impl Outbound {
         joined.iter().for_each(|name| self.ways.ask(name));
         self.told.extend(joined.iter().cloned());
         if first {
-            self.legacy = legacy && is_wildcard(&self.told);
+            self.legacy = legacy && self.told.iter().map(Name::as_str).eq([Name::WILDCARD]);
         }
         joined.into_iter().chain(more).collect()
     }
 
+    /// The server was told that these names are not wanted.
+    fn untell(&mut self, leave: &BTreeSet<Name>) {
+        for name in leave {
+            self.told.remove(name.as_str());
+        }
+    }
+
     /// Returns the spellings by which these names were requested.
-    fn texts(&self, names: &BTreeSet<Name>) -> Vec<String> {
-        let texts = names.iter().flat_map(|name| self.ways.asked(name));
+    fn texts<'a>(&'a self, names: impl Iterator<Item = &'a Name>) -> Vec<String> {
+        let texts = names.flat_map(|name| self.ways.asked(name));
         texts.map(Name::to_string).collect()
     }
 

@@ -12,7 +12,7 @@ use xds::{Changes, Dialect, Phase, ResourceError, TypeUrl};
 #[derive(Debug)]
 pub struct Parted {
     type_url: TypeUrl,
-    feed: Feed,
+    feed: Box<Feed>,
     versions_of: Dialect,
 }
 

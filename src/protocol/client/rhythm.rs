@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::awaited::Patience;
-use super::feed::Feed;
 use super::{Client, ClientSettings};
 use xds::TypeUrl;
 
@@ -71,7 +70,7 @@ impl Client {
     }
 
     pub(super) fn note_pause(&mut self, type_url: &TypeUrl) {
-        if let Some(pause) = self.feeds.get_mut(type_url).and_then(Feed::take_pause) {
+        if let Some(pause) = self.feeds.get_mut(type_url).and_then(|feed| feed.take_pause()) {
             self.seen.note(type_url, pause);
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::sorted::Sorted;
+use crate::sorted::Sorted;
 use xds::{Difference, Name, State};
 
 /// What may have to be sent of one type on one stream.
@@ -51,7 +51,7 @@ impl Agenda {
     /// Nothing is due of this name until something changes.
     pub(super) fn pass(&mut self, name: &Name) {
         if let Some(lists) = &mut self.lists {
-            lists.look.remove(name);
+            lists.look.remove(name.as_str());
         }
         self.give_back();
     }

@@ -21,7 +21,6 @@ mod rejections;
 mod response;
 mod session;
 mod slices;
-mod sorted;
 mod stream;
 mod want;
 

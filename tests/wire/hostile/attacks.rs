@@ -1,74 +1,17 @@
 //! The attacks of the fleet: what each connection sends first, then again and again.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
 use distributary::wire::message;
 use prost::Message as _;
-use rustls::ClientConfig;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
+use super::attack::{Attack, Hello, Place, USUAL};
 use super::words::*;
-use crate::support::certificates::agree;
 use crate::support::messages::node;
-use crate::support::raw::{self, DATA, HEADERS, RESET, SETTINGS, WINDOW_UPDATE, call, frame};
+use crate::support::raw::{DATA, HEADERS, RESET, SETTINGS, WINDOW_UPDATE, call, frame};
 use crate::support::{CDS, EDS};
-
-/// Where attackers connect.
-#[derive(Clone)]
-pub(super) struct Listeners {
-    pub(super) plain: SocketAddr,
-    pub(super) secure: SocketAddr,
-    pub(super) admin: SocketAddr,
-    pub(super) trust: Arc<ClientConfig>,
-}
-
-/// One kind of attack.
-pub(super) struct Attack {
-    pub(super) name: &'static str,
-    /// How many connections there are at a time.
-    pub(super) connections: usize,
-    hello: Hello,
-    place: Place,
-    /// What is sent for the n-th time on a connection. After the last one the connection is dropped and begun anew.
-    turn: fn(u32) -> Vec<u8>,
-    turns: u32,
-    pause: Duration,
-    /// Whether what the relay sends is read.
-    reads: bool,
-}
-
-/// What it attacks.
-#[derive(Clone, Copy)]
-enum Place {
-    Plain,
-    /// The listener with TLS.
-    Secure,
-    /// The admin address.
-    Admin,
-}
-
-/// How a connection begins.
-#[derive(Clone, Copy)]
-enum Hello {
-    Http2,
-    Nothing,
-}
-
-const USUAL: Attack = Attack {
-    name: "",
-    connections: 4,
-    hello: Hello::Http2,
-    place: Place::Plain,
-    turn: |_| Vec::new(),
-    turns: u32::MAX,
-    pause: Duration::from_millis(2),
-    reads: true,
-};
 
 pub(super) const ATTACKS: &[Attack] = &[
     Attack {
@@ -284,6 +227,21 @@ pub(super) const ATTACKS: &[Attack] = &[
         ..USUAL
     },
     Attack {
+        name: "connections from a hundred addresses in turn",
+        connections: 20,
+        turn: asks_for_all,
+        turns: 1,
+        pause: Duration::from_millis(5),
+        addresses: 100,
+        ..USUAL
+    },
+    Attack {
+        name: "polls, one after the other, as the rules allow",
+        hello: Hello::Nothing,
+        turn: |_| SMALL_POLL.as_bytes().to_vec(),
+        ..USUAL
+    },
+    Attack {
         name: "polls without an end",
         connections: 50,
         hello: Hello::Nothing,
@@ -366,56 +324,4 @@ fn asks_about_all(n: u32) -> Vec<u8> {
 /// A new stream that asks for all clusters.
 fn asks_for_all(n: u32) -> Vec<u8> {
     [call(id(n), &delta(), &[]), data(id(n), &all())].concat()
-}
-
-impl Attack {
-    /// Attacks with one connection after the other, until it is dropped.
-    pub(super) async fn run(&self, listeners: Listeners) {
-        loop {
-            // The relay may end the connection at any time.
-            drop(self.connection(&listeners).await);
-            tokio::time::sleep(self.pause.max(Duration::from_millis(1))).await;
-        }
-    }
-
-    async fn connection(&self, listeners: &Listeners) -> std::io::Result<()> {
-        match self.place {
-            Place::Plain => return self.speak(TcpStream::connect(listeners.plain).await?).await,
-            Place::Admin => return self.speak(TcpStream::connect(listeners.admin).await?).await,
-            Place::Secure => {}
-        }
-        let socket = TcpStream::connect(listeners.secure).await?;
-        match self.hello {
-            Hello::Http2 => self.speak(agree(&listeners.trust, socket).await?).await,
-            Hello::Nothing => self.speak(socket).await,
-        }
-    }
-
-    async fn speak(&self, socket: impl AsyncRead + AsyncWrite) -> std::io::Result<()> {
-        let (mut read, mut write) = tokio::io::split(socket);
-        if let Hello::Http2 = self.hello {
-            let room = frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes());
-            let hello = [raw::PREFACE, &frame(SETTINGS, 0, 0, &[]), &room].concat();
-            write.write_all(&hello).await?;
-        }
-        let sends = async {
-            for n in 0..self.turns {
-                write.write_all(&(self.turn)(n)).await?;
-                write.flush().await?;
-                tokio::time::sleep(self.pause).await;
-            }
-            Ok(())
-        };
-        let reads = async {
-            if self.reads {
-                tokio::io::copy(&mut read, &mut tokio::io::sink()).await.map(drop)
-            } else {
-                std::future::pending().await
-            }
-        };
-        tokio::select! {
-            ended = sends => ended,
-            ended = reads => ended,
-        }
-    }
 }

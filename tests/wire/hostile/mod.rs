@@ -1,5 +1,6 @@
 //! A hostile fleet against the program as a process, while honest clients use it. Run with `tests/hostile/run`.
 
+mod attack;
 mod attacks;
 mod planes;
 mod words;
@@ -14,13 +15,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::{AbortHandle, JoinHandle};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use self::attacks::{ATTACKS, Attack, Listeners};
+use self::attack::{Attack, Listeners, switching};
+use self::attacks::ATTACKS;
 use self::planes::{PLANES, Running};
 pub(crate) use self::words::wrong_token;
 use crate::support::certificates::{Authority, Folder, VERSIONS, agree};
 use crate::support::client::Client;
 use crate::support::messages::Subscriber;
-use crate::support::process::Process;
+use crate::support::process::{Process, processor};
 use crate::support::{ADS, Address, CDS, EDS, PATIENCE, now, raw, spawn, until};
 use crate::tls::speak;
 use crate::tokens::{ISSUER, Published, Signer};
@@ -90,7 +92,7 @@ impl Scale {
         let seconds = std::env::var("DISTRIBUTARY_SECONDS").map_or(60, |seconds| seconds.parse::<u32>().unwrap());
         let full = seconds >= 600;
         Self {
-            of_each: Duration::from_secs(1) * seconds / u32::try_from(ATTACKS.len() + PLANES.len()).unwrap(),
+            of_each: Duration::from_secs(1) * seconds / u32::try_from(ATTACKS.len() + PLANES.len() + 1).unwrap(),
             honest: if full { 1000 } else { 200 },
             budget: (!full).then_some(BUDGET),
             judged: full,
@@ -282,10 +284,11 @@ impl World {
     }
 
     /// Begins an attack.
-    async fn attackers(&self, who: &Who) -> Vec<AbortHandle> {
+    async fn attackers(&self, who: &Who, of_each: Duration) -> Vec<AbortHandle> {
         let attack = match *who {
             Who::Clients(attack) => attack,
             Who::Plane(nth) => return vec![self.asks(PLANES[nth].authority).await],
+            Who::Switching => return vec![spawn(switching(ATTACKS, self.listeners.clone(), of_each)).abort_handle()],
         };
         let run = |_| spawn(attack.run(self.listeners.clone())).abort_handle();
         (0..attack.connections).map(run).collect()
@@ -329,6 +332,8 @@ enum Who {
     Clients(&'static Attack),
     /// A control plane, for whose authority a client asks.
     Plane(usize),
+    /// Clients that switch from one attack to the next.
+    Switching,
 }
 
 /// The 99th of a hundred of these sorted times.
@@ -350,12 +355,14 @@ async fn a_hostile_fleet() {
     let attacks = ATTACKS.iter().map(|attack| (attack.name, Who::Clients(attack)));
     let planes = PLANES.iter().enumerate();
     let planes = planes.map(|(nth, plane)| (plane.authority, Who::Plane(nth)));
+    let all = attacks.chain([("all attacks in turn", Who::Switching)]).chain(planes);
     let mut slow = Vec::new();
     let only = std::env::var("DISTRIBUTARY_ATTACK").unwrap_or_default();
-    for (name, who) in attacks.chain(planes).filter(|(name, _)| name.contains(&only)) {
+    for (name, who) in all.filter(|(name, _)| name.contains(&only)) {
         let lines = world.relay.lines();
-        let attackers = world.attackers(&who).await;
+        let attackers = world.attackers(&who, scale.of_each).await;
         let begun = now();
+        let used = [world.relay.processor(), processor("self")];
         let (took, arrived) = world.endures(scale.of_each).await;
         attackers.iter().for_each(AbortHandle::abort);
         if let Who::Plane(nth) = who {
@@ -366,9 +373,13 @@ async fn a_hostile_fleet() {
         }
         let (p99, longest) = (p99(&took), took.last().copied().unwrap_or_default());
         let lines = world.relay.lines() - lines;
+        let of_a_core = |before: Duration, after: Duration| 100.0 * (after - before).div_duration_f64(begun.elapsed());
         println!(
-            "{name}: p99 of a change {p99:.1?}, longest {longest:.1?}, an arrival up to {arrived:.1?}; {} MiB, {lines} lines",
-            world.relay.resident() >> 20
+            "{name}: p99 of a change {p99:.1?}, longest {longest:.1?}, an arrival up to {arrived:.1?}; {} MiB, {lines} lines; \
+             {:.0} % of a core in the relay, {:.0} % in all others",
+            world.relay.resident() >> 20,
+            of_a_core(used[0], world.relay.processor()),
+            of_a_core(used[1], processor("self")),
         );
         let most = LINES * (begun.elapsed().as_secs() as usize + 1);
         assert!(lines <= most, "{name}: {lines} lines in the log");

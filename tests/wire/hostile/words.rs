@@ -82,6 +82,9 @@ pub(super) const FILLER: &str = "a value of some forty bytes, again and again";
 pub(super) const POLL: &str = "POST /v3/discovery:clusters HTTP/1.1\r\nhost: relay\r\ncontent-type: application/json\r\ncontent-length: \
                     100000\r\n\r\n";
 
+pub(super) const SMALL_POLL: &str = "POST /v3/discovery:clusters HTTP/1.1\r\nhost: relay\r\ncontent-type: application/json\r\n\
+                          content-length: 22\r\n\r\n{\"node\":{\"id\":\"poll\"}}";
+
 pub(super) const FETCH: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
 pub(super) const QUESTION: &str =
     "POST /v3/discovery:client_status HTTP/1.1\r\nhost: relay\r\ncontent-length: 100\r\n\r\n{";

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use super::PATIENCE;
 
@@ -110,6 +111,11 @@ impl Process {
         line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
     }
 
+    /// The processor time that it has used.
+    pub(crate) fn processor(&self) -> Duration {
+        processor(&self.child.id().to_string())
+    }
+
     /// How many files and sockets it has open.
     pub(crate) fn descriptors(&self) -> usize {
         let open = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
@@ -161,4 +167,12 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The processor time that a process has used, by its number or `self`. Linux counts it in hundredths of a second.
+pub(crate) fn processor(process: &str) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    let times = fields.split_ascii_whitespace().skip(11).take(2);
+    Duration::from_millis(10 * times.map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>())
 }

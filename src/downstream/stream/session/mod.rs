@@ -6,30 +6,30 @@
 
 mod answered;
 mod called;
+mod requests;
 mod syncz;
 mod traced;
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf as _, Bytes};
 use tonic::Status;
 
 use super::accounts::Accounts;
-use super::decode::bounded;
 use super::ends::{no_place, status};
+use super::large::Large;
 use super::output::{Output, rope};
 use super::seats::Seats;
-use super::sliced::{Request, Sliced};
 use crate::clock;
 use crate::downstream::services::Method;
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
-use crate::protocol::{Code, End, Response, SLICE, Server};
+use crate::protocol::{Code, End, Response, Server};
 use crate::wire::{Rope, Share, acknowledgement};
 use crate::xds::{self, Dialect, Sight};
-use syncz::{SYNCZ, Syncz};
+use syncz::Syncz;
 
 /// One client stream.
 pub(in crate::downstream) struct Session {
@@ -40,7 +40,7 @@ pub(in crate::downstream) struct Session {
     /// From the first request on.
     seats: Option<Seats>,
     /// The rest of a large request. No response is made before all of it was handled.
-    rest: Option<Box<Sliced>>,
+    rest: Option<Box<Large>>,
     /// Hardly any stream has questions about others.
     syncz: Option<Box<Syncz>>,
     /// Whether the stream ends as soon as the client has got a response and there is nothing more to send (K-26).
@@ -93,7 +93,7 @@ impl Session {
         self.stirred && (self.rest.is_none() || self.end.is_some())
     }
 
-    /// Handles one request, or its first slice, within the connection's `share` of memory. Returns how many names were handled.
+    /// Handles one request, unless it is large and waits for its turn, within the connection's `share` of memory. Returns how many names were handled.
     pub(super) fn handle_message(&mut self, message: &Bytes, share: &Arc<Share>) -> usize {
         if self.end.is_some() || self.handle_acknowledgement(message) {
             return 0;
@@ -104,28 +104,6 @@ impl Session {
             self.end = Some(end);
             0
         })
-    }
-
-    /// Handles the next slice of a request, if one is unfinished and does not wait. Returns how many names that counts for.
-    pub(super) fn handle_rest(&mut self, cx: &Context<'_>) -> Option<usize> {
-        if self.resumes().is_some_and(|at| at > self.now)
-            && let Some(rest) = &mut self.rest
-        {
-            let Poll::Ready(status) = rest.poll_given_up(cx) else {
-                return None;
-            };
-            self.end = Some(status);
-        }
-        let rest = self.rest.take().filter(|_| self.end.is_none())?;
-        if let Err(end) = self.take_slice(*rest) {
-            self.end = Some(end);
-        }
-        Some(SLICE)
-    }
-
-    /// Returns when to look again whether there is room for the names of a request, if one waits for that.
-    pub(super) fn resumes(&self) -> Option<Instant> {
-        self.rest.as_ref().and_then(|rest| rest.resumes())
     }
 
     /// Handles a request that is only an acknowledgement, as nearly every request is. Returns whether it was one.
@@ -283,59 +261,6 @@ impl Session {
             response.is_some_and(|response| response.type_url == *type_url)
                 || !unasked && !self.server.status().any(stale)
         });
-    }
-
-    /// Decodes and handles a request. Returns how many names were handled.
-    fn try_handle(&mut self, message: &Bytes, share: &Arc<Share>) -> Result<usize, Status> {
-        let entries = bounded(message, self.method.dialect, &self.shared, self.settings())?;
-        let request = Request::read(message, self.method.dialect, entries)?;
-        if let Request::Sotw(asked) = &request
-            && self.method.service.is_none()
-            && asked.type_url == SYNCZ
-        {
-            return self.ask_syncz(asked).map(|()| 0);
-        }
-        let (library, size) = (&*self.shared.library, (message.len(), entries));
-        let begun = Sliced::begin(request, size, share, &mut self.server, library, self.now);
-        let begun = begun.map_err(|end| status(&self.shared, end))?;
-        self.take_slice(begun)?;
-        Ok(entries.min(SLICE))
-    }
-
-    /// Handles one slice of a request, or all of the rest if there is no memory to keep it. The names of a slice are only passed on
-    /// when there is room for them.
-    fn take_slice(&mut self, mut request: Sliced) -> Result<(), Status> {
-        let shared = self.shared.clone();
-        let over = |end| status(&shared, end);
-        while request.resumes().is_none() || self.has_room(&mut request)? {
-            // What a collection has brought meanwhile is no growth by this request.
-            self.accounts.count_names(self.server.names());
-            let more = request
-                .go_on(&mut self.server, &shared.library, self.now)
-                .map_err(over)?;
-            if !self.has_room(&mut request)? {
-                break;
-            }
-            if !more {
-                let (receipt, nonce) = request.finish(&self.server).map_err(over)?;
-                let entered = self.enter();
-                self.accounts
-                    .receipt(&receipt, self.server.node(), nonce.as_bytes(), self.now);
-                return entered.and_then(|()| self.say_wants());
-            }
-            self.enter()?;
-            self.say_wants()?;
-            if request.is_kept() {
-                break;
-            }
-        }
-        self.rest = Some(Box::new(request));
-        Ok(())
-    }
-
-    fn has_room(&mut self, request: &mut Sliced) -> Result<bool, Status> {
-        let patience = self.settings().protocol.timers.unanswered;
-        request.has_room(&mut self.accounts, &self.server, patience, self.now)
     }
 
     fn enter(&mut self) -> Result<(), Status> {

@@ -67,9 +67,7 @@ impl Feed {
     }
 
     fn asked(&mut self, names: Vec<Name>, now: Instant) {
-        for name in names {
-            self.names.asked(name, now + self.patience.does_not_exist);
-        }
+        self.names.asked(names, now + self.patience.does_not_exist);
     }
 }
 

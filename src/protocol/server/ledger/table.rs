@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::row::Row;
-use crate::server::sorted::{Named, Sorted};
+use crate::sorted::{Named, Sorted};
 use xds::{Baselines, Name, Resource};
 
 /// The rows of one type on one stream. No name has two.
@@ -179,16 +179,16 @@ impl Table {
     }
 
     pub(super) fn remove(&mut self, name: &Name) {
-        if self.asked.remove(name).is_none() {
+        if self.asked.remove(name.as_str()).is_none() {
             self.remove_rest(name);
         }
     }
 
     fn remove_rest(&mut self, name: &Name) {
         let Some(rest) = &mut self.rest else { return };
-        if rest.unasked.remove(name).is_some() {
+        if rest.unasked.remove(name.as_str()).is_some() {
             rest.unasked_len -= 1;
-        } else if let Some(other) = rest.others.remove(name) {
+        } else if let Some(other) = rest.others.remove(name.as_str()) {
             rest.unasked_len -= u32::from(!other.asked);
             rest.waiting -= u32::from(other.row.waits());
         }

@@ -59,6 +59,16 @@ impl<T: Named> Sorted<T> {
         self.lists.get(list)?.get(at.ok()?)
     }
 
+    /// Returns the entry with this name. Its name must not change.
+    pub(super) fn get_mut(&mut self, text: &str) -> Option<&mut T> {
+        let (list, at) = self.place(text);
+        self.lists.get_mut(list)?.get_mut(at.ok()?)
+    }
+
+    pub(super) fn contains(&self, text: &str) -> bool {
+        self.get(text).is_some()
+    }
+
     /// Adds an entry. Returns the one that it replaces.
     pub(super) fn insert(&mut self, entry: T) -> Option<T> {
         let (at_list, at) = self.place(entry.name().as_str());
@@ -89,8 +99,8 @@ impl<T: Named> Sorted<T> {
         None
     }
 
-    pub(super) fn remove(&mut self, name: &Name) -> Option<T> {
-        let (at_list, Ok(at)) = self.place(name.as_str()) else {
+    pub(super) fn remove(&mut self, text: &str) -> Option<T> {
+        let (at_list, Ok(at)) = self.place(text) else {
             return None;
         };
         let list = self.lists.get_mut(at_list)?;

@@ -1,0 +1,145 @@
+//! A large request between two slices of it: connections share a few threads, and many large requests at the same time would take all of
+//! them.
+//!
+//! Owns the queue of all streams of the process, and what is kept of a request that was not read yet. Does not know what a slice is.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
+use tonic::Status;
+
+use super::sliced::{ENTRY_BYTES, Sliced};
+use crate::wire::{Charge, Share};
+
+/// A large request that waits for its turn.
+pub(super) struct Large {
+    /// Its place in the queue, from the first poll on.
+    place: Option<Pin<Box<Queued>>>,
+    stage: Stage,
+}
+
+/// How far it was handled.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "few streams have a large request, and that is boxed"
+)]
+pub(super) enum Stage {
+    Unread(Unread),
+    Begun(Sliced),
+}
+
+/// A request as it came.
+pub(super) struct Unread {
+    message: Bytes,
+    /// How many names and versions it has.
+    entries: usize,
+    charge: Charge,
+}
+
+impl Unread {
+    /// Returns the message, the number of its names and versions, and the connection's share of the memory for unfinished requests, of
+    /// which it takes nothing any more.
+    pub(super) fn take(mut self) -> (Bytes, usize, Arc<Share>) {
+        // Less always succeeds, unless the memory was taken away.
+        let _ = self.charge.set(0);
+        (self.message, self.entries, self.charge.share().clone())
+    }
+}
+
+/// The turn of one request. It ends when this is dropped.
+pub(super) type Permit = SemaphorePermit<'static>;
+type Queued = dyn Future<Output = Result<Permit, AcquireError>> + Send;
+
+/// One large request is worked on at a time: a slice of it, then one of the next.
+static TURNS: Semaphore = Semaphore::const_new(1);
+
+impl Large {
+    /// Keeps a request, to be read when it is its turn. None if there is no memory for it.
+    pub(super) fn unread(message: &Bytes, entries: usize, share: &Arc<Share>) -> Option<Self> {
+        let mut charge = Charge::new(share.clone());
+        charge.set(message.len() + entries * ENTRY_BYTES).ok()?;
+        let message = message.clone();
+        let stage = Stage::Unread(Unread {
+            message,
+            entries,
+            charge,
+        });
+        Some(Self { place: None, stage })
+    }
+
+    /// Keeps what is left of a request.
+    pub(super) const fn begun(sliced: Sliced) -> Self {
+        Self {
+            place: None,
+            stage: Stage::Begun(sliced),
+        }
+    }
+
+    /// Returns when it must look for room again, if it waits for that.
+    pub(super) fn resumes(&self) -> Option<Instant> {
+        match &self.stage {
+            Stage::Begun(sliced) => sliced.resumes(),
+            Stage::Unread(_) => None,
+        }
+    }
+
+    /// Ready when it is its turn, or when it must be given up, because other connections need the memory. The turn is none if nobody
+    /// counts turns any more.
+    pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Result<Option<Permit>, Status>> {
+        if self.resumes().is_none_or(|at| at <= now) {
+            let place = self.place.get_or_insert_with(|| Box::pin(TURNS.acquire()));
+            if let Poll::Ready(turn) = place.as_mut().poll(cx) {
+                return Poll::Ready(Ok(turn.ok()));
+            }
+        }
+        let given_up = match &mut self.stage {
+            Stage::Begun(sliced) => sliced.poll_given_up(cx),
+            Stage::Unread(unread) => unread.charge.poll_given_up(cx).map(Status::from),
+        };
+        given_up.map(Err)
+    }
+
+    /// Returns it, to be handled.
+    pub(super) fn into_stage(self) -> Stage {
+        self.stage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+    use crate::wire::Budget;
+
+    /// Of two large requests one waits until a slice of the other one is handled. Who waits gives up its memory when others need it.
+    #[test]
+    fn one_at_a_time() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let now = Instant::now();
+        let budget = Arc::new(Budget::new(1000));
+        let request = |entries| Large::unread(&Bytes::from_static(b"names"), entries, &budget.share());
+        let mut cx = Context::from_waker(Waker::noop());
+        let (mut one, mut other) = (request(1).expect("there is room"), request(8).expect("there is room"));
+        let Poll::Ready(Ok(turn)) = one.poll_turn(&mut cx, now) else {
+            panic!("nobody else has the turn");
+        };
+        assert!(turn.is_some() && other.poll_turn(&mut cx, now).is_pending());
+        let next = request(4);
+        assert!(next.is_some() && matches!(other.poll_turn(&mut cx, now), Poll::Ready(Err(_))));
+        let mut next = next.expect("there is room");
+        drop(other);
+        assert!(next.poll_turn(&mut cx, now).is_pending());
+        drop(turn);
+        assert!(matches!(next.poll_turn(&mut cx, now), Poll::Ready(Ok(Some(_)))));
+        let Stage::Unread(unread) = next.into_stage() else {
+            panic!("nobody has read it");
+        };
+        drop(one);
+        assert_eq!((unread.take().1, budget.bytes()), (4, 0));
+    }
+}

@@ -1,0 +1,117 @@
+//! The requests of one client stream that are more than acknowledgements.
+//!
+//! Owns when they are read, and in which slices. Does not know what their names mean.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use bytes::Bytes;
+use tonic::Status;
+
+use super::Session;
+use super::syncz::SYNCZ;
+use crate::downstream::stream::decode::bounded;
+use crate::downstream::stream::ends::status;
+use crate::downstream::stream::large::{Large, Stage};
+use crate::downstream::stream::sliced::{Request, Sliced};
+use crate::protocol::SLICE;
+use crate::wire::Share;
+
+impl Session {
+    /// Handles the next slice of a request, if one is unfinished. Pending while that waits. Returns how many names that counts for.
+    pub(in crate::downstream::stream) fn handle_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
+        let Some(rest) = self.rest.as_mut().filter(|_| self.end.is_none()) else {
+            self.rest = None;
+            return Poll::Ready(None);
+        };
+        let turn = ready!(rest.poll_turn(cx, self.now));
+        // The turn lasts until the slice is handled.
+        let taken = match (&turn, self.rest.take().map(|rest| rest.into_stage())) {
+            (Err(given_up), _) => Err(given_up.clone()),
+            (Ok(_), Some(Stage::Begun(sliced))) => self.take_slice(sliced),
+            (Ok(_), Some(Stage::Unread(unread))) => {
+                let (message, entries, share) = unread.take();
+                self.read(&message, entries, &share).map(drop)
+            }
+            (Ok(_), None) => Ok(()),
+        };
+        if let Err(end) = taken {
+            self.end = Some(end);
+        }
+        Poll::Ready(Some(SLICE))
+    }
+
+    /// Whether a request waits.
+    pub(in crate::downstream::stream) const fn waits(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// Returns when to look again whether there is room for the names of a request, if one waits for that.
+    pub(in crate::downstream::stream) fn resumes(&self) -> Option<Instant> {
+        self.rest.as_ref().and_then(|rest| rest.resumes())
+    }
+
+    /// Decodes and handles a request. Returns how many names were handled.
+    pub(super) fn try_handle(&mut self, message: &Bytes, share: &Arc<Share>) -> Result<usize, Status> {
+        let entries = bounded(message, self.method.dialect, &self.shared, self.settings())?;
+        if entries > SLICE
+            && let Some(large) = Large::unread(message, entries, share)
+        {
+            self.rest = Some(Box::new(large));
+            return Ok(0);
+        }
+        self.read(message, entries, share)
+    }
+
+    fn read(&mut self, message: &Bytes, entries: usize, share: &Arc<Share>) -> Result<usize, Status> {
+        let request = Request::read(message, self.method.dialect, entries)?;
+        if let Request::Sotw(asked) = &request
+            && self.method.service.is_none()
+            && asked.type_url == SYNCZ
+        {
+            return self.ask_syncz(asked).map(|()| 0);
+        }
+        let (library, size) = (&*self.shared.library, (message.len(), entries));
+        let begun = Sliced::begin(request, size, share, &mut self.server, library, self.now);
+        let begun = begun.map_err(|end| status(&self.shared, end))?;
+        self.take_slice(begun)?;
+        Ok(entries.min(SLICE))
+    }
+
+    /// Handles one slice of a request, or all of the rest if there is no memory to keep it. The names of a slice are only passed on
+    /// when there is room for them.
+    fn take_slice(&mut self, mut request: Sliced) -> Result<(), Status> {
+        let shared = self.shared.clone();
+        let over = |end| status(&shared, end);
+        while request.resumes().is_none() || self.has_room(&mut request)? {
+            // What a collection has brought meanwhile is no growth by this request.
+            self.accounts.count_names(self.server.names());
+            let more = request
+                .go_on(&mut self.server, &shared.library, self.now)
+                .map_err(over)?;
+            if !self.has_room(&mut request)? {
+                break;
+            }
+            if !more {
+                let (receipt, nonce) = request.finish(&self.server).map_err(over)?;
+                let entered = self.enter();
+                self.accounts
+                    .receipt(&receipt, self.server.node(), nonce.as_bytes(), self.now);
+                return entered.and_then(|()| self.say_wants());
+            }
+            self.enter()?;
+            self.say_wants()?;
+            if request.is_kept() {
+                break;
+            }
+        }
+        self.rest = Some(Box::new(Large::begun(request)));
+        Ok(())
+    }
+
+    fn has_room(&mut self, request: &mut Sliced) -> Result<bool, Status> {
+        let patience = self.settings().protocol.timers.unanswered;
+        request.has_room(&mut self.accounts, &self.server, patience, self.now)
+    }
+}
