@@ -45,10 +45,10 @@ impl Guard {
         if self.first_states.is_open(&change.type_url) {
             self.undecided = true;
         }
-        if self.sources.is_empty() || self.moved || !sources::refers(change.type_url.kind()) {
+        if self.referrers.is_empty() || self.moved || !sources::refers(change.type_url.kind()) {
             return;
         }
-        let of = |update: &Update| self.sources.contains(&(change.type_url.clone(), update.name().clone()));
+        let of = |update: &Update| self.referrers.holds(&change.type_url, update.name());
         let names_routes = sources::names_routes(change.type_url.kind()) && !change.updates.is_empty();
         self.moved = names_routes || change.updates.iter().any(of);
     }
