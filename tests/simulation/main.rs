@@ -28,6 +28,7 @@
 //!
 //! The digits before the last seven add features to a world:
 //!
+//! - 1: control planes that forget a part or all of what they had, rules for held removals that change, and people (`amnesia`).
 //! - 2, with lists: times to live at every server, also at polled ones.
 //! - 4, without lists: control planes that end delta streams unanswered, each in its own way, always or now and then (E-23).
 //! - 8, without lists: a relay that stands still at times (K-27, `frozen`).
@@ -56,6 +57,7 @@
 )]
 
 mod access;
+mod amnesia;
 mod apart;
 mod body;
 mod book;
@@ -64,6 +66,7 @@ mod classes;
 mod client;
 mod feed;
 mod frozen;
+mod guarded;
 mod hops;
 mod judge;
 mod line;
@@ -104,9 +107,9 @@ const RULED: u64 = 2_000_000_000;
 /// From this seed on worlds have lists of servers, and all clients but one are hostile.
 const UNRULY: u64 = 3_000_000_000;
 /// The additional features of worlds, one after the other.
-const KINDS: &[u64] = &[0, 4, 8, 32, 16, 64];
+const KINDS: &[u64] = &[0, 4, 8, 32, 16, 64, 1, 65];
 /// The same of those with lists of servers.
-const KINDS_LISTS: &[u64] = &[0, 2];
+const KINDS_LISTS: &[u64] = &[0, 2, 1];
 /// The same of those that are newer, after all others.
 const KINDS_NEWER: &[u64] = &[16, 18, 32, 48, 64, 66, 80];
 /// So many seeds of worlds with lists are tried for each one of these.

@@ -167,8 +167,9 @@ impl Guard {
         self.ledger.change();
     }
 
-    /// The view does not want something any more: what waits of it is forgotten.
+    /// The view does not want something any more: what waits of it is forgotten, and what it names is not held for it.
     pub fn handle_unwanted(&mut self, type_url: &TypeUrl, target: &Target) {
+        self.moved |= self.referrers.may_leave(type_url, target);
         let half = (type_url.clone(), *target == Target::Wildcard);
         let Some(removals) = self.held.get_mut(&half) else {
             return;

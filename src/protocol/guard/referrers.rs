@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::sources::{Going, Source, Sources};
-use xds::{Kind, Name, TypeUrl};
+use super::sources::{Going, Source, Sources, refers};
+use xds::{Kind, Name, Target, TypeUrl};
 
 /// What names clusters, and what holds removals.
 #[derive(Debug, Default)]
@@ -73,6 +73,14 @@ impl Referrers {
     /// Whether this resource holds a removal.
     pub(super) fn holds(&self, type_url: &TypeUrl, name: &Name) -> bool {
         self.holding.contains(&(type_url.clone(), name.clone()))
+    }
+
+    /// Whether a resource that holds a removal may leave the view, because this is not wanted any more.
+    pub(super) fn may_leave(&self, type_url: &TypeUrl, target: &Target) -> bool {
+        match target {
+            Target::Name(name) if !name.is_collection() && !type_url.traits().aliases => self.holds(type_url, name),
+            Target::Name(_) | Target::Wildcard => !self.is_empty() && refers(type_url.kind()),
+        }
     }
 
     /// Whether a route that holds a removal is not wanted any more.

@@ -145,6 +145,22 @@ fn a_route_that_only_a_client_wants() {
     assert!(stage.served(CDS).starts_with("c1 "));
 }
 
+/// A route that leaves the view because nobody wants it holds nothing any more, though a listener names it.
+#[test]
+fn a_route_that_leaves_the_view() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        stage.remove(CDS, "c0");
+        stage.pass(ms(200));
+        assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+        stage.wanted.clear();
+        stage.unwant(RDS, "r");
+        stage.pass(ms(1));
+        assert_eq!(stage.served(RDS), "");
+        assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
+    }
+}
+
 /// A route configuration stays as long as a listener names it.
 #[test]
 fn a_route_that_a_listener_names() {
