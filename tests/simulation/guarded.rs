@@ -28,13 +28,14 @@ impl Zone {
         }
         let cut = self.view.cut();
         self.waiting.retain(|removal, _| serves(&cut, removal));
-        let said = removals(changes);
-        guard.hold(changes, &cut, now);
-        let passed = removals(changes);
-        for (kind, wildcard, update) in updates(changes) {
+        // What is put instead may be held as well: an assignment without endpoints.
+        for (kind, wildcard, update) in updates(changes).filter(|(.., update)| matches!(update, Update::Put(..))) {
             self.waiting
                 .remove(&(kind, wildcard, update.name().as_str().to_owned()));
         }
+        let said = removals(changes);
+        guard.hold(changes, &cut, now);
+        let passed = removals(changes);
         let kept = said.into_iter().filter(|removal| !passed.contains(removal));
         for removal in kept {
             self.waiting.entry(removal).or_insert(now);

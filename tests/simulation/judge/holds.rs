@@ -27,14 +27,15 @@ pub(super) struct Holds(BTreeMap<usize, (Arc<View>, Arc<Cut>)>);
 impl Holds {
     pub(super) fn see(&mut self, at: usize, zone: &Zone, now: Instant, tally: &mut Tally) -> Result<(), Broken> {
         let cut = zone.view.cut();
-        let last = self.0.insert(at, (zone.view.clone(), cut.clone()));
         let wrong = |what: String| Err(Broken::new(Rule::Hold, format!("zone {at}: {what}")));
         if let Some(what) = overdue(zone, &cut, now) {
             return wrong(what);
         }
-        let Some((_, before)) =
-            last.filter(|(view, cut)| Arc::ptr_eq(view, &zone.view) && !Arc::ptr_eq(cut, &zone.view.cut()))
-        else {
+        if self.0.get(&at).is_some_and(|(_, last)| Arc::ptr_eq(last, &cut)) {
+            return Ok(());
+        }
+        let last = self.0.insert(at, (zone.view.clone(), cut.clone()));
+        let Some((_, before)) = last.filter(|(view, _)| Arc::ptr_eq(view, &zone.view)) else {
             return Ok(());
         };
         if let Some(what) = groundless(&cut, now) {
