@@ -1,6 +1,7 @@
 //! Removals that are held: because something refers to what is removed, or because too much is lost at once.
 
 mod amnesia;
+mod bad_input;
 mod plane;
 mod reading;
 mod stage;

@@ -28,7 +28,7 @@ impl Holds {
     pub(super) fn see(&mut self, at: usize, zone: &Zone, now: Instant, tally: &mut Tally) -> Result<(), Broken> {
         let cut = zone.view.cut();
         let wrong = |what: String| Err(Broken::new(Rule::Hold, format!("zone {at}: {what}")));
-        if let Some(what) = overdue(zone, &cut, now) {
+        if let Some(what) = overdue(zone, &cut, now).or_else(|| groundless(&cut, now)) {
             return wrong(what);
         }
         if self.0.get(&at).is_some_and(|(_, last)| Arc::ptr_eq(last, &cut)) {
@@ -38,9 +38,6 @@ impl Holds {
         let Some((_, before)) = last.filter(|(view, _)| Arc::ptr_eq(view, &zone.view)) else {
             return Ok(());
         };
-        if let Some(what) = groundless(&cut, now) {
-            return wrong(what);
-        }
         let guarded = (zone.wire.is_some() || zone.source.is_some())
             && zone.upper.is_none()
             && !matches!(zone.source, Some(Source::Folder(_)))
