@@ -27,9 +27,8 @@ pub(super) struct Holds(BTreeMap<usize, (Arc<View>, Arc<Cut>)>);
 impl Holds {
     pub(super) fn see(&mut self, at: usize, zone: &Zone, now: Instant, tally: &mut Tally) -> Result<(), Broken> {
         let cut = zone.view.cut();
-        let wrong = |what: String| Err(Broken::new(Rule::Hold, format!("zone {at}: {what}")));
         if let Some(what) = overdue(zone, &cut, now).or_else(|| groundless(&cut, now)) {
-            return wrong(what);
+            return Err(Broken::new(Rule::Hold, format!("zone {at}: {what}")));
         }
         if self.0.get(&at).is_some_and(|(_, last)| Arc::ptr_eq(last, &cut)) {
             return Ok(());
@@ -48,7 +47,8 @@ impl Holds {
         for cluster in lost(zone, &before, &cut) {
             tally.hit(Rule::D09);
             if let Some(route) = leading(zone, &cut, cluster) {
-                return wrong(format!("cluster {cluster} goes, and {route} leads to it"));
+                let what = format!("zone {at}: cluster {cluster} goes, and {route} leads to it");
+                return Err(Broken::new(Rule::D09, what));
             }
         }
         Ok(())
