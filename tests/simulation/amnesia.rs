@@ -19,7 +19,7 @@ impl Truth {
     fn forget(&mut self, rng: &mut Rng) {
         let drop = |kind: Type, name: String| match kind {
             Type::Cds => Step::Forsake(name),
-            _ => Step::Drop(kind, name),
+            Type::Eds | Type::Leds | Type::Lds | Type::Rds | Type::Sds | Type::Odd => Step::Drop(kind, name),
         };
         let loss = rng.below(6);
         let keys: Vec<Key> = self.keys().cloned().collect();

@@ -110,11 +110,6 @@ fn a_large_route_and_very_many_removals() {
     println!(
         "{CLUSTERS} removals named by a route of {size} bytes: {first:?}, and {each:?} for each change of the route"
     );
-    // On a busy machine, in a test profile.
-    assert!(
-        first < Duration::from_secs(10) && each < Duration::from_secs(5),
-        "{first:?}, {each:?}"
-    );
 }
 
 /// Of two people with opposite orders who do not know of each other, the last one decides.
