@@ -11,10 +11,11 @@ use distributary::downstream::Seats;
 use proto::envoy::config::core::v3::{Locality, Node};
 use proto::google::protobuf::{Struct, Value, value::Kind};
 use protocol::{self, read_node};
-use xds::{self, Types};
+use xds::{self, Guards, Types};
 
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
+use super::upstream::GUARD;
 use super::world::{Event, World};
 
 /// What the clients of a zone have in common.
@@ -155,7 +156,12 @@ const fn settings() -> cache::ViewSettings {
 }
 
 pub(crate) fn scopes(rules: &Classes, routes: Routes, limit: usize) -> Scopes {
-    Scopes::new(rules.clone(), routes, settings(), limit)
+    let scopes = Scopes::new(rules.clone(), routes, settings(), limit);
+    scopes.set_guards(Guards {
+        all: GUARD,
+        classes: Vec::new(),
+    });
+    scopes
 }
 
 /// What the streams of clients are allowed.

@@ -9,14 +9,12 @@ use std::time::{Duration, Instant};
 
 use cache::View;
 use proto::envoy::config::core::v3::Node;
-use protocol::Guard;
-use xds::{
-    Changes, Expiry, Hold, Name, Phase, Reason, Resource, ResourceParts, ServerState, Target, TypeUrl, Update, Want,
-};
+use xds::{Changes, Expiry, Name, Phase, Reason, Resource, ResourceParts, ServerState, Target, TypeUrl, Update, Want};
 
 use super::body::{Content, Type};
 use super::book::Book;
 use super::classes::nobody;
+use super::guarded::Removal;
 use super::lists::{Source, Upper};
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
@@ -40,8 +38,10 @@ pub(crate) struct Zone {
     /// If this is the control plane of such a relay: the relay's zone.
     pub(crate) below: Option<usize>,
     pub(crate) wanted: BTreeSet<(Type, Target)>,
-    /// What is held although the control plane has removed it.
-    pub(crate) held: BTreeSet<(Type, String)>,
+    /// Removals that the guard has kept, and since when.
+    pub(crate) waiting: BTreeMap<Removal, Instant>,
+    /// Whether a person has released something that may be referred to.
+    pub(crate) forced: bool,
     /// What the control plane is about to send.
     news: VecDeque<News>,
     pub(crate) connected: bool,
@@ -75,7 +75,8 @@ impl Zone {
             upper: None,
             below: None,
             wanted: BTreeSet::new(),
-            held: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+            forced: false,
             news: VecDeque::new(),
             connected: true,
             beats: 0,
@@ -94,7 +95,8 @@ impl Zone {
             source.attach(node);
         }
         self.wanted.clear();
-        self.held.clear();
+        self.waiting.clear();
+        self.forced = false;
         self.news.clear();
         self.timer = None;
         alone
@@ -106,18 +108,14 @@ impl Zone {
         self.attached = false;
     }
 
-    /// Notes what the guard of the view holds now; returns whether it has begun to hold anything.
-    pub(crate) fn note_holds(&mut self, guard: &mut Guard) -> bool {
-        let Some((holds, events)) = guard.take_holds() else {
-            return false;
-        };
-        let named = |hold: &Hold| {
-            let kind = Type::of(hold.type_url.url())?;
-            let names = hold.removals.keys().map(|name| (kind, name.as_str().to_owned()));
-            Some(names.collect::<Vec<_>>())
-        };
-        self.held = holds.iter().filter_map(named).flatten().collect();
-        !events.is_empty()
+    /// Whether the view wants this of its control plane: with a wildcard, or by its name or collection.
+    pub(crate) fn wants(&self, kind: Type, name: &Name, wildcard: bool) -> bool {
+        let wanted = self.wire.as_ref().map_or(&self.wanted, |wire| &wire.wanted);
+        let named = std::iter::once(name.clone()).chain(name.collection());
+        let named = named.map(Target::Name).filter(|_| !wildcard);
+        let all = [Target::Wildcard].into_iter().filter(|_| wildcard);
+        let mut targets = named.chain(all);
+        targets.any(|target| wanted.contains(&(kind, target)))
     }
 
     fn hears(&self, kind: Type, content: &Content) -> bool {

@@ -107,9 +107,15 @@ impl World {
             | Event::Timer(_)
             | Event::Sweep
             | Event::Silence(..)
+            | Event::Guard
             | Event::Decree => Duration::ZERO,
             Event::Hop(Hop::Request(_)) => return Some(event),
-            Event::Hop(_) | Event::ToRelay(_) | Event::EndAtRelay(_) | Event::Credit(_) => self.rng.millis(1, 50),
+            Event::Forget(_)
+            | Event::Recall(..)
+            | Event::Hop(_)
+            | Event::ToRelay(_)
+            | Event::EndAtRelay(_)
+            | Event::Credit(_) => self.rng.millis(1, 50),
             Event::Plan(_)
             | Event::Step(..)
             | Event::Utter(..)

@@ -28,6 +28,7 @@
 //!
 //! The digits before the last seven add features to a world:
 //!
+//! - 1: control planes that forget a part or all of what they had, rules for held removals that change, and people (`amnesia`).
 //! - 2, with lists: times to live at every server, also at polled ones.
 //! - 4, without lists: control planes that end delta streams unanswered, each in its own way, always or now and then (E-23).
 //! - 8, without lists: a relay that stands still at times (K-27, `frozen`).
@@ -56,6 +57,7 @@
 )]
 
 mod access;
+mod amnesia;
 mod apart;
 mod body;
 mod book;
@@ -64,6 +66,7 @@ mod classes;
 mod client;
 mod feed;
 mod frozen;
+mod guarded;
 mod hops;
 mod judge;
 mod line;
@@ -96,7 +99,7 @@ use world::{BESIDES, World};
 /// Seeds that have found something once, since the worlds are as they are.
 const KEPT: &[u64] = &[];
 /// How many seeds every test run tries: what takes a minute of processor time.
-const SEEDS: u64 = 1_800;
+const SEEDS: u64 = 1_500;
 /// From this seed on worlds have lists of servers.
 const LISTS: u64 = 1_000_000_000;
 /// From this seed on worlds have rules about what clients may have, and no lists of servers.
@@ -109,7 +112,10 @@ const KINDS: &[u64] = &[0, 4, 8, 32, 16, 64];
 const KINDS_LISTS: &[u64] = &[0, 2];
 /// The same of those that are newer, after all others.
 const KINDS_NEWER: &[u64] = &[16, 18, 32, 48, 64, 66, 80];
-/// So many seeds of worlds with lists are tried for each one of these.
+/// The same of those in which control planes forget: also with clusters that go before their routes, a relay that stands still, or
+/// several classes of clients.
+const KINDS_FORGETFUL: &[u64] = &[1, 65, 9, 17];
+/// So many seeds of worlds with lists are tried for each one of the newer ones.
 const SHARE_NEWER: u64 = 20;
 /// So many seeds of worlds without such lists are tried for each one with them.
 const SHARE: u64 = 4;
@@ -188,7 +194,9 @@ fn all_seeds(from: u64, seeds: u64, listed: u64) -> Vec<u64> {
     let newer = (LISTS..LISTS + listed / SHARE_NEWER).map(|seed| besides(seed, KINDS_NEWER));
     let ruled = (RULED..RULED + listed / SHARE).map(|seed| besides(seed, KINDS));
     let unruly = (UNRULY..UNRULY + listed / SHARE).map(|seed| besides(seed, KINDS_NEWER));
-    let others = newer.chain(ruled).chain(unruly);
+    let forgetful = (0..listed / 2).chain(LISTS..LISTS + listed / 2);
+    let forgetful = forgetful.map(|seed| besides(seed, KINDS_FORGETFUL));
+    let others = newer.chain(ruled).chain(unruly).chain(forgetful);
     kept.chain(plain).chain(lists).chain(others).collect()
 }
 

@@ -71,6 +71,7 @@ impl World {
         self.after(pause, Event::Fault);
         self.after(pause, Event::Sweep);
         self.stir_lists();
+        self.stir_amnesia();
     }
 
     pub(crate) fn act(&mut self, id: usize, act: Act) -> Result<(), Broken> {

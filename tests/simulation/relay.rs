@@ -288,6 +288,12 @@ impl World {
         self.judge.see(moment, &mut self.tally)
     }
 
+    /// The judge looks at the views.
+    pub(crate) fn see_holds(&mut self) -> Result<(), Broken> {
+        let now = self.instant();
+        self.judge.look(&self.zones, now, &mut self.tally)
+    }
+
     /// A response has reached its client.
     pub(crate) fn see_arrival(&mut self, id: usize, stream: u64, answer: &Answer, scene: &Scene) -> Result<(), Broken> {
         let came = Came {

@@ -37,6 +37,7 @@ rules! {
     C15 = "C-15": "a name that does not exist is answered for",
     D01 = "D-01": "no route before its cluster",
     D03 = "D-03": "no cluster goes before its routes",
+    D09 = "D-09": "no cluster goes by itself while a route in use leads to it",
     E15 = "E-15": "a type that ends streams has one of its own",
     E18 = "E-18": "a server that is silent until it is asked for all takes nothing away",
     E23 = "E-23": "a server that has no answer in one dialect is asked in the other one at once",

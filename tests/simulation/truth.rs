@@ -21,6 +21,8 @@ pub(crate) enum Step {
     /// A cluster goes although routes lead to it.
     Forsake(String),
     DropEndpoints(String),
+    /// An assignment loses all its endpoints.
+    Empty(String),
     /// New content of an existing resource.
     Touch(Type, String),
     Put(Type, String),
@@ -40,7 +42,7 @@ pub(crate) enum Step {
 pub(crate) type Key = (Type, String);
 
 /// The resources of one origin.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Truth {
     resources: BTreeMap<Key, Arc<Content>>,
     past: BTreeMap<Key, Vec<Arc<Content>>>,
@@ -349,6 +351,7 @@ impl Truth {
                     self.drop_key(Type::Eds, name)
                 }
             }
+            Step::Empty(name) => self.edit(Type::Eds, name, |content| content.empty = true),
             Step::Drop(kind, name) => self.drop_key(*kind, name),
             Step::Put(kind, name) => self.put(*kind, name, rng),
             Step::Touch(kind, name) => self.edit(*kind, name, |_| {}),

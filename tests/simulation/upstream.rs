@@ -407,13 +407,13 @@ impl World {
         here.wire = Some(wire);
     }
 
-    /// D-03: holds removals back.
+    /// D-03, D-09, D-10: holds removals back.
     fn hold(&mut self, zone: usize, changes: &mut Vec<Changes>) {
         let now = self.instant();
         let here = &mut self.zones[zone];
-        if let Some(wire) = &mut here.wire {
-            let cut = here.view.cut();
-            wire.guard.hold(changes, &cut, now);
+        if let Some(mut wire) = here.wire.take() {
+            here.hold(&mut wire.guard, changes, now);
+            here.wire = Some(wire);
         }
     }
 

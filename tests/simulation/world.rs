@@ -21,7 +21,7 @@ use super::lists::{Lists, Pass};
 use super::relay::Stream;
 use super::rng::Rng;
 use super::tally::{Broken, Rule, Tally};
-use super::truth::Step;
+use super::truth::{Step, Truth};
 use super::upstream::Hop;
 
 /// Something that happens at a time.
@@ -67,6 +67,11 @@ pub(crate) enum Event {
     Poll(Pass),
     /// The operator changes the rules.
     Decree,
+    /// A control plane forgets something, and knows it again.
+    Forget(usize),
+    Recall(usize, Box<Truth>),
+    /// The operator changes what is held.
+    Guard,
 }
 
 impl Event {
@@ -150,6 +155,8 @@ impl Woken {
 /// The additional features of a world, from its seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Besides {
+    /// Control planes that forget (D-10).
+    pub(crate) amnesia: bool,
     /// Where there are lists: times to live at every server, those that are polled as well.
     pub(crate) ttls: bool,
     /// Control planes that end delta streams without an answer (E-23).
@@ -184,6 +191,7 @@ impl Besides {
         let unruly = seed >= super::UNRULY;
         let lists = seed >= super::LISTS && seed < super::RULED || unruly;
         Self {
+            amnesia: all & 1 > 0,
             ttls: all & 2 > 0 || all & 32 > 0 && lists,
             refusals: all & 4 > 0,
             shunned: all & 32 > 0 && !lists,
@@ -407,6 +415,7 @@ impl World {
             return Err(broken);
         }
         self.see_views()?;
+        self.see_holds()?;
         let woken = std::mem::take(&mut *self.woken.0.lock().expect("one thread"));
         for stream in woken {
             let delay = self.rng.millis(0, 3);
@@ -440,6 +449,9 @@ impl World {
             Event::Look(server) => return self.look(server),
             Event::Poll(pass) => return self.pass_on(pass),
             Event::Decree => return self.decree(),
+            Event::Forget(zone) => return self.forget(zone),
+            Event::Recall(zone, before) => return self.recall(zone, &before),
+            Event::Guard => self.reset_guard(),
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use distributary::proto::google::protobuf::Any;
 use prost::Message;
 
 use crate::plane::{Call, Plane};
-use crate::stage::{CDS, Client, Delta, Relay, Sotw, clusters, directory, eventually, node};
+use crate::stage::{CDS, Client, Delta, EDS, Relay, Sotw, clusters, directory, eventually, node};
 
 const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
@@ -301,4 +301,49 @@ async fn holds_outlive_the_relay() {
     assert!(shown.contains(&id), "{id} in {shown}");
     assert_eq!(until(&relay), Some(before));
     assert!(delta.is_silent().await);
+}
+
+/// D-10: the control plane fails, and the sessions move to another server, whose view begins with them. What that server's first whole
+/// state lacks of what they were served is held once for all of them, and a newcomer is served it too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_server_knows_half() {
+    let mut first = Plane::start().await;
+    let mut second = Plane::start().await;
+    let servers = [first.address, second.address].map(|server| format!("{{server_uri: '{server}'}}"));
+    let text = configuration(first.address, "{mass: {hold: 60s}}", None);
+    let text = text.replace(&servers[0], &servers.join(", "));
+    let relay = Relay::telling("held-failover", &text);
+    let client = Client::connect(relay.address).await;
+    let mut sessions: Vec<Delta> = Vec::new();
+    let all = [("a", "1"), ("b", "1"), ("c", "1"), ("d", "1"), ("e", "1"), ("f", "1")];
+    let mut call = None;
+    for _ in 0..2 {
+        let mut delta: Delta = client.open(&wants(CDS, &["*"])).await;
+        // Of this the first server says nothing, so the session has a reason to leave it.
+        delta.says(&wants(EDS, &["unknown"]));
+        if call.is_none() {
+            let mut asking = asked(&mut first, &[CDS]).await;
+            asking.send(&clusters("1", &all, &[]));
+            call = Some(asking);
+        }
+        assert_eq!(delta.next().await.versions.len(), 6);
+        sessions.push(delta);
+    }
+    drop((call, first));
+    let mut call = asked(&mut second, &[CDS]).await;
+    call.send(&clusters("1", &[("a", "1"), ("b", "2")], &[]));
+    let shown = holds(&relay, "-cds-mass  4 cds of ").await;
+    assert!(shown.contains(&second.address.to_string()), "{shown}");
+    for delta in &mut sessions {
+        let got = delta.next().await;
+        assert_eq!((got.versions.len(), got.removed.len()), (1, 0));
+        assert!(delta.is_silent().await);
+    }
+    let mut new: Delta = client.open(&wants(CDS, &["*"])).await;
+    assert_eq!(new.next().await.versions.len(), 6);
+    call.send(&clusters("2", &all[2..], &[]));
+    holds(&relay, "nothing is held").await;
+    for delta in sessions.iter_mut().chain([&mut new]) {
+        assert!(delta.is_silent().await);
+    }
 }

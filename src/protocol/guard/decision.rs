@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use super::referrers::Referrers;
 use super::removal::{Half, Removal, half_of, is_present};
 use super::sources::{Going, Source, Sources, is_referred, names_routes, refers};
 use super::{Guard, Within};
@@ -15,7 +16,7 @@ impl Guard {
     /// `wanted`: whether a client wants the route configuration of this name now. To be called once all that was said is published.
     pub fn release(&mut self, cut: &Cut, wanted: impl Fn(&TypeUrl, &Name) -> bool, now: Instant) -> Vec<Changes> {
         self.ripen(now);
-        self.moved |= self.leased.iter().any(|(type_url, name)| !wanted(type_url, name));
+        self.moved |= self.referrers.is_left(&wanted);
         self.undecided |= self.moved;
         self.undecided |= self.clock.is_some_and(|clock| clock <= now);
         if !std::mem::take(&mut self.undecided) {
@@ -30,6 +31,9 @@ impl Guard {
             .flat_map(BTreeMap::values)
             .filter_map(Removal::clock)
             .min();
+        if self.held.is_empty() {
+            self.referrers = Referrers::default();
+        }
         self.ledger.change();
         released
     }
@@ -108,8 +112,7 @@ impl Guard {
 
     /// Forgets what refers to held resources: it is to be found again. What waits for another reason is asked for later.
     fn forget_sources(&mut self, now: Instant) {
-        self.sources.clear();
-        self.leased.clear();
+        self.referrers.forget();
         let removals = self.held.values_mut().flat_map(BTreeMap::values_mut);
         for removal in removals.filter(|removal| removal.waits(now)) {
             removal.by = None;
@@ -118,11 +121,9 @@ impl Guard {
 
     /// Whether held resources are referred to by any of these.
     fn are_sources(&self, going: &Going) -> bool {
-        let is_source = |half: &Half, name: &Name| {
-            names_routes(half.0.kind()) || self.sources.contains(&(half.0.clone(), name.clone()))
-        };
+        let is_source = |half: &Half, name: &Name| names_routes(half.0.kind()) || self.referrers.holds(&half.0, name);
         let mut all = going.iter().filter(|(half, _)| refers(half.0.kind()));
-        !self.sources.is_empty() && all.any(|(half, names)| names.iter().any(|name| is_source(half, name)))
+        !self.referrers.is_empty() && all.any(|(half, names)| names.iter().any(|name| is_source(half, name)))
     }
 
     /// Returns the removals that wait for nothing but what may refer to them, or for nothing at all: the latter.
@@ -180,12 +181,7 @@ impl Guard {
         if clusters.is_empty() {
             return;
         }
-        let mut named = sources.clusters(&clusters, &routes, going);
-        for (type_url, route) in named.values().filter(|(of, _)| of.kind() == Kind::Rds) {
-            if !routes.contains_key(route) && sources.is_wanted(type_url, route) {
-                self.leased.insert((type_url.clone(), route.clone()));
-            }
-        }
+        let mut named = self.referrers.clusters(&clusters, &routes, going, sources);
         // An aggregate cluster that only its own members hold would hold them for ever.
         let stays = |type_url: &TypeUrl, wildcard: bool, name: &Name| {
             let half = (type_url.clone(), wildcard);
@@ -212,7 +208,9 @@ impl Guard {
             };
             for name in &*names {
                 let source = named.get(name);
-                self.sources.extend(source.cloned());
+                if let Some(source) = source {
+                    self.referrers.begin(source.clone());
+                }
                 if let Some(removal) = removals.get_mut(name) {
                     removal.by = source.cloned();
                 }

@@ -2,6 +2,7 @@
 //!
 //! Owns which updates are taken out. Does not decide how long they wait.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::first_state::{is_judged, is_mass, served};
@@ -45,10 +46,10 @@ impl Guard {
         if self.first_states.is_open(&change.type_url) {
             self.undecided = true;
         }
-        if self.sources.is_empty() || self.moved || !sources::refers(change.type_url.kind()) {
+        if self.referrers.is_empty() || self.moved || !sources::refers(change.type_url.kind()) {
             return;
         }
-        let of = |update: &Update| self.sources.contains(&(change.type_url.clone(), update.name().clone()));
+        let of = |update: &Update| self.referrers.holds(&change.type_url, update.name());
         let names_routes = sources::names_routes(change.type_url.kind()) && !change.updates.is_empty();
         self.moved = names_routes || change.updates.iter().any(of);
     }
@@ -92,7 +93,7 @@ impl Guard {
         let first = self.is_of_first_state(change);
         let relayed = change.phase == Phase::Relayed;
         let mut names = self.held.remove(&half).unwrap_or_default();
-        let mut lost = Vec::new();
+        let mut lost = BTreeSet::new();
         for update in std::mem::take(&mut change.updates) {
             let name = update.name().clone();
             let present = || state.is_some_and(|state| is_present(state, &name));
@@ -102,14 +103,15 @@ impl Guard {
                 if first {
                     self.first_states.lose(&half, &name, empties);
                 }
-                lost.push(name.clone());
+                lost.insert(name.clone());
                 let new = Removal::new(update, quiet && !empties, relayed, expiry(state, &name), now);
                 self.enter(&mut names, &half, new);
                 continue;
             }
             match names.get_mut(&name) {
                 Some(removal) if matches!(update, Update::Error(..)) && !removal.is_emptied() => {
-                    removal.updates.push(update);
+                    removal.complain(update, lost.contains(&name));
+                    self.undecided |= removal.failed;
                 }
                 _ => {
                     self.first_states.find(&half, &name);
@@ -132,7 +134,7 @@ impl Guard {
             return;
         };
         if let Some(removal) = names.get_mut(&name) {
-            removal.updates = new.updates;
+            removal.repeat(new.updates);
             return;
         }
         if let Some((reason, earlier)) = self.remembered.remove(&(half.clone(), name.clone())) {
@@ -198,7 +200,7 @@ impl Guard {
     }
 
     /// `within: always`: judges one message by itself.
-    fn judge_message(&self, change: &Changes, names: &mut Removals, lost: &[Name], cut: &Cut, now: Instant) {
+    fn judge_message(&self, change: &Changes, names: &mut Removals, lost: &BTreeSet<Name>, cut: &Cut, now: Instant) {
         let Some(slot) = cut.slot(&change.type_url).filter(|_| !lost.is_empty()) else {
             return;
         };

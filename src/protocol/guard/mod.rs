@@ -9,6 +9,7 @@ mod inheritance;
 mod intake;
 mod ledger;
 mod reading;
+mod referrers;
 mod removal;
 mod sources;
 
@@ -18,8 +19,8 @@ use std::time::{Duration, Instant};
 use first_state::FirstStates;
 use inheritance::Inheritance;
 use ledger::Ledger;
+use referrers::Referrers;
 use removal::{Half, Removal, Removals, removes};
-use sources::Source;
 
 use xds::{
     Changes, Cut, GuardSettings, HeldRemoval, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget,
@@ -58,9 +59,7 @@ pub struct Guard {
     /// What an earlier run of the relay has held, until the control plane speaks of it.
     remembered: BTreeMap<(Half, Name), (HoldReason, HeldRemoval)>,
     /// What refers to held resources.
-    sources: BTreeSet<Source>,
-    /// Routes among them that count only because a client wants them.
-    leased: BTreeSet<Source>,
+    referrers: Referrers,
     /// When the next clock of a held removal ends.
     clock: Option<Instant>,
     /// Whether what refers to held resources may have changed.
@@ -85,8 +84,7 @@ impl Guard {
             first_states: FirstStates::default(),
             inheritance: Inheritance::default(),
             remembered: BTreeMap::new(),
-            sources: BTreeSet::new(),
-            leased: BTreeSet::new(),
+            referrers: Referrers::default(),
             clock: None,
             moved: false,
             undecided: false,
@@ -169,8 +167,9 @@ impl Guard {
         self.ledger.change();
     }
 
-    /// The view does not want something any more: what waits of it is forgotten.
+    /// The view does not want something any more: what waits of it is forgotten, and what it names is not held for it.
     pub fn handle_unwanted(&mut self, type_url: &TypeUrl, target: &Target) {
+        self.moved |= self.referrers.may_leave(type_url, target);
         let half = (type_url.clone(), *target == Target::Wildcard);
         let Some(removals) = self.held.get_mut(&half) else {
             return;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use xds::{Cut, HeldRemoval, HoldReason, Kind, Known, Name, Reason, State, TypeUrl, Update};
+use xds::{Cut, HeldRemoval, HoldReason, Kind, Known, Name, Reason, State, Trouble, TypeUrl, Update};
 
 /// One half of a type: what the wildcard covers (`true`), or what was requested by name.
 pub(super) type Half = (TypeUrl, bool);
@@ -39,6 +39,8 @@ pub(super) struct Removal {
     pub(super) released: bool,
     /// Until when a person holds it longer, and why.
     pub(super) extended: Option<(Instant, Arc<str>)>,
+    /// E-09: the control plane has reported an error together with it. Such a removal is never held.
+    pub(super) failed: bool,
     /// No rule but the quiet time is for it: another relay has said it.
     pub(super) relayed: bool,
 }
@@ -58,6 +60,7 @@ impl Removal {
             expires,
             released: false,
             extended: None,
+            failed: false,
             relayed,
         }
     }
@@ -78,16 +81,22 @@ impl Removal {
         matches!(self.updates.first(), Some(Update::Put(..)))
     }
 
-    /// E-09: whether the control plane has reported an error together with it. Such a removal is never held.
-    pub(super) fn is_error(&self) -> bool {
-        self.updates
-            .iter()
-            .any(|update| matches!(update, Update::Error(_, Some(_))))
+    /// The control plane says it again.
+    pub(super) fn repeat(&mut self, updates: Vec<Update>) {
+        (self.updates, self.failed) = (updates, false);
+    }
+
+    /// An error of the name has come. G-15: that content is not valid, removes the name only if it is said `together` with the removal.
+    pub(super) fn complain(&mut self, update: Update, together: bool) {
+        if let Update::Error(_, Some(error)) = &update {
+            self.failed |= together || error.trouble == Trouble::Said;
+        }
+        self.updates.push(update);
     }
 
     /// Whether no rule but the quiet time counts any more.
     pub(super) fn is_free(&self, now: Instant) -> bool {
-        self.released || self.relayed || self.is_error() || self.expires.is_some_and(|at| at <= now)
+        self.released || self.relayed || self.failed || self.expires.is_some_and(|at| at <= now)
     }
 
     /// Whether it waits whatever refers to it.

@@ -40,22 +40,34 @@ impl<'a, W: Fn(&TypeUrl, &Name) -> bool> Sources<'a, W> {
         found
     }
 
-    /// Returns those of these clusters that something names, each with what names it. `routes` are the routes that are named.
+    /// Returns the ids of the states in which clusters may be named.
+    pub(super) fn read(&self) -> Vec<u64> {
+        let slots = self.cut.slots().filter(|(type_url, _)| directs(type_url.kind()));
+        slots
+            .flat_map(|(_, slot)| slot.halves())
+            .map(|state| state.id())
+            .collect()
+    }
+
+    /// Returns those of the asked clusters that something names, each with a resource in use that names it; none if no such resource
+    /// is in use. `routes` are the routes that are named.
     pub(super) fn clusters(
         &self,
-        asked: &BTreeSet<Name>,
+        asked: impl Fn(&Name) -> bool,
         routes: &BTreeMap<Name, Source>,
         going: &Going,
-    ) -> BTreeMap<Name, Source> {
+    ) -> BTreeMap<Name, Option<Source>> {
         let mut found = BTreeMap::new();
         for (type_url, _, resource) in self.served(going, directs) {
-            let in_use = || {
-                let name = resource.name();
-                type_url.kind() != Kind::Rds || routes.contains_key(name) || self.is_wanted(type_url, name)
-            };
-            note(&mut found, asked, type_url, resource, in_use);
+            let in_use = || self.is_in_use(type_url, resource.name(), routes);
+            note(&mut found, &asked, type_url, resource, in_use);
         }
         found
+    }
+
+    /// Whether what this resource names counts: of route configurations, only that of those that are named or wanted.
+    pub(super) fn is_in_use(&self, type_url: &TypeUrl, name: &Name, routes: &BTreeMap<Name, Source>) -> bool {
+        type_url.kind() != Kind::Rds || routes.contains_key(name) || (self.wanted)(type_url, name)
     }
 
     /// Returns those of these clusters that are members of an aggregate cluster which stays. Members are found one hop away, so no
@@ -69,14 +81,16 @@ impl<'a, W: Fn(&TypeUrl, &Name) -> bool> Sources<'a, W> {
         let mut found = BTreeMap::new();
         for (type_url, wildcard, resource) in self.served(going, |kind| kind == Kind::Cds) {
             let in_use = || stays(type_url, wildcard, resource.name());
-            note(&mut found, asked, type_url, resource, in_use);
+            note(
+                &mut found,
+                |cluster| asked.contains(cluster),
+                type_url,
+                resource,
+                in_use,
+            );
         }
-        found
-    }
-
-    /// Whether a client wants the route configuration of this name.
-    pub(super) fn is_wanted(&self, type_url: &TypeUrl, name: &Name) -> bool {
-        (self.wanted)(type_url, name)
+        let found = found.into_iter();
+        found.filter_map(|(cluster, by)| Some((cluster, by?))).collect()
     }
 
     /// Returns the resources of these kinds, without those that go, each with its half.
@@ -100,23 +114,23 @@ impl<'a, W: Fn(&TypeUrl, &Name) -> bool> Sources<'a, W> {
     }
 }
 
-/// Notes which of these clusters a resource names, if it is in use.
+/// Notes which of the asked clusters a resource names, and itself with each of them if it is in use.
 fn note(
-    found: &mut BTreeMap<Name, Source>,
-    asked: &BTreeSet<Name>,
+    found: &mut BTreeMap<Name, Option<Source>>,
+    asked: impl Fn(&Name) -> bool,
     type_url: &TypeUrl,
     resource: &Arc<Resource>,
     in_use: impl Fn() -> bool,
 ) {
     let references = references(type_url.kind(), resource);
     let clusters = references.map(|references| &references.clusters).into_iter().flatten();
-    let new: Vec<&Name> = clusters
-        .filter(|cluster| asked.contains(*cluster) && !found.contains_key(*cluster))
-        .collect();
-    if !new.is_empty() && in_use() {
-        let source = (type_url.clone(), resource.name().clone());
-        found.extend(new.into_iter().map(|cluster| (cluster.clone(), source.clone())));
+    let open = |cluster: &&Name| asked(cluster) && found.get(*cluster).is_none_or(Option::is_none);
+    let open: Vec<&Name> = clusters.filter(open).collect();
+    if open.is_empty() {
+        return;
     }
+    let source = in_use().then(|| (type_url.clone(), resource.name().clone()));
+    found.extend(open.into_iter().map(|cluster| (cluster.clone(), source.clone())));
 }
 
 /// Whether resources of this kind can be referred to.

@@ -1,15 +1,17 @@
 //! Removals that are held: because something refers to what is removed, or because too much is lost at once.
 
 mod amnesia;
+mod bad_input;
 mod plane;
 mod reading;
 mod stage;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use xds::{
-    Dialect, GuardSettings, HeldRemoval, Hold, HoldAction, HoldReason, HoldTarget, MassHold, Name, ReferenceHold,
-    TypeUrl, Within,
+    Changes, Dialect, GuardSettings, HeldRemoval, Hold, HoldAction, HoldReason, HoldTarget, MassHold, Name, Phase,
+    ReferenceHold, ResourceError, Trouble, TypeUrl, Update, Within,
 };
 
 use crate::{CDS, EDS, LDS, RDS, ms};
@@ -143,6 +145,22 @@ fn a_route_that_only_a_client_wants() {
     stage.pass(ms(1));
     stage.set(USUAL);
     assert!(stage.served(CDS).starts_with("c1 "));
+}
+
+/// A route that leaves the view because nobody wants it holds nothing any more, though a listener names it.
+#[test]
+fn a_route_that_leaves_the_view() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        stage.remove(CDS, "c0");
+        stage.pass(ms(200));
+        assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+        stage.wanted.clear();
+        stage.unwant(RDS, "r");
+        stage.pass(ms(1));
+        assert_eq!(stage.served(RDS), "");
+        assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
+    }
 }
 
 /// A route configuration stays as long as a listener names it.
@@ -494,6 +512,33 @@ fn a_rule_that_is_switched_off() {
     stage.set(GuardSettings::OFF);
     assert_eq!((stage.served(LDS).as_str(), stage.served(CDS).as_str()), ("", ""));
     assert!(stage.holds.is_empty() && stage.guard.poll_timeout().is_none());
+}
+
+/// G-15: content that the relay rejects takes nothing from anybody, and a removal that is held stays held. E-09: with the error that
+/// the control plane itself reports it goes.
+#[test]
+fn an_error_after_a_removal() {
+    let mut stage = settled(Dialect::Delta, USUAL);
+    stage.remove(CDS, "c0");
+    stage.pass(ms(200));
+    let fault = |error: ResourceError| Changes {
+        type_url: TypeUrl::new(CDS),
+        wildcard: true,
+        updates: vec![Update::Error(Name::from("c0"), Some(Arc::new(error)))],
+        complete: None,
+        answered: None,
+        phase: Phase::Steady,
+    };
+    stage.publish(vec![fault(ResourceError::rejected())]);
+    stage.pass(Duration::from_secs(60));
+    assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+    let said = ResourceError {
+        trouble: Trouble::Said,
+        ..ResourceError::rejected()
+    };
+    stage.publish(vec![fault(said)]);
+    stage.pass(ms(1));
+    assert!(stage.served(CDS).starts_with("c1 "));
 }
 
 /// Content that cannot be decoded refers to nothing.

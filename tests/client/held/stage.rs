@@ -151,7 +151,7 @@ impl Stage {
     }
 
     /// The writer's turn.
-    fn publish(&mut self, mut changes: Vec<Changes>) {
+    pub(crate) fn publish(&mut self, mut changes: Vec<Changes>) {
         self.guard.hold(&mut changes, &self.upstream.cut, self.upstream.now);
         self.apply(&changes);
         loop {

@@ -4,7 +4,7 @@ import subprocess
 import time
 
 from peers import resources as make
-from peers.envoy import AGGREGATED
+from peers.envoy import ADS_DELTA, AGGREGATED
 from peers.process import Failed, eventually
 from scenario import scenario
 from scenarios.envoy_http import proxy, single_cluster
@@ -159,3 +159,44 @@ def a_listener_goes_for_a_moment(world, dialect):
     world.control_plane.apply(put=single_cluster(world, dialect, "b"))
     traffic.reaches("b")
     nothing_held(world)
+
+
+def policed(world, dialect, guard):
+    """An Envoy that refuses each request which no policy allows, and one policy that allows all. Returns the policy and the traffic."""
+    rbac = make.FILTERS + "rbac.v3.RBAC"
+    source = dialect.source()
+    policy = {"@type": make.TYPES["ecds"], "name": "policy", "typed_config": {"@type": rbac, "rules": {
+        "action": "ALLOW", "policies": {"all": {"permissions": [{"any": True}], "principals": [{"any": True}]}}}}}
+    demand = {"name": "policy", "config_discovery": {"config_source": source, "type_urls": [rbac]}}
+    cluster, endpoints, routes, _ = single_cluster(world, dialect, "a")
+    web = make.listener("web", world.port, make.rds("main", source), filters=(demand, make.ROUTER))
+    world.control_plane.apply(put=[cluster, endpoints, routes, policy, web])
+    guarded(world, guard)
+    world.envoy(dialect).ready()
+    traffic = world.traffic()
+    traffic.reaches("a")
+    return policy, traffic
+
+
+@scenario("D-10", (ADS_DELTA,), relay_only=RELAY)
+def the_policies_go_for_a_moment(world, dialect):
+    """cilium #47624: in the middle of its life the control plane has no policy at all, and without one Envoy refuses all requests."""
+    policy, traffic = policed(world, dialect, "{ mass: { within: always } }")
+    world.control_plane.apply(remove=[("ecds", "policy")])
+    held(world, "mass")
+    time.sleep(LONG)
+    traffic.unbroken()
+    world.control_plane.apply(put=[policy])
+    nothing_held(world)
+    traffic.reaches("a")
+
+
+@scenario("D-10", (ADS_DELTA,), caches=("snapshot",), relay_only=RELAY)
+def the_policies_go_for_a_moment_without_a_guard(world, dialect):
+    """The same with `guard: off`: requests fail, so that what is played above is real."""
+    policy, traffic = policed(world, dialect, "off")
+    world.control_plane.apply(remove=[("ecds", "policy")])
+    eventually("requests fail", lambda: traffic.failures, within=20)
+    world.control_plane.apply(put=[policy])
+    traffic.reaches("a")
+    traffic.failures.clear()

@@ -5,6 +5,7 @@
 mod answers;
 mod bounds;
 mod budget;
+mod holds;
 mod lives;
 mod losses;
 mod order;
@@ -75,12 +76,21 @@ pub(crate) struct Came<'a> {
 pub(crate) struct Judge {
     bounds: bounds::Bounds,
     budget: budget::Budget,
+    holds: holds::Holds,
 }
 
 impl Judge {
     /// Whether the relay waits for an answer on a stream.
     pub(crate) fn awaits(&self, stream: u64) -> bool {
         self.bounds.is_open(stream)
+    }
+
+    /// Looks at the views after each event.
+    pub(crate) fn look(&mut self, zones: &[Zone], now: Instant, tally: &mut Tally) -> Result<(), Broken> {
+        let views = zones.iter().enumerate().filter(|(_, zone)| zone.attached);
+        views
+            .into_iter()
+            .try_for_each(|(at, zone)| self.holds.see(at, zone, now, tally))
     }
 
     pub(crate) fn see(&mut self, moment: &Moment<'_>, tally: &mut Tally) -> Result<(), Broken> {

@@ -74,8 +74,7 @@ impl Zone {
         for (kind, target) in wanted {
             let mut views = std::iter::once(self).chain(above);
             // What is held in a wildcard hides what there is by name, too.
-            let hides =
-                |zone: &Self, name: &str| zone.hides(*kind, name) || zone.held.contains(&(*kind, name.to_owned()));
+            let hides = |zone: &Self, name: &str| zone.hides(*kind, name) || zone.holds(*kind, name);
             let hidden = matches!(target, Target::Name(name) if views.any(|zone| hides(zone, name.as_str())));
             // A name that the wildcard has brought is not asked for by name, even if the server no longer answers for the
             // wildcard.
@@ -88,7 +87,7 @@ impl Zone {
             let entry = |resource: &Arc<Resource>| (resource.name().as_str().to_owned(), revision(resource));
             let truth = |content: &Arc<Content>| (content.name.clone(), content.revision);
             let mut known: BTreeMap<String, u64> = BTreeMap::new();
-            let expected: BTreeMap<String, u64> = match target {
+            let mut expected: BTreeMap<String, u64> = match target {
                 Target::Wildcard => {
                     let state = slot.and_then(|slot| slot.wildcard.as_ref());
                     known.extend(state.into_iter().flat_map(|state| state.resources()).map(entry));
@@ -120,9 +119,11 @@ impl Zone {
             Self::forgive_silence(*kind, target, above, &expected, &mut known);
             let held = |name: &String| {
                 let mut views = std::iter::once(self).chain(above);
-                views.any(|zone| zone.held.contains(&(*kind, name.clone())))
+                views.any(|zone| zone.holds(*kind, name))
             };
-            known.retain(|name, _| expected.contains_key(name) || !held(name));
+            // It may be older content, such as endpoints that the control plane has emptied.
+            known.retain(|name, _| !held(name));
+            expected.retain(|name, _| !held(name));
             if known != expected {
                 return Err(Broken::new(
                     Rule::K23,

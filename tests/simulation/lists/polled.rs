@@ -212,13 +212,12 @@ impl World {
         if !self.zones[server].attached {
             return Ok(());
         }
+        self.hold_polled(server, &mut changes);
         let superseded = self.zones[server].view.take_superseded();
         let wants = self.zones[server].view.take_wants(now);
-        let cut = self.zones[server].view.cut();
         let Some(polled) = self.polled(server) else {
             return Ok(());
         };
-        polled.guard.hold(&mut changes, &cut, now);
         if superseded {
             polled.ways.iter_mut().for_each(|way| way.poller.handle_superseded());
         }
@@ -248,13 +247,13 @@ impl World {
         loop {
             let mut said = Vec::new();
             (0..2).try_for_each(|way| self.turn_way(server, way, &mut said))?;
+            self.hold_polled(server, &mut said);
             let view = self.zones[server].view.clone();
             let cut = view.cut();
             let before = cut.server_state();
             let Some(polled) = self.polled(server) else {
                 return Ok(());
             };
-            polled.guard.hold(&mut said, &cut, now);
             changes.append(&mut said);
             if changes.is_empty() {
                 changes = polled.guard.release(&cut, |kind, name| view.wants(kind, name), now);
@@ -278,6 +277,16 @@ impl World {
         }
         self.set_polls(server);
         Ok(())
+    }
+
+    fn hold_polled(&mut self, server: usize, changes: &mut Vec<Changes>) {
+        let now = self.instant();
+        let here = &mut self.zones[server];
+        let mut source = here.source.take();
+        if let Some(polled) = source.as_mut().and_then(super::Source::polled) {
+            here.hold(&mut polled.guard, changes, now);
+        }
+        here.source = source;
     }
 
     fn note_poll_holds(&mut self, server: usize) {

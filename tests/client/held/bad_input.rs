@@ -1,0 +1,148 @@
+//! Control planes and people that do what nobody expects: what is held stays bounded, cheap, and in somebody's hands.
+
+use std::time::Duration;
+
+use xds::{Dialect, HoldAction, HoldOrder, HoldReason, HoldTarget};
+
+use super::plane::{cluster, route};
+use super::stage::{Stage, USUAL};
+use super::{BOTH, hold, settled};
+use crate::{CDS, LDS, RDS, ms};
+
+fn held(stage: &Stage) -> usize {
+    stage.holds.iter().map(|hold| hold.removals.len()).sum()
+}
+
+/// A control plane that has everything in one second and nothing in the next one, for ever: clients notice nothing. Once it stays
+/// empty, everything goes when the time of its last restart is over, and nothing is held any more.
+#[test]
+fn everything_is_removed_for_ever() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        let whole = stage.plane.content.clone();
+        for turn in 0..200 {
+            stage.plane.content = if turn % 2 == 0 {
+                Default::default()
+            } else {
+                whole.clone()
+            };
+            stage.restart();
+            stage.pass(Duration::from_secs(1));
+            assert_eq!(
+                (stage.served(LDS).as_str(), stage.served(CDS).len()),
+                ("l", 29),
+                "{dialect:?} {turn}"
+            );
+            assert!(held(&stage) <= 24, "{:?}", stage.holds);
+        }
+        stage.plane.content.clear();
+        stage.wanted.clear();
+        stage.pass(Duration::from_secs(90));
+        assert_eq!(
+            (stage.served(LDS), stage.served(CDS)),
+            (String::new(), String::new()),
+            "{dialect:?}"
+        );
+        assert!(
+            stage.holds.is_empty() && stage.guard.poll_timeout().is_none(),
+            "{:?}",
+            stage.holds
+        );
+    }
+}
+
+/// All clusters have other names after each restart, and the route follows only later: what is held is bounded by what is referred to.
+#[test]
+fn names_that_change_for_ever() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        for turn in 0..50 {
+            let clusters = stage.plane.content.entry(CDS.to_owned()).or_default();
+            clusters.clear();
+            let names: Vec<String> = (0..10).map(|n| format!("t{turn}-{n}")).collect();
+            names.iter().for_each(|name| stage.put(CDS, name, cluster(name)));
+            stage.restart();
+            stage.pass(Duration::from_secs(5));
+            assert!(held(&stage) <= 20, "{turn}: {:?}", stage.holds);
+            assert!(
+                stage.served(CDS).split(' ').count() <= 20,
+                "{turn}: {}",
+                stage.served(CDS)
+            );
+            if turn % 3 == 0 {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                stage.put(RDS, "r", route("r", &names));
+                stage.pass(Duration::from_secs(5));
+            }
+        }
+    }
+}
+
+/// 100,000 clusters are removed, and one route of some megabytes names them all. It changes each second, and then leaves them.
+#[test]
+fn a_large_route_and_very_many_removals() {
+    const CLUSTERS: usize = 100_000;
+    let names: Vec<String> = (0..CLUSTERS).map(|n| format!("cluster-{n}")).collect();
+    let mut stage = Stage::new(Dialect::Delta, USUAL, &[(CDS, "*"), (RDS, "r")]);
+    stage.wanted.insert("r".to_owned());
+    stage.put(CDS, "stays", cluster("stays"));
+    names.iter().for_each(|name| stage.put(CDS, name, cluster(name)));
+    let mut all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let body = route("r", &all);
+    let size = body.len();
+    stage.put(RDS, "r", body);
+    stage.pass(Duration::from_secs(20));
+    names.iter().for_each(|name| stage.remove(CDS, name));
+    stage.pass(ms(200));
+    let first = std::mem::take(&mut stage.spent);
+    assert_eq!(held(&stage), CLUSTERS);
+    for turn in 1..=5 {
+        all.pop();
+        stage.put(RDS, "r", route("r", &all));
+        stage.pass(Duration::from_secs(1));
+        assert_eq!(held(&stage), CLUSTERS - turn);
+    }
+    let each = std::mem::take(&mut stage.spent) / 5;
+    stage.cuts = 0;
+    stage.put(RDS, "r", route("r", &["stays"]));
+    stage.pass(ms(1));
+    assert_eq!((stage.served(CDS).as_str(), held(&stage), stage.cuts), ("stays", 0, 2));
+    println!(
+        "{CLUSTERS} removals named by a route of {size} bytes: {first:?}, and {each:?} for each change of the route"
+    );
+}
+
+/// Of two people with opposite orders who do not know of each other, the last one decides.
+#[test]
+fn opposite_orders() {
+    let extend = HoldAction::Extend(Duration::from_secs(600));
+    for (actions, left) in [
+        ([HoldAction::Release, extend], true),
+        ([extend, HoldAction::Release], false),
+    ] {
+        let mut stage = settled(Dialect::Delta, USUAL);
+        stage.put(RDS, "r", route("r", &["c9"]));
+        stage.exchange();
+        (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
+        stage.restart();
+        stage.pass(Duration::from_secs(10));
+        for action in actions {
+            let order = HoldOrder {
+                target: hold(CDS, HoldReason::Mass),
+                action,
+                reason: "one of two".into(),
+            };
+            assert_eq!(stage.guard.handle_order(&order, stage.upstream.now), 5);
+        }
+        stage.pass(ms(1));
+        stage.publish(Vec::new());
+        assert_eq!(stage.served(CDS).starts_with("c0 "), left);
+        stage.pass(Duration::from_secs(590));
+        assert_eq!(held(&stage), if left { 5 } else { 0 });
+        stage.pass(Duration::from_secs(20));
+        assert_eq!((stage.served(CDS).as_str(), held(&stage)), ("c5 c6 c7 c8 c9", 0));
+        // The hold is gone, and so an order for it is for nothing.
+        let target: HoldTarget = hold(CDS, HoldReason::Mass);
+        assert_eq!(stage.order(target, extend), 0);
+    }
+}

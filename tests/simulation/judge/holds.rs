@@ -1,0 +1,145 @@
+//! Nothing disappears by accident (D-09, D-10): no cluster goes by itself while a route in use leads to it, what is held has a reason
+//! that lasts, and what has none goes within its bound.
+//!
+//! Owns what each view served at the last look. Knows nothing of clients.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cache::View;
+use xds::{Cut, Hold, HoldReason, Known, Name, ReferenceHold, State, TypeUrl};
+
+use super::timed_out;
+use crate::body::{Facts, Type, facts};
+use crate::feed::Zone;
+use crate::guarded::serves;
+use crate::lists::Source;
+use crate::tally::{Broken, Rule, Tally};
+use crate::upstream::ORDER_GATE;
+
+/// How much later than it should something may be seen.
+const SLACK: Duration = Duration::from_millis(50);
+
+#[derive(Default)]
+pub(super) struct Holds(BTreeMap<usize, (Arc<View>, Arc<Cut>)>);
+
+impl Holds {
+    pub(super) fn see(&mut self, at: usize, zone: &Zone, now: Instant, tally: &mut Tally) -> Result<(), Broken> {
+        let cut = zone.view.cut();
+        if let Some(what) = overdue(zone, &cut, now).or_else(|| groundless(&cut, now)) {
+            return Err(Broken::new(Rule::Hold, format!("zone {at}: {what}")));
+        }
+        if self.0.get(&at).is_some_and(|(_, last)| Arc::ptr_eq(last, &cut)) {
+            return Ok(());
+        }
+        let last = self.0.insert(at, (zone.view.clone(), cut.clone()));
+        let Some((_, before)) = last.filter(|(view, _)| Arc::ptr_eq(view, &zone.view)) else {
+            return Ok(());
+        };
+        let guarded = (zone.wire.is_some() || zone.source.is_some())
+            && zone.upper.is_none()
+            && !matches!(zone.source, Some(Source::Folder(_)))
+            && !zone.forced;
+        if !guarded || zone.view.guard().references != ReferenceHold::UntilFree {
+            return Ok(());
+        }
+        for cluster in lost(zone, &before, &cut) {
+            tally.hit(Rule::D09);
+            if let Some(route) = leading(zone, &cut, cluster) {
+                let what = format!("zone {at}: cluster {cluster} goes, and {route} leads to it");
+                return Err(Broken::new(Rule::D09, what));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns a removal that waits for longer than the quiet time may last, and is not held.
+fn overdue(zone: &Zone, cut: &Cut, now: Instant) -> Option<String> {
+    let late = zone
+        .waiting
+        .iter()
+        .filter(|(_, since)| **since + ORDER_GATE + SLACK < now);
+    let mut late = late.filter(|(removal, _)| serves(cut, removal) && !zone.holds(removal.0, &removal.2));
+    late.next().map(|(removal, _)| format!("{removal:?} waits for nothing"))
+}
+
+/// Returns a hold that nothing ends, or that is not served.
+fn groundless(cut: &Cut, now: Instant) -> Option<String> {
+    let has = |of: &TypeUrl, name| cut.slot(of).is_some_and(|slot| slot.resource(name).is_some());
+    let by = |of: &TypeUrl, name| {
+        let referenced = |hold: &&Hold| hold.type_url == *of && hold.reason == HoldReason::Referenced;
+        let mut holds = cut.holds().iter().filter(referenced);
+        holds.find_map(|hold| hold.removals.get(name)?.by.as_ref())
+    };
+    for hold in cut.holds().iter() {
+        for (name, removal) in &hold.removals {
+            let mut chain = BTreeSet::from([(&hold.type_url, name)]);
+            let mut next = removal.by.as_ref().filter(|_| hold.reason == HoldReason::Referenced);
+            while let Some((of, source)) = next {
+                if !has(of, source) || !chain.insert((of, source)) {
+                    return Some(format!(
+                        "{:?} {name} is held by {source}, which is gone or held by it",
+                        hold.type_url
+                    ));
+                }
+                next = by(of, source);
+            }
+            let late = removal.until.is_some_and(|until| until + SLACK < now);
+            if late || !has(&hold.type_url, name) || removal.until.is_none() && removal.by.is_none() {
+                return Some(format!("{:?} {name} is held for no reason: {removal:?}", hold.type_url));
+            }
+        }
+    }
+    None
+}
+
+/// Returns the clusters that are gone since then, and are wanted still.
+fn lost<'a>(zone: &Zone, before: &'a Cut, cut: &Cut) -> Vec<&'a str> {
+    let kind = Type::Cds.type_url();
+    let has = |state: &State, name: &Name| matches!(state.entries().get(name), Some(Known::Present(_)));
+    let (Some(before), Some(now)) = (before.slot(kind), cut.slot(kind)) else {
+        return Vec::new();
+    };
+    let halves = [
+        (true, before.wildcard.as_ref(), now.wildcard.as_ref()),
+        (false, Some(&before.named), Some(&now.named)),
+    ];
+    let halves = halves
+        .into_iter()
+        .filter_map(|(wildcard, before, now)| Some((wildcard, before?, now?)));
+    let gone = halves.flat_map(|(wildcard, before, now)| {
+        let mortal = |name: &Name| before.expiry(name).is_some();
+        let wanted = move |name: &&Name| zone.wants(Type::Cds, name, wildcard);
+        let names = before.resources().map(|it| it.name());
+        names
+            .filter(wanted)
+            .filter(move |name| !has(now, name) && !mortal(name))
+    });
+    let kept = |name: &Name| now.halves().any(|state| has(state, name));
+    let silent = |name: &&Name| timed_out(cut, Type::Cds, name.as_str());
+    gone.filter(|name| !kept(name) && !silent(name))
+        .map(|name| name.as_str())
+        .collect()
+}
+
+/// Returns a served route in use that leads to a cluster.
+fn leading(zone: &Zone, cut: &Cut, cluster: &str) -> Option<String> {
+    let named = |kind: Type, name: &str| {
+        let slot = cut.slot(kind.type_url());
+        let all = slot
+            .into_iter()
+            .flat_map(|slot| slot.halves())
+            .flat_map(|state| state.resources());
+        let all = all.filter_map(|it| Some((it.name().clone(), facts(kind, &it.body()).ok()?)));
+        let leads = |(_, facts): &(Name, Facts)| facts.refers.iter().any(|other| other == name);
+        all.filter(move |found| leads(found))
+            .map(|(name, _)| name)
+            .collect::<Vec<_>>()
+    };
+    let used =
+        |route: &Name| zone.view.wants(Type::Rds.type_url(), route) || !named(Type::Lds, route.as_str()).is_empty();
+    let mut routes = named(Type::Rds, cluster).into_iter().filter(used);
+    routes.next().map(|route| route.as_str().to_owned())
+}
