@@ -27,7 +27,7 @@ impl Subscription {
     pub(super) fn drop(&mut self, name: &Name) {
         let by_alias = || {
             let row = self.ledger.get(name);
-            self.reader.has_aliases() && row.perhaps() && self.ledger.asked().next().is_some()
+            self.reader.has_aliases() && row.perhaps() && self.ledger.asks_any()
         };
         let stays = self.flights.brings(name) || by_alias();
         self.ledger.put(name, if stays { Row::Perhaps } else { Row::Nothing });
@@ -62,7 +62,7 @@ impl Subscription {
 
     fn is_wanted_by_alias(&self, name: &Name) -> bool {
         if name.is_empty() && self.reader.has_nameless() {
-            return self.ledger.asked().next().is_some();
+            return self.ledger.asks_any();
         }
         let row = self.reader.has_aliases().then(|| self.ledger.get(name));
         let sent = row.as_ref().and_then(Row::sent);
@@ -175,7 +175,7 @@ impl Subscription {
         self.agenda.set_rest(None);
         self.agenda.set_cursor(None);
         // C-20: only the client knows by which alias it keeps a resource.
-        let keeps = (self.reader.has_aliases() || self.reader.has_nameless()) && self.ledger.asked().next().is_some();
+        let keeps = (self.reader.has_aliases() || self.reader.has_nameless()) && self.ledger.asks_any();
         let base = self.ledger.forget_shared().filter(|_| keeps);
         let shared = base.iter().flat_map(|base| base.resources());
         let shared: Vec<Arc<Resource>> = shared
@@ -266,7 +266,7 @@ impl Subscription {
             let asked = self.want.texts(name).filter(|text| self.ledger.asks(text));
             asked.for_each(|text| self.agenda.stir(text.clone()));
         }
-        if self.reader.has_aliases() && self.ledger.asked().next().is_some() {
+        if self.reader.has_aliases() && self.ledger.asks_any() {
             self.agenda.look(name.clone());
             self.agenda.wake();
             // C-20: what the client knows by this alias.

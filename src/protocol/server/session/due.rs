@@ -219,7 +219,7 @@ impl Subscription {
     }
 
     /// Whether there is anything to add, change or answer, if no response were on its way.
-    pub(in crate::server) fn is_pending(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
+    pub(super) fn is_pending(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
         if self.agenda.hello() && self.greets(slot) {
             return true;
         }
@@ -227,7 +227,7 @@ impl Subscription {
     }
 
     /// Whether anything is due, removals and heartbeats included.
-    pub(in crate::server) fn is_due(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
+    pub(super) fn is_due(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
         self.agenda.hello() && self.greets(slot) || self.any_due(slot, answers, |_| true)
     }
 
@@ -250,11 +250,6 @@ impl Subscription {
             }
         }
         false
-    }
-
-    /// Returns whether the client certainly has everything that is current, removals included, and no response is on its way.
-    pub(in crate::server) fn is_quiet(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
-        self.flights.is_empty() && self.ledger.waiting() == 0 && !self.is_due(slot, answers)
     }
 
     /// Whether there is nothing to send until something changes or the client asks.

@@ -10,27 +10,30 @@ mod facts;
 mod full;
 mod lens;
 mod partial;
+mod portrait;
 mod requests;
 mod settling;
 mod shared;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::server::agenda::Agenda;
 use crate::server::asked::Asked;
 use crate::server::flights::Flights;
 use crate::server::ledger::Ledger;
+use crate::server::nonce::Nonces;
 use crate::server::rare::Rare;
 use crate::server::reader::Reader;
 use crate::server::rejections::Rejections;
 use crate::server::response::Response;
 use crate::server::want::Want;
+use crate::settings::StreamSettings;
 use classes::Features;
 use lens::Look;
-pub(super) use partial::Allowed;
-use xds::{Dialect, Name, Rights, TypeUrl, Viewer};
+pub use portrait::{Portrait, Stand};
+use xds::{Dialect, Name, Rights, TypeSight, TypeUrl, Viewer};
 
 /// One type on one client stream.
 ///
@@ -49,6 +52,42 @@ pub(super) struct Subscription {
     /// What the views must be told. Nearly always there is nothing, and then nothing is allocated.
     #[expect(clippy::box_collection, reason = "a subscription must stay small")]
     wants: Option<Box<VecDeque<xds::Want>>>,
+}
+
+/// One attempt to compose a response.
+#[derive(Debug)]
+pub(super) struct Turn<'a, A> {
+    slot: TypeSight<'a>,
+    answers: &'a A,
+    nonces: &'a mut Nonces,
+    /// Whether removals may be sent now: other types do not need the removed resources any more.
+    removals: bool,
+    /// After this long, removals do not wait for additions of the same type any more.
+    bound: Duration,
+    /// How many bytes may be on their way in delta.
+    window: usize,
+    now: Instant,
+}
+
+impl<'a, A> Turn<'a, A> {
+    /// `removals`: whether removals may be sent now.
+    pub(super) const fn new(
+        (slot, answers): (TypeSight<'a>, &'a A),
+        nonces: &'a mut Nonces,
+        settings: &StreamSettings,
+        removals: bool,
+        now: Instant,
+    ) -> Self {
+        Self {
+            slot,
+            answers,
+            nonces,
+            removals,
+            bound: settings.timers.order_gate,
+            window: settings.limits.window_bytes,
+            now,
+        }
+    }
 }
 
 /// What a type can do now.
