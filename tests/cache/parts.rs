@@ -22,7 +22,7 @@ fn client(prefix: u32, library: &Library, now: Instant) -> Server {
         type_url: cds().url().to_owned(),
         ..Default::default()
     };
-    assert!(server.handle_delta(&first, library, now).is_ok());
+    assert!(server.handle(first, library, now).is_ok());
     server
 }
 
@@ -115,7 +115,7 @@ fn asking(program: &str, dialect: Dialect, library: &Library, now: Instant) -> S
                 type_url,
                 ..Default::default()
             };
-            server.handle_sotw(&first, library, now).is_ok()
+            server.handle(first, library, now).is_ok()
         }
         Dialect::Delta => {
             let first = DeltaDiscoveryRequest {
@@ -123,7 +123,7 @@ fn asking(program: &str, dialect: Dialect, library: &Library, now: Instant) -> S
                 type_url,
                 ..Default::default()
             };
-            server.handle_delta(&first, library, now).is_ok()
+            server.handle(first, library, now).is_ok()
         }
     };
     assert!(understood);

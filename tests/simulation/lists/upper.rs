@@ -170,8 +170,8 @@ impl World {
         });
         ahead.fired = None;
         let receipt = match request {
-            Request::Sotw(request) => ahead.server.handle_sotw(request, &self.answers, now),
-            Request::Delta(request) => ahead.server.handle_delta(request, &self.answers, now),
+            Request::Sotw(request) => ahead.server.handle(request.clone(), &self.answers, now),
+            Request::Delta(request) => ahead.server.handle(request.clone(), &self.answers, now),
         };
         if let Err(end) = receipt {
             self.log(|| format!("upper {}/{}: ends stream {}: {end}", at.zone, at.leg, at.id));

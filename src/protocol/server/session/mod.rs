@@ -33,6 +33,8 @@ use crate::settings::StreamSettings;
 use classes::Features;
 use lens::Look;
 pub use portrait::{Portrait, Stand};
+pub(super) use requests::Entries;
+pub use requests::SLICE;
 use xds::{Dialect, Name, Rights, TypeSight, TypeUrl, Viewer};
 
 /// One type on one client stream.

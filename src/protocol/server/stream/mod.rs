@@ -21,12 +21,13 @@ use crate::server::response::Receipt;
 use crate::server::session::{Portrait, Subscription};
 use crate::settings::StreamSettings;
 use classes::Node;
+pub use requests::Progress;
 use xds::{Access, Answers, Authorities, Baselines, Cut, Dialect, Dirty, Sight, Status, TypeSight, TypeUrl, Want};
 
 /// One client stream.
 ///
 /// - A, facts: `node`, `status`, `names`, `expired_gates`, `is_done`.
-/// - B, inputs: `handle_sotw`, `handle_delta` (or slice by slice), `handle_acknowledgement`, `handle_dirty`, `handle_timeout`,
+/// - B, inputs: `handle` (or slice by slice: `begin`, `go_on`, `finish`), `handle_acknowledgement`, `handle_dirty`, `handle_timeout`,
 ///   `lighten`.
 /// - D, outputs: `poll_want` until `None`, before the cut is read; then `poll_response` until `None`, whenever the transport
 ///   can take more; then `poll_end` and `poll_timeout`.
