@@ -208,7 +208,7 @@ impl Session {
             .handle(request.clone(), &answers, stage.now)
             .expect("the request is in order");
         let node = self.server.node().expect("the request has one").clone();
-        let patience = StreamTimers::default().unanswered;
+        let patience = StreamTimers::default().move_after;
         let place = match self.place.take() {
             Some(place) => place,
             None => Seats::enter(&stage.scopes, &node, &Arc::default(), patience).expect("there is room"),

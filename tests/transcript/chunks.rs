@@ -446,3 +446,16 @@ fn a_name_that_the_only_part_left_out() {
         ",
     );
 }
+
+/// B-24: in delta 64 responses of a type are on their way, and the next one waits until the client has answered.
+#[test]
+fn a_window_of_64_responses() {
+    let of = |range: std::ops::RangeInclusive<usize>, item: fn(usize) -> String| range.map(item).collect::<String>();
+    let story = "relay chunk 1\n".to_owned()
+        + &format!("origin put cds{}\n", of(1..=66, |n| format!(" c{n:02}@1")))
+        + "client subscribe cds *\n"
+        + &of(1..=64, |n| format!("client <- cds [c{n:02}@1]\n"))
+        + "nothing for 20s\norigin put cds c01@2\nnothing for 20s\nclient ack\n"
+        + "client <- cds [c65@1]\nclient <- cds [c66@1]\nclient <- cds [c01@2]\nclient ack\n";
+    delta(&story);
+}

@@ -409,3 +409,25 @@ fn a_route_waits_for_a_full_state_that_waits() {
         ",
     );
 }
+
+/// C-26, D-03: a listener that goes shares a response with one that takes its address, even while a route is still to be acknowledged.
+/// Any other listener that goes waits for that.
+#[test]
+fn an_address_goes_from_one_listener_to_another() {
+    both(
+        "
+        origin put lds a@1:leads=80 b@1:leads=81, put rds r@1
+        client subscribe lds *
+        client <- lds [a@1 b@1], ack
+        client subscribe rds r
+        client <- rds [r@1]
+        origin drop lds a b, put lds c@1:leads=80
+        client <- lds sotw [b@1 c@1] | delta [c@1] -[a]
+        client ack lds
+        nothing for 1s
+        client ack rds
+        client <- lds sotw [c@1] | delta -[b]
+        client ack
+        ",
+    );
+}

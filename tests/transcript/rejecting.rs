@@ -1,5 +1,7 @@
 //! Rejected responses: what is held back, and for how long.
 
+use std::collections::VecDeque;
+
 use crate::story::{both, delta, sotw};
 
 /// B-22, L-26, M-02: what was rejected with others is tried again in halves. Only what was rejected alone is held back until it
@@ -536,4 +538,41 @@ fn a_rejected_full_state_is_given_up() {
         nothing for 2s
         ",
     );
+}
+
+/// The names `n000`, `n001`, ...
+pub(crate) fn names(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("n{n:03}")).collect()
+}
+
+/// The responses to a client that rejects those with a name in `bad` and blames nobody: halves, in the order in which they arise.
+/// Ends when everything was tried, or after so many rejections. The resources have the version 1.
+pub(crate) fn halves(topic: &str, names: Vec<String>, bad: &[&str], rejections: usize) -> String {
+    let (mut tried, mut rejected, mut groups) = (String::new(), 0, VecDeque::from([names]));
+    while let Some(group) = groups.pop_front().filter(|_| rejected < rejections) {
+        let good = !group.iter().any(|name| bad.contains(&name.as_str()));
+        let answer = if good { "ack" } else { "nack" };
+        tried += &format!("client <- {topic} [{}@1], {answer}\n", group.join("@1 "));
+        rejected += usize::from(!good);
+        if !good && group.len() > 1 {
+            let (first, second) = group.split_at(group.len() / 2);
+            groups.extend([first.to_vec(), second.to_vec()]);
+        }
+    }
+    tried
+}
+
+/// B-22: after 64 rejected tries in a row everything that is still to be tried is held back, each until it changes.
+#[test]
+fn tries_are_bounded() {
+    let all = names(128);
+    let bad: Vec<&str> = all.iter().map(String::as_str).collect();
+    let story = format!(
+        "origin put eds {}@1\nclient subscribe eds {}\n",
+        all.join("@1 "),
+        all.join(" ")
+    ) + &halves("eds", all.clone(), &bad, 64)
+        + "nothing for 60s\nclient status eds Error\n"
+        + "origin put eds n000@2 n127@2\nclient <- eds [n000@2 n127@2], ack\n";
+    both(&story);
 }

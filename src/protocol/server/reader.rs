@@ -56,7 +56,7 @@ impl Reader {
 
     /// S-03: whether a name is requested from servers for this client.
     pub(super) fn is_served(&self, name: &Name) -> bool {
-        !name.is_nothing() && self.viewer.may_have(&self.type_url, name)
+        !name.is_blank() && self.viewer.may_have(&self.type_url, name)
     }
 
     /// Whether resources of this type can only be named inside the wrapper message.

@@ -184,7 +184,7 @@ impl World {
         if let (None, Some(node)) = (&ahead.place, ahead.server.node())
             && let Some(upper) = &self.zones[at.zone].upper
         {
-            let place = Seats::enter(&upper.scopes, node, &Arc::default(), self.settings.timers.unanswered);
+            let place = Seats::enter(&upper.scopes, node, &Arc::default(), self.settings.timers.move_after);
             ahead.place = Some(place.map_err(|full| Broken::new(Rule::Views, full.to_string()))?);
         }
         self.turn_upper(at, ahead)

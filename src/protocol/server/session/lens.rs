@@ -101,7 +101,7 @@ impl<'a> Lens<'_, 'a> {
 
     /// Whether the client's wildcard covers a name: it covers old-style names only.
     pub(in crate::server) fn covers(&self, key: &Name) -> bool {
-        self.want.wildcard() && !key.is_new_style() && !self.want.meaning(key).is_nothing()
+        self.want.wildcard() && !key.is_new_style() && !self.want.meaning(key).is_blank()
     }
 
     /// K-16: whether a server that did not answer in time is no reason to take this from the client. A full state says nothing of

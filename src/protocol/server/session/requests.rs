@@ -10,10 +10,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Subscription;
 use crate::server::ledger::{Entry, Row};
-use crate::server::name_faults::{NameBound, NameFaults};
+use crate::server::name_faults::{NameBound, NameFault, NameFaults};
 use crate::server::nonce::Nonces;
 use crate::server::request::{ClientRequest, Lists};
 use crate::server::response::ReceiptKind;
+use xds::xdstp::canonical;
 use xds::{Answers, Dialect, Name, Version};
 
 /// What is left of a request's lists: first all names are read, then new ones begin, then others end, then versions are noted.
@@ -260,9 +261,22 @@ impl Subscription {
         let new = !self.ledger.asks(name);
         self.subscribe(name, answers);
         self.asked.more(now);
-        let meant = self.want.meaning(name);
-        if new && !self.reader.is_served(meant) {
-            faults.note_unserved(meant, name.as_str());
+        if let Some(fault) = self.fault(name).filter(|_| new) {
+            faults.note(fault, name.as_str());
+        }
+    }
+
+    /// Returns what is wrong with a name that the client asks for.
+    fn fault(&self, text: &Name) -> Option<NameFault> {
+        let name = self.want.meaning(text);
+        if name.is_blank() {
+            Some(NameFault::Empty)
+        } else if !self.reader.is_served(name) {
+            Some(NameFault::Denied)
+        } else {
+            // F-02: it is asked for all the same.
+            let malformed = name.is_new_style() && canonical(name.as_str(), &self.reader.type_url).is_none();
+            malformed.then_some(NameFault::Malformed)
         }
     }
 }
