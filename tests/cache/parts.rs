@@ -1,11 +1,12 @@
 //! Large answers whose parts many clients share.
 
 use cache::Library;
+use classes::Pattern;
 use identity::Identity;
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use protocol::{Opening, Server};
-use xds::{Access, AccessRule, Batch, Dialect, Pattern, Sight};
+use xds::{Access, AccessRule, Batch, Dialect, Sight};
 
 use super::*;
 
