@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// F-02, F-03, F-15: a text that is no name of this form and type is its own name, and is requested as it is.
+    /// F-02, F-03: a text that is no name of this form and type is its own name, and is requested as it is.
     #[test]
     fn texts() {
         for text in [

@@ -212,7 +212,7 @@ fn silence() {
     assert_eq!(upstream.knows(), "E/d/x=1 E/e/x=1");
 }
 
-/// B-15, C-22: members go with their collection, unless they were asked for by themselves.
+/// B-14, C-22: members go with their collection, unless they were asked for by themselves.
 #[test]
 fn giving_up() {
     let mut upstream = asking(&["E/d/*", "E/d/x"]);

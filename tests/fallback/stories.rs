@@ -194,7 +194,7 @@ fn reachability_only_moves_everybody_silently() {
     }
 }
 
-/// F-11, F-13: each configured authority is read from its own servers, and any other together with the names of old style. F-15:
+/// F-11, F-13: each configured authority is read from its own servers, and any other together with the names of old style. F-02:
 /// a name that names nothing does not exist, whatever its authority, and the stream stays.
 #[test]
 fn authorities_are_read_apart() {

@@ -292,7 +292,7 @@ fn foreign_nonces() {
     );
 }
 
-/// B-14, B-15, C-11: a subscription that flaps is answered each time, and leaves nothing behind.
+/// B-14, C-11: a subscription that flaps is answered each time, and leaves nothing behind.
 #[test]
 fn flapping() {
     let mut story = String::from("origin put eds a@1 b@1\nclient subscribe eds b\nclient <- eds [b@1], ack\n");

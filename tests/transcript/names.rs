@@ -63,7 +63,7 @@ fn directives() {
     );
 }
 
-/// F-02, F-03, F-15, L-25: a text that is no name of the form, or names another type, is asked for as it is. Only the server can say
+/// F-02, F-03, L-25: a text that is no name of the form, or names another type, is asked for as it is. Only the server can say
 /// that it does not exist.
 #[test]
 fn any_text_is_a_name() {
@@ -202,7 +202,7 @@ fn collections_in_full_states() {
     );
 }
 
-/// C-22, B-15, C-11: a member that is asked for by itself as well, and a collection that is asked for again.
+/// C-22, B-14, C-11: a member that is asked for by itself as well, and a collection that is asked for again.
 #[test]
 fn members_and_names() {
     delta(
@@ -356,7 +356,7 @@ fn collections_and_silence() {
     );
 }
 
-/// B-15, K-16: a request that names a collection instead of its member gives up nothing, and silence takes nothing away.
+/// B-14, K-16: a request that names a collection instead of its member gives up nothing, and silence takes nothing away.
 #[test]
 fn a_member_that_was_asked_for_by_name() {
     sotw(
@@ -423,7 +423,7 @@ fn a_collection_that_is_too_large() {
     );
 }
 
-/// B-15, C-22: if a collection is given up and asked for again, what is on its way counts as held, so that removals of it are
+/// B-14, C-22: if a collection is given up and asked for again, what is on its way counts as held, so that removals of it are
 /// sent.
 #[test]
 fn a_collection_that_is_given_up_and_asked_for_again() {
@@ -474,7 +474,7 @@ fn a_name_that_is_missing_in_a_collection_asked_for_again() {
     );
 }
 
-/// C-08, B-15: a name that was given up under a wildcard belongs to the collection that is asked for next, and is forgotten with
+/// C-08, B-14: a name that was given up under a wildcard belongs to the collection that is asked for next, and is forgotten with
 /// it.
 #[test]
 fn a_name_given_up_and_then_its_collection() {

@@ -89,7 +89,7 @@ fn a_cluster_stays_until_no_route_needs_it() {
     );
 }
 
-/// D-01, D-03, B-17: one message moves a route to another cluster: the new cluster is sent, then the route, and only then the old
+/// D-01, D-03, B-16: one message moves a route to another cluster: the new cluster is sent, then the route, and only then the old
 /// cluster is removed.
 #[test]
 fn make_before_break() {

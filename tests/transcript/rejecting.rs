@@ -169,7 +169,7 @@ fn rejected_with_the_current_version() {
     );
 }
 
-/// B-07, B-21, B-22, K-08, L-6: a rejected state is not sent again, whatever version the rejection carries, until it changes.
+/// B-07, B-21, B-22, L-6: a rejected state is not sent again, whatever version the rejection carries, until it changes.
 #[test]
 fn rejections_do_not_loop() {
     for version in ["", "v1", "v2"] {
@@ -261,7 +261,7 @@ fn neighbours_of_a_rejection_go_on() {
     );
 }
 
-/// B-22, K-08: a rejected full state is not sent again for a new name that adds nothing to it; a name that adds something makes
+/// B-22: a rejected full state is not sent again for a new name that adds nothing to it; a name that adds something makes
 /// it a different one.
 #[test]
 fn a_rejected_full_state_and_more_names() {
@@ -484,7 +484,7 @@ fn rejected_and_given_up_under_a_wildcard() {
     );
 }
 
-/// B-15, B-22, C-11: a wildcard that begins anew brings everything that it covers, including what it had brought before and the
+/// B-14, B-22, C-11: a wildcard that begins anew brings everything that it covers, including what it had brought before and the
 /// client rejects only now.
 #[test]
 fn rejected_of_what_the_wildcard_had_brought_before() {
@@ -505,7 +505,7 @@ fn rejected_of_what_the_wildcard_had_brought_before() {
     );
 }
 
-/// B-15, K-08: a client that gives up what it has rejected and asks for it again is sent it, even if it has come back only since.
+/// B-14, B-22: a client that gives up what it has rejected and asks for it again is sent it, even if it has come back only since.
 #[test]
 fn a_rejected_full_state_is_given_up() {
     sotw(

@@ -8,14 +8,12 @@
 mod agenda;
 mod asked;
 mod caller;
-mod fate;
 mod flights;
 mod gates;
 mod ledger;
 mod name_faults;
 mod nonce;
 mod rare;
-mod reader;
 mod rejections;
 mod request;
 mod response;

@@ -206,7 +206,7 @@ impl Subscription {
         let beat = turn.slot.beat(resource);
         let heartbeat = beat.is_some() && self.reader.traits().kind != Kind::Vhds;
         let item = self.reader.item(name, resource, turn.slot, turn.now);
-        let form = match self.reader.dialect {
+        let form = match self.reader.dialect() {
             Dialect::Delta if heartbeat => Form::Heartbeat,
             Dialect::Delta => Form::Repeated,
             Dialect::Sotw => item.form,

@@ -14,20 +14,18 @@ use xds::{Answers, Authorities, Cut, Dialect, Name, Objection, Sight, Slot, Stat
 
 impl Subscription {
     pub(in crate::server) const fn type_url(&self) -> &TypeUrl {
-        &self.reader.type_url
+        self.reader.type_url()
     }
 
     /// Returns what is known of the type, as this client sees it.
     pub(in crate::server) fn type_sight<'a>(&'a self, sight: &'a Sight) -> TypeSight<'a> {
-        sight.type_sight(&self.reader.type_url).seen_by(&self.reader.viewer)
+        sight.type_sight(self.reader.type_url()).seen_by(self.reader.viewer())
     }
 
     /// Finds out what this client sees of the wildcard's state. To be called before anything is composed from it.
     pub(in crate::server) fn look_up(&mut self, sight: &Sight, answers: &impl Answers) {
-        if self.want.wildcard()
-            && let Some(state) = sight.type_sight(&self.reader.type_url).wildcard()
-        {
-            self.reader.viewer.look_at(state, answers);
+        if self.want.wildcard() {
+            self.reader.look_up(sight, answers);
         }
     }
 
@@ -37,7 +35,7 @@ impl Subscription {
         sight: &Sight,
         act: impl FnOnce(&mut Self, TypeSight<'_>) -> R,
     ) -> R {
-        let (type_url, viewer) = (self.reader.type_url.clone(), self.reader.viewer.clone());
+        let (type_url, viewer) = (self.reader.type_url().clone(), self.reader.viewer().clone());
         act(self, sight.type_sight(&type_url).seen_by(&viewer))
     }
 
@@ -99,7 +97,7 @@ impl Subscription {
 
     /// Returns whether a view knows nothing of something that is wanted under an authority.
     pub(in crate::server) fn lacks(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
-        let slot = cut.slot(&self.reader.type_url);
+        let slot = cut.slot(self.reader.type_url());
         let whole = slot.is_some_and(|slot| slot.wildcard.as_ref().is_some_and(|state| state.complete()));
         let unknown = |slot: &Slot, name: &Name| {
             let members = name.is_collection() && slot.named.members(name).next().is_some();
@@ -132,7 +130,7 @@ impl Subscription {
     pub(in crate::server) fn hopeless<'a>(&'a self, sight: &'a Sight) -> Option<Option<&'a Name>> {
         let slot = self.type_sight(sight);
         // L-14: a reachable server may still say that a name does not exist. SotW clients would not wait for that.
-        let sotw = self.reader.dialect == Dialect::Sotw;
+        let sotw = self.reader.dialect() == Dialect::Sotw;
         self.missing_of(sight, |name| !sight.reachable(name) || sotw && !slot.answered(name))
     }
 
@@ -250,7 +248,7 @@ impl Subscription {
         let own = !self.reader.full_state() && !self.reader.lists_all();
         self.ledger.lighten(own, baselines);
         self.agenda.set_rest(None);
-        self.reader.viewer.lighten();
+        self.reader.viewer_mut().lighten();
         self.flights.lighten(baselines);
     }
 }

@@ -53,7 +53,7 @@ impl Subscription {
             // D-01: a route may lead to a resource that waits.
             let partly = slot.wildcard().is_some_and(|state| state.present() > 0);
             let waits = partly || self.is_pending(slot, turn.answers);
-            return if waits { Step::Blocked } else { Step::Idle };
+            return Step::held(waits);
         };
         if !self.is_plain(state) {
             return self.poll_listing(Some(state), turn);
@@ -119,7 +119,7 @@ impl Subscription {
         let removals = turn.removals || self.rare.refused().is_some();
         let listing = self.list(state, removals, difference, slot);
         if listing.waits {
-            return if adds { Step::Blocked } else { Step::Idle };
+            return Step::held(adds);
         }
         // If none of the names is known to exist, and some may, a first answer would tell the client nothing.
         if state.is_none() && listing.unknown && listing.listed.is_empty() && !removes {

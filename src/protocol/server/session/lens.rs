@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
+use super::reader::Reader;
 use crate::server::ledger::{Ledger, Row};
-use crate::server::reader::Reader;
 use crate::server::want::Want;
 use xds::{Known, Name, Reason, Resource, TypeSight};
 
@@ -84,7 +84,7 @@ impl<'a> Lens<'_, 'a> {
                 return Look::Put(found);
             }
             // What the client may not have is in no state.
-            let may_have = || self.reader.viewer.may_have(&self.reader.type_url, key);
+            let may_have = || self.reader.viewer().may_have(self.reader.type_url(), key);
             // A wildcard has no name that certainly does not exist.
             let certain = asks && !dim || state.is_some_and(|state| state.certain());
             dark |= !certain && may_have();

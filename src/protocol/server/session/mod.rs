@@ -11,6 +11,7 @@ mod full;
 mod lens;
 mod partial;
 mod portrait;
+mod reader;
 mod requests;
 mod settling;
 mod shared;
@@ -25,7 +26,6 @@ use crate::server::flights::Flights;
 use crate::server::ledger::Ledger;
 use crate::server::nonce::Nonces;
 use crate::server::rare::Rare;
-use crate::server::reader::Reader;
 use crate::server::rejections::Rejections;
 use crate::server::response::Response;
 use crate::server::want::Want;
@@ -33,9 +33,10 @@ use crate::settings::StreamSettings;
 use classes::Features;
 use lens::Look;
 pub use portrait::{Portrait, Stand};
+use reader::Reader;
 pub(super) use requests::Entries;
 pub use requests::SLICE;
-use xds::{Dialect, Name, Rights, TypeSight, TypeUrl, Viewer};
+use xds::{Dialect, Name, Rights, TypeSight, TypeUrl};
 
 /// One type on one client stream.
 ///
@@ -105,6 +106,13 @@ pub(super) enum Step {
     Idle,
 }
 
+impl Step {
+    /// Nothing is sent: there is something to add or change, or not.
+    pub(super) const fn held(adds: bool) -> Self {
+        if adds { Self::Blocked } else { Self::Idle }
+    }
+}
+
 impl Subscription {
     /// `rights` is what the client may have of the type; `None`: everything.
     pub(super) fn new(
@@ -115,12 +123,7 @@ impl Subscription {
         now: Instant,
     ) -> Self {
         Self {
-            reader: Reader {
-                features: type_url.counted(features),
-                type_url,
-                dialect,
-                viewer: Viewer::new(rights),
-            },
+            reader: Reader::new(type_url, dialect, features, rights),
             want: Want::default(),
             ledger: Ledger::default(),
             agenda: Agenda::default(),

@@ -32,14 +32,10 @@ impl Subscription {
             return Step::Idle;
         }
         // B-24: SotW has one response on its way.
-        let sotw = self.reader.dialect == xds::Dialect::Sotw;
+        let sotw = self.reader.dialect() == xds::Dialect::Sotw;
         let busy = !self.flights.is_empty() && (sotw || self.flights.is_full(turn.window));
         if busy {
-            return if self.is_pending(turn.slot, turn.answers) {
-                Step::Blocked
-            } else {
-                Step::Idle
-            };
+            return Step::held(self.is_pending(turn.slot, turn.answers));
         }
         if self.reader.full_state() {
             return self.poll_full(turn);
@@ -245,8 +241,8 @@ impl Subscription {
         let news = since.filter(|since| self.asked.is_news(*since));
         self.flights.send(Flight::new(nonce, batch.clone(), news, turn.now));
         let response = Response {
-            type_url: self.reader.type_url.clone(),
-            dialect: self.reader.dialect,
+            type_url: self.reader.type_url().clone(),
+            dialect: self.reader.dialect(),
             nonce: turn.nonces.text(nonce, more),
             version: batch.sum(),
             batch,

@@ -79,7 +79,7 @@ impl Subscription {
         };
         // B-09, B-23, C-03: the names of every request count, in arrival order, whatever its nonce says.
         let lists = request.into_lists();
-        let entries = match self.reader.dialect {
+        let entries = match self.reader.dialect() {
             Dialect::Sotw => self.begin_sotw(lists, first, answers, now),
             Dialect::Delta => Some(self.begin_delta(lists, first, answers, now)),
         };
@@ -175,7 +175,7 @@ impl Subscription {
         {
             left -= 1;
             // B-14: in SotW, only a newly listed name is sent even if the client had it before.
-            if self.reader.dialect == Dialect::Delta || !self.ledger.asks(&name) {
+            if self.reader.dialect() == Dialect::Delta || !self.ledger.asks(&name) {
                 self.begin_name(&name, faults, answers, now);
                 if entries.remembers {
                     self.ledger.put(&name, Row::Perhaps);
@@ -206,7 +206,7 @@ impl Subscription {
             return true;
         }
         if entries.ends_all {
-            let hello = self.want.wildcard() && entries.first && self.reader.dialect == Dialect::Delta;
+            let hello = self.want.wildcard() && entries.first && self.reader.dialect() == Dialect::Delta;
             self.unsubscribe(&Name::from(Name::WILDCARD));
             // C-05: the client asked for everything and gave it up at once: it is answered all the same.
             self.agenda.set_hello(self.agenda.hello() || hello);
@@ -227,7 +227,7 @@ impl Subscription {
             }
             if bound.admits(&text) {
                 entries.listed.insert(self.name(&text, answers));
-            } else if self.reader.dialect == Dialect::Delta {
+            } else if self.reader.dialect() == Dialect::Delta {
                 // B-32: a name that is too long is not kept, but it is a name.
                 self.rare.note_long(Name::from(text.as_str()));
             }
@@ -235,7 +235,7 @@ impl Subscription {
         if *left == 0 || entries.ends.is_some() && entries.ended.len() == 0 {
             return;
         }
-        let ends: Vec<Name> = match self.reader.dialect {
+        let ends: Vec<Name> = match self.reader.dialect() {
             Dialect::Sotw => self.left_out(&entries.listed),
             Dialect::Delta => {
                 let texts = entries.ended.by_ref();
@@ -275,7 +275,7 @@ impl Subscription {
             Some(NameFault::Denied)
         } else {
             // F-02: it is asked for all the same.
-            let malformed = name.is_new_style() && canonical(name.as_str(), &self.reader.type_url).is_none();
+            let malformed = name.is_new_style() && canonical(name.as_str(), self.reader.type_url()).is_none();
             malformed.then_some(NameFault::Malformed)
         }
     }

@@ -117,7 +117,7 @@ impl Subscription {
     fn reject(&mut self, flight: &Flight, message: &str, objection: &Arc<Objection>) -> usize {
         let again = self.rejections.end(flight.nonce(), false);
         if self.reader.full_state() {
-            // K-08: the rows stay, so that the next full state goes when something is due.
+            // B-22: the rows stay, so that the next full state goes when something is due.
             self.rare.note_refused(Some(objection.clone()));
             return 0;
         }

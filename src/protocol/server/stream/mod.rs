@@ -13,7 +13,6 @@ use identity::Identity;
 
 use crate::end::{Code, End};
 use crate::server::caller::Caller;
-use crate::server::fate::Fate;
 use crate::server::gates::Gates;
 use crate::server::name_faults::NameFaults;
 use crate::server::nonce::Nonces;
@@ -21,6 +20,7 @@ use crate::server::response::Receipt;
 use crate::server::session::{Portrait, Subscription};
 use crate::settings::StreamSettings;
 use classes::Node;
+use loss::Fate;
 pub use requests::Progress;
 use xds::{Access, Answers, Authorities, Baselines, Cut, Dialect, Dirty, Sight, Status, TypeSight, TypeUrl, Want};
 

@@ -136,11 +136,7 @@ impl Server {
 
     fn step(&mut self, at: usize, sight: &Sight, answers: &impl Answers, removals: bool, now: Instant) -> Step {
         if self.paced(at, sight, answers, now) {
-            return if self.adds(at, sight, answers) {
-                Step::Blocked
-            } else {
-                Step::Idle
-            };
+            return Step::held(self.adds(at, sight, answers));
         }
         let Some(one) = self.types.get_mut(at) else {
             return Step::Idle;
@@ -214,8 +210,7 @@ impl Server {
         let timers = &self.settings.timers;
         let of_types = self.types.iter().flat_map(|one| one.timeouts(timers.unanswered));
         let gates = self.gates.poll_timeout(timers.order_gate);
-        let loss = self.loss().map(|loss| loss.until);
-        of_types.chain(gates).chain(loss).min()
+        of_types.chain(gates).chain(self.loss_timeout()).min()
     }
 
     fn bound(&self) -> Duration {
