@@ -78,10 +78,10 @@ fn any_text_is_a_name() {
         origin put lds xdstp:x@1 xdstp://a/LDS/%zz@1
         client <- lds [xdstp:x@1 xdstp://a/LDS/%zz@1], ack
         client subscribe lds xdstp://a/LDS/x
-        client <- lds [xdstp://a/LDS/x@1], ack
+        client <- lds sotw [xdstp:x@1 xdstp://a/LDS/%zz@1 xdstp://a/LDS/x@1] | delta [xdstp://a/LDS/x@1], ack
         client unsubscribe lds xdstp:x
         delta client subscribe lds xdstp:x
-        delta client <- lds -[xdstp:x], ack
+        delta client <- lds [xdstp:x@1], ack
         ",
     );
 }

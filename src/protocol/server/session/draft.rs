@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::due::Say;
-use super::{Subscription, Turn};
+use super::{Attempt, Subscription};
 use crate::server::ledger::Row;
 use xds::{Answers, Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, TypeSight};
 
@@ -114,13 +114,13 @@ impl Subscription {
         name: &Name,
         say: Say<'_>,
         draft: &mut Draft,
-        turn: &Turn<'_, impl Answers>,
+        attempt: &Attempt<'_, impl Answers>,
     ) -> bool {
         match say {
-            Say::Put(resource) => self.write_resource(name, resource, draft, turn),
+            Say::Put(resource) => self.write_resource(name, resource, draft, attempt),
             Say::Other(resource) => {
                 let own = resource.name();
-                let written = draft.has(own) || self.write_resource(own, resource, draft, turn);
+                let written = draft.has(own) || self.write_resource(own, resource, draft, attempt);
                 if written {
                     self.ledger.put(name, Row::Told);
                 }
@@ -129,14 +129,14 @@ impl Subscription {
             Say::Beat(resource) => {
                 let fits = draft.takes(resource);
                 if fits {
-                    self.write_beat(name, resource, draft, turn);
+                    self.write_beat(name, resource, draft, attempt);
                 }
                 fits
             }
             Say::Remove | Say::Missing => {
                 let fits = draft.takes_name(name);
                 if fits {
-                    self.write_error(name, draft, turn.slot);
+                    self.write_error(name, draft, attempt.slot);
                     if matches!(say, Say::Missing) {
                         draft.missing.insert(name.clone());
                     }
@@ -146,7 +146,7 @@ impl Subscription {
                 fits
             }
             Say::Error => {
-                self.write_error(name, draft, turn.slot);
+                self.write_error(name, draft, attempt.slot);
                 true
             }
         }
@@ -157,7 +157,7 @@ impl Subscription {
         name: &Name,
         resource: &Arc<Resource>,
         draft: &mut Draft,
-        turn: &Turn<'_, impl Answers>,
+        attempt: &Attempt<'_, impl Answers>,
     ) -> bool {
         if !draft.takes(resource) {
             return false;
@@ -170,11 +170,12 @@ impl Subscription {
             self.rare.keep_accepted(name, accepted);
         }
         draft.covers |= !self.ledger.asks(name);
-        draft
-            .items
-            .insert(name.clone(), self.reader.item(name, resource, turn.slot, turn.now));
+        draft.items.insert(
+            name.clone(),
+            self.reader.item(name, resource, attempt.slot, attempt.now),
+        );
         draft.last = Some(name.clone());
-        self.note_sent(name, resource, turn.slot);
+        self.note_sent(name, resource, attempt.slot);
         true
     }
 
@@ -202,10 +203,16 @@ impl Subscription {
 
     /// K-17: C-21: a virtual host is sent again whole. E-11: if the resource has no time to live any more, only the resource itself can
     /// say so.
-    fn write_beat(&mut self, name: &Name, resource: &Arc<Resource>, draft: &mut Draft, turn: &Turn<'_, impl Answers>) {
-        let beat = turn.slot.beat(resource);
+    fn write_beat(
+        &mut self,
+        name: &Name,
+        resource: &Arc<Resource>,
+        draft: &mut Draft,
+        attempt: &Attempt<'_, impl Answers>,
+    ) {
+        let beat = attempt.slot.beat(resource);
         let heartbeat = beat.is_some() && self.reader.traits().kind != Kind::Vhds;
-        let item = self.reader.item(name, resource, turn.slot, turn.now);
+        let item = self.reader.item(name, resource, attempt.slot, attempt.now);
         let form = match self.reader.dialect() {
             Dialect::Delta if heartbeat => Form::Heartbeat,
             Dialect::Delta => Form::Repeated,

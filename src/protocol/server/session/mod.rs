@@ -59,7 +59,7 @@ pub(super) struct Subscription {
 
 /// One attempt to compose a response.
 #[derive(Debug)]
-pub(super) struct Turn<'a, A> {
+pub(super) struct Attempt<'a, A> {
     slot: TypeSight<'a>,
     answers: &'a A,
     nonces: &'a mut Nonces,
@@ -72,7 +72,7 @@ pub(super) struct Turn<'a, A> {
     now: Instant,
 }
 
-impl<'a, A> Turn<'a, A> {
+impl<'a, A> Attempt<'a, A> {
     /// `removals`: whether removals may be sent now.
     pub(super) const fn new(
         (slot, answers): (TypeSight<'a>, &'a A),

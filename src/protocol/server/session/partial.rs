@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::draft::Draft;
 use super::due::Say;
-use super::{Step, Subscription, Turn};
+use super::{Attempt, Step, Subscription};
 use crate::server::flights::Flight;
 use crate::server::ledger::{Entry, Row};
 use crate::server::rejections::Group;
@@ -25,7 +25,7 @@ struct Postponed {
 
 impl Subscription {
     /// Returns the next step.
-    pub(in crate::server) fn poll(&mut self, turn: &mut Turn<'_, impl Answers>) -> Step {
+    pub(in crate::server) fn poll(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
         // Nothing is sent if the client is subscribed to nothing; only resources that it still holds are removed.
         let owes = self.agenda.hello() && !self.reader.full_state() || self.rare.has_long();
         if self.wants_nothing() && self.agenda.is_empty() && !owes {
@@ -33,62 +33,62 @@ impl Subscription {
         }
         // B-24: SotW has one response on its way.
         let sotw = self.reader.dialect() == xds::Dialect::Sotw;
-        let busy = !self.flights.is_empty() && (sotw || self.flights.is_full(turn.window));
+        let busy = !self.flights.is_empty() && (sotw || self.flights.is_full(attempt.window));
         if busy {
-            return Step::held(self.is_pending(turn.slot, turn.answers));
+            return Step::held(self.is_pending(attempt.slot, attempt.answers));
         }
         if self.reader.full_state() {
-            return self.poll_full(turn);
+            return self.poll_full(attempt);
         }
-        match turn.slot.wildcard().filter(|state| self.is_plain(state)) {
-            Some(state) => self.poll_shared(state, turn),
-            None => self.poll_own(turn),
+        match attempt.slot.wildcard().filter(|state| self.is_plain(state)) {
+            Some(state) => self.poll_shared(state, attempt),
+            None => self.poll_own(attempt),
         }
     }
 
     /// Returns the next step of a client that is not like others.
-    fn poll_own(&mut self, turn: &mut Turn<'_, impl Answers>) -> Step {
-        let difference = self.difference(turn.slot, turn.answers);
+    fn poll_own(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
+        let difference = self.difference(attempt.slot, attempt.answers);
         self.agenda.set_rest(None);
         let all = self.reader.lists_all();
-        let mut draft = Draft::new(if all { usize::MAX } else { turn.answers.chunk() });
+        let mut draft = Draft::new(if all { usize::MAX } else { attempt.answers.chunk() });
         self.rare
             .take_long()
             .into_iter()
             .for_each(|name| draft.put_missing(name));
-        let trial = self.write_trial(&mut draft, turn);
+        let trial = self.write_trial(&mut draft, attempt);
         let mut found = Postponed::default();
         if trial.is_none() {
-            found = self.write_due(&mut draft, difference.as_deref(), turn);
+            found = self.write_due(&mut draft, difference.as_deref(), attempt);
             self.agenda.set_cursor(draft.cursor());
         }
-        self.write_removals(&mut found, &mut draft, turn);
-        let greets = self.agenda.hello() && self.greets(turn.slot);
+        self.write_removals(&mut found, &mut draft, attempt);
+        let greets = self.agenda.hello() && self.greets(attempt.slot);
         if draft.is_empty() && !greets {
-            return self.rest(found, difference.as_deref(), turn.slot);
+            return self.rest(found, difference.as_deref(), attempt.slot);
         }
         if draft.covers() || greets {
             self.agenda.set_hello(false);
         }
         if all {
-            self.list_all(&mut draft, trial.is_some(), turn);
+            self.list_all(&mut draft, trial.is_some(), attempt);
         }
         let (since, more) = (draft.since(), draft.has_more());
         let batch = Arc::new(draft.into_batch(self.reader.traits().kind == Kind::Vhds));
         if let Some(group) = &trial {
-            self.rejections.begin(turn.nonces.coming(), group);
+            self.rejections.begin(attempt.nonces.coming(), group);
         }
-        self.send(batch, since, more, turn)
+        self.send(batch, since, more, attempt)
     }
 
     /// Writes the next part of what was rejected, if it can be tried now.
-    fn write_trial(&mut self, draft: &mut Draft, turn: &Turn<'_, impl Answers>) -> Option<Group> {
+    fn write_trial(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) -> Option<Group> {
         while let Some(group) = self.rejections.pop(|name| self.flights.has(name)) {
             let mut all = Draft::new(usize::MAX);
             let names: Vec<Name> = group.names().cloned().collect();
             for name in names {
-                if let Some(say @ (Say::Put(_) | Say::Other(_))) = self.say(&name, turn.slot) {
-                    self.write(&name, say, &mut all, turn);
+                if let Some(say @ (Say::Put(_) | Say::Other(_))) = self.say(&name, attempt.slot) {
+                    self.write(&name, say, &mut all, attempt);
                 }
             }
             if all.adds() {
@@ -104,12 +104,12 @@ impl Subscription {
         &mut self,
         draft: &mut Draft,
         difference: Option<&Difference>,
-        turn: &Turn<'_, impl Answers>,
+        attempt: &Attempt<'_, impl Answers>,
     ) -> Postponed {
-        let ripe = turn.removals && self.rare.removals_are_ripe(turn.bound, turn.now);
+        let ripe = attempt.removals && self.rare.removals_are_ripe(attempt.bound, attempt.now);
         let mut found = Postponed::default();
         let mut walk = self.agenda.walk();
-        while let Some((name, say)) = self.next_due(&mut walk, difference, turn.slot) {
+        while let Some((name, say)) = self.next_due(&mut walk, difference, attempt.slot) {
             // A name is in one response at a time, and what was rejected is tried in its own.
             if self.flights.has(&name) || self.rejections.awaits(&name) {
                 found.waits |= !matches!(say, Say::Remove | Say::Beat(_));
@@ -120,7 +120,7 @@ impl Subscription {
                 Say::Remove => {}
                 Say::Put(_) | Say::Other(_) if ripe => found.waits = true,
                 Say::Put(_) | Say::Other(_) | Say::Beat(_) | Say::Missing | Say::Error => {
-                    if !self.write(&name, say, draft, turn) {
+                    if !self.write(&name, say, draft, attempt) {
                         break;
                     }
                 }
@@ -131,20 +131,20 @@ impl Subscription {
 
     /// C-26: removals go when nothing is added, because a client applies the removals of a response that it rejects. A listener that
     /// goes shares the response with one that takes its address: the client applies removals first.
-    fn write_removals(&mut self, found: &mut Postponed, draft: &mut Draft, turn: &Turn<'_, impl Answers>) {
+    fn write_removals(&mut self, found: &mut Postponed, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) {
         let (mut go, mut wait) = (Vec::new(), std::mem::take(&mut found.gone));
-        if !draft.adds() && turn.removals {
+        if !draft.adds() && attempt.removals {
             std::mem::swap(&mut go, &mut wait);
         } else if self.reader.traits().kind == Kind::Lds && draft.adds() && !wait.is_empty() {
             let taken = Addresses::of(draft.resources());
             (go, wait) = wait.into_iter().partition(|name| self.gives(name, &taken));
         }
         for name in go {
-            if !self.write(&name, Say::Remove, draft, turn) {
+            if !self.write(&name, Say::Remove, draft, attempt) {
                 wait.push(name);
             }
         }
-        self.rare.note_removals(draft.adds() && !wait.is_empty(), turn.now);
+        self.rare.note_removals(draft.adds() && !wait.is_empty(), attempt.now);
         found.gone = wait;
     }
 
@@ -181,7 +181,7 @@ impl Subscription {
 
     /// B-18: adds all other secrets, as the client accepted them. Those that it has never accepted are left out only if it takes such
     /// a response.
-    fn list_all(&mut self, draft: &mut Draft, trial: bool, turn: &Turn<'_, impl Answers>) {
+    fn list_all(&mut self, draft: &mut Draft, trial: bool, attempt: &Attempt<'_, impl Answers>) {
         let asked: Vec<(Name, Row)> = self
             .ledger
             .rows("")
@@ -198,14 +198,14 @@ impl Subscription {
             }
             let accepted = row.whole().or_else(|| self.rare.accepted(&name)).cloned();
             if let Some(accepted) = accepted {
-                let item = self.reader.item(&name, &accepted, turn.slot, turn.now);
+                let item = self.reader.item(&name, &accepted, attempt.slot, attempt.now);
                 draft.repeat(&name, item);
             } else if !self.rare.omits()
                 && !trial
-                && let super::Look::Put(current) = self.lens(turn.slot).look(&name, &row)
+                && let super::Look::Put(current) = self.lens(attempt.slot).look(&name, &row)
             {
                 let current = current.clone();
-                self.write(&name, Say::Put(&current), draft, turn);
+                self.write(&name, Say::Put(&current), draft, attempt);
             }
         }
     }
@@ -216,14 +216,14 @@ impl Subscription {
         batch: Arc<Batch>,
         since: Option<Instant>,
         more: bool,
-        turn: &mut Turn<'_, impl Answers>,
+        attempt: &mut Attempt<'_, impl Answers>,
     ) -> Step {
         // Heartbeats and repetitions change nothing at the client.
         let cds = self.reader.traits().kind == Kind::Cds;
         let items = batch.items().iter();
         let news = items.filter(|item| cds && !matches!(item.form, Form::Heartbeat | Form::Repeated));
         let clusters = Self::endpoints(news.map(|item| &item.resource));
-        self.send_with(batch, since, more, clusters, turn)
+        self.send_with(batch, since, more, clusters, attempt)
     }
 
     /// Sends a response to a client that waits for these endpoints afterwards.
@@ -233,17 +233,17 @@ impl Subscription {
         since: Option<Instant>,
         more: bool,
         clusters: Vec<Name>,
-        turn: &mut Turn<'_, impl Answers>,
+        attempt: &mut Attempt<'_, impl Answers>,
     ) -> Step {
-        let nonce = turn.nonces.next();
+        let nonce = attempt.nonces.next();
         let asked = self.asked.last();
-        self.asked.answered(turn.now);
+        self.asked.answered(attempt.now);
         let news = since.filter(|since| self.asked.is_news(*since));
-        self.flights.send(Flight::new(nonce, batch.clone(), news, turn.now));
+        self.flights.send(Flight::new(nonce, batch.clone(), news, attempt.now));
         let response = Response {
             type_url: self.reader.type_url().clone(),
             dialect: self.reader.dialect(),
-            nonce: turn.nonces.text(nonce, more),
+            nonce: attempt.nonces.text(nonce, more),
             version: batch.sum(),
             batch,
             since: since.map(|since| since.max(asked)),

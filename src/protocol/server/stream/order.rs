@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::Server;
 use crate::end::End;
 use crate::server::response::Response;
-use crate::server::session::{Step, Subscription, Turn};
+use crate::server::session::{Attempt, Step, Subscription};
 use xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
 
 impl Server {
@@ -143,7 +143,7 @@ impl Server {
         };
         let (nonces, settings) = (&mut self.nonces, &*self.settings);
         let step = one.with_sight(sight, |one, slot| {
-            one.poll(&mut Turn::new((slot, answers), nonces, settings, removals, now))
+            one.poll(&mut Attempt::new((slot, answers), nonces, settings, removals, now))
         });
         if let Step::Send(_, clusters) = &step
             && !clusters.is_empty()
