@@ -84,7 +84,7 @@ fn any_text_is_a_name() {
         let mut response = delta(CDS, "n1", &[], &[]);
         response.resources = vec![resource(CDS, bad, "1")];
         upstream.hears(response);
-        assert_eq!(upstream.knows(), format!("{bad}=1"));
+        assert_eq!(upstream.named(CDS), format!("{bad}=1"));
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) struct Subscription {
     wants: Option<Box<VecDeque<xds::Want>>>,
 }
 
-/// One attempt to compose a response.
+/// What it takes to compose a response, and what that may do.
 #[derive(Debug)]
 pub(super) struct Attempt<'a, A> {
     slot: TypeSight<'a>,

@@ -31,15 +31,15 @@ impl Server {
             return Some(response);
         }
         if !removals_wait {
-            self.gates.removals.clear();
+            self.removals.clear();
             return None;
         }
         // D-03: removals are sent only after the bound, or when everything that could still need the removed resources is sent
         // and settled (accepted or rejected).
         let calm = self.calm(sight, answers, now);
-        let ripe = calm || self.gates.removals.is_ripe(self.bound(), now);
+        let ripe = calm || self.removals.is_ripe(self.bound(), now);
         if !ripe {
-            self.gates.removals.wait(self.bound(), now);
+            self.removals.wait(self.bound(), now);
             return None;
         }
         let response = self.poll_removals(sight, answers, now);
@@ -47,7 +47,7 @@ impl Server {
             self.expired_gates += 1;
         }
         // D-01: the next removal waits until this one is sent.
-        self.gates.removals.clear();
+        self.removals.clear();
         response
     }
 
@@ -90,7 +90,7 @@ impl Server {
                     continue;
                 }
                 waiting = true;
-                if !self.gates.additions.wait(self.bound(), now) {
+                if !self.additions.wait(self.bound(), now) {
                     continue;
                 }
             }
@@ -108,7 +108,7 @@ impl Server {
             }
         }
         if !waiting {
-            self.gates.additions.clear();
+            self.additions.clear();
         }
         None
     }
@@ -193,7 +193,7 @@ impl Server {
 
     /// Whether there is nothing to send until there is input other than an acknowledgement.
     fn is_sated(&self, sight: &Sight) -> bool {
-        let waits = self.gates.wait() || self.is_ending();
+        let waits = self.additions.waits() || self.removals.waits() || self.is_ending();
         !waits && self.types.iter().all(|one| one.is_sated(one.type_sight(sight)))
     }
 
@@ -209,8 +209,11 @@ impl Server {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let timers = &self.settings.timers;
         let of_types = self.types.iter().flat_map(|one| one.timeouts(timers.unanswered));
-        let gates = self.gates.poll_timeout(timers.order_gate);
-        of_types.chain(gates).chain(self.loss_timeout()).min()
+        let gates = [&self.additions, &self.removals].map(|gate| gate.poll_timeout(timers.order_gate));
+        of_types
+            .chain(gates.into_iter().flatten())
+            .chain(self.loss_timeout())
+            .min()
     }
 
     fn bound(&self) -> Duration {
