@@ -79,7 +79,7 @@ fn any_text_is_a_name() {
         response.resources = vec![body(CDS, "b", "1"), wrapped(&resource(CDS, bad, "1"))];
         upstream.hears_sotw(response);
         assert_eq!(upstream.wildcard(CDS), format!("b=1 {bad}=1 complete"));
-        assert_eq!(upstream.asks(), ["cds ack n2"]);
+        assert_eq!(upstream.asks(), ["cds [] v2 ack n2"]);
         let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &[bad]);
         let mut response = delta(CDS, "n1", &[], &[]);
         response.resources = vec![resource(CDS, bad, "1")];
