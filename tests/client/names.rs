@@ -71,10 +71,10 @@ fn one_name_twice() {
 /// F-02, F-03: a text that is no name of the form, or names another type, is a name like any other.
 #[test]
 fn any_text_is_a_name() {
-    let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
-    upstream.hears_sotw(sotw(CDS, "1", "n1", &["a=1"]));
-    upstream.sent();
     for bad in ["xdstp:x", &format!("{E}/x"), &format!("{C}/%zz")] {
+        let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
+        upstream.hears_sotw(sotw(CDS, "1", "n1", &["a=1"]));
+        upstream.sent();
         let mut response = sotw(CDS, "2", "n2", &[]);
         response.resources = vec![body(CDS, "b", "1"), wrapped(&resource(CDS, bad, "1"))];
         upstream.hears_sotw(response);

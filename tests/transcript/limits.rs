@@ -373,6 +373,22 @@ fn all_names_are_replaced_at_the_limit() {
         nothing
         "
     ));
+    let missing: Vec<&str> = new.split(' ').filter(|name| *name != "b7").collect();
+    delta(&format!(
+        "
+        relay limit names_per_stream 1500
+        origin put rds r@1 b7@1
+        client sends rds {}
+        client <- rds -[{old}], ack
+        client sends rds {} {}
+        client <- rds [b7@1] -[{}], ack
+        nothing
+        ",
+        names("+a"),
+        names("+b"),
+        names("-a"),
+        missing.join(" ")
+    ));
 }
 
 /// B-24, C-11, K-21: a client that asks again and again has to acknowledge first what is on its way.

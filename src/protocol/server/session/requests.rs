@@ -23,7 +23,7 @@ pub(in crate::server) struct Entries {
     begun: vec::IntoIter<String>,
     ended: vec::IntoIter<String>,
     versions: btree_map::IntoIter<String, String>,
-    /// The names that were read of `begun`.
+    /// SotW: the names that were read of `begun`.
     listed: BTreeSet<Name>,
     /// The names that end, once all are read.
     ends: Option<vec::IntoIter<Name>>,
@@ -57,7 +57,7 @@ impl Entries {
 
     /// Returns how many names will end: they make room for new ones.
     pub(in crate::server) fn spare(&self) -> usize {
-        self.ends.as_ref().map_or(0, ExactSizeIterator::len)
+        self.ended.len() + self.ends.as_ref().map_or(0, ExactSizeIterator::len)
     }
 }
 
@@ -169,13 +169,19 @@ impl Subscription {
         now: Instant,
     ) -> bool {
         let mut left = SLICE;
-        self.read_names(entries, bound, &mut left, answers);
+        while left > 0
+            && let Some(text) = entries.begun.next()
+        {
+            left -= 1;
+            self.read(&text, entries, bound, faults, answers, now);
+        }
+        self.read_ends(entries, bound, left, answers);
         while left > 0
             && let Some(name) = entries.listed.pop_first()
         {
             left -= 1;
-            // B-14: in SotW, only a newly listed name is sent even if the client had it before.
-            if self.reader.dialect() == Dialect::Delta || !self.ledger.asks(&name) {
+            // B-14: a newly listed name is sent even if the client had it before.
+            if !self.ledger.asks(&name) {
                 self.begin_name(&name, faults, answers, now);
                 if entries.remembers {
                     self.ledger.put(&name, Row::Perhaps);
@@ -215,24 +221,31 @@ impl Subscription {
         false
     }
 
-    /// Reads texts. C-07: what the client held by a name that it gives up, it may hold by another one, or as a member, from now on:
-    /// so all names are read before any ends.
-    fn read_names(&mut self, entries: &mut Entries, bound: NameBound, left: &mut usize, answers: &impl Answers) {
-        while *left > 0
-            && let Some(text) = entries.begun.next()
-        {
-            *left -= 1;
-            if text == Name::WILDCARD {
-                continue;
-            }
-            if bound.admits(&text) {
-                entries.listed.insert(self.name(&text, answers));
-            } else if self.reader.dialect() == Dialect::Delta {
-                // B-32: a name that is too long is not kept, but it is a name.
-                self.rare.note_long(Name::from(text.as_str()));
-            }
+    /// Reads a text of a name. In delta, the client asks for the name again; in SotW, all that it lists must be read first.
+    fn read(
+        &mut self,
+        text: &str,
+        entries: &mut Entries,
+        bound: NameBound,
+        faults: &mut NameFaults,
+        answers: &impl Answers,
+        now: Instant,
+    ) {
+        let delta = self.reader.dialect() == Dialect::Delta;
+        match bound.admits(text) {
+            _ if text == Name::WILDCARD => {}
+            true if delta => self.begin_name(&self.name(text, answers), faults, answers, now),
+            true => drop(entries.listed.insert(self.name(text, answers))),
+            // B-32: a name that is too long is not kept, but it is a name.
+            false if delta => self.rare.note_long(Name::from(text)),
+            false => {}
         }
-        if *left == 0 || entries.ends.is_some() && entries.ended.len() == 0 {
+    }
+
+    /// Finds the names that end, once all that begin are read. C-07: what the client held by a name that it gives up, it may hold by
+    /// another one, or as a member, from now on.
+    fn read_ends(&self, entries: &mut Entries, bound: NameBound, left: usize, answers: &impl Answers) {
+        if left == 0 || entries.ends.is_some() && entries.ended.len() == 0 {
             return;
         }
         let ends: Vec<Name> = match self.reader.dialect() {
