@@ -56,7 +56,7 @@ fn compose() -> Step {
     };
     let mut servers: Vec<Server> = (0..SESSIONS).map(server).collect();
     for server in &mut servers {
-        drop(server.handle_delta(&first, &library, now));
+        drop(server.handle(first.clone(), &library, now));
         deliver(server, &before, CDS, &library, now);
     }
     let (mut next, mut last) = (after, before);
@@ -166,14 +166,14 @@ fn ask_beside_unknown(unknown: usize) -> Step {
         ..Default::default()
     };
     let mut server = server(1);
-    drop(server.handle_delta(&ask(1..=unknown), &library, now));
+    drop(server.handle(ask(1..=unknown), &library, now));
     assert!(
         deliver(&mut server, &sight, EDS, &library, now) == 0,
         "an unknown name was answered"
     );
     let again = ask(0..=0);
     Box::new(move || {
-        drop(server.handle_delta(&again, &library, now));
+        drop(server.handle(again.clone(), &library, now));
         while server.poll_want().is_some() {}
         assert!(
             deliver(&mut server, &sight, EDS, &library, now) == 1,

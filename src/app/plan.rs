@@ -78,6 +78,7 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::ConnectionS
         timers: protocol::StreamTimers {
             order_gate: timers.order_gate,
             unanswered: set(timers.unanswered).unwrap_or(FOR_EVER),
+            move_after: timers.move_after,
             pace: timers.pace,
         },
         anonymous: config.anonymous,

@@ -106,6 +106,8 @@ pub struct Timers {
     pub does_not_exist: Duration,
     /// How long a client's request waits for the control plane before it counts as unanswered.
     pub unanswered: Duration,
+    /// G-17: how long a session waits for a server that answers without all that it wants, before it moves to it.
+    pub move_after: Duration,
     /// How long a delta control plane must be silent before its first wildcard answer counts as complete.
     pub wildcard_quiet: Duration,
     /// How long listeners and routes wait for the clusters and endpoints that they need.
@@ -140,6 +142,7 @@ impl Default for Timers {
             linger: Duration::from_secs(30),
             does_not_exist: Duration::from_secs(15),
             unanswered: Duration::from_secs(8),
+            move_after: Duration::from_secs(1),
             wildcard_quiet: Duration::from_millis(250),
             order_gate: Duration::from_secs(2),
             removal_quiet: Duration::from_millis(100),

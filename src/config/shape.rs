@@ -235,6 +235,7 @@ mapping!(TimersShape {
     "linger" => linger: Option<Scalar>,
     "does_not_exist" => does_not_exist: Option<Scalar>,
     "unanswered" => unanswered: Option<Scalar>,
+    "move" => move_after: Option<Scalar>,
     "wildcard_quiet" => wildcard_quiet: Option<Scalar>,
     "order_gate" => order_gate: Option<Scalar>,
     "removal_quiet" => removal_quiet: Option<Scalar>,

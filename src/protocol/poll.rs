@@ -83,7 +83,7 @@ impl Poll {
             polls: true,
         };
         let mut server = Server::new(settings, opening);
-        let faults = server.handle_sotw(&asked, answers, now)?.faults;
+        let faults = server.handle(asked, answers, now)?.faults;
         Ok(Self {
             server,
             type_url,

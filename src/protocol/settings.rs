@@ -47,6 +47,8 @@ pub struct StreamTimers {
     pub order_gate: Duration,
     /// How long a request may stay without any answer (G-18).
     pub unanswered: Duration,
+    /// How long a session waits for a server that answers without all that it wants, before it moves to it (G-17).
+    pub move_after: Duration,
     /// The least time between two responses of one type.
     pub pace: Duration,
 }
@@ -67,6 +69,7 @@ impl Default for StreamTimers {
         Self {
             order_gate: Duration::from_secs(2),
             unanswered: Duration::from_secs(8),
+            move_after: Duration::from_secs(1),
             pace: Duration::ZERO,
         }
     }

@@ -27,6 +27,8 @@ pub struct TypeMetrics {
     pub acks: Counter,
     /// Responses that clients rejected.
     pub nacks: Counter,
+    /// Resources that were held back after too many rejected tries.
+    pub given_up: Counter,
     /// Requests with the nonce of a response that is not the latest.
     pub stale_nonces: Counter,
     /// How often the shared part of a response was encoded. One encoding may serve many clients.
@@ -55,6 +57,7 @@ pub(super) struct AllTypes {
     response_bytes: Family<Labels<1>, Counter>,
     acks: Family<Labels<1>, Counter>,
     nacks: Family<Labels<1>, Counter>,
+    given_up: Family<Labels<1>, Counter>,
     stale_nonces: Family<Labels<1>, Counter>,
     returned_without: Family<Labels<1>, Counter>,
     encoded_bodies: Family<Labels<1>, Counter>,
@@ -76,6 +79,12 @@ impl AllTypes {
             response_bytes: register(own, "response_bytes", "Bytes of responses to clients", Family::default()),
             acks: register(own, "acks", "Responses that clients acknowledged", Family::default()),
             nacks: register(own, "nacks", "Responses that clients rejected", Family::default()),
+            given_up: register(
+                own,
+                "given_up",
+                "Resources that were held back from a client after 64 rejected tries in a row",
+                Family::default(),
+            ),
             stale_nonces: register(own, "stale_nonces", "Requests with the nonce of an old response", Family::default()),
             returned_without: register(own, "returned_without", "Clients that came back and did not ask for the type that they had", Family::default()),
             encoded_bodies: register(own, "encoded_bodies", "Response bodies encoded", Family::default()),
@@ -129,6 +138,7 @@ impl AllTypes {
             response_bytes: self.response_bytes.get_or_create(&labels).clone(),
             acks: self.acks.get_or_create(&labels).clone(),
             nacks: self.nacks.get_or_create(&labels).clone(),
+            given_up: self.given_up.get_or_create(&labels).clone(),
             stale_nonces: self.stale_nonces.get_or_create(&labels).clone(),
             returned_without: self.returned_without.get_or_create(&labels).clone(),
             encoded_bodies: self.encoded_bodies.get_or_create(&labels).clone(),

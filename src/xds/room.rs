@@ -34,6 +34,12 @@ impl Room {
         true
     }
 
+    /// Whether anything did not fit.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.full
+    }
+
     /// Adds a name without content, like [`Self::takes`].
     pub fn takes_name(&mut self, name: &Name) -> bool {
         self.takes(name.as_str().len() + 4)

@@ -29,7 +29,7 @@ pub struct TypeSight<'a> {
     viewer: Option<&'a Viewer>,
 }
 
-/// F-15: a resource that exists on no server.
+/// A resource that exists on no server.
 static NOWHERE: Known = Known::Absent(Reason::Said);
 /// S-04: a resource that the client may not have.
 static DENIED: LazyLock<Arc<ResourceError>> = LazyLock::new(|| Arc::new(ResourceError::denied()));
@@ -97,7 +97,7 @@ impl Sight {
     /// Whether the server for this name can be reached, as far as the relay knows.
     #[must_use]
     pub fn reachable(&self, name: Option<&Name>) -> bool {
-        if name.is_some_and(Name::is_nothing) {
+        if name.is_some_and(Name::is_blank) {
             return true;
         }
         match name.and_then(|name| self.authority(name)) {
@@ -181,10 +181,10 @@ impl<'a> TypeSight<'a> {
         self.has_nothing() || state.is_some_and(|state| state.complete())
     }
 
-    /// Returns what is known of a name. F-03: an invalid name exists on no server.
+    /// Returns what is known of a name.
     #[must_use]
     pub fn known(self, name: &Name) -> Option<&'a Known> {
-        if name.is_nothing() || self.has_nothing() || self.denies(name) {
+        if name.is_blank() || self.has_nothing() || self.denies(name) {
             return Some(&NOWHERE);
         }
         let slot = self.slot(name)?;
@@ -226,7 +226,7 @@ impl<'a> TypeSight<'a> {
     #[must_use]
     pub fn error(self, name: &Name) -> Option<&'a Arc<ResourceError>> {
         // B-31: an error has a name, so there is none for the empty name.
-        if !name.is_nothing() && self.denies(name) {
+        if !name.is_blank() && self.denies(name) {
             return Some(&DENIED);
         }
         self.slot(name)?.named.error(name).filter(|error| error.is_told())

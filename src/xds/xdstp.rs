@@ -8,42 +8,21 @@ use super::{Name, TypeUrl};
 
 /// The prefix of a new-style name (F-01).
 pub const SCHEME: &str = "xdstp:";
-/// The prefix that marks an invalid name: no valid name can begin like this.
-const NOTHING: &str = "xdstp:!";
+/// What stands for the empty name where resources have names.
+const BLANK: &str = "xdstp:!";
 
-/// Why a new-style name is invalid.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
-    /// F-02: a part is missing.
-    #[error("is not of the form xdstp://authority/type/id?key=value")]
-    Form,
-    /// F-03: it is of another type.
-    #[error("names a resource of the type {0:?}, not of the one asked for")]
-    Type(String),
-    /// An escape is incomplete, or the escaped bytes are not UTF-8.
-    #[error("has a percent sign that escapes nothing, or escapes that are not UTF-8")]
-    Escape,
-}
-
-/// Returns the canonical text of a new-style name. F-04: equal names have equal texts, however they were written.
-///
-/// # Errors
-/// The text is not a valid name of this type.
-pub fn canonical(text: &str, type_url: &TypeUrl) -> Result<String, Flaw> {
-    let rest = text.strip_prefix(SCHEME).and_then(|rest| rest.strip_prefix("//"));
+/// Returns the canonical text of a new-style name. F-04: equal names have equal texts, however they were written. `None`: the text
+/// is not of that form (F-02), or names another type (F-03).
+#[must_use]
+pub fn canonical(text: &str, type_url: &TypeUrl) -> Option<String> {
+    let rest = text.strip_prefix(SCHEME)?.strip_prefix("//")?;
     // F-07: directives are for the client alone.
-    let rest = rest.ok_or(Flaw::Form)?.split('#').next().unwrap_or_default();
+    let rest = rest.split('#').next().unwrap_or_default();
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let mut parts = path.splitn(3, '/');
-    let (Some(authority), Some(of), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(Flaw::Form);
-    };
-    let of = decoded(of)?;
-    if of != type_url.message() {
-        return Err(Flaw::Type(of.chars().take(128).collect()));
-    }
-    if id.is_empty() {
-        return Err(Flaw::Form);
+    let (authority, of, id) = (parts.next()?, decoded(parts.next()?)?, parts.next()?);
+    if of != type_url.message() || id.is_empty() {
+        return None;
     }
     // F-05: escapes only characters that would otherwise have another meaning.
     let mut canonical = format!("{SCHEME}//");
@@ -58,23 +37,24 @@ pub fn canonical(text: &str, type_url: &TypeUrl) -> Result<String, Flaw> {
         canonical.push('=');
         escape(&mut canonical, value, "%#[]&=");
     }
-    Ok(canonical)
+    Some(canonical)
 }
 
 /// Returns the parameters by key. F-06: if a key is there twice, the first counts.
-fn parameters(query: &str) -> Result<BTreeMap<String, String>, Flaw> {
+fn parameters(query: &str) -> Option<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         let value = decoded(value)?;
         found.entry(decoded(key)?).or_insert(value);
     }
-    Ok(found)
+    Some(found)
 }
 
-fn decoded(text: &str) -> Result<String, Flaw> {
+/// Returns the text without escapes, if each of them escapes something, and it is UTF-8.
+fn decoded(text: &str) -> Option<String> {
     if !text.contains('%') {
-        return Ok(text.to_owned());
+        return Some(text.to_owned());
     }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -84,12 +64,10 @@ fn decoded(text: &str) -> Result<String, Flaw> {
             continue;
         }
         let mut digit = || char::from(rest.next()?).to_digit(16);
-        let (Some(high), Some(low)) = (digit(), digit()) else {
-            return Err(Flaw::Escape);
-        };
+        let (high, low) = (digit()?, digit()?);
         bytes.extend(u8::try_from(high * 16 + low));
     }
-    String::from_utf8(bytes).map_err(|_| Flaw::Escape)
+    String::from_utf8(bytes).ok()
 }
 
 fn escape(into: &mut String, text: &str, special: &str) {
@@ -102,24 +80,24 @@ fn escape(into: &mut String, text: &str, special: &str) {
 }
 
 impl Name {
-    /// Returns the name that a text means in a request for this type. F-03: an invalid text gets a name of its own, which never
-    /// exists.
+    /// Returns the name that a text means in a request for this type. F-02, F-03: a text that is no new-style name of the type is
+    /// its own name.
     #[must_use]
     pub fn read(text: &str, type_url: &TypeUrl) -> Self {
-        // B-32: where resources have names, the empty name is invalid as well.
+        // B-32: where resources have names, nothing has the empty name.
         if text.is_empty() && !type_url.traits().nameless {
-            return Self::from(NOTHING);
+            return Self::from(BLANK);
         }
-        if !text.starts_with(SCHEME) {
-            return Self::from(text);
-        }
-        Self::from(canonical(text, type_url).unwrap_or_else(|_| format!("{NOTHING}{text}")))
+        canonical(text, type_url).map_or_else(|| Self::from(text), Self::from)
     }
 
-    /// F-07: returns the text with which the relay requests a name that a client wrote as `text`; `None`: the canonical one.
+    /// F-07: returns the text with which the relay requests a name that a client wrote as `text`; `None`: its own.
     #[must_use]
     pub fn written(&self, text: &str) -> Option<Self> {
-        let asked = text.split('#').next().filter(|_| self.may_exist())?;
+        if !self.is_new_style() || self.is_blank() || text == self.as_str() {
+            return None;
+        }
+        let asked = text.split('#').next()?;
         (asked != self.as_str()).then(|| Self::from(asked))
     }
 
@@ -129,33 +107,22 @@ impl Name {
         self.as_str().starts_with(SCHEME)
     }
 
-    /// Whether it is invalid: it exists on no server.
-    #[must_use]
-    pub fn is_nothing(&self) -> bool {
-        self.as_str().starts_with(NOTHING)
-    }
-
-    /// Whether it stands for the empty name of a type whose resources have names.
+    /// Whether it stands for the empty name of a type whose resources have names: it exists on no server.
     #[must_use]
     pub fn is_blank(&self) -> bool {
-        self.as_str() == NOTHING
-    }
-
-    /// F-03: an invalid name is in no collection, and is not a collection.
-    fn may_exist(&self) -> bool {
-        self.is_new_style() && !self.is_nothing()
+        self.as_str() == BLANK
     }
 
     /// C-22: whether it stands for everything in one directory.
     #[must_use]
     pub fn is_collection(&self) -> bool {
-        self.may_exist() && self.directory().is_some_and(|(_, last, _)| last == "*")
+        self.directory().is_some_and(|(_, last, _)| last == "*")
     }
 
     /// F-10: returns the collection that it belongs to: the same name with a star as the last part of the id.
     #[must_use]
     pub fn collection(&self) -> Option<Self> {
-        let (directory, last, parameters) = self.directory().filter(|_| self.may_exist())?;
+        let (directory, last, parameters) = self.directory()?;
         (last != "*").then(|| Self::from(format!("{directory}*{parameters}")))
     }
 
@@ -168,7 +135,7 @@ impl Name {
     /// F-10: whether this collection has that member: one level only, and exactly the same parameters.
     #[must_use]
     pub fn covers(&self, member: &Self) -> bool {
-        let (Some((directory, "*", parameters)), true) = (self.directory(), member.is_new_style()) else {
+        let Some((directory, "*", parameters)) = self.directory() else {
             return false;
         };
         member
@@ -176,9 +143,11 @@ impl Name {
             .is_some_and(|(other, last, others)| (other, others) == (directory, parameters) && last != "*")
     }
 
-    /// Returns the text up to the last slash of the id, the last part of the id, and the parameters.
+    /// Returns the text up to the last slash of the id, the last part of the id, and the parameters, if it has an id.
     fn directory(&self) -> Option<(&str, &str, &str)> {
         let text = self.as_str();
+        let id = text.strip_prefix(SCHEME)?.strip_prefix("//")?.splitn(3, '/').nth(2);
+        id.filter(|id| !id.is_empty())?;
         let (path, parameters) = text.split_at(text.find('?').unwrap_or(text.len()));
         let (directory, last) = path.split_at(path.rfind('/')? + 1);
         Some((directory, last, parameters))
@@ -189,7 +158,7 @@ impl Name {
 mod tests {
     use super::*;
 
-    fn canon(text: &str) -> Result<String, Flaw> {
+    fn canon(text: &str) -> Option<String> {
         canonical(&text.replace("/T/", "/envoy.config.listener.v3.Listener/"), &lds())
             .map(|text| text.replace("/envoy.config.listener.v3.Listener/", "/T/"))
     }
@@ -216,44 +185,38 @@ mod tests {
             ("xdstp://a/T/%C3%BC", "xdstp://a/T/\u{fc}"),
             ("xdstp://A/T/X", "xdstp://A/T/X"),
         ] {
-            assert_eq!(canon(written).as_deref(), Ok(canonical), "{written}");
+            assert_eq!(canon(written).as_deref(), Some(canonical), "{written}");
             assert_eq!(
                 canon(canonical).as_deref(),
-                Ok(canonical),
+                Some(canonical),
                 "the canonical text is its own"
             );
         }
     }
 
-    /// F-02, F-03: an invalid name says why, and never equals a valid one.
+    /// F-02, F-03: a text that is no name of this form and type is its own name, and is requested as it is.
     #[test]
-    fn nothing() {
-        for written in [
+    fn texts() {
+        for text in [
             "xdstp:",
             "xdstp:x",
             "xdstp:/a/T/x",
             "xdstp://a",
             "xdstp://a?b/T/x",
             "xdstp://a/T/",
-        ] {
-            assert_eq!(canon(written), Err(Flaw::Form), "{written}");
-        }
-        assert_eq!(canon("xdstp://a/U/x"), Err(Flaw::Type("U".to_owned())));
-        for written in [
+            "xdstp://a/U/x#d",
             "xdstp://a/T/x%",
             "xdstp://a/T/x%4",
             "xdstp://a/T/%zz",
             "xdstp://a/T/%ff",
+            "x",
         ] {
-            assert_eq!(canon(written), Err(Flaw::Escape), "{written}");
+            assert_eq!(canon(text), None, "{text}");
+            let name = Name::read(text, &lds());
+            assert_eq!((name.as_str(), name.written(text)), (text, None));
+            assert!(!name.is_collection() && !name.is_blank());
         }
-        let name = Name::read("xdstp:x", &lds());
-        assert!(name.is_nothing() && name.is_new_style());
-        assert!(
-            name != Name::read(name.as_str(), &lds()),
-            "it has no second way of writing"
-        );
-        assert!(!Name::read("x", &lds()).is_nothing());
+        assert!(!Name::from("xdstp:x/*").is_collection() && Name::read("", &lds()).is_blank());
     }
 
     /// F-01, F-10, L-25: one level, and exactly the same parameters.

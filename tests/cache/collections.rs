@@ -162,7 +162,7 @@ impl Session {
                     version_info: version.to_owned(),
                     ..Default::default()
                 };
-                self.server.handle_sotw(&request, &answers, self.now)
+                self.server.handle(request, &answers, self.now)
             }
             Dialect::Delta => {
                 let request = DeltaDiscoveryRequest {
@@ -171,7 +171,7 @@ impl Session {
                     response_nonce: nonce.to_owned(),
                     ..Default::default()
                 };
-                self.server.handle_delta(&request, &answers, self.now)
+                self.server.handle(request, &answers, self.now)
             }
         };
         assert!(outcome.is_ok(), "{outcome:?}");

@@ -1,11 +1,12 @@
 //! Large answers whose parts many clients share.
 
 use cache::Library;
+use classes::Pattern;
 use identity::Identity;
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use protocol::{Opening, Server};
-use xds::{Dialect, Sight};
+use xds::{Access, AccessRule, Batch, Dialect, Sight};
 
 use super::*;
 
@@ -22,7 +23,7 @@ fn client(prefix: u32, library: &Library, now: Instant) -> Server {
         type_url: cds().url().to_owned(),
         ..Default::default()
     };
-    assert!(server.handle_delta(&first, library, now).is_ok());
+    assert!(server.handle(first, library, now).is_ok());
     server
 }
 
@@ -115,7 +116,7 @@ fn asking(program: &str, dialect: Dialect, library: &Library, now: Instant) -> S
                 type_url,
                 ..Default::default()
             };
-            server.handle_sotw(&first, library, now).is_ok()
+            server.handle(first, library, now).is_ok()
         }
         Dialect::Delta => {
             let first = DeltaDiscoveryRequest {
@@ -123,9 +124,86 @@ fn asking(program: &str, dialect: Dialect, library: &Library, now: Instant) -> S
                 type_url,
                 ..Default::default()
             };
-            server.handle_delta(&first, library, now).is_ok()
+            server.handle(first, library, now).is_ok()
         }
     };
     assert!(understood);
     server
+}
+
+/// S-01, S-06: tenants with rights share one library. Clients with the same rights share each response; nobody is sent what is another
+/// tenant's, and a change of that is nothing to them.
+#[test]
+fn tenants_share_a_library() {
+    let (library, now, view) = (Library::new(1 << 20, 1 << 20), start(), view());
+    let publish = |names: &[&str], body: &str| {
+        let changes = Changes {
+            complete: Some(true),
+            answered: Some(true),
+            ..covered(&cds(), names.iter().map(|name| put(&cds(), name, body)).collect())
+        };
+        drop(view.publish(&[changes]));
+        Sight::from(view.cut())
+    };
+    let rule = |tenant: &str| AccessRule {
+        name: tenant.to_owned(),
+        allow: true,
+        identities: Vec::new(),
+        ids: Vec::new(),
+        clusters: vec![Pattern::read(tenant).expect("a pattern")],
+        types: Arc::default(),
+        names: [Pattern::read(&format!("{tenant}-*")).expect("a pattern")].into(),
+        ways: Vec::new(),
+    };
+    let access = Arc::new(Access::new(vec![rule("red"), rule("blue")], true));
+    let settings = Arc::new(StreamSettings {
+        access,
+        ..stream(StreamLimits::default())
+    });
+    let tenants = ["red", "blue", "red", "blue"];
+    let mut clients = tenants.map(|tenant| {
+        let opening = Opening {
+            dialect: Dialect::Delta,
+            service: None,
+            nonce_prefix: 1,
+            identity: Identity::default(),
+            polls: false,
+        };
+        let mut server = Server::new(settings.clone(), opening);
+        let first = DeltaDiscoveryRequest {
+            node: Some(Node {
+                cluster: tenant.to_owned(),
+                ..Node::default()
+            }),
+            type_url: cds().url().to_owned(),
+            ..Default::default()
+        };
+        assert!(server.handle(first, &library, now).is_ok());
+        server
+    });
+    let mut told = |sight: &Sight| {
+        clients.each_mut().map(|client| {
+            client.handle_dirty(&cds(), Dirty::All);
+            let response = client.poll_response(sight, &library, now)?;
+            drop(client.handle_acknowledgement(cds().url().as_bytes(), response.nonce.as_bytes()));
+            assert!(client.poll_response(sight, &library, now).is_none());
+            Some(response.batch)
+        })
+    };
+    let names = |batch: &Option<Arc<Batch>>| {
+        let items = batch.iter().flat_map(|batch| batch.items());
+        items.map(|item| item.name().to_string()).collect::<Vec<_>>()
+    };
+    let first = told(&publish(&["red-1", "red-2", "blue-1", "green-1"], "old"));
+    assert_eq!(
+        first.each_ref().map(names)[..2],
+        [vec!["red-1", "red-2"], vec!["blue-1"]]
+    );
+    let second = told(&publish(&["blue-1", "green-1"], "new"));
+    assert_eq!(second.each_ref().map(names)[..2], [vec![], vec!["blue-1"]]);
+    for told in [first, second] {
+        let [red, blue, other_red, other_blue] = told.map(|batch| batch.as_ref().map(Arc::as_ptr));
+        assert_eq!((red, blue), (other_red, other_blue));
+        assert_ne!(red, blue);
+    }
 }

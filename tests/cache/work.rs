@@ -5,7 +5,7 @@
 use cache::Library;
 use identity::Identity;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use protocol::{Opening, Server};
+use protocol::{ClientRequest, Opening, Server};
 use xds::{Dialect, Sight};
 
 use super::*;
@@ -42,40 +42,25 @@ impl Client {
                 }
             });
         };
-        match *dialect {
-            Dialect::Sotw => {
-                let request = DiscoveryRequest {
-                    type_url,
-                    resource_names: subscribe.to_vec(),
-                    response_nonce: nonce.clone(),
-                    ..Default::default()
-                };
-                let mut progress = machine.step(|| server.begin_sotw(&request, library, now)).unwrap();
-                while machine
-                    .step(|| server.go_on_sotw(&request, &mut progress, library, now))
-                    .unwrap()
-                {
-                    seated(server);
-                }
-                server.finish(progress).unwrap();
-            }
-            Dialect::Delta => {
-                let request = DeltaDiscoveryRequest {
-                    type_url,
-                    resource_names_subscribe: subscribe.to_vec(),
-                    resource_names_unsubscribe: unsubscribe.to_vec(),
-                    ..Default::default()
-                };
-                let mut progress = machine.step(|| server.begin_delta(&request, library, now)).unwrap();
-                while machine
-                    .step(|| server.go_on_delta(&request, &mut progress, library, now))
-                    .unwrap()
-                {
-                    seated(server);
-                }
-                server.finish(progress).unwrap();
-            }
+        let request = match *dialect {
+            Dialect::Sotw => ClientRequest::from(DiscoveryRequest {
+                type_url,
+                resource_names: subscribe.to_vec(),
+                response_nonce: nonce.clone(),
+                ..Default::default()
+            }),
+            Dialect::Delta => ClientRequest::from(DeltaDiscoveryRequest {
+                type_url,
+                resource_names_subscribe: subscribe.to_vec(),
+                resource_names_unsubscribe: unsubscribe.to_vec(),
+                ..Default::default()
+            }),
+        };
+        let mut progress = machine.step(|| server.begin(request, library, now)).unwrap();
+        while machine.step(|| server.go_on(&mut progress, library, now)).unwrap() {
+            seated(server);
         }
+        server.finish(progress).unwrap();
         seated(server);
         loop {
             let sight = Sight::from(seat.view().cut());

@@ -68,20 +68,23 @@ fn one_name_twice() {
     assert!(text.contains("more than once"), "{text}");
 }
 
-/// F-02, F-03, E-13: a name that names nothing is rejected by name; the other resources are used, and nothing is removed.
+/// F-02, F-03: a text that is no name of the form, or names another type, is a name like any other.
 #[test]
-fn what_names_nothing() {
-    let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
-    upstream.hears_sotw(sotw(CDS, "1", "n1", &["a=1"]));
-    upstream.sent();
+fn any_text_is_a_name() {
     for bad in ["xdstp:x", &format!("{E}/x"), &format!("{C}/%zz")] {
+        let mut upstream = Upstream::streaming(Dialect::Sotw, CDS, &["*"]);
+        upstream.hears_sotw(sotw(CDS, "1", "n1", &["a=1"]));
+        upstream.sent();
         let mut response = sotw(CDS, "2", "n2", &[]);
         response.resources = vec![body(CDS, "b", "1"), wrapped(&resource(CDS, bad, "1"))];
         upstream.hears_sotw(response);
-        assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
-        let text = refusal(&mut upstream);
-        assert!(text.contains(bad), "{text}");
-        upstream.pass(ms(2000));
+        assert_eq!(upstream.wildcard(CDS), format!("b=1 {bad}=1 complete"));
+        assert_eq!(upstream.asks(), ["cds [] v2 ack n2"]);
+        let mut upstream = Upstream::streaming(Dialect::Delta, CDS, &[bad]);
+        let mut response = delta(CDS, "n1", &[], &[]);
+        response.resources = vec![resource(CDS, bad, "1")];
+        upstream.hears(response);
+        assert_eq!(upstream.named(CDS), format!("{bad}=1"));
     }
 }
 
@@ -209,7 +212,7 @@ fn silence() {
     assert_eq!(upstream.knows(), "E/d/x=1 E/e/x=1");
 }
 
-/// B-15, C-22: members go with their collection, unless they were asked for by themselves.
+/// B-14, C-22: members go with their collection, unless they were asked for by themselves.
 #[test]
 fn giving_up() {
     let mut upstream = asking(&["E/d/*", "E/d/x"]);

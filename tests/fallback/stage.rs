@@ -205,10 +205,10 @@ impl Session {
     fn send(&mut self, stage: &Stage, request: &DeltaDiscoveryRequest) {
         let answers = Unshared { chunk: 1 << 20 };
         self.server
-            .handle_delta(request, &answers, stage.now)
+            .handle(request.clone(), &answers, stage.now)
             .expect("the request is in order");
         let node = self.server.node().expect("the request has one").clone();
-        let patience = StreamTimers::default().unanswered;
+        let patience = StreamTimers::default().move_after;
         let place = match self.place.take() {
             Some(place) => place,
             None => Seats::enter(&stage.scopes, &node, &Arc::default(), patience).expect("there is room"),

@@ -55,7 +55,7 @@ fn only_who_lacks_something_moves_and_nothing_goes_by_moving() {
     stage.stands(0, Up);
     stage.says(0, EDS, &[("x", Some("1"))]);
     assert!(lacking.hears(&stage).is_empty(), "it does not hold everything yet");
-    stage.now += Duration::from_secs(8);
+    stage.now += Duration::from_secs(1);
     assert_eq!(
         lacking.hears(&stage),
         told(&[("x", Some("1"))]),
@@ -132,8 +132,36 @@ fn a_wildcard_moves_by_difference() {
     stage.covers(0, CDS, &[("a", "1"), ("b", "1"), ("c", "1")]);
     stage.stands(0, Up);
     assert!(session.hears(&stage).is_empty(), "it says nothing of e yet");
-    stage.now += Duration::from_secs(8);
+    stage.now += Duration::from_secs(1);
     assert_eq!(session.hears(&stage), told(&[("b", Some("1"))]));
+}
+
+/// G-17: a move takes a second at most, away and back, although each server is silent about a name that only the other one has.
+/// It takes nothing away.
+#[test]
+fn a_move_takes_a_second_each_way() {
+    let mut stage = Stage::new(&[0, 1], &[], false);
+    let mut session = stage.session(1);
+    session.asks(&stage, EDS, &["x", "y"]);
+    stage.stands(0, Up);
+    stage.says(0, EDS, &[("x", Some("1"))]);
+    assert_eq!(session.hears(&stage), told(&[("x", Some("1"))]));
+    let almost = Duration::from_millis(999);
+    for (from, to, heard) in [(0, 1, [("y", Some("2"))]), (1, 0, [("x", Some("1"))])] {
+        if from == 0 {
+            stage.stands(0, Failing);
+            assert!(session.hears(&stage).is_empty());
+        }
+        stage.stands(to, Up);
+        stage.says(to, EDS, &heard);
+        assert!(session.hears(&stage).is_empty() && session.reads() == Some(from));
+        stage.now += almost;
+        assert!(session.hears(&stage).is_empty() && session.reads() == Some(from));
+        stage.now += Duration::from_millis(1);
+        let news = if to == 1 { told(&heard) } else { told(&[]) };
+        assert_eq!(session.hears(&stage), news);
+        assert_eq!(session.reads(), Some(to));
+    }
 }
 
 /// L-21, G-04: under an authority where only reachability counts, all sessions move when the other view is complete, and with
@@ -166,21 +194,23 @@ fn reachability_only_moves_everybody_silently() {
     }
 }
 
-/// F-11, F-13: each configured authority is read from its own servers, and any other together with the names of old style. F-15:
-/// a name that names nothing does not exist, whatever its authority, and the stream stays.
+/// F-11, F-13: each configured authority is read from its own servers, and any other together with the names of old style. F-02:
+/// a text that is no name of the type is asked for under its authority as well.
 #[test]
 fn authorities_are_read_apart() {
     let stage = Stage::new(&[0], &[1], false);
     let mut session = stage.session(1);
     let ours = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
     let unnamed = "xdstp://b/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
-    let nothing = "xdstp://b/envoy.config.cluster.v3.Cluster/x";
-    session.asks(&stage, EDS, &["x", ours, unnamed, nothing]);
-    assert_eq!(session.hears(&stage), told(&[(nothing, None)]));
+    let text = "xdstp://b/envoy.config.cluster.v3.Cluster/x";
+    session.asks(&stage, EDS, &["x", ours, unnamed, text]);
+    assert!(session.hears(&stage).is_empty());
     let wanted = |server: usize| stage.view(server).map(|view| view.take_wants(stage.now).len());
-    assert_eq!((wanted(0), wanted(1)), (Some(2), Some(1)));
+    assert_eq!((wanted(0), wanted(1)), (Some(3), Some(1)));
     stage.stands(0, Up);
     stage.stands(1, Up);
+    stage.says(0, EDS, &[(text, None)]);
+    assert_eq!(session.hears(&stage), told(&[(text, None)]));
     // Answers that a server was not asked for are ignored.
     stage.says(0, EDS, &[("x", Some("plain")), (ours, Some("forged"))]);
     assert_eq!(session.hears(&stage), told(&[("x", Some("plain"))]));

@@ -359,7 +359,7 @@ impl World {
                     type_url,
                     ..Default::default()
                 };
-                server.handle_sotw(&request, &answers, self.now)
+                server.handle(request, &answers, self.now)
             }
             Dialect::Delta => {
                 let request = discovery::DeltaDiscoveryRequest {
@@ -368,7 +368,7 @@ impl World {
                     type_url,
                     ..Default::default()
                 };
-                server.handle_delta(&request, &answers, self.now)
+                server.handle(request, &answers, self.now)
             }
         };
         receipt.expect("the request is in order");
@@ -588,7 +588,7 @@ impl Asker {
                     response_nonce: self.nonce.clone(),
                     ..Default::default()
                 };
-                self.server.handle_sotw(&request, &answers, now)
+                self.server.handle(request, &answers, now)
             }
             Dialect::Delta => {
                 let request = discovery::DeltaDiscoveryRequest {
@@ -598,7 +598,7 @@ impl Asker {
                     response_nonce: std::mem::take(&mut self.nonce),
                     ..Default::default()
                 };
-                self.server.handle_delta(&request, &answers, now)
+                self.server.handle(request, &answers, now)
             }
         };
         receipt.expect("it is in order");

@@ -194,7 +194,7 @@ impl World {
 
     /// A place for a stream at the view of its client's class; none if there are too many views.
     pub(crate) fn seat(&mut self, zone: usize, node: &Arc<classes::Node>) -> Result<Option<Seats>, Broken> {
-        let place = Seats::enter(&self.scopes, node, &Arc::default(), self.settings.timers.unanswered);
+        let place = Seats::enter(&self.scopes, node, &Arc::default(), self.settings.timers.move_after);
         if self.lists.is_some() {
             return place
                 .map(Some)

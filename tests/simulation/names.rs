@@ -86,20 +86,9 @@ pub(crate) fn is_unnamed(name: &str) -> bool {
     name.starts_with("xdstp://unnamed/")
 }
 
-/// F-03: whether a text cannot be the name of a resource of this type at any server.
+/// B-32: whether a text is the empty name, where resources of the type have names.
 pub(crate) fn is_nothing(kind: Type, text: &str) -> bool {
-    if text.is_empty() {
-        return kind != Type::Odd;
-    }
-    if !text.starts_with("xdstp:") {
-        return false;
-    }
-    let path = text.strip_prefix("xdstp://").unwrap_or_default();
-    let path = path.split(['#', '?']).next().unwrap_or_default();
-    let mut parts = path.splitn(3, '/').skip(1);
-    let of_type = parts.next() == Some(kind.message());
-    let named = parts.next().is_some_and(|id| !id.is_empty());
-    !of_type || !named || unescaped(path).is_none()
+    text.is_empty() && kind != Type::Odd
 }
 
 /// The name itself, however it is written.

@@ -167,10 +167,10 @@ impl World {
             self.observe(&Moment::Heard(id, kind, &request))?;
         }
         let receipt = match &request {
-            Up::Sotw(request) => stream.server.handle_sotw(request, &self.answers, now),
+            Up::Sotw(request) => stream.server.handle(request.clone(), &self.answers, now),
             Up::Delta(request) => match acknowledge(&mut stream.server, request) {
                 Some(receipt) => Ok(receipt),
-                None => stream.server.handle_delta(request, &self.answers, now),
+                None => stream.server.handle(request.clone(), &self.answers, now),
             },
         };
         if let Some(node) = stream.server.node() {

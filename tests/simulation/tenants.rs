@@ -346,7 +346,7 @@ impl World {
         };
         let answers = Unshared { chunk: 1 << 20 };
         server
-            .handle_delta(&request, &answers, self.now)
+            .handle(request, &answers, self.now)
             .expect("the request is in order");
         let known = server.node().expect("the request has a node").clone();
         let seat = self
@@ -459,7 +459,7 @@ impl World {
             drop(response);
             session
                 .server
-                .handle_delta(&request, &answers, self.now)
+                .handle(request, &answers, self.now)
                 .expect("it is in order");
         }
     }

@@ -19,7 +19,6 @@ const OPEN: &[(&str, &str, usize)] = &[
     ("src/protocol/client/feed/mod.rs", "Feed", 3),
     ("src/protocol/client/outbound.rs", "Outbound", 4),
     ("src/protocol/client/wire.rs", "DeltaResponse", 3),
-    ("src/protocol/server/gates.rs", "Gates", 2),
     ("src/telemetry/traces/change.rs", "News", 3),
     ("src/upstream/leg/mod.rs", "Leg", 3),
     ("src/wire/sealed/batch.rs", "Batch", 1),

@@ -179,7 +179,7 @@ fn what_a_rule_allows_is_no_change() {
     );
 }
 
-/// B-15, C-11: what is sent because a client asks for it again is no change.
+/// B-14, C-11: what is sent because a client asks for it again is no change.
 #[test]
 fn a_repeated_request_brings_no_change() {
     both(

@@ -37,7 +37,7 @@ fn parts_follow_each_other() {
     );
 }
 
-/// K-12, A-11: one response says of at most 2,048 names that they do not exist, so that other clients have their turns between two.
+/// B-14, A-11: one response says of at most 2,048 names that they do not exist, so that other clients have their turns between two.
 #[test]
 fn very_many_names_that_do_not_exist() {
     let names = |of: std::ops::Range<usize>| of.map(|n| format!("n{n:04}")).collect::<Vec<_>>().join(" ");
@@ -90,7 +90,7 @@ fn nothing_starves_behind_what_changes_all_the_time() {
     sotw(&(begins + "client subscribe eds *\n" + &first + &changes + &rest(3) + ends));
 }
 
-/// B-15, B-29, C-26: a name that is given up while parts of an answer are still to come is not sent any more, and the rest is
+/// B-14, B-29, C-26: a name that is given up while parts of an answer are still to come is not sent any more, and the rest is
 /// sent in full.
 #[test]
 fn interest_changes_between_two_parts() {
@@ -445,4 +445,17 @@ fn a_name_that_the_only_part_left_out() {
         client shares rds second
         ",
     );
+}
+
+/// B-24: in delta 64 responses of a type are on their way, and the next one waits until the client has answered.
+#[test]
+fn a_window_of_64_responses() {
+    let of = |range: std::ops::RangeInclusive<usize>, item: fn(usize) -> String| range.map(item).collect::<String>();
+    let story = "relay chunk 1\n".to_owned()
+        + &format!("origin put cds{}\n", of(1..=66, |n| format!(" c{n:02}@1")))
+        + "client subscribe cds *\n"
+        + &of(1..=64, |n| format!("client <- cds [c{n:02}@1]\n"))
+        + "nothing for 20s\norigin put cds c01@2\nnothing for 20s\nclient ack\n"
+        + "client <- cds [c65@1]\nclient <- cds [c66@1]\nclient <- cds [c01@2]\nclient ack\n";
+    delta(&story);
 }

@@ -267,7 +267,7 @@ impl Client {
                     response_nonce: raw.nonce,
                     error_detail,
                 };
-                server.handle_sotw(&request, &answers, now)
+                server.handle(request, &answers, now)
             }
             Dialect::Delta => {
                 let (resource_names_subscribe, resource_locators_subscribe) = split(raw.subscribe);
@@ -283,7 +283,7 @@ impl Client {
                     response_nonce: raw.nonce,
                     error_detail,
                 };
-                server.handle_delta(&request, &answers, now)
+                server.handle(request, &answers, now)
             }
         };
         self.awake = true;

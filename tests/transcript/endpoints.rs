@@ -2,7 +2,7 @@
 
 use crate::story::{both, delta, sotw};
 
-/// D-05, K-12, K-13, L-11, M-01: a changed cluster waits for its endpoints again, even the same ones; so they follow at once, and do
+/// K-13, B-14, L-11, M-01: a changed cluster waits for its endpoints again, even the same ones; so they follow at once, and do
 /// not wait for the acknowledgement of the cluster.
 #[test]
 fn a_changed_cluster_is_followed_by_its_endpoints() {
@@ -54,7 +54,7 @@ fn endpoints_follow_a_repaired_cluster() {
     );
 }
 
-/// K-14, L-12: endpoints that were sent before the clusters of a new stream are sent once more after them.
+/// K-13, L-12: endpoints that were sent before the clusters of a new stream are sent once more after them.
 #[test]
 fn endpoints_before_clusters_on_a_new_stream() {
     both(

@@ -88,7 +88,7 @@ fn full_states() {
     );
 }
 
-/// F-15, F-09, K-16: a name that names nothing is reported as not found, in the client's own spelling.
+/// F-02, F-09, K-16: any text that the server does not know is reported as not found, in the client's own spelling.
 #[test]
 fn nothing() {
     sotw(

@@ -3,7 +3,7 @@
 
 use crate::story::{both, delta, sotw};
 
-/// B-16, B-17, B-18, C-15, K-16, K-19, L-13: listeners that go are missing in the next full state; a SotW client is not told that
+/// B-16, B-18, C-15, K-16, K-19, L-13: listeners that go are missing in the next full state; a SotW client is not told that
 /// a route goes. When the last listener goes, the state is empty.
 #[test]
 fn what_goes_is_said_where_it_can_be_said() {
@@ -147,7 +147,7 @@ fn coming_back_to_a_wildcard_that_is_still_coming_in() {
     );
 }
 
-/// B-27, G-20, K-16: a name that is still unknown does not hold back a full state if the client cannot hold that name.
+/// B-14, G-20, K-16: a name that is still unknown does not hold back a full state if the client cannot hold that name.
 #[test]
 fn an_unknown_name_that_the_client_cannot_hold() {
     both(

@@ -70,7 +70,7 @@ fn a_gate_opens_once() {
     );
 }
 
-/// B-27, G-20, K-16: a jump does not make an unknown name absent for a client that already holds something.
+/// B-14, G-20, K-16: a jump does not make an unknown name absent for a client that already holds something.
 #[test]
 fn what_is_unknown_stays_unknown() {
     both(

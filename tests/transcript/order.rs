@@ -89,7 +89,7 @@ fn a_cluster_stays_until_no_route_needs_it() {
     );
 }
 
-/// D-01, D-03, B-17: one message moves a route to another cluster: the new cluster is sent, then the route, and only then the old
+/// D-01, D-03, B-16: one message moves a route to another cluster: the new cluster is sent, then the route, and only then the old
 /// cluster is removed.
 #[test]
 fn make_before_break() {
@@ -406,6 +406,28 @@ fn a_route_waits_for_a_full_state_that_waits() {
         client <- cds [b@1], ack
         client <- rds [r@b], ack
         client gates 0
+        ",
+    );
+}
+
+/// C-26, D-03: a listener that goes shares a response with one that takes its address, even while a route is still to be acknowledged.
+/// Any other listener that goes waits for that.
+#[test]
+fn an_address_goes_from_one_listener_to_another() {
+    both(
+        "
+        origin put lds a@1:leads=80 b@1:leads=81, put rds r@1
+        client subscribe lds *
+        client <- lds [a@1 b@1], ack
+        client subscribe rds r
+        client <- rds [r@1]
+        origin drop lds a b, put lds c@1:leads=80
+        client <- lds sotw [b@1 c@1] | delta [c@1] -[a]
+        client ack lds
+        nothing for 1s
+        client ack rds
+        client <- lds sotw [c@1] | delta -[b]
+        client ack
         ",
     );
 }

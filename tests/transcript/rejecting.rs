@@ -1,5 +1,7 @@
 //! Rejected responses: what is held back, and for how long.
 
+use std::collections::VecDeque;
+
 use crate::story::{both, delta, sotw};
 
 /// B-22, L-26, M-02: what was rejected with others is tried again in halves. Only what was rejected alone is held back until it
@@ -167,7 +169,7 @@ fn rejected_with_the_current_version() {
     );
 }
 
-/// B-07, B-21, B-22, K-08, L-6: a rejected state is not sent again, whatever version the rejection carries, until it changes.
+/// B-07, B-21, B-22, L-6: a rejected state is not sent again, whatever version the rejection carries, until it changes.
 #[test]
 fn rejections_do_not_loop() {
     for version in ["", "v1", "v2"] {
@@ -259,7 +261,7 @@ fn neighbours_of_a_rejection_go_on() {
     );
 }
 
-/// B-22, K-08: a rejected full state is not sent again for a new name that adds nothing to it; a name that adds something makes
+/// B-22: a rejected full state is not sent again for a new name that adds nothing to it; a name that adds something makes
 /// it a different one.
 #[test]
 fn a_rejected_full_state_and_more_names() {
@@ -482,7 +484,7 @@ fn rejected_and_given_up_under_a_wildcard() {
     );
 }
 
-/// B-15, B-22, C-11: a wildcard that begins anew brings everything that it covers, including what it had brought before and the
+/// B-14, B-22, C-11: a wildcard that begins anew brings everything that it covers, including what it had brought before and the
 /// client rejects only now.
 #[test]
 fn rejected_of_what_the_wildcard_had_brought_before() {
@@ -503,7 +505,7 @@ fn rejected_of_what_the_wildcard_had_brought_before() {
     );
 }
 
-/// B-15, K-08: a client that gives up what it has rejected and asks for it again is sent it, even if it has come back only since.
+/// B-14, B-22: a client that gives up what it has rejected and asks for it again is sent it, even if it has come back only since.
 #[test]
 fn a_rejected_full_state_is_given_up() {
     sotw(
@@ -536,4 +538,41 @@ fn a_rejected_full_state_is_given_up() {
         nothing for 2s
         ",
     );
+}
+
+/// The names `n000`, `n001`, ...
+pub(crate) fn names(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("n{n:03}")).collect()
+}
+
+/// The responses to a client that rejects those with a name in `bad` and blames nobody: halves, in the order in which they arise.
+/// Ends when everything was tried, or after so many rejections. The resources have the version 1.
+pub(crate) fn halves(topic: &str, names: Vec<String>, bad: &[&str], rejections: usize) -> String {
+    let (mut tried, mut rejected, mut groups) = (String::new(), 0, VecDeque::from([names]));
+    while let Some(group) = groups.pop_front().filter(|_| rejected < rejections) {
+        let good = !group.iter().any(|name| bad.contains(&name.as_str()));
+        let answer = if good { "ack" } else { "nack" };
+        tried += &format!("client <- {topic} [{}@1], {answer}\n", group.join("@1 "));
+        rejected += usize::from(!good);
+        if !good && group.len() > 1 {
+            let (first, second) = group.split_at(group.len() / 2);
+            groups.extend([first.to_vec(), second.to_vec()]);
+        }
+    }
+    tried
+}
+
+/// B-22: after 64 rejected tries in a row everything that is still to be tried is held back, each until it changes.
+#[test]
+fn tries_are_bounded() {
+    let all = names(128);
+    let bad: Vec<&str> = all.iter().map(String::as_str).collect();
+    let story = format!(
+        "origin put eds {}@1\nclient subscribe eds {}\n",
+        all.join("@1 "),
+        all.join(" ")
+    ) + &halves("eds", all.clone(), &bad, 64)
+        + "nothing for 60s\nclient status eds Error\n"
+        + "origin put eds n000@2 n127@2\nclient <- eds [n000@2 n127@2], ack\n";
+    both(&story);
 }

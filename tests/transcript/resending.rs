@@ -2,7 +2,7 @@
 
 use crate::story::{both, delta, sotw};
 
-/// B-15, C-09, L-3: a name that was dropped and named again is sent again, though version and nonce are the same.
+/// B-14, L-3: a name that was dropped and named again is sent again, though version and nonce are the same.
 #[test]
 fn dropped_and_named_again() {
     both(
@@ -18,7 +18,7 @@ fn dropped_and_named_again() {
     );
 }
 
-/// B-15: in a full state too.
+/// B-14: in a full state too.
 #[test]
 fn dropped_and_named_again_in_a_full_state() {
     both(
@@ -35,7 +35,7 @@ fn dropped_and_named_again_in_a_full_state() {
     );
 }
 
-/// C-11, K-12, L-4: a client that subscribes again to what it has subscribed to has forgotten it.
+/// C-11, B-14, L-4: a client that subscribes again to what it has subscribed to has forgotten it.
 #[test]
 fn subscribed_twice_is_sent_twice() {
     delta(
@@ -88,7 +88,7 @@ fn one_more_name() {
     );
 }
 
-/// B-27, C-15: names that do not exist are remembered, and sent once they exist.
+/// B-14, C-15: names that do not exist are remembered, and sent once they exist.
 #[test]
 fn a_name_that_comes_into_being() {
     both(
@@ -104,7 +104,7 @@ fn a_name_that_comes_into_being() {
     );
 }
 
-/// B-25, B-26, K-09, K-10, K-11, L-9: after a restart of the relay the client may have forgotten anything, so it is answered,
+/// B-25, B-26, K-09, K-11, L-9: after a restart of the relay the client may have forgotten anything, so it is answered,
 /// although the version is the same as before; a nonce from another stream means nothing.
 #[test]
 fn forgotten_while_away() {
@@ -124,7 +124,7 @@ fn forgotten_while_away() {
     );
 }
 
-/// B-26, K-10: a wildcard is answered on every stream too.
+/// B-26: a wildcard is answered on every stream too.
 #[test]
 fn a_wildcard_is_answered_on_every_stream() {
     sotw(

@@ -1,6 +1,7 @@
 //! Secrets in SotW: with several on one stream, Envoy rejects a response that leaves one out. In delta they are like any type.
 
-use crate::story::{both, sotw};
+use crate::rejecting::{halves, names};
+use crate::story::{both, delta, sotw};
 
 /// B-18: what is new of secrets comes with all others that the client wants and that are known, in one response.
 #[test]
@@ -142,4 +143,29 @@ fn a_secret_that_is_unknown_elsewhere() {
         client <- sds [a@2 b@1], ack
         ",
     );
+}
+
+/// B-18, B-22: of 32 secrets one is bad. Over delta the 31 others arrive, whether the client says which it is or not. Over SotW they do
+/// if the client says it; else nothing says that it takes a response without all secrets, and all are held back as one.
+#[test]
+fn one_bad_secret_of_many() {
+    let all = names(32);
+    let asked = format!(
+        "origin put sds {}@1\nclient subscribe sds {}\n",
+        all.join("@1 "),
+        all.join(" ")
+    );
+    let listed = |names: &[String]| format!("{}@1", names.join("@1 "));
+    let good: Vec<String> = all.iter().filter(|name| *name != "n017").cloned().collect();
+    delta(&(asked.clone() + &halves("sds", all.clone(), &["n017"], usize::MAX) + "nothing for 20s\n"));
+    let blamed = format!(
+        "client blames n017\n{asked}client <- sds [{}], nack\nclient <- sds [{}], ack\n",
+        listed(&all),
+        listed(&good)
+    );
+    let alone = "client <- sds [n017@1], nack\nnothing for 20s\n";
+    delta(&(blamed.clone() + alone));
+    let beside = format!("client <- sds [{}], nack\nnothing for 20s\n", listed(&all));
+    sotw(&(blamed + &beside));
+    sotw(&(asked + &beside));
 }

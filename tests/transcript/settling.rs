@@ -186,7 +186,7 @@ fn the_first_request_settles_nothing() {
     );
 }
 
-/// B-21, K-12: an acceptance is never answered, and neither is content that did not change.
+/// B-21, B-14: an acceptance is never answered, and neither is content that did not change.
 #[test]
 fn equal_content_is_not_sent_again() {
     both(

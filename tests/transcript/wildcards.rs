@@ -2,7 +2,7 @@
 
 use crate::story::{both, delta, sotw};
 
-/// B-10, B-11, B-14, B-21, B-28, L-1: an empty list means everything only until the first request that names anything;
+/// B-10, B-11, B-14, B-21, L-1: an empty list means everything only until the first request that names anything;
 /// from then on it means nothing.
 #[test]
 fn the_legacy_wildcard_ends_with_the_first_name() {
@@ -147,7 +147,7 @@ fn what_is_taken_back_never_becomes_a_wildcard() {
     );
 }
 
-/// C-06, C-08, C-09, C-11, K-05, L-2: under a wildcard every name that is given up is answered, because the client cannot know
+/// C-06, C-08, B-14, C-11, K-05, L-2: under a wildcard every name that is given up is answered, because the client cannot know
 /// whether the wildcard still covers it.
 #[test]
 fn names_besides_a_wildcard_are_answered_for_when_they_go() {
@@ -191,7 +191,7 @@ fn the_answer_to_giving_up_a_name_waits_for_nothing() {
     );
 }
 
-/// C-09: without a wildcard, and for names that were never subscribed, unsubscribing is not answered.
+/// B-14: without a wildcard, and for names that were never subscribed, unsubscribing is not answered.
 #[test]
 fn giving_up_without_a_wildcard_needs_no_answer() {
     delta(
@@ -209,7 +209,7 @@ fn giving_up_without_a_wildcard_needs_no_answer() {
     );
 }
 
-/// C-09, C-11: after giving up the wildcard the relay forgets what came only through it; asking again brings everything that it
+/// B-14, C-11: after giving up the wildcard the relay forgets what came only through it; asking again brings everything that it
 /// covers.
 #[test]
 fn the_wildcard_begins_anew() {

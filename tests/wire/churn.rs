@@ -94,7 +94,7 @@ async fn follow(client: Client, seed: u64) {
     }
 }
 
-/// B-15, B-24, K-21; and no ring of the bell and no byte is lost.
+/// B-14, B-24, K-21; and no ring of the bell and no byte is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whoever_stays_ends_with_the_latest() {
     let relay = Arc::new(Relay::start());

@@ -357,6 +357,7 @@ impl Check {
             linger: read("linger", &timers.linger).unwrap_or(usual.linger),
             does_not_exist: read("does_not_exist", &timers.does_not_exist).unwrap_or(usual.does_not_exist),
             unanswered,
+            move_after: read("move", &timers.move_after).unwrap_or(usual.move_after),
             wildcard_quiet: read("wildcard_quiet", &timers.wildcard_quiet).unwrap_or(usual.wildcard_quiet),
             order_gate: read("order_gate", &timers.order_gate).unwrap_or(usual.order_gate),
             removal_quiet: read("removal_quiet", &timers.removal_quiet).unwrap_or(usual.removal_quiet),

@@ -80,7 +80,7 @@ impl<'a> Poll<'a> {
             }
         };
         let node = poll.server().node().cloned().unwrap_or_default();
-        let mut seats = Seats::enter(&shared.scopes, &node, claims, settings.timers.unanswered).map_err(no_place)?;
+        let mut seats = Seats::enter(&shared.scopes, &node, claims, settings.timers.move_after).map_err(no_place)?;
         let mut wanted = 0_usize;
         while let Some(want) = poll.poll_want() {
             seats.want(&shared.scopes, &want).map_err(no_place)?;

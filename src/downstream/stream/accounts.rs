@@ -202,6 +202,7 @@ impl Accounts {
                 given_up,
             } => {
                 counters.nacks.inc();
+                counters.given_up.inc_by(u64::try_from(*given_up).unwrap_or(u64::MAX));
                 if let Some(node) = node {
                     let rejected = Rejected {
                         type_url: &receipt.type_url,

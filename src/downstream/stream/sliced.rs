@@ -15,7 +15,7 @@ use super::accounts::Accounts;
 use super::decode::decode;
 use crate::cache::Library;
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use crate::protocol::{Changing, End, Listing, Progress, Receipt, Server};
+use crate::protocol::{ClientRequest, End, Progress, Receipt, Server};
 use crate::wire::{Charge, Share};
 use crate::xds::Dialect;
 
@@ -27,7 +27,9 @@ pub(super) enum Request {
 
 /// A request that is being handled.
 pub(super) struct Sliced {
-    way: Way,
+    progress: Progress,
+    /// The nonce of the response that it answers.
+    nonce: String,
     /// The memory that it takes until it is finished.
     bytes: usize,
     charge: Charge,
@@ -40,11 +42,6 @@ struct Waits {
     since: Instant,
     /// When to look again.
     until: Instant,
-}
-
-enum Way {
-    Sotw(DiscoveryRequest, Progress<Listing>),
-    Delta(DeltaDiscoveryRequest, Progress<Changing>),
 }
 
 /// The memory of a name or a version in addition to its text.
@@ -84,18 +81,13 @@ impl Sliced {
         library: &Library,
         now: Instant,
     ) -> Result<Self, End> {
-        let way = match request {
-            Request::Sotw(request) => {
-                let progress = server.begin_sotw(&request, library, now)?;
-                Way::Sotw(request, progress)
-            }
-            Request::Delta(request) => {
-                let progress = server.begin_delta(&request, library, now)?;
-                Way::Delta(request, progress)
-            }
+        let request = match request {
+            Request::Sotw(request) => ClientRequest::from(request),
+            Request::Delta(request) => request.into(),
         };
         Ok(Self {
-            way,
+            nonce: request.nonce().to_owned(),
+            progress: server.begin(request, library, now)?,
             bytes: bytes + entries * ENTRY_BYTES,
             charge: Charge::new(share.clone()),
             waits: None,
@@ -104,10 +96,7 @@ impl Sliced {
 
     /// Handles the next slice. Returns whether there is more.
     pub(super) fn go_on(&mut self, server: &mut Server, library: &Library, now: Instant) -> Result<bool, End> {
-        match &mut self.way {
-            Way::Sotw(request, progress) => server.go_on_sotw(request, progress, library, now),
-            Way::Delta(request, progress) => server.go_on_delta(request, progress, library, now),
-        }
+        server.go_on(&mut self.progress, library, now)
     }
 
     /// Whether the stream may have as many names as it has now. If not, a client that was sent nothing goes elsewhere at once
@@ -156,9 +145,6 @@ impl Sliced {
 
     /// Finishes a request of which nothing is left. Returns its receipt and its nonce.
     pub(super) fn finish(self, server: &Server) -> Result<(Receipt, String), End> {
-        Ok(match self.way {
-            Way::Sotw(request, progress) => (server.finish(progress)?, request.response_nonce),
-            Way::Delta(request, progress) => (server.finish(progress)?, request.response_nonce),
-        })
+        Ok((server.finish(self.progress)?, self.nonce))
     }
 }

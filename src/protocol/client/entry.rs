@@ -11,7 +11,6 @@ use prost::Message as _;
 use super::wire::{OTHER_BYTES_MAX, is_message, next_field, string_field};
 use proto::envoy::service::discovery::v3::Resource;
 use proto::google::protobuf::Any;
-use xds::xdstp::{self, SCHEME};
 use xds::{Name, NameRule, TypeUrl, WRAPPER_URL, put_field};
 
 /// One entry of a response.
@@ -68,7 +67,7 @@ impl Entry {
         check_type(&any.type_url, type_url).map_err(Fault::nameless)?;
         let name = name_in(&any.value, type_url).or_else(|| without_name(&any.value, type_url));
         let text = name.ok_or_else(|| Fault::nameless(no_name(type_url)))?;
-        let name = canonical(text, type_url).map_err(Fault::nameless)?;
+        let name = canonical(text, type_url);
         Ok(Self {
             written: name.written(text),
             name,
@@ -97,9 +96,7 @@ impl Entry {
         if let Some((url, _)) = wrapper.body {
             check_type(url, type_url).map_err(|what| Fault {
                 // F-04: the canonical name, however the server spells it.
-                name: name
-                    .and_then(|name| canonical(name, type_url).ok())
-                    .map(|name| name.to_string()),
+                name: name.map(|name| canonical(name, type_url).to_string()),
                 what,
             })?;
         }
@@ -109,7 +106,7 @@ impl Entry {
                 None => unreadable(),
             });
         };
-        let (text, name) = (name, canonical(name, type_url).map_err(Fault::nameless)?);
+        let (text, name) = (name, canonical(name, type_url));
         if wrapper.aliases.len() > ALIASES_MAX {
             return Err(Fault {
                 name: Some(name.to_string()),
@@ -119,7 +116,7 @@ impl Entry {
         let mut aliases: Vec<Name> = wrapper
             .aliases
             .into_iter()
-            .filter_map(|alias| canonical(alias, type_url).ok())
+            .map(|alias| canonical(alias, type_url))
             .filter(|alias| *alias != name)
             .collect();
         aliases.sort_unstable();
@@ -194,18 +191,12 @@ fn read_any<'a>(mut bytes: &'a [u8], (url, value): &mut (&'a str, &'a [u8])) -> 
     Some(())
 }
 
-/// Returns the canonical text of a name (F-04), or its fault: such an entry may be meant for any name.
-pub(super) fn canonical(name: &str, type_url: &TypeUrl) -> Result<Name, String> {
-    if !name.starts_with(SCHEME) {
-        return Ok(Name::from(name));
+/// Returns the name that a server means (F-04). F-02, F-03: any text is a name.
+pub(super) fn canonical(text: &str, type_url: &TypeUrl) -> Name {
+    if text.is_empty() {
+        return Name::from("");
     }
-    let shown = |flaw| {
-        format!(
-            "has the name {:?}, which {flaw}",
-            name.chars().take(NAME_SHOWN).collect::<String>()
-        )
-    };
-    xdstp::canonical(name, type_url).map(Name::from).map_err(shown)
+    Name::read(text, type_url)
 }
 
 /// an entry must have the type of its response.

@@ -157,7 +157,7 @@ impl Message {
         let mut names = Vec::with_capacity(texts.len());
         let mut said: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for text in texts {
-            let Ok(name) = canonical(text, type_url) else { continue };
+            let name = canonical(text, type_url);
             if !name.is_new_style() {
                 names.push(name.to_string());
                 continue;
@@ -264,7 +264,8 @@ impl Message {
             if nameless || status.code == 0 {
                 let fault = "has no name, or no error code";
                 self.faults.add_at(format_args!("entry {at} of resource_errors"), fault);
-            } else if let Ok(name) = canonical(&name, type_url) {
+            } else {
+                let name = canonical(&name, type_url);
                 self.errors
                     .insert(name.to_string(), ResourceError::new(status.code, &status.message));
             }

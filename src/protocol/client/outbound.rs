@@ -240,7 +240,7 @@ impl Outbound {
         let more = std::mem::take(&mut self.more).into_values();
         let join = std::mem::take(&mut self.join).into_iter();
         let (again, joined): (BTreeSet<Name>, BTreeSet<Name>) = join.partition(|name| leave.contains(name));
-        // B-15: a name that must be sent again is missing in one request and comes back in the next.
+        // B-14: a name that must be sent again is missing in one request and comes back in the next.
         self.join = again;
         self.forget_ways(&leave);
         let first = !joined.is_empty() && !std::mem::replace(&mut self.opened, true);

@@ -20,16 +20,10 @@ pub(super) struct Flights {
 /// A response that was sent, and not acknowledged or rejected yet.
 #[derive(Debug)]
 pub(super) struct Flight {
-    pub(super) nonce: u64,
-    pub(super) batch: Arc<Batch>,
-    /// When the oldest change in it was received from upstream, if it has a change.
-    pub(super) since: Option<Instant>,
-    pub(super) sent: Instant,
-    /// Whether it lists everything.
-    pub(super) full: bool,
-    /// Full state of a client that asks for names: what in it is new to the client.
-    #[expect(clippy::box_collection, reason = "a flight must stay small, and very few have any")]
-    pub(super) news: Option<Box<Vec<Name>>>,
+    nonce: u64,
+    batch: Arc<Batch>,
+    since: Option<Instant>,
+    sent: Instant,
 }
 
 /// So many responses may be on their way in delta.
@@ -39,6 +33,32 @@ const SHOWN_MAX: usize = 5;
 const SHOWN_CHARS_MAX: usize = 200;
 
 impl Flight {
+    pub(super) const fn new(nonce: u64, batch: Arc<Batch>, since: Option<Instant>, sent: Instant) -> Self {
+        Self {
+            nonce,
+            batch,
+            since,
+            sent,
+        }
+    }
+
+    pub(super) const fn nonce(&self) -> u64 {
+        self.nonce
+    }
+
+    pub(super) const fn batch(&self) -> &Arc<Batch> {
+        &self.batch
+    }
+
+    /// Returns when the oldest change in it was received from upstream, if it has a change.
+    pub(super) const fn since(&self) -> Option<Instant> {
+        self.since
+    }
+
+    pub(super) const fn sent(&self) -> Instant {
+        self.sent
+    }
+
     /// Returns how many entries the response has.
     fn len(&self) -> usize {
         self.batch.items().len() + self.batch.removed().len()
@@ -105,13 +125,6 @@ impl Flights {
         self.open.push(flight);
     }
 
-    /// Notes what is new to the client in the last response.
-    pub(super) fn note_news(&mut self, news: Vec<Name>) {
-        if let Some(last) = self.open.last_mut() {
-            last.news = (!news.is_empty()).then(|| Box::new(news));
-        }
-    }
-
     /// Takes the response with this number, if it is on its way.
     pub(super) fn settle(&mut self, number: u64) -> Option<Flight> {
         let at = self.open.iter().position(|flight| flight.nonce == number)?;
@@ -170,14 +183,8 @@ mod tests {
         assert!(flights.is_empty() && flights.is_last(0) && flights.sent().is_none());
         for nonce in 1..=OPEN_MAX as u64 {
             assert!(!flights.is_full(0));
-            flights.send(Flight {
-                nonce,
-                batch: Arc::new(Batch::new(Vec::new(), vec![Name::from("gone")])),
-                since: None,
-                sent,
-                full: false,
-                news: None,
-            });
+            let batch = Batch::new(Vec::new(), vec![Name::from("gone")]);
+            flights.send(Flight::new(nonce, Arc::new(batch), None, sent));
         }
         assert!(flights.is_full(0) && flights.is_last(OPEN_MAX as u64));
         assert_eq!((flights.entries(), flights.sent()), (OPEN_MAX, Some(sent)));

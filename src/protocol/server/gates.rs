@@ -63,34 +63,6 @@ impl Gate {
     }
 }
 
-/// The two gates of one stream.
-#[derive(Debug, Default)]
-pub(super) struct Gates {
-    /// Closed while a route could overtake its cluster.
-    pub(super) additions: Gate,
-    /// Closed while a cluster could go before its routes.
-    pub(super) removals: Gate,
-}
-
-impl Gates {
-    /// A timer fired.
-    pub(super) fn handle_timeout(&mut self, bound: Duration, now: Instant) {
-        self.additions.handle_timeout(bound, now);
-        self.removals.handle_timeout(bound, now);
-    }
-
-    /// Returns whether something waits behind one of them.
-    pub(super) const fn wait(&self) -> bool {
-        self.additions.waits() || self.removals.waits()
-    }
-
-    /// Returns when one of them opens by itself.
-    pub(super) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
-        let all = [&self.additions, &self.removals].map(|gate| gate.poll_timeout(bound));
-        all.into_iter().flatten().min()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

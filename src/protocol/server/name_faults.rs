@@ -2,8 +2,6 @@
 //!
 //! Owns how many there are of each kind, and the first text of each kind. Does not decide how a name is answered.
 
-use xds::Name;
-
 /// What is wrong with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameFault {
@@ -58,18 +56,6 @@ impl NameFaults {
         }
         let first = text.chars().take(EXAMPLE_CHARS_MAX).collect();
         self.0.push(Faulty { fault, count: 1, first });
-    }
-
-    /// Notes a name that is asked for on no server.
-    pub(super) fn note_unserved(&mut self, name: &Name, text: &str) {
-        let fault = if !name.is_nothing() {
-            NameFault::Denied
-        } else if text.is_empty() {
-            NameFault::Empty
-        } else {
-            NameFault::Malformed
-        };
-        self.note(fault, text);
     }
 }
 

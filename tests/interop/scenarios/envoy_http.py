@@ -64,7 +64,7 @@ def cluster_is_replaced_at_once(world, dialect):
         old = new
 
 
-@scenario("B-17, L-13", AGGREGATED)
+@scenario("B-16, L-13", AGGREGATED)
 def listeners_come_and_go(world, dialect):
     _, traffic = proxy(world, dialect)
     other = free_port()

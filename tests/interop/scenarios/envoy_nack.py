@@ -9,7 +9,7 @@ from scenarios.envoy_http import proxy, single_cluster
 LOOPS = "go-control-plane sends a rejected resource again at once, without end"
 
 
-@scenario("B-22, K-07, K-08, L-6, L-16", EVERY, relay_only=LOOPS, where="sotw/snapshot")
+@scenario("B-22, K-07, L-6, L-16", EVERY, relay_only=LOOPS, where="sotw/snapshot")
 def bad_cluster(world, dialect):
     """Envoy gets a cluster that it rejects once; others keep changing, and the repaired cluster arrives."""
     world.expect_rejections()
@@ -54,7 +54,7 @@ def bad_endpoints(world, dialect):
         raise Failed(f"Envoy rejected endpoints {rejections(envoy)} times, at first {seen} times")
 
 
-@scenario("B-22, K-07, K-08, L-16", AGGREGATED, relay_only=LOOPS, where="sotw")
+@scenario("B-22, K-07, L-16", AGGREGATED, relay_only=LOOPS, where="sotw")
 def one_of_two_rejects(world, dialect):
     """Two Envoys on one machine cannot both bind one port: the first runs the listener, the second rejects it. The
     second gets it once, and once more when it changes, and meanwhile takes all other changes."""

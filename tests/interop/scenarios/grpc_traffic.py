@@ -73,7 +73,7 @@ def everybody_together(world):
     calls[1].reaches("a")
 
 
-@scenario("B-27, K-15, L-14", caches=("linear",))
+@scenario("B-14, K-15, L-14", caches=("linear",))
 def grpc_go_target_is_created_later(world):
     """A client asks for a target before it exists."""
     world.control_plane.apply(put=service("other", world.backends.grpc["b"]))

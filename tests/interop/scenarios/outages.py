@@ -34,7 +34,7 @@ def control_plane_restarts(world, dialect):
         raise Failed("clusters that did not change were sent again")
 
 
-@scenario("K-09, K-14, K-26, L-12, L-18, G-20", AGGREGATED, relay_only=RELAY)
+@scenario("K-09, K-13, K-26, L-12, L-18, G-20", AGGREGATED, relay_only=RELAY)
 def relay_restarts(world, dialect):
     """Envoy comes back to an empty relay at the same address; clusters and endpoints arrive in any order."""
     envoy, traffic = proxy(world, dialect)

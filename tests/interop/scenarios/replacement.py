@@ -15,7 +15,7 @@ CLUSTERS = 20
 RELAYS = 3
 
 
-@scenario("K-26, C-13, C-14, K-10, K-14, G-20", caches=("linear",), relay_only="it is about the relay")
+@scenario("K-26, C-13, C-14, B-26, K-13, G-20", caches=("linear",), relay_only="it is about the relay")
 def relays_are_replaced(world):
     """Each of three relays is drained and replaced by an empty one, under 300 clients and two Envoys: no request fails, and no
     client is sent again what it has, apart from endpoints."""
@@ -68,6 +68,6 @@ def resent(clients):
                 raise Failed(f"{who}: sent again what it has: {again}")
             if max(endpoints.values()) > 1:
                 raise Failed(f"{who}: endpoints more than once: {endpoints}")
-        # K-10, K-14: one answer for each type, and endpoints once more after the clusters.
+        # B-26, K-13: one answer for each type, and endpoints once more after the clusters.
         elif max(others.values()) > 1 or max(endpoints.values()) > 2:
             raise Failed(f"{who}: {others}, endpoints {endpoints}")

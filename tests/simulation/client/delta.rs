@@ -56,7 +56,7 @@ impl Client {
         })
     }
 
-    /// C-09: without a wildcard it forgets names that it unsubscribes. C-08: with one it waits for the answer.
+    /// B-14: without a wildcard it forgets names that it unsubscribes. C-08: with one it waits for the answer.
     fn forget_unwanted(&mut self, stream: u64, kind: Type) {
         let Some(mux) = self.lines.get(&stream).and_then(|line| line.muxes.get(&kind)) else {
             return;

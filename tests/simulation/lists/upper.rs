@@ -170,8 +170,8 @@ impl World {
         });
         ahead.fired = None;
         let receipt = match request {
-            Request::Sotw(request) => ahead.server.handle_sotw(request, &self.answers, now),
-            Request::Delta(request) => ahead.server.handle_delta(request, &self.answers, now),
+            Request::Sotw(request) => ahead.server.handle(request.clone(), &self.answers, now),
+            Request::Delta(request) => ahead.server.handle(request.clone(), &self.answers, now),
         };
         if let Err(end) = receipt {
             self.log(|| format!("upper {}/{}: ends stream {}: {end}", at.zone, at.leg, at.id));
@@ -184,7 +184,7 @@ impl World {
         if let (None, Some(node)) = (&ahead.place, ahead.server.node())
             && let Some(upper) = &self.zones[at.zone].upper
         {
-            let place = Seats::enter(&upper.scopes, node, &Arc::default(), self.settings.timers.unanswered);
+            let place = Seats::enter(&upper.scopes, node, &Arc::default(), self.settings.timers.move_after);
             ahead.place = Some(place.map_err(|full| Broken::new(Rule::Views, full.to_string()))?);
         }
         self.turn_upper(at, ahead)

@@ -77,7 +77,7 @@ async fn a_hundred_thousand_types() {
     world.is_unharmed().await;
 }
 
-/// B-22, K-08: a client that rejects everything gets exactly one response for each distinct content.
+/// B-22: a client that rejects everything gets exactly one response for each distinct content.
 #[tokio::test]
 async fn nack_storms() {
     let mut world = World::new().await;
@@ -103,7 +103,7 @@ async fn nack_storms() {
     assert_eq!(eds.responses.get(), 2 * 21);
 }
 
-/// B-15, K-21: a client that subscribes and unsubscribes repeatedly ends with what it asked for last, and nothing else stays.
+/// B-14, K-21: a client that subscribes and unsubscribes repeatedly ends with what it asked for last, and nothing else stays.
 #[tokio::test]
 async fn flapping() {
     let mut world = World::new().await;

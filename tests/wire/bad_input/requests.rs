@@ -120,7 +120,7 @@ async fn a_slip_in_one_name() {
         assert_eq!(got.bodies.len(), 1);
         let gone: &[&str] = match dialect {
             Dialect::Sotw => &[],
-            Dialect::Delta => &["", "xdstp:bad", &long],
+            Dialect::Delta => &["", &long],
         };
         assert_eq!(got.removed, gone);
         let body = format!("{dialect:?}");

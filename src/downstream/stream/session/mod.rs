@@ -270,7 +270,7 @@ impl Session {
             return Ok(());
         }
         self.accounts.enter(&self.shared.returns, node, &self.method, self.now);
-        let patience = self.settings().protocol.timers.unanswered;
+        let patience = self.settings().protocol.timers.move_after;
         let seats = Seats::enter(&self.shared.scopes, node, self.accounts.claims(), patience);
         self.seats = Some(seats.map_err(|error| no_place(&self.shared, error))?);
         // The rules may have changed since the stream was opened; from now on the seats are called when they change.

@@ -95,14 +95,23 @@ impl Ledger {
     /// Returns the names that the client asks for.
     pub(super) fn asked(&self) -> impl Iterator<Item = &Name> {
         // K-21: if only members of collections have rows, this visits none.
-        let any = self.own.len() > self.own.unasked_len();
-        let rows = any.then(|| self.own.from("")).into_iter().flatten();
+        let rows = self.asks_any().then(|| self.own.from("")).into_iter().flatten();
         rows.filter(|entry| entry.is_asked()).map(Entry::name)
+    }
+
+    /// Returns how many names the client asks for; takes longer the more there are.
+    pub(super) fn asked_len(&self) -> usize {
+        self.own.asked_len()
+    }
+
+    /// Whether the client asks for any name.
+    pub(super) fn asks_any(&self) -> bool {
+        self.own.asks_any()
     }
 
     /// Whether it has rows of its own for names that the client does not ask for.
     pub(super) fn has_unasked(&self) -> bool {
-        self.own.unasked_len() > 0
+        self.own.len() > self.own.asked_len()
     }
 
     /// Whether the client has no rows of its own.

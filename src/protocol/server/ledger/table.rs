@@ -22,8 +22,8 @@ struct Rest {
     /// Content that was sent under its own name, although the client does not ask for the name itself.
     unasked: Sorted<Unasked>,
     others: Sorted<Other>,
-    /// How many rows of both tables the client does not ask for.
-    unasked_len: u32,
+    /// How many of the others the client asks for.
+    asked_len: u32,
     /// How many rows wait for an answer.
     waiting: u32,
 }
@@ -126,9 +126,14 @@ impl Table {
         self.asked.len() + rest.map_or(0, |rest| rest.unasked.len() + rest.others.len())
     }
 
-    /// Returns the number of rows that the client does not ask for.
-    pub(super) fn unasked_len(&self) -> usize {
-        self.rest.as_ref().map_or(0, |rest| rest.unasked_len as usize)
+    /// Returns the number of rows that the client asks for; takes longer the more there are.
+    pub(super) fn asked_len(&self) -> usize {
+        self.asked.len() + self.rest.as_ref().map_or(0, |rest| rest.asked_len as usize)
+    }
+
+    /// Whether the client asks for any name.
+    pub(super) fn asks_any(&self) -> bool {
+        !self.asked.is_empty() || self.rest.as_ref().is_some_and(|rest| rest.asked_len > 0)
     }
 
     /// Returns how many rows wait for an answer.
@@ -165,11 +170,11 @@ impl Table {
         }
         self.remove(name);
         let rest = self.rest.get_or_insert_default();
-        rest.unasked_len += u32::from(!asked);
         if let Some(resource) = own {
             rest.unasked.insert(Unasked(resource));
             return;
         }
+        rest.asked_len += u32::from(asked);
         rest.waiting += u32::from(row.waits());
         rest.others.insert(Other {
             name: name.clone(),
@@ -186,10 +191,10 @@ impl Table {
 
     fn remove_rest(&mut self, name: &Name) {
         let Some(rest) = &mut self.rest else { return };
-        if rest.unasked.remove(name.as_str()).is_some() {
-            rest.unasked_len -= 1;
-        } else if let Some(other) = rest.others.remove(name.as_str()) {
-            rest.unasked_len -= u32::from(!other.asked);
+        if rest.unasked.remove(name.as_str()).is_none()
+            && let Some(other) = rest.others.remove(name.as_str())
+        {
+            rest.asked_len -= u32::from(other.asked);
             rest.waiting -= u32::from(other.row.waits());
         }
         self.rest
@@ -277,9 +282,10 @@ mod tests {
                 naive.insert(name, (format!("{row:?}"), asked));
             }
             assert_eq!(table.len(), naive.len());
-            let unasked = naive.values().filter(|(_, asked)| !asked).count();
+            let asked = naive.values().filter(|(_, asked)| *asked).count();
             let waiting = naive.values().filter(|(row, _)| row == "Asked").count();
-            assert_eq!((table.unasked_len(), table.waiting()), (unasked, waiting));
+            assert_eq!((table.asked_len(), table.waiting()), (asked, waiting));
+            assert!(table.asks_any());
             let all = table
                 .from("")
                 .map(|entry| (entry.name().clone(), (format!("{:?}", entry.row()), entry.is_asked())));

@@ -27,7 +27,7 @@ impl Subscription {
     pub(super) fn drop(&mut self, name: &Name) {
         let by_alias = || {
             let row = self.ledger.get(name);
-            self.reader.has_aliases() && row.perhaps() && self.ledger.asked().next().is_some()
+            self.reader.has_aliases() && row.perhaps() && self.ledger.asks_any()
         };
         let stays = self.flights.brings(name) || by_alias();
         self.ledger.put(name, if stays { Row::Perhaps } else { Row::Nothing });
@@ -62,7 +62,7 @@ impl Subscription {
 
     fn is_wanted_by_alias(&self, name: &Name) -> bool {
         if name.is_empty() && self.reader.has_nameless() {
-            return self.ledger.asked().next().is_some();
+            return self.ledger.asks_any();
         }
         let row = self.reader.has_aliases().then(|| self.ledger.get(name));
         let sent = row.as_ref().and_then(Row::sent);
@@ -76,7 +76,7 @@ impl Subscription {
         }
         let known = self.ledger.asks(name);
         if !known {
-            self.want.spell(name, &self.reader.type_url);
+            self.want.spell(name, self.reader.type_url());
             self.begin_want(name);
         }
         if name.is_collection() {
@@ -116,7 +116,7 @@ impl Subscription {
             self.want_target(Target::Wildcard, None, true);
         }
         self.agenda.set_hello(true);
-        self.look_at_rows(|name| !name.is_new_style());
+        self.look_at_rows(|entry| !entry.name().is_new_style());
     }
 
     /// The client does not ask for a name, a collection or everything any more.
@@ -148,10 +148,10 @@ impl Subscription {
             }
         } else {
             self.agenda.look(name.clone());
-            let idle = self.reader.dialect == Dialect::Sotw && !self.ledger.get(name).perhaps();
+            let idle = self.reader.dialect() == Dialect::Sotw && !self.ledger.get(name).perhaps();
             if !self.is_wanted(name) || idle {
                 self.drop(name);
-            } else if self.reader.dialect == Dialect::Delta {
+            } else if self.reader.dialect() == Dialect::Delta {
                 // C-08: the client had several reasons to hold the name, and does not know whether one is left.
                 self.ask(name);
             }
@@ -175,7 +175,7 @@ impl Subscription {
         self.agenda.set_rest(None);
         self.agenda.set_cursor(None);
         // C-20: only the client knows by which alias it keeps a resource.
-        let keeps = (self.reader.has_aliases() || self.reader.has_nameless()) && self.ledger.asked().next().is_some();
+        let keeps = (self.reader.has_aliases() || self.reader.has_nameless()) && self.ledger.asks_any();
         let base = self.ledger.forget_shared().filter(|_| keeps);
         let shared = base.iter().flat_map(|base| base.resources());
         let shared: Vec<Arc<Resource>> = shared
@@ -201,10 +201,10 @@ impl Subscription {
         self.want_target(Target::Wildcard, None, false);
     }
 
-    /// All rows with these names must be looked at.
-    pub(super) fn look_at_rows(&mut self, which: impl Fn(&Name) -> bool) {
-        let names = self.ledger.rows("").map(Entry::name).filter(|name| which(name));
-        let names: Vec<Name> = names.cloned().collect();
+    /// These rows must be looked at.
+    pub(super) fn look_at_rows(&mut self, which: impl Fn(Entry<'_>) -> bool) {
+        let rows = self.ledger.rows("").filter(|entry| which(*entry));
+        let names: Vec<Name> = rows.map(|entry| entry.name().clone()).collect();
         names.into_iter().for_each(|name| self.agenda.look(name));
     }
 
@@ -229,7 +229,7 @@ impl Subscription {
         }
         let brought = |(name, version)| Update::Put(Arc::new(Resource::brought(name, version, now)), None);
         let updates: Vec<Update> = held.into_iter().map(brought).collect();
-        let state = State::new(self.reader.type_url.clone()).with(&updates, None).0;
+        let state = State::new(self.reader.type_url().clone()).with(&updates, None).0;
         self.ledger.doubt(answers.remembered(state));
     }
 
@@ -266,7 +266,7 @@ impl Subscription {
             let asked = self.want.texts(name).filter(|text| self.ledger.asks(text));
             asked.for_each(|text| self.agenda.stir(text.clone()));
         }
-        if self.reader.has_aliases() && self.ledger.asked().next().is_some() {
+        if self.reader.has_aliases() && self.ledger.asks_any() {
             self.agenda.look(name.clone());
             self.agenda.wake();
             // C-20: what the client knows by this alias.
@@ -288,26 +288,17 @@ impl Subscription {
     /// S-07: from now on the client may have this; `None`: everything. What it may not have any more goes like what is gone at the
     /// server, and is not asked for; what it may have now is asked for.
     pub(in crate::server) fn handle_rights(&mut self, rights: Option<Arc<Rights>>, now: Instant) {
-        if self.reader.viewer.rights() == rights.as_ref() {
+        if self.reader.viewer().rights() == rights.as_ref() {
             return;
         }
         let before = self.requests();
-        self.reader.viewer = Viewer::new(rights);
+        *self.reader.viewer_mut() = Viewer::new(rights);
         let after = self.requests();
-        let left: BTreeSet<&Target> = after.iter().map(|(target, _)| target).collect();
-        let ended: BTreeSet<&Target> = before
-            .iter()
-            .map(|(target, _)| target)
-            .filter(|one| !left.contains(one))
-            .collect();
-        let ended: Vec<xds::Want> = ended
-            .into_iter()
-            .map(|one| self.said(one.clone(), None, false))
-            .collect();
+        let ended: BTreeSet<&Target> = before.difference(&after).map(|(target, _)| target).collect();
+        let ended = ended.into_iter().map(|target| self.said(target.clone(), None, false));
         let begun = after.difference(&before);
-        let begun: Vec<xds::Want> = begun
-            .map(|(one, text)| self.said(one.clone(), text.clone(), true))
-            .collect();
+        let begun = begun.map(|(target, text)| self.said(target.clone(), text.clone(), true));
+        let (ended, begun): (Vec<xds::Want>, Vec<xds::Want>) = (ended.collect(), begun.collect());
         if !begun.is_empty() {
             self.asked.more(now);
         }
@@ -341,7 +332,7 @@ impl Subscription {
 
     pub(super) fn said(&self, target: Target, written: Option<Name>, wanted: bool) -> xds::Want {
         xds::Want {
-            type_url: self.reader.type_url.clone(),
+            type_url: self.reader.type_url().clone(),
             target,
             wanted,
             written,

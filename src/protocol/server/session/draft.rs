@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Subscription;
 use super::due::Say;
+use super::{Attempt, Subscription};
 use crate::server::ledger::Row;
-use xds::{Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, TypeSight};
+use xds::{Answers, Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, TypeSight};
 
 /// A response that is being written.
 #[derive(Debug)]
@@ -23,8 +23,6 @@ pub(super) struct Draft {
     since: Option<Instant>,
     /// The last name that was added.
     last: Option<Name>,
-    /// Whether something did not fit.
-    full: bool,
     /// Whether any of it was asked for by the wildcard alone.
     covers: bool,
 }
@@ -39,7 +37,6 @@ impl Draft {
             errors: Errors::new(),
             since: None,
             last: None,
-            full: false,
             covers: false,
         }
     }
@@ -53,9 +50,9 @@ impl Draft {
         !self.items.is_empty()
     }
 
-    /// Whether something did not fit.
-    pub(super) const fn is_full(&self) -> bool {
-        self.full
+    /// Whether it brings only a part of what could be added.
+    pub(super) fn has_more(&self) -> bool {
+        self.room.is_full() && self.adds()
     }
 
     pub(super) const fn covers(&self) -> bool {
@@ -64,7 +61,7 @@ impl Draft {
 
     /// Returns the name after which the next response begins.
     pub(super) fn cursor(&self) -> Option<Name> {
-        self.last.clone().filter(|_| self.full)
+        self.last.clone().filter(|_| self.room.is_full())
     }
 
     pub(super) const fn since(&self) -> Option<Instant> {
@@ -80,15 +77,11 @@ impl Draft {
     }
 
     fn takes(&mut self, resource: &Resource) -> bool {
-        let takes = self.room.takes(resource.weight());
-        self.full |= !takes;
-        takes
+        self.room.takes(resource.weight())
     }
 
     fn takes_name(&mut self, name: &Name) -> bool {
-        let takes = self.removed.len() < GONE_MAX && self.room.takes_name(name);
-        self.full |= !takes;
-        takes
+        self.removed.len() < GONE_MAX && self.room.takes_name(name)
     }
 
     /// Adds a name over the limit, which counts as one that does not exist (B-32).
@@ -121,14 +114,13 @@ impl Subscription {
         name: &Name,
         say: Say<'_>,
         draft: &mut Draft,
-        slot: TypeSight<'_>,
-        now: Instant,
+        attempt: &Attempt<'_, impl Answers>,
     ) -> bool {
         match say {
-            Say::Put(resource) => self.write_resource(name, resource, draft, slot, now),
+            Say::Put(resource) => self.write_resource(name, resource, draft, attempt),
             Say::Other(resource) => {
                 let own = resource.name();
-                let written = draft.has(own) || self.write_resource(own, resource, draft, slot, now);
+                let written = draft.has(own) || self.write_resource(own, resource, draft, attempt);
                 if written {
                     self.ledger.put(name, Row::Told);
                 }
@@ -137,14 +129,14 @@ impl Subscription {
             Say::Beat(resource) => {
                 let fits = draft.takes(resource);
                 if fits {
-                    self.write_beat(name, resource, draft, slot, now);
+                    self.write_beat(name, resource, draft, attempt);
                 }
                 fits
             }
             Say::Remove | Say::Missing => {
                 let fits = draft.takes_name(name);
                 if fits {
-                    self.write_error(name, draft, slot);
+                    self.write_error(name, draft, attempt.slot);
                     if matches!(say, Say::Missing) {
                         draft.missing.insert(name.clone());
                     }
@@ -154,7 +146,7 @@ impl Subscription {
                 fits
             }
             Say::Error => {
-                self.write_error(name, draft, slot);
+                self.write_error(name, draft, attempt.slot);
                 true
             }
         }
@@ -165,8 +157,7 @@ impl Subscription {
         name: &Name,
         resource: &Arc<Resource>,
         draft: &mut Draft,
-        slot: TypeSight<'_>,
-        now: Instant,
+        attempt: &Attempt<'_, impl Answers>,
     ) -> bool {
         if !draft.takes(resource) {
             return false;
@@ -179,11 +170,12 @@ impl Subscription {
             self.rare.keep_accepted(name, accepted);
         }
         draft.covers |= !self.ledger.asks(name);
-        draft
-            .items
-            .insert(name.clone(), self.reader.item(name, resource, slot, now));
+        draft.items.insert(
+            name.clone(),
+            self.reader.item(name, resource, attempt.slot, attempt.now),
+        );
         draft.last = Some(name.clone());
-        self.note_sent(name, resource, slot);
+        self.note_sent(name, resource, attempt.slot);
         true
     }
 
@@ -216,13 +208,12 @@ impl Subscription {
         name: &Name,
         resource: &Arc<Resource>,
         draft: &mut Draft,
-        slot: TypeSight<'_>,
-        now: Instant,
+        attempt: &Attempt<'_, impl Answers>,
     ) {
-        let beat = slot.beat(resource);
+        let beat = attempt.slot.beat(resource);
         let heartbeat = beat.is_some() && self.reader.traits().kind != Kind::Vhds;
-        let item = self.reader.item(name, resource, slot, now);
-        let form = match self.reader.dialect {
+        let item = self.reader.item(name, resource, attempt.slot, attempt.now);
+        let form = match self.reader.dialect() {
             Dialect::Delta if heartbeat => Form::Heartbeat,
             Dialect::Delta => Form::Repeated,
             Dialect::Sotw => item.form,

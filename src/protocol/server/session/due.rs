@@ -87,7 +87,7 @@ impl Subscription {
             Look::Put(found) => self.beats(found, slot).then_some(Say::Beat(found)),
             Look::Gone => match row {
                 Row::Nothing | Row::Told => None,
-                Row::Asked if self.reader.dialect == Dialect::Sotw || self.reader.waits_for_routes() => None,
+                Row::Asked if self.reader.dialect() == Dialect::Sotw || self.reader.waits_for_routes() => None,
                 Row::Asked => Some(Say::Missing),
                 Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) | Row::Sent(_) => {
                     (!self.reader.forgets()).then_some(Say::Remove)
@@ -98,7 +98,7 @@ impl Subscription {
 
     /// C-22: an empty collection is answered by its name, any other by its members.
     fn say_collection<'a>(&self, name: &Name, row: &Row, slot: TypeSight<'a>) -> Option<Say<'a>> {
-        let waits = matches!(row, Row::Asked | Row::Perhaps) && self.reader.dialect == Dialect::Delta;
+        let waits = matches!(row, Row::Asked | Row::Perhaps) && self.reader.dialect() == Dialect::Delta;
         if !waits || self.lens(slot).extent(name) != Extent::Empty {
             return None;
         }
@@ -115,7 +115,7 @@ impl Subscription {
         if self.want.has_collection(name) {
             let answered = match self.lens(slot).extent(name) {
                 Extent::Unknown => false,
-                Extent::Empty => self.reader.dialect == Dialect::Sotw,
+                Extent::Empty => self.reader.dialect() == Dialect::Sotw,
                 Extent::Some => true,
             };
             if answered {
@@ -142,7 +142,7 @@ impl Subscription {
     /// client asks for them: Envoy keeps and wants them, for example until a listener is drained. K-17: not if it was sent a time to
     /// live with the secret. B-31: not if the client can be told of its absence.
     fn forget(&mut self, name: &Name, slot: TypeSight<'_>) {
-        let told = self.reader.features.errors && self.error(name, slot).is_some();
+        let told = self.reader.reads_errors() && self.error(name, slot).is_some();
         let stays = self.reader.lists_all() && self.ledger.asks(name) && self.rare.beat(name).is_none() && !told;
         if !stays {
             self.ledger.put(name, Row::Nothing);
@@ -166,7 +166,7 @@ impl Subscription {
         // B-31: an error has a name, so there is none for the empty name.
         let silent = || {
             let absent = matches!(self.lens(slot).known(name), Some(Known::Absent(_)));
-            self.reader.dialect == Dialect::Sotw && !meant.is_blank() && absent
+            self.reader.dialect() == Dialect::Sotw && !meant.is_blank() && absent
         };
         let said = slot.error(meant).cloned();
         said.or_else(|| silent().then(|| Arc::new(ResourceError::not_found())))
@@ -174,7 +174,7 @@ impl Subscription {
 
     /// B-31: returns the error of a name if the client was not sent it yet.
     pub(super) fn due_error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
-        if !self.reader.features.errors || !self.ledger.asks(name) {
+        if !self.reader.reads_errors() || !self.ledger.asks(name) {
             return None;
         }
         self.error(name, slot)
@@ -201,9 +201,7 @@ impl Subscription {
             self.look_at_rows(|_| true);
         } else if other && self.ledger.has_unasked() {
             // What was sent since the last rest is in no map, so no difference shows that it is gone.
-            let unasked = self.ledger.rows("").filter(|entry| !entry.is_asked());
-            let unasked: Vec<Name> = unasked.map(|entry| entry.name().clone()).collect();
-            unasked.into_iter().for_each(|name| self.agenda.look(name));
+            self.look_at_rows(|entry| !entry.is_asked());
         }
     }
 
@@ -219,7 +217,7 @@ impl Subscription {
     }
 
     /// Whether there is anything to add, change or answer, if no response were on its way.
-    pub(in crate::server) fn is_pending(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
+    pub(super) fn is_pending(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
         if self.agenda.hello() && self.greets(slot) {
             return true;
         }
@@ -227,7 +225,7 @@ impl Subscription {
     }
 
     /// Whether anything is due, removals and heartbeats included.
-    pub(in crate::server) fn is_due(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
+    pub(super) fn is_due(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
         self.agenda.hello() && self.greets(slot) || self.any_due(slot, answers, |_| true)
     }
 
@@ -250,11 +248,6 @@ impl Subscription {
             }
         }
         false
-    }
-
-    /// Returns whether the client certainly has everything that is current, removals included, and no response is on its way.
-    pub(in crate::server) fn is_quiet(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
-        self.flights.is_empty() && self.ledger.waiting() == 0 && !self.is_due(slot, answers)
     }
 
     /// Whether there is nothing to send until something changes or the client asks.
@@ -299,7 +292,7 @@ impl Subscription {
     /// Whether one encoded answer serves this client and all others at the same point.
     pub(super) fn is_plain(&self, state: &State) -> bool {
         let alike = self.ledger.is_shared() && self.rejections.is_empty() && !self.want.has_collections();
-        let certain = state.certain() || self.reader.viewer.rights().is_none();
+        let certain = state.certain() || self.reader.viewer().rights().is_none();
         let mortal = self.rare.has_beats() || !self.reader.is_like_others(state);
         self.want.wildcard() && alike && certain && !mortal
     }

@@ -9,33 +9,44 @@ use std::time::{Duration, Instant};
 use super::Subscription;
 use super::lens::{Extent, Lens};
 use crate::server::flights::Flight;
-use crate::server::ledger::{Entry, Row};
-use xds::{
-    Answers, Authorities, Cut, Dialect, Known, Name, Objection, Resource, Sight, Slot, Status, Target, TypeSight,
-    TypeUrl, Viewer,
-};
+use crate::server::ledger::Row;
+use xds::{Answers, Authorities, Cut, Dialect, Name, Objection, Sight, Slot, Status, Target, TypeSight, TypeUrl};
 
 impl Subscription {
     pub(in crate::server) const fn type_url(&self) -> &TypeUrl {
-        &self.reader.type_url
-    }
-
-    pub(in crate::server) const fn viewer(&self) -> &Viewer {
-        &self.reader.viewer
+        self.reader.type_url()
     }
 
     /// Returns what is known of the type, as this client sees it.
     pub(in crate::server) fn type_sight<'a>(&'a self, sight: &'a Sight) -> TypeSight<'a> {
-        sight.type_sight(&self.reader.type_url).seen_by(&self.reader.viewer)
+        sight.type_sight(self.reader.type_url()).seen_by(self.reader.viewer())
     }
 
     /// Finds out what this client sees of the wildcard's state. To be called before anything is composed from it.
     pub(in crate::server) fn look_up(&mut self, sight: &Sight, answers: &impl Answers) {
-        if self.want.wildcard()
-            && let Some(state) = sight.type_sight(&self.reader.type_url).wildcard()
-        {
-            self.reader.viewer.look_at(state, answers);
+        if self.want.wildcard() {
+            self.reader.look_up(sight, answers);
         }
+    }
+
+    /// Does something with what this client sees of the type.
+    pub(in crate::server) fn with_sight<R>(
+        &mut self,
+        sight: &Sight,
+        act: impl FnOnce(&mut Self, TypeSight<'_>) -> R,
+    ) -> R {
+        let (type_url, viewer) = (self.reader.type_url().clone(), self.reader.viewer().clone());
+        act(self, sight.type_sight(&type_url).seen_by(&viewer))
+    }
+
+    /// Whether there is anything to add, change or answer, if no response were on its way.
+    pub(in crate::server) fn adds(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
+        self.with_sight(sight, |one, slot| one.is_pending(slot, answers))
+    }
+
+    /// Whether the client certainly has everything that is current, removals included, and no response is on its way.
+    pub(in crate::server) fn has_all(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
+        self.settled() && self.ledger.waiting() == 0 && !self.with_sight(sight, |one, slot| one.is_due(slot, answers))
     }
 
     pub(super) fn lens<'s, 'a>(&'s self, slot: TypeSight<'a>) -> Lens<'s, 'a> {
@@ -45,15 +56,6 @@ impl Subscription {
             ledger: &self.ledger,
             slot,
         }
-    }
-
-    pub(in crate::server) const fn asks_for_all(&self) -> bool {
-        self.want.wildcard()
-    }
-
-    /// Returns the names that the client asks for, collections among them.
-    pub(in crate::server) fn asked_names(&self) -> impl Iterator<Item = &Name> {
-        self.ledger.asked()
     }
 
     /// Returns all targets that servers are asked for, each as the client wrote it.
@@ -95,7 +97,7 @@ impl Subscription {
 
     /// Returns whether a view knows nothing of something that is wanted under an authority.
     pub(in crate::server) fn lacks(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
-        let slot = cut.slot(&self.reader.type_url);
+        let slot = cut.slot(self.reader.type_url());
         let whole = slot.is_some_and(|slot| slot.wildcard.as_ref().is_some_and(|state| state.complete()));
         let unknown = |slot: &Slot, name: &Name| {
             let members = name.is_collection() && slot.named.members(name).next().is_some();
@@ -128,7 +130,7 @@ impl Subscription {
     pub(in crate::server) fn hopeless<'a>(&'a self, sight: &'a Sight) -> Option<Option<&'a Name>> {
         let slot = self.type_sight(sight);
         // L-14: a reachable server may still say that a name does not exist. SotW clients would not wait for that.
-        let sotw = self.reader.dialect == Dialect::Sotw;
+        let sotw = self.reader.dialect() == Dialect::Sotw;
         self.missing_of(sight, |name| !sight.reachable(name) || sotw && !slot.answered(name))
     }
 
@@ -143,14 +145,14 @@ impl Subscription {
 
     /// Whether anything is known of what was requested.
     pub(in crate::server) fn knows_any(&self, sight: &Sight) -> bool {
-        let asked = usize::from(self.want.wildcard()) + self.ledger.asked().count();
+        let asked = usize::from(self.want.wildcard()) + self.ledger.asked_len();
         self.missing(self.type_sight(sight)).count() < asked
     }
 
     /// Returns how much of the stream's limit of names it uses.
     pub(in crate::server) fn count(&self) -> usize {
         if self.want.wildcard() && !self.want.has_collections() {
-            return self.ledger.asked().count();
+            return self.ledger.asked_len();
         }
         self.ledger.len()
     }
@@ -181,7 +183,7 @@ impl Subscription {
     }
 
     pub(in crate::server) fn wants_nothing(&self) -> bool {
-        !self.want.wildcard() && self.ledger.asked().next().is_none()
+        !self.want.wildcard() && !self.ledger.asks_any()
     }
 
     pub(in crate::server) fn status(&self) -> Status {
@@ -210,54 +212,9 @@ impl Subscription {
         self.flights.iter()
     }
 
-    /// Returns when the last response was sent.
-    pub(in crate::server) const fn sent(&self) -> Option<Instant> {
-        self.flights.sent()
-    }
-
-    /// Returns what the client was sent under a name.
-    pub(in crate::server) fn row(&self, name: &Name) -> Row {
-        self.ledger.get(name)
-    }
-
-    /// Returns all rows of its own.
-    pub(in crate::server) fn rows(&self) -> impl Iterator<Item = Entry<'_>> {
-        self.ledger.rows("")
-    }
-
-    /// Returns whether the client asks for this very name.
-    pub(in crate::server) fn asks(&self, name: &Name) -> bool {
-        self.ledger.asks(name)
-    }
-
-    /// Returns whether a response on its way has this resource, and not only because it lists everything.
-    pub(in crate::server) fn brings_news(&self, resource: &Resource) -> bool {
-        self.flights.brings_news(resource)
-    }
-
-    /// Returns what is known of the name that a text means.
-    pub(in crate::server) fn known<'a>(&self, text: &Name, slot: TypeSight<'a>) -> Option<&'a Known> {
-        self.lens(slot).known(text)
-    }
-
     /// Returns why the client rejects what it rejects now.
     pub(in crate::server) fn objections(&self) -> impl Iterator<Item = &Arc<Objection>> {
         self.rare.refused().into_iter().chain(self.rejections.objections())
-    }
-
-    /// Full state: returns why the client rejected the last one.
-    pub(in crate::server) fn refused(&self) -> Option<&Arc<Objection>> {
-        self.rare.refused()
-    }
-
-    /// Returns why a name is held back.
-    pub(in crate::server) fn objection(&self, name: &Name) -> Option<&Arc<Objection>> {
-        self.rejections.objection(name)
-    }
-
-    /// Returns the names that are held back.
-    pub(in crate::server) fn held_back(&self) -> impl Iterator<Item = &Name> {
-        self.rejections.held_back()
     }
 
     /// Returns since when the client may wait for something that it has asked for and nobody has answered.
@@ -291,7 +248,7 @@ impl Subscription {
         let own = !self.reader.full_state() && !self.reader.lists_all();
         self.ledger.lighten(own, baselines);
         self.agenda.set_rest(None);
-        self.reader.viewer.lighten();
+        self.reader.viewer_mut().lighten();
         self.flights.lighten(baselines);
     }
 }

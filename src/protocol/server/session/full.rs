@@ -8,10 +8,8 @@ use std::time::Instant;
 
 use super::due::Say;
 use super::lens::{Extent, Look};
-use super::partial::Allowed;
-use super::{Step, Subscription};
+use super::{Attempt, Step, Subscription};
 use crate::server::ledger::Row;
-use crate::server::nonce::Nonces;
 use xds::{Addresses, Answers, Batch, Difference, Errors, Name, Resource, State, TypeSight};
 
 /// What a full state differs in from the last one.
@@ -42,31 +40,26 @@ struct Listing {
 
 impl Subscription {
     /// Returns the next step.
-    pub(super) fn poll_full(
-        &mut self,
-        slot: TypeSight<'_>,
-        answers: &impl Answers,
-        allowed: Allowed,
-        nonces: &mut Nonces,
-    ) -> Step {
+    pub(super) fn poll_full(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
+        let slot = attempt.slot;
         // B-20, G-20: an empty or incomplete state is sent only once it is certain that nothing is missing. K-16: content from an
         // earlier run of the relay deletes nothing at a client whose first request has another version.
         let known = |state: &&Arc<State>| state.complete() && !(state.stale() && self.brought_other(state));
         let state = slot.wildcard().filter(|_| self.want.wildcard());
         let Some(state) = state.filter(known) else {
             if !self.want.wildcard() {
-                return self.poll_listing(None, slot, answers, allowed, nonces);
+                return self.poll_listing(None, attempt);
             }
             // D-01: a route may lead to a resource that waits.
             let partly = slot.wildcard().is_some_and(|state| state.present() > 0);
-            let waits = partly || self.is_pending(slot, answers);
-            return if waits { Step::Blocked } else { Step::Idle };
+            let waits = partly || self.is_pending(slot, attempt.answers);
+            return Step::held(waits);
         };
         if !self.is_plain(state) {
-            return self.poll_listing(Some(state), slot, answers, allowed, nonces);
+            return self.poll_listing(Some(state), attempt);
         }
         self.agenda.clear();
-        let difference = self.difference(slot, answers);
+        let difference = self.difference(slot, attempt.answers);
         let difference = difference.as_deref();
         let adds = difference.is_some_and(Difference::adds) || self.agenda.hello();
         let removes = difference.is_some_and(Difference::removes);
@@ -74,12 +67,12 @@ impl Subscription {
             self.arrive(state.clone(), None);
             return Step::Idle;
         }
-        if !adds && !allowed.removals {
+        if !adds && !attempt.removals {
             return Step::Removals;
         }
         // D-03: removed resources are still listed until the other types do not need them any more.
         let base = self.ledger.base().cloned();
-        let keeps = removes && !allowed.removals && self.rare.refused().is_none();
+        let keeps = removes && !attempt.removals && self.rare.refused().is_none();
         let kept = difference.filter(|_| keeps);
         let next = kept
             .map_or(state, |difference| difference.kept(base.as_ref(), state))
@@ -91,10 +84,10 @@ impl Subscription {
             None => Self::endpoints(changed),
         };
         let since = difference.and_then(Difference::oldest);
-        let batch = answers.full(&next);
+        let batch = attempt.answers.full(&next);
         self.arrive(next, None);
         self.agenda.set_hello(false);
-        self.send_as(batch, since, (false, true), clusters, nonces, allowed.now)
+        self.send_with(batch, since, false, clusters, attempt)
     }
 
     /// Whether the client's first request had the version of another state, and nothing was sent since.
@@ -104,15 +97,9 @@ impl Subscription {
     }
 
     /// Returns the next step of a client that is not like others.
-    fn poll_listing(
-        &mut self,
-        state: Option<&Arc<State>>,
-        slot: TypeSight<'_>,
-        answers: &impl Answers,
-        allowed: Allowed,
-        nonces: &mut Nonces,
-    ) -> Step {
-        let difference = self.difference(slot, answers);
+    fn poll_listing(&mut self, state: Option<&Arc<State>>, attempt: &mut Attempt<'_, impl Answers>) -> Step {
+        let slot = attempt.slot;
+        let difference = self.difference(slot, attempt.answers);
         let difference = difference.as_deref();
         let News {
             adds,
@@ -121,7 +108,7 @@ impl Subscription {
             since,
             errors,
         } = self.news(difference, slot);
-        if !(adds || beats || removes && allowed.removals) {
+        if !(adds || beats || removes && attempt.removals) {
             if removes {
                 return Step::Removals;
             }
@@ -129,10 +116,10 @@ impl Subscription {
             return Step::Idle;
         }
         // What the client has rejected is not listed again for the sake of other types.
-        let removals = allowed.removals || self.rare.refused().is_some();
+        let removals = attempt.removals || self.rare.refused().is_some();
         let listing = self.list(state, removals, difference, slot);
         if listing.waits {
-            return if adds { Step::Blocked } else { Step::Idle };
+            return Step::held(adds);
         }
         // If none of the names is known to exist, and some may, a first answer would tell the client nothing.
         if state.is_none() && listing.unknown && listing.listed.is_empty() && !removes {
@@ -142,22 +129,15 @@ impl Subscription {
         let items = listing
             .listed
             .iter()
-            .map(|(name, resource)| self.reader.item(name, resource, slot, allowed.now));
+            .map(|(name, resource)| self.reader.item(name, resource, slot, attempt.now));
         let items = items.filter(|item| !self.reader.cannot_read(&item.resource)).collect();
         for (name, error) in &errors {
             self.rare.note_error(name.clone(), error.clone());
         }
         let batch = Batch::new(items, Vec::new()).alone().with_errors(errors);
-        let changed = listing
-            .listed
-            .iter()
-            .filter(|(name, new)| !self.ledger.get(name).is(new.version()));
-        let news = changed.map(|(name, _)| name.clone()).collect();
         self.note_listed(listing, difference, slot);
         self.agenda.set_hello(false);
-        let step = self.send_as(Arc::new(batch), since, (false, true), clusters, nonces, allowed.now);
-        self.flights.note_news(news);
-        step
+        self.send_with(Arc::new(batch), since, false, clusters, attempt)
     }
 
     /// Compares everything that may have changed.

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
+use super::reader::Reader;
 use crate::server::ledger::{Ledger, Row};
-use crate::server::reader::Reader;
 use crate::server::want::Want;
 use xds::{Known, Name, Reason, Resource, TypeSight};
 
@@ -84,7 +84,7 @@ impl<'a> Lens<'_, 'a> {
                 return Look::Put(found);
             }
             // What the client may not have is in no state.
-            let may_have = || self.reader.viewer.may_have(&self.reader.type_url, key);
+            let may_have = || self.reader.viewer().may_have(self.reader.type_url(), key);
             // A wildcard has no name that certainly does not exist.
             let certain = asks && !dim || state.is_some_and(|state| state.certain());
             dark |= !certain && may_have();
@@ -101,7 +101,7 @@ impl<'a> Lens<'_, 'a> {
 
     /// Whether the client's wildcard covers a name: it covers old-style names only.
     pub(in crate::server) fn covers(&self, key: &Name) -> bool {
-        self.want.wildcard() && !key.is_new_style() && !self.want.meaning(key).is_nothing()
+        self.want.wildcard() && !key.is_new_style() && !self.want.meaning(key).is_blank()
     }
 
     /// K-16: whether a server that did not answer in time is no reason to take this from the client. A full state says nothing of

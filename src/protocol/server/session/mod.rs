@@ -10,27 +10,33 @@ mod facts;
 mod full;
 mod lens;
 mod partial;
+mod portrait;
+mod reader;
 mod requests;
 mod settling;
 mod shared;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::server::agenda::Agenda;
 use crate::server::asked::Asked;
 use crate::server::flights::Flights;
 use crate::server::ledger::Ledger;
+use crate::server::nonce::Nonces;
 use crate::server::rare::Rare;
-use crate::server::reader::Reader;
 use crate::server::rejections::Rejections;
 use crate::server::response::Response;
 use crate::server::want::Want;
+use crate::settings::StreamSettings;
 use classes::Features;
 use lens::Look;
-pub(super) use partial::Allowed;
-use xds::{Dialect, Name, Rights, TypeUrl, Viewer};
+pub use portrait::{Portrait, Stand};
+use reader::Reader;
+pub(super) use requests::Entries;
+pub use requests::SLICE;
+use xds::{Dialect, Name, Rights, TypeSight, TypeUrl};
 
 /// One type on one client stream.
 ///
@@ -51,6 +57,42 @@ pub(super) struct Subscription {
     wants: Option<Box<VecDeque<xds::Want>>>,
 }
 
+/// What it takes to compose a response, and what that may do.
+#[derive(Debug)]
+pub(super) struct Attempt<'a, A> {
+    slot: TypeSight<'a>,
+    answers: &'a A,
+    nonces: &'a mut Nonces,
+    /// Whether removals may be sent now: other types do not need the removed resources any more.
+    removals: bool,
+    /// After this long, removals do not wait for additions of the same type any more.
+    bound: Duration,
+    /// How many bytes may be on their way in delta.
+    window: usize,
+    now: Instant,
+}
+
+impl<'a, A> Attempt<'a, A> {
+    /// `removals`: whether removals may be sent now.
+    pub(super) const fn new(
+        (slot, answers): (TypeSight<'a>, &'a A),
+        nonces: &'a mut Nonces,
+        settings: &StreamSettings,
+        removals: bool,
+        now: Instant,
+    ) -> Self {
+        Self {
+            slot,
+            answers,
+            nonces,
+            removals,
+            bound: settings.timers.order_gate,
+            window: settings.limits.window_bytes,
+            now,
+        }
+    }
+}
+
 /// What a type can do now.
 #[derive(Debug)]
 pub(super) enum Step {
@@ -64,6 +106,13 @@ pub(super) enum Step {
     Idle,
 }
 
+impl Step {
+    /// Nothing is sent: there is something to add or change, or not.
+    pub(super) const fn held(adds: bool) -> Self {
+        if adds { Self::Blocked } else { Self::Idle }
+    }
+}
+
 impl Subscription {
     /// `rights` is what the client may have of the type; `None`: everything.
     pub(super) fn new(
@@ -74,12 +123,7 @@ impl Subscription {
         now: Instant,
     ) -> Self {
         Self {
-            reader: Reader {
-                features: type_url.counted(features),
-                type_url,
-                dialect,
-                viewer: Viewer::new(rights),
-            },
+            reader: Reader::new(type_url, dialect, features, rights),
             want: Want::default(),
             ledger: Ledger::default(),
             agenda: Agenda::default(),

@@ -3,29 +3,16 @@
 //! Owns the order in which things are sent, and what is left for later. Knows nothing of full states.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::draft::Draft;
 use super::due::Say;
-use super::{Step, Subscription};
+use super::{Attempt, Step, Subscription};
 use crate::server::flights::Flight;
 use crate::server::ledger::{Entry, Row};
-use crate::server::nonce::Nonces;
 use crate::server::rejections::Group;
 use crate::server::response::Response;
 use xds::{Addresses, Answers, Batch, Difference, Form, GONE_MAX, Kind, Name, Resource, TypeSight};
-
-/// What composing may do.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::server) struct Allowed {
-    /// Whether removals may be sent now: other types do not need the removed resources any more.
-    pub(in crate::server) removals: bool,
-    /// After this long, removals do not wait for additions of the same type any more.
-    pub(in crate::server) bound: Duration,
-    /// How many bytes may be on their way in delta.
-    pub(in crate::server) window: usize,
-    pub(in crate::server) now: Instant,
-}
 
 /// What is due and not in the response.
 #[derive(Debug, Default)]
@@ -38,80 +25,70 @@ struct Postponed {
 
 impl Subscription {
     /// Returns the next step.
-    pub(in crate::server) fn poll(
-        &mut self,
-        slot: TypeSight<'_>,
-        answers: &impl Answers,
-        allowed: Allowed,
-        nonces: &mut Nonces,
-    ) -> Step {
+    pub(in crate::server) fn poll(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
         // Nothing is sent if the client is subscribed to nothing; only resources that it still holds are removed.
         let owes = self.agenda.hello() && !self.reader.full_state() || self.rare.has_long();
         if self.wants_nothing() && self.agenda.is_empty() && !owes {
             return Step::Idle;
         }
         // B-24: SotW has one response on its way.
-        let sotw = self.reader.dialect == xds::Dialect::Sotw;
-        let busy = !self.flights.is_empty() && (sotw || self.flights.is_full(allowed.window));
+        let sotw = self.reader.dialect() == xds::Dialect::Sotw;
+        let busy = !self.flights.is_empty() && (sotw || self.flights.is_full(attempt.window));
         if busy {
-            return if self.is_pending(slot, answers) {
-                Step::Blocked
-            } else {
-                Step::Idle
-            };
+            return Step::held(self.is_pending(attempt.slot, attempt.answers));
         }
         if self.reader.full_state() {
-            return self.poll_full(slot, answers, allowed, nonces);
+            return self.poll_full(attempt);
         }
-        match slot.wildcard().filter(|state| self.is_plain(state)) {
-            Some(state) => self.poll_shared(state, slot, answers, allowed, nonces),
-            None => self.poll_own(slot, answers, allowed, nonces),
+        match attempt.slot.wildcard().filter(|state| self.is_plain(state)) {
+            Some(state) => self.poll_shared(state, attempt),
+            None => self.poll_own(attempt),
         }
     }
 
     /// Returns the next step of a client that is not like others.
-    fn poll_own(&mut self, slot: TypeSight<'_>, answers: &impl Answers, allowed: Allowed, nonces: &mut Nonces) -> Step {
-        let difference = self.difference(slot, answers);
+    fn poll_own(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
+        let difference = self.difference(attempt.slot, attempt.answers);
         self.agenda.set_rest(None);
         let all = self.reader.lists_all();
-        let mut draft = Draft::new(if all { usize::MAX } else { answers.chunk() });
+        let mut draft = Draft::new(if all { usize::MAX } else { attempt.answers.chunk() });
         self.rare
             .take_long()
             .into_iter()
             .for_each(|name| draft.put_missing(name));
-        let trial = self.write_trial(&mut draft, slot, allowed.now);
+        let trial = self.write_trial(&mut draft, attempt);
         let mut found = Postponed::default();
         if trial.is_none() {
-            found = self.write_due(&mut draft, difference.as_deref(), slot, allowed);
+            found = self.write_due(&mut draft, difference.as_deref(), attempt);
             self.agenda.set_cursor(draft.cursor());
         }
-        self.write_removals(&mut found, &mut draft, slot, allowed);
-        let greets = self.agenda.hello() && self.greets(slot);
+        self.write_removals(&mut found, &mut draft, attempt);
+        let greets = self.agenda.hello() && self.greets(attempt.slot);
         if draft.is_empty() && !greets {
-            return self.rest(found, difference.as_deref(), slot);
+            return self.rest(found, difference.as_deref(), attempt.slot);
         }
         if draft.covers() || greets {
             self.agenda.set_hello(false);
         }
         if all {
-            self.list_all(&mut draft, slot, trial.is_some(), allowed.now);
+            self.list_all(&mut draft, trial.is_some(), attempt);
         }
-        let (since, more) = (draft.since(), draft.is_full() && draft.adds());
+        let (since, more) = (draft.since(), draft.has_more());
         let batch = Arc::new(draft.into_batch(self.reader.traits().kind == Kind::Vhds));
         if let Some(group) = &trial {
-            self.rejections.begin(nonces.coming(), group);
+            self.rejections.begin(attempt.nonces.coming(), group);
         }
-        self.send(batch, since, more, nonces, allowed.now)
+        self.send(batch, since, more, attempt)
     }
 
     /// Writes the next part of what was rejected, if it can be tried now.
-    fn write_trial(&mut self, draft: &mut Draft, slot: TypeSight<'_>, now: Instant) -> Option<Group> {
+    fn write_trial(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) -> Option<Group> {
         while let Some(group) = self.rejections.pop(|name| self.flights.has(name)) {
             let mut all = Draft::new(usize::MAX);
             let names: Vec<Name> = group.names().cloned().collect();
             for name in names {
-                if let Some(say @ (Say::Put(_) | Say::Other(_))) = self.say(&name, slot) {
-                    self.write(&name, say, &mut all, slot, now);
+                if let Some(say @ (Say::Put(_) | Say::Other(_))) = self.say(&name, attempt.slot) {
+                    self.write(&name, say, &mut all, attempt);
                 }
             }
             if all.adds() {
@@ -127,13 +104,12 @@ impl Subscription {
         &mut self,
         draft: &mut Draft,
         difference: Option<&Difference>,
-        slot: TypeSight<'_>,
-        allowed: Allowed,
+        attempt: &Attempt<'_, impl Answers>,
     ) -> Postponed {
-        let ripe = allowed.removals && self.rare.removals_are_ripe(allowed.bound, allowed.now);
+        let ripe = attempt.removals && self.rare.removals_are_ripe(attempt.bound, attempt.now);
         let mut found = Postponed::default();
         let mut walk = self.agenda.walk();
-        while let Some((name, say)) = self.next_due(&mut walk, difference, slot) {
+        while let Some((name, say)) = self.next_due(&mut walk, difference, attempt.slot) {
             // A name is in one response at a time, and what was rejected is tried in its own.
             if self.flights.has(&name) || self.rejections.awaits(&name) {
                 found.waits |= !matches!(say, Say::Remove | Say::Beat(_));
@@ -144,7 +120,7 @@ impl Subscription {
                 Say::Remove => {}
                 Say::Put(_) | Say::Other(_) if ripe => found.waits = true,
                 Say::Put(_) | Say::Other(_) | Say::Beat(_) | Say::Missing | Say::Error => {
-                    if !self.write(&name, say, draft, slot, allowed.now) {
+                    if !self.write(&name, say, draft, attempt) {
                         break;
                     }
                 }
@@ -155,20 +131,20 @@ impl Subscription {
 
     /// C-26: removals go when nothing is added, because a client applies the removals of a response that it rejects. A listener that
     /// goes shares the response with one that takes its address: the client applies removals first.
-    fn write_removals(&mut self, found: &mut Postponed, draft: &mut Draft, slot: TypeSight<'_>, allowed: Allowed) {
+    fn write_removals(&mut self, found: &mut Postponed, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) {
         let (mut go, mut wait) = (Vec::new(), std::mem::take(&mut found.gone));
-        if !draft.adds() && allowed.removals {
+        if !draft.adds() && attempt.removals {
             std::mem::swap(&mut go, &mut wait);
         } else if self.reader.traits().kind == Kind::Lds && draft.adds() && !wait.is_empty() {
             let taken = Addresses::of(draft.resources());
             (go, wait) = wait.into_iter().partition(|name| self.gives(name, &taken));
         }
         for name in go {
-            if !self.write(&name, Say::Remove, draft, slot, allowed.now) {
+            if !self.write(&name, Say::Remove, draft, attempt) {
                 wait.push(name);
             }
         }
-        self.rare.note_removals(draft.adds() && !wait.is_empty(), allowed.now);
+        self.rare.note_removals(draft.adds() && !wait.is_empty(), attempt.now);
         found.gone = wait;
     }
 
@@ -205,7 +181,7 @@ impl Subscription {
 
     /// B-18: adds all other secrets, as the client accepted them. Those that it has never accepted are left out only if it takes such
     /// a response.
-    fn list_all(&mut self, draft: &mut Draft, slot: TypeSight<'_>, trial: bool, now: Instant) {
+    fn list_all(&mut self, draft: &mut Draft, trial: bool, attempt: &Attempt<'_, impl Answers>) {
         let asked: Vec<(Name, Row)> = self
             .ledger
             .rows("")
@@ -222,62 +198,52 @@ impl Subscription {
             }
             let accepted = row.whole().or_else(|| self.rare.accepted(&name)).cloned();
             if let Some(accepted) = accepted {
-                let item = self.reader.item(&name, &accepted, slot, now);
+                let item = self.reader.item(&name, &accepted, attempt.slot, attempt.now);
                 draft.repeat(&name, item);
             } else if !self.rare.omits()
                 && !trial
-                && let super::Look::Put(current) = self.lens(slot).look(&name, &row)
+                && let super::Look::Put(current) = self.lens(attempt.slot).look(&name, &row)
             {
                 let current = current.clone();
-                self.write(&name, Say::Put(&current), draft, slot, now);
+                self.write(&name, Say::Put(&current), draft, attempt);
             }
         }
     }
 
-    /// Sends a response.
+    /// Sends a partial answer.
     pub(super) fn send(
         &mut self,
         batch: Arc<Batch>,
         since: Option<Instant>,
         more: bool,
-        nonces: &mut Nonces,
-        now: Instant,
+        attempt: &mut Attempt<'_, impl Answers>,
     ) -> Step {
         // Heartbeats and repetitions change nothing at the client.
         let cds = self.reader.traits().kind == Kind::Cds;
-        let items = batch
-            .items()
-            .iter()
-            .filter(|item| cds && !matches!(item.form, Form::Heartbeat | Form::Repeated));
-        let clusters = items.filter_map(|item| item.resource.endpoints().cloned()).collect();
-        self.send_as(batch, since, (more, false), clusters, nonces, now)
+        let items = batch.items().iter();
+        let news = items.filter(|item| cds && !matches!(item.form, Form::Heartbeat | Form::Repeated));
+        let clusters = Self::endpoints(news.map(|item| &item.resource));
+        self.send_with(batch, since, more, clusters, attempt)
     }
 
-    /// Sends a response: one of which more follows, or a full state.
-    pub(super) fn send_as(
+    /// Sends a response to a client that waits for these endpoints afterwards.
+    pub(super) fn send_with(
         &mut self,
         batch: Arc<Batch>,
         since: Option<Instant>,
-        (more, full): (bool, bool),
+        more: bool,
         clusters: Vec<Name>,
-        nonces: &mut Nonces,
-        now: Instant,
+        attempt: &mut Attempt<'_, impl Answers>,
     ) -> Step {
-        let nonce = nonces.next();
+        let nonce = attempt.nonces.next();
         let asked = self.asked.last();
-        self.asked.answered(now);
-        self.flights.send(Flight {
-            nonce,
-            batch: batch.clone(),
-            since: since.filter(|since| self.asked.is_news(*since)),
-            sent: now,
-            full,
-            news: None,
-        });
+        self.asked.answered(attempt.now);
+        let news = since.filter(|since| self.asked.is_news(*since));
+        self.flights.send(Flight::new(nonce, batch.clone(), news, attempt.now));
         let response = Response {
-            type_url: self.reader.type_url.clone(),
-            dialect: self.reader.dialect,
-            nonce: nonces.text(nonce, more),
+            type_url: self.reader.type_url().clone(),
+            dialect: self.reader.dialect(),
+            nonce: attempt.nonces.text(nonce, more),
             version: batch.sum(),
             batch,
             since: since.map(|since| since.max(asked)),

@@ -1,78 +1,100 @@
-//! Reads a request for one type on one client stream.
+//! Reads a request for one type on one client stream, in slices, so that other streams are served in between.
 //!
-//! Owns the kind of a request and which names it begins and ends. Does not build answers.
+//! Owns the kind of a request, and which names it begins and ends. Does not build answers.
 
-use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::time::Instant;
+use std::vec;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Subscription;
 use crate::server::ledger::{Entry, Row};
-use crate::server::name_faults::{NameBound, NameFaults};
+use crate::server::name_faults::{NameBound, NameFault, NameFaults};
 use crate::server::nonce::Nonces;
+use crate::server::request::{ClientRequest, Lists};
 use crate::server::response::ReceiptKind;
-use crate::server::slices::{Changing, Listing, SLICE, listed, subscribed, unsubscribed};
-use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use xds::{Answers, Name, Version};
+use xds::xdstp::canonical;
+use xds::{Answers, Dialect, Name, Version};
+
+/// What is left of a request's lists: first all names are read, then new ones begin, then others end, then versions are noted.
+#[derive(Debug)]
+pub(in crate::server) struct Entries {
+    begun: vec::IntoIter<String>,
+    ended: vec::IntoIter<String>,
+    versions: btree_map::IntoIter<String, String>,
+    /// SotW: the names that were read of `begun`.
+    listed: BTreeSet<Name>,
+    /// The names that end, once all are read.
+    ends: Option<vec::IntoIter<Name>>,
+    /// Whether the wildcard ends.
+    ends_all: bool,
+    /// Whether it is the first request of its type.
+    first: bool,
+    /// SotW: whether the first request has a version, so that the client may hold anything.
+    remembers: bool,
+    /// Declared resources that only the wildcard covers.
+    held: BTreeMap<Name, Version>,
+}
+
+/// How many names are a slice: some milliseconds of work.
+pub const SLICE: usize = 1024;
+
+impl Entries {
+    fn new(lists: Lists, first: bool) -> Self {
+        Self {
+            begun: lists.begun.into_iter(),
+            ended: lists.ended.into_iter(),
+            versions: lists.versions.into_iter(),
+            listed: BTreeSet::new(),
+            ends: None,
+            ends_all: false,
+            first,
+            remembers: false,
+            held: BTreeMap::new(),
+        }
+    }
+
+    /// Returns how many names will end: they make room for new ones.
+    pub(in crate::server) fn spare(&self) -> usize {
+        self.ended.len() + self.ends.as_ref().map_or(0, ExactSizeIterator::len)
+    }
+}
 
 impl Subscription {
-    /// Takes everything of a SotW request but its names. Returns the state for reading the names, if they must be read.
-    pub(in crate::server) fn begin_sotw(
+    /// Takes everything of a request but its lists. Returns what must be read of these.
+    pub(in crate::server) fn begin(
         &mut self,
-        request: &DiscoveryRequest,
-        bound: NameBound,
+        request: ClientRequest,
         answers: &impl Answers,
         nonces: Nonces,
         now: Instant,
-    ) -> (ReceiptKind, Option<Listing>) {
+    ) -> (ReceiptKind, Option<Entries>) {
         let first = self.want.start();
-        // B-25: a nonce or version from another stream means nothing here; the first request is always answered.
-        let receipt = if first {
-            self.agenda.set_hello(self.reader.full_state());
+        // B-25: a nonce or version from another stream means nothing here.
+        let kind = if first {
             ReceiptKind::First
         } else {
-            let error = request.error_detail.as_ref();
-            self.settle(&request.response_nonce, error, nonces, answers, now)
+            self.settle(request.nonce(), request.error(), nonces, answers, now)
         };
-        // B-09, B-23: the names of every request count, in arrival order, whatever its nonce says.
-        let remembers = first && !request.version_info.is_empty();
-        if remembers && self.reader.full_state() {
-            self.rare.note_brought(Some(&request.version_info));
-        }
-        let listing = Listing {
-            remembers,
-            bound,
-            ..Listing::default()
+        // B-09, B-23, C-03: the names of every request count, in arrival order, whatever its nonce says.
+        let lists = request.into_lists();
+        let entries = match self.reader.dialect() {
+            Dialect::Sotw => self.begin_sotw(lists, first, answers, now),
+            Dialect::Delta => Some(self.begin_delta(lists, first, answers, now)),
         };
-        let begun = self.begin_names(request, listing, answers, now);
-        (receipt, begun)
+        (kind, entries)
     }
 
-    fn begin_names(
-        &mut self,
-        request: &DiscoveryRequest,
-        mut listing: Listing,
-        answers: &impl Answers,
-        now: Instant,
-    ) -> Option<Listing> {
-        // B-32: a name that is too long is not kept, but it is a name.
-        let any = listed(request, 0).next().is_some();
-        let mut count = 0;
-        let mut sum = 0_u64;
-        let mut all = false;
-        for text in listed(request, 0).filter(|text| listing.bound.admits(text)) {
-            if text == Name::WILDCARD {
-                all = true;
-            } else {
-                count += 1;
-                sum = sum.wrapping_add(xxh3_64(text.as_bytes()));
-            }
+    fn begin_sotw(&mut self, lists: Lists, first: bool, answers: &impl Answers, now: Instant) -> Option<Entries> {
+        if first && self.reader.full_state() {
+            // B-25: the first request is always answered.
+            self.agenda.set_hello(true);
+            self.rare
+                .note_brought(Some(&*lists.version).filter(|version| !version.is_empty()));
         }
-        listing.all = all;
         // B-10, B-13: until a request names something, an empty list means everything, if the type allows that.
-        if !any && !self.want.is_named() {
+        if lists.begun.is_empty() && !self.want.is_named() {
             if self.reader.traits().wildcard && !self.want.wildcard() {
                 self.subscribe_to_all(answers, now);
             }
@@ -80,16 +102,38 @@ impl Subscription {
         }
         // B-11: one request with names ends that meaning for the rest of the stream. B-12: `*` is a wildcard for any type.
         self.want.name();
+        let all = lists.begun.iter().any(|text| text == Name::WILDCARD);
         // C-07: first what begins, then what ends: what the client held by a wildcard, it holds by name from now on.
         if all && !self.want.wildcard() {
             self.subscribe_to_all(answers, now);
         }
         // Nearly every request has the same names as the one before it, in any order.
-        if self.lists_the_same(count, sum) {
-            self.end_wildcard(all);
+        if self.lists_the_same(&lists.begun) {
+            if !all {
+                self.unsubscribe(&Name::from(Name::WILDCARD));
+            }
             return None;
         }
-        Some(listing)
+        let remembers = first && !lists.version.is_empty();
+        Some(Entries {
+            ends_all: !all,
+            remembers,
+            ..Entries::new(lists, first)
+        })
+    }
+
+    fn begin_delta(&mut self, lists: Lists, first: bool, answers: &impl Answers, now: Instant) -> Entries {
+        let has = |texts: &[String]| texts.iter().any(|text| text == Name::WILDCARD);
+        // C-05: only a first request with both lists empty means everything.
+        let empty = first && lists.begun.is_empty() && lists.ended.is_empty() && self.reader.traits().wildcard;
+        if empty || has(&lists.begun) {
+            self.subscribe_to_all(answers, now);
+        }
+        Entries {
+            ends_all: has(&lists.ended),
+            ends: Some(Vec::new().into_iter()),
+            ..Entries::new(lists, first)
+        }
     }
 
     fn subscribe_to_all(&mut self, answers: &impl Answers, now: Instant) {
@@ -97,19 +141,16 @@ impl Subscription {
         self.asked.more(now);
     }
 
-    fn end_wildcard(&mut self, all: bool) {
-        if !all {
-            self.unsubscribe(&Name::from(Name::WILDCARD));
-        }
-    }
-
-    /// Whether the client asks for exactly this many names with this sum of hashes.
-    fn lists_the_same(&self, count: usize, sum: u64) -> bool {
-        let mut hashes = (0, 0_u64);
-        for name in self.ledger.asked() {
-            hashes = (hashes.0 + 1, hashes.1.wrapping_add(xxh3_64(name.as_str().as_bytes())));
-        }
-        hashes == (count, sum)
+    /// Whether the client asks for exactly these names.
+    fn lists_the_same(&self, texts: &[String]) -> bool {
+        let sum = |texts: &mut dyn Iterator<Item = &str>| {
+            texts.fold((0, 0_u64), |(count, sum), text| {
+                (count + 1, sum.wrapping_add(xxh3_64(text.as_bytes())))
+            })
+        };
+        let listed = texts.iter().map(String::as_str).filter(|text| *text != Name::WILDCARD);
+        let mut asked = self.ledger.asked().map(Name::as_str);
+        sum(&mut { listed }) == sum(&mut asked)
     }
 
     /// Returns the name with this text.
@@ -118,50 +159,104 @@ impl Subscription {
         known.unwrap_or_else(|| answers.name(text))
     }
 
-    /// Takes the next slice of a SotW request's names. Returns whether there is more.
-    pub(in crate::server) fn go_on_sotw(
+    /// Takes the next slice of a request's lists. Returns whether there is more.
+    pub(in crate::server) fn go_on(
         &mut self,
-        request: &DiscoveryRequest,
-        listing: &mut Listing,
+        entries: &mut Entries,
+        bound: NameBound,
         faults: &mut NameFaults,
         answers: &impl Answers,
         now: Instant,
     ) -> bool {
-        let read = listing.read;
-        let mut texts = listed(request, read);
-        for text in texts.by_ref().take(SLICE) {
-            listing.read += 1;
-            if text != Name::WILDCARD && listing.bound.admits(text) {
-                listing.listed.insert(self.name(text, answers));
-            }
-        }
-        if texts.next().is_some() {
-            return true;
-        }
-        let mut left = SLICE - (listing.read - read);
-        // C-07: what the client held by a name that it gives up, it may hold by another one, or as a member, from now on.
-        if listing.dropped.is_none() {
-            listing.dropped = Some(self.left_out(&listing.listed).into_iter());
-        }
+        let mut left = SLICE;
         while left > 0
-            && let Some(name) = listing.listed.pop_first()
+            && let Some(text) = entries.begun.next()
+        {
+            left -= 1;
+            self.read(&text, entries, bound, faults, answers, now);
+        }
+        self.read_ends(entries, bound, left, answers);
+        while left > 0
+            && let Some(name) = entries.listed.pop_first()
         {
             left -= 1;
             // B-14: a newly listed name is sent even if the client had it before.
             if !self.ledger.asks(&name) {
                 self.begin_name(&name, faults, answers, now);
-                if listing.remembers {
+                if entries.remembers {
                     self.ledger.put(&name, Row::Perhaps);
                 }
             }
         }
-        let dropped = listing.dropped.get_or_insert_default();
-        dropped.by_ref().take(left).for_each(|name| self.unsubscribe(&name));
-        let more = !listing.listed.is_empty() || dropped.len() > 0;
-        if !more {
-            self.end_wildcard(listing.all);
+        while left > 0
+            && let Some(name) = entries.ends.as_mut().and_then(Iterator::next)
+        {
+            left -= 1;
+            self.unsubscribe(&name);
         }
-        more
+        // C-12: the versions that the client declares count in its first request only.
+        while left > 0
+            && entries.first
+            && let Some((text, version)) = entries.versions.next()
+        {
+            left -= 1;
+            if bound.admits(&text) {
+                let name = self.name(&text, answers);
+                let version = Version::parse(&version).unwrap_or(Version::EMPTY);
+                if !self.remember(&name, version) {
+                    entries.held.insert(name, version);
+                }
+            }
+        }
+        if left == 0 {
+            return true;
+        }
+        if entries.ends_all {
+            let hello = self.want.wildcard() && entries.first && self.reader.dialect() == Dialect::Delta;
+            self.unsubscribe(&Name::from(Name::WILDCARD));
+            // C-05: the client asked for everything and gave it up at once: it is answered all the same.
+            self.agenda.set_hello(self.agenda.hello() || hello);
+        }
+        self.remember_all(std::mem::take(&mut entries.held), answers, now);
+        false
+    }
+
+    /// Reads a text of a name. In delta, the client asks for the name again; in SotW, all that it lists must be read first.
+    fn read(
+        &mut self,
+        text: &str,
+        entries: &mut Entries,
+        bound: NameBound,
+        faults: &mut NameFaults,
+        answers: &impl Answers,
+        now: Instant,
+    ) {
+        let delta = self.reader.dialect() == Dialect::Delta;
+        match bound.admits(text) {
+            _ if text == Name::WILDCARD => {}
+            true if delta => self.begin_name(&self.name(text, answers), faults, answers, now),
+            true => drop(entries.listed.insert(self.name(text, answers))),
+            // B-32: a name that is too long is not kept, but it is a name.
+            false if delta => self.rare.note_long(Name::from(text)),
+            false => {}
+        }
+    }
+
+    /// Finds the names that end, once all that begin are read. C-07: what the client held by a name that it gives up, it may hold by
+    /// another one, or as a member, from now on.
+    fn read_ends(&self, entries: &mut Entries, bound: NameBound, left: usize, answers: &impl Answers) {
+        if left == 0 || entries.ends.is_some() && entries.ended.len() == 0 {
+            return;
+        }
+        let ends: Vec<Name> = match self.reader.dialect() {
+            Dialect::Sotw => self.left_out(&entries.listed),
+            Dialect::Delta => {
+                let texts = entries.ended.by_ref();
+                let texts = texts.filter(|text| text != Name::WILDCARD && bound.admits(text));
+                texts.map(|text| self.name(&text, answers)).collect()
+            }
+        };
+        entries.ends = Some(ends.into_iter());
     }
 
     /// Returns the names that the client asked for and does not list any more.
@@ -179,108 +274,22 @@ impl Subscription {
         let new = !self.ledger.asks(name);
         self.subscribe(name, answers);
         self.asked.more(now);
-        let meant = self.want.meaning(name);
-        if new && !self.reader.is_served(meant) {
-            faults.note_unserved(meant, name.as_str());
+        if let Some(fault) = self.fault(name).filter(|_| new) {
+            faults.note(fault, name.as_str());
         }
     }
 
-    /// Takes everything of a delta request but its lists. Returns the state for reading the lists.
-    pub(in crate::server) fn begin_delta(
-        &mut self,
-        request: &DeltaDiscoveryRequest,
-        bound: NameBound,
-        answers: &impl Answers,
-        nonces: Nonces,
-        now: Instant,
-    ) -> (ReceiptKind, Changing) {
-        let first = self.want.start();
-        let receipt = if first {
-            ReceiptKind::First
+    /// Returns what is wrong with a name that the client asks for.
+    fn fault(&self, text: &Name) -> Option<NameFault> {
+        let name = self.want.meaning(text);
+        if name.is_blank() {
+            Some(NameFault::Empty)
+        } else if !self.reader.is_served(name) {
+            Some(NameFault::Denied)
         } else {
-            let error = request.error_detail.as_ref();
-            self.settle(&request.response_nonce, error, nonces, answers, now)
-        };
-        // C-05: only a first request with both lists empty means everything.
-        let empty = subscribed(request, 0).chain(unsubscribed(request, 0)).next().is_none();
-        if first && empty && self.reader.traits().wildcard {
-            self.subscribe_to_all(answers, now);
+            // F-02: it is asked for all the same.
+            let malformed = name.is_new_style() && canonical(name.as_str(), self.reader.type_url()).is_none();
+            malformed.then_some(NameFault::Malformed)
         }
-        let changing = Changing {
-            first,
-            bound,
-            ..Changing::default()
-        };
-        (receipt, changing)
-    }
-
-    /// Takes the next slice of a delta request's lists. Returns whether there is more.
-    pub(in crate::server) fn go_on_delta(
-        &mut self,
-        request: &DeltaDiscoveryRequest,
-        changing: &mut Changing,
-        faults: &mut NameFaults,
-        answers: &impl Answers,
-        now: Instant,
-    ) -> bool {
-        let mut left = SLICE;
-        // C-03: changes of the subscription count whatever the nonce is. C-07, C-10: first what begins, then what ends.
-        for text in subscribed(request, changing.subscribed).take(left) {
-            changing.subscribed += 1;
-            left -= 1;
-            if text == Name::WILDCARD {
-                self.subscribe_to_all(answers, now);
-            } else if changing.bound.admits(text) {
-                self.begin_name(&self.name(text, answers), faults, answers, now);
-            } else {
-                self.rare.note_long(Name::from(text.as_str()));
-            }
-        }
-        for text in unsubscribed(request, changing.unsubscribed).take(left) {
-            changing.unsubscribed += 1;
-            left -= 1;
-            if text == Name::WILDCARD && self.want.wildcard() && changing.first {
-                // C-05: the client asked for everything and gave it up at once: it is answered all the same.
-                self.unsubscribe(&Name::from(Name::WILDCARD));
-                self.agenda.set_hello(true);
-            } else if text == Name::WILDCARD || changing.bound.admits(text) {
-                self.unsubscribe(&self.name(text, answers));
-            }
-        }
-        if left == 0 {
-            return true;
-        }
-        // C-12: the versions that the client declares count in its first request only.
-        changing.first && self.go_on_versions(request, changing, left, answers, now)
-    }
-
-    /// Takes at most `most` of the declared versions. Returns whether there are more.
-    fn go_on_versions(
-        &mut self,
-        request: &DeltaDiscoveryRequest,
-        changing: &mut Changing,
-        most: usize,
-        answers: &impl Answers,
-        now: Instant,
-    ) -> bool {
-        let versions = &request.initial_resource_versions;
-        let from = changing.remembered.take().map_or(Bound::Unbounded, Bound::Excluded);
-        for (text, version) in versions.range((from, Bound::Unbounded)).take(most) {
-            changing.remembered = Some(text.clone());
-            if !changing.bound.admits(text) {
-                continue;
-            }
-            let name = self.name(text, answers);
-            let version = Version::parse(version).unwrap_or(Version::EMPTY);
-            if !self.remember(&name, version) {
-                changing.held.insert(name, version);
-            }
-        }
-        let last = versions.last_key_value().map(|(text, _)| text);
-        if last != changing.remembered.as_ref() {
-            return true;
-        }
-        self.remember_all(std::mem::take(&mut changing.held), answers, now);
-        false
     }
 }

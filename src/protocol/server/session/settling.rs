@@ -40,7 +40,7 @@ impl Subscription {
             None => ReceiptKind::Ack(self.accept(&flight)),
             Some(detail) => {
                 self.asked.interrupted(now);
-                let objection = answers.objection(Objection::new(&detail.message, flight.sent));
+                let objection = answers.objection(Objection::new(&detail.message, flight.sent()));
                 ReceiptKind::Nack {
                     response: flight.summary(),
                     given_up: self.reject(&flight, &detail.message, &objection),
@@ -60,19 +60,19 @@ impl Subscription {
 
     /// The client has accepted a response. Returns its changes.
     fn accept(&mut self, flight: &Flight) -> Option<Changed> {
-        self.rejections.end(flight.nonce, true);
+        self.rejections.end(flight.nonce(), true);
         self.let_go(flight);
-        if flight.full {
+        if self.reader.full_state() {
             self.rare.note_refused(None);
         }
         if self.reader.lists_all() {
             self.accept_secrets(flight);
         }
-        let removes = !flight.batch.removed().is_empty() && self.reader.traits().kind == Kind::Lds;
+        let removes = !flight.batch().removed().is_empty() && self.reader.traits().kind == Kind::Lds;
         if !self.rejections.is_empty() && (removes || self.reader.has_aliases()) {
             self.try_again();
         }
-        flight.since.map(|since| Changed { since })
+        flight.since().map(|since| Changed { since })
     }
 
     /// What was given up while it was on its way, and is not wanted for another reason, the client has forgotten.
@@ -80,7 +80,7 @@ impl Subscription {
         if self.ledger.is_shared() || self.reader.has_aliases() {
             return;
         }
-        for name in flight.batch.items().iter().map(Item::name) {
+        for name in flight.batch().items().iter().map(Item::name) {
             if matches!(self.ledger.get(name), Row::Perhaps) && !self.is_wanted(name) {
                 self.drop(name);
             }
@@ -88,14 +88,14 @@ impl Subscription {
     }
 
     fn accept_secrets(&mut self, flight: &Flight) {
-        let listed = flight.batch.items();
+        let listed = flight.batch().items();
         for item in listed
             .iter()
             .filter(|item| self.ledger.get(item.name()).is(item.resource.version()))
         {
             self.rare.forget_accepted(item.name());
         }
-        if listed.len() < self.ledger.asked().count() {
+        if listed.len() < self.ledger.asked_len() {
             self.rare.note_omission();
         }
     }
@@ -115,26 +115,15 @@ impl Subscription {
 
     /// The client has rejected a response: it may hold any part of it. Returns how many names are given up.
     fn reject(&mut self, flight: &Flight, message: &str, objection: &Arc<Objection>) -> usize {
-        let again = self.rejections.end(flight.nonce, false);
-        if flight.full {
-            // K-08: the rows stay, so that the next full state goes when something is due. What was new to the client it may not
-            // hold: that is not listed again while nothing is known of it.
+        let again = self.rejections.end(flight.nonce(), false);
+        if self.reader.full_state() {
+            // B-22: the rows stay, so that the next full state goes when something is due.
             self.rare.note_refused(Some(objection.clone()));
-            for name in flight.news.iter().flat_map(|news| news.iter()) {
-                let version = flight.batch.item(name).map(|item| item.resource.version());
-                if let Some(version) = version.filter(|version| self.ledger.get(name).is(*version)) {
-                    self.ledger.put(name, Row::Refused(version, true));
-                }
-            }
             return 0;
         }
-        let adds = !flight.batch.items().is_empty();
-        for name in flight
-            .batch
-            .removed()
-            .iter()
-            .filter(|name| adds && !flight.batch.is_missing(name))
-        {
+        let adds = !flight.batch().items().is_empty();
+        let removed = flight.batch().removed().iter().filter(|_| adds);
+        for name in removed.filter(|name| !flight.batch().is_missing(name)) {
             if !self.ledger.get(name).perhaps() {
                 self.ledger.put(name, Row::Perhaps);
                 self.agenda.look(name.clone());
@@ -142,7 +131,7 @@ impl Subscription {
         }
         let mut members = BTreeMap::new();
         // What was only listed beside the news, the client accepted before.
-        for item in flight.batch.items().iter().filter(|item| item.form != Form::Repeated) {
+        for item in flight.batch().items().iter().filter(|item| item.form != Form::Repeated) {
             let (name, version) = (item.name(), item.resource.version());
             if self.ledger.get(name).is(version) {
                 self.ledger.put(name, Row::Perhaps);

@@ -4,24 +4,16 @@
 
 use std::sync::Arc;
 
-use super::partial::Allowed;
-use super::{Step, Subscription};
-use crate::server::nonce::Nonces;
-use xds::{Answers, Batch, Difference, Part, State, TypeSight};
+use super::{Attempt, Step, Subscription};
+use crate::server::flights::Flight;
+use xds::{Answers, Batch, Difference, Part, State};
 
 impl Subscription {
     /// Returns the next step of a client that is like all others at the same point.
-    pub(super) fn poll_shared(
-        &mut self,
-        state: &Arc<State>,
-        slot: TypeSight<'_>,
-        answers: &impl Answers,
-        allowed: Allowed,
-        nonces: &mut Nonces,
-    ) -> Step {
+    pub(super) fn poll_shared(&mut self, state: &Arc<State>, attempt: &mut Attempt<'_, impl Answers>) -> Step {
         self.agenda.clear();
-        let Some(difference) = self.difference(slot, answers) else {
-            return self.greet(slot, allowed, nonces);
+        let Some(difference) = self.difference(attempt.slot, attempt.answers) else {
+            return self.greet(attempt);
         };
         let removes = difference.removes() && state.certain() && !self.reader.forgets();
         // B-24: what is left of a difference is on its way in no response.
@@ -32,16 +24,16 @@ impl Subscription {
                 false => Step::Idle,
             };
         }
-        let (base, chunk) = (self.ledger.base().cloned(), answers.chunk());
-        let ripe = removes && allowed.removals && self.rare.removals_are_ripe(allowed.bound, allowed.now);
+        let (base, chunk) = (self.ledger.base().cloned(), attempt.answers.chunk());
+        let ripe = removes && attempt.removals && self.rare.removals_are_ripe(attempt.bound, attempt.now);
         let part = match difference.additions(base.as_ref(), state, chunk).filter(|_| !ripe) {
             Some(part) => Some(part),
-            None if removes && allowed.removals => difference.removals(base.as_ref(), state, chunk),
+            None if removes && attempt.removals => difference.removals(base.as_ref(), state, chunk),
             None => None,
         };
         let Some(part) = part else {
             if removes {
-                let greeting = self.greet(slot, allowed, nonces);
+                let greeting = self.greet(attempt);
                 return if matches!(greeting, Step::Idle) {
                     Step::Removals
                 } else {
@@ -53,16 +45,16 @@ impl Subscription {
             } else {
                 self.agenda.set_rest(Some(difference));
             }
-            return self.greet(slot, allowed, nonces);
+            return self.greet(attempt);
         };
         self.advance(part, state);
         self.rare
-            .note_removals(removes && difference.adds() && !ripe, allowed.now);
-        if !part.batch.items().is_empty() || self.greets(slot) {
+            .note_removals(removes && difference.adds() && !ripe, attempt.now);
+        if !part.batch.items().is_empty() || self.greets(attempt.slot) {
             self.agenda.set_hello(false);
         }
         let more = part.rest().is_some_and(|rest| rest.adds());
-        self.send(part.batch.clone(), part.since, more, nonces, allowed.now)
+        self.send(part.batch.clone(), part.since, more, attempt)
     }
 
     /// Whether anything in the difference is on its way.
@@ -73,7 +65,7 @@ impl Subscription {
         if difference.len() < self.flights.entries() {
             return difference.names().any(|name| self.flights.has(name));
         }
-        let mut flying = self.flights.iter().map(|flight| &flight.batch);
+        let mut flying = self.flights.iter().map(Flight::batch);
         flying.any(|batch| {
             let items = batch.items().iter().map(|item| item.name());
             items.chain(batch.removed()).any(|name| difference.has(name))
@@ -102,12 +94,12 @@ impl Subscription {
     }
 
     /// B-20, C-17: the first answer is sent even if it is empty, once that is certain.
-    fn greet(&mut self, slot: TypeSight<'_>, allowed: Allowed, nonces: &mut Nonces) -> Step {
-        if !(self.agenda.hello() && self.greets(slot)) {
+    fn greet(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
+        if !(self.agenda.hello() && self.greets(attempt.slot)) {
             return Step::Idle;
         }
         self.agenda.set_hello(false);
         let batch = Arc::new(Batch::new(Vec::new(), Vec::new()));
-        self.send(batch, None, false, nonces, allowed.now)
+        self.send(batch, None, false, attempt)
     }
 }

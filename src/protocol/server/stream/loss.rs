@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use super::Server;
 use crate::end::End;
-use crate::server::fate::{Fate, Loss};
 use crate::server::session::Subscription;
 use xds::{Name, Sight, TypeUrl};
 
@@ -18,6 +17,26 @@ const LISTENS_AT_MOST: Duration = Duration::from_secs(1);
 /// How long a client waits for a server that may still come up, if nothing at all is known of what it asks for: with the time to
 /// connect, a relay costs it no more than a second.
 const NOTHING_KNOWN: Duration = Duration::from_millis(950);
+
+/// What ends a stream, if that is not its client.
+#[derive(Debug)]
+pub(super) enum Fate {
+    /// It ends now.
+    Ends(End),
+    /// It is a client of gRPC, which may have another server.
+    Loses(Loss),
+}
+
+/// A stream of a gRPC client while a server that it reads is lost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loss {
+    since: Instant,
+    /// When to look again.
+    until: Instant,
+    /// Whether the stream ends then, unless something changes. Otherwise it was sent nothing yet, and is read until then before it
+    /// is answered.
+    ends: bool,
+}
 
 impl Server {
     /// Notes whether all servers of something that a gRPC client asks for are lost. Returns whether it may be sent nothing now.
@@ -79,8 +98,13 @@ impl Server {
         self.fate.take_if(|fate| matches!(**fate, Fate::Loses(_)));
     }
 
+    /// Returns when a loss must be looked at again.
+    pub(super) fn loss_timeout(&self) -> Option<Instant> {
+        self.loss().map(|loss| loss.until)
+    }
+
     /// What is noted of a loss.
-    pub(super) fn loss(&self) -> Option<Loss> {
+    fn loss(&self) -> Option<Loss> {
         match **self.fate.as_ref()? {
             Fate::Loses(loss) => Some(loss),
             Fate::Ends(_) => None,

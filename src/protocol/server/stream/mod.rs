@@ -13,21 +13,21 @@ use identity::Identity;
 
 use crate::end::{Code, End};
 use crate::server::caller::Caller;
-use crate::server::fate::Fate;
-use crate::server::gates::Gates;
+use crate::server::gates::Gate;
 use crate::server::name_faults::NameFaults;
 use crate::server::nonce::Nonces;
-use crate::server::portrait::Portrait;
 use crate::server::response::Receipt;
-use crate::server::session::Subscription;
+use crate::server::session::{Portrait, Subscription};
 use crate::settings::StreamSettings;
 use classes::Node;
+use loss::Fate;
+pub use requests::Progress;
 use xds::{Access, Answers, Authorities, Baselines, Cut, Dialect, Dirty, Sight, Status, TypeSight, TypeUrl, Want};
 
 /// One client stream.
 ///
 /// - A, facts: `node`, `status`, `names`, `expired_gates`, `is_done`.
-/// - B, inputs: `handle_sotw`, `handle_delta` (or slice by slice), `handle_acknowledgement`, `handle_dirty`, `handle_timeout`,
+/// - B, inputs: `handle` (or slice by slice: `begin`, `go_on`, `finish`), `handle_acknowledgement`, `handle_dirty`, `handle_timeout`,
 ///   `lighten`.
 /// - D, outputs: `poll_want` until `None`, before the cut is read; then `poll_response` until `None`, whenever the transport
 ///   can take more; then `poll_end` and `poll_timeout`.
@@ -38,7 +38,10 @@ pub struct Server {
     nonces: Nonces,
     /// The types, in the order in which they are sent (D-02).
     types: Vec<Subscription>,
-    gates: Gates,
+    /// Closed while a route could overtake its cluster.
+    additions: Gate,
+    /// Closed while a cluster could go before its routes.
+    removals: Gate,
     /// How often a gate opened by itself.
     expired_gates: u32,
     /// Whether nothing is left to send until there is input other than an acknowledgement.
@@ -72,7 +75,8 @@ impl Server {
             settings,
             nonces,
             types: Vec::new(),
-            gates: Gates::default(),
+            additions: Gate::default(),
+            removals: Gate::default(),
             expired_gates: 0,
             done: false,
             fate: None,
@@ -151,7 +155,9 @@ impl Server {
     pub fn handle_timeout(&mut self, sight: &Sight, now: Instant) -> Option<End> {
         self.done = false;
         let bound = self.settings.timers.unanswered;
-        self.gates.handle_timeout(self.settings.timers.order_gate, now);
+        for gate in [&mut self.additions, &mut self.removals] {
+            gate.handle_timeout(self.settings.timers.order_gate, now);
+        }
         for one in &mut self.types {
             if !one.handle_timeout(bound, now) {
                 continue;

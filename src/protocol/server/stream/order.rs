@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use super::Server;
 use crate::end::End;
 use crate::server::response::Response;
-use crate::server::session::Allowed;
-use crate::server::session::{Step, Subscription};
+use crate::server::session::{Attempt, Step, Subscription};
 use xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
 
 impl Server {
@@ -19,7 +18,7 @@ impl Server {
             return None;
         }
         let response = self.next_response(sight, answers, now);
-        self.note_done(sight);
+        self.done = response.is_none() && self.is_sated(sight);
         response
     }
 
@@ -32,15 +31,15 @@ impl Server {
             return Some(response);
         }
         if !removals_wait {
-            self.gates.removals.clear();
+            self.removals.clear();
             return None;
         }
         // D-03: removals are sent only after the bound, or when everything that could still need the removed resources is sent
         // and settled (accepted or rejected).
         let calm = self.calm(sight, answers, now);
-        let ripe = calm || self.gates.removals.is_ripe(self.bound(), now);
+        let ripe = calm || self.removals.is_ripe(self.bound(), now);
         if !ripe {
-            self.gates.removals.wait(self.bound(), now);
+            self.removals.wait(self.bound(), now);
             return None;
         }
         let response = self.poll_removals(sight, answers, now);
@@ -48,30 +47,27 @@ impl Server {
             self.expired_gates += 1;
         }
         // D-01: the next removal waits until this one is sent.
-        self.gates.removals.clear();
+        self.removals.clear();
         response
     }
 
     /// Adds new members of collections, and finds out what the client sees. Returns whether there is room for all names.
     fn prepare(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
-        let max = self.settings.limits.names_per_stream;
-        for at in 0..self.types.len() {
-            let Some(one) = self.types.get_mut(at) else { continue };
+        for one in &mut self.types {
             one.look_up(sight, answers);
-            let (type_url, viewer) = (one.type_url().clone(), one.viewer().clone());
-            one.prepare(sight.type_sight(&type_url).seen_by(&viewer));
-            if max > 0 && one.arrivals() > 0 && self.names_to_be() > max {
-                let what = format_args!("a collection of {type_url} brings more than {max} names to one stream");
-                self.end(End::limit("names_per_stream", what));
-                return false;
-            }
+            one.with_sight(sight, |one, slot| one.prepare(slot));
         }
-        true
-    }
-
-    /// Returns how many names there will be once new members of collections are sent.
-    fn names_to_be(&self) -> usize {
-        self.types.iter().map(|one| one.count() + one.arrivals()).sum()
+        let max = self.settings.limits.names_per_stream;
+        let Some(grows) = self.types.iter().find(|one| max > 0 && one.arrivals() > 0) else {
+            return true;
+        };
+        let names: usize = self.types.iter().map(|one| one.count() + one.arrivals()).sum();
+        if names > max {
+            let type_url = grows.type_url();
+            let what = format_args!("a collection of {type_url} brings more than {max} names to one stream");
+            self.end(End::limit("names_per_stream", what));
+        }
+        names <= max
     }
 
     /// D-02: additions and changes in the order of the types. If only one type has anything to send, it sends everything at once.
@@ -87,19 +83,19 @@ impl Server {
             let kind = self.types.get(at)?.type_url().kind();
             if kind.gated() && !(open && self.warm(sight, now)) {
                 // L-27: the gate compares with the sight, not with the age of single changes.
-                if !self.asks(at, sight, answers, Question::Adds) {
+                if !self.adds(at, sight, answers) {
                     // D-03: `calm` must know of a removal that the pace holds back.
                     self.paced(at, sight, answers, now);
-                    *removals_wait |= !self.asks(at, sight, answers, Question::Quiet);
+                    *removals_wait |= !self.types.get_mut(at)?.has_all(sight, answers);
                     continue;
                 }
                 waiting = true;
-                if !self.gates.additions.wait(self.bound(), now) {
+                if !self.additions.wait(self.bound(), now) {
                     continue;
                 }
             }
-            let removals =
-                (0..self.types.len()).all(|other| other == at || self.asks(other, sight, answers, Question::Quiet));
+            let mut others = self.types.iter_mut().enumerate().filter(|(other, _)| *other != at);
+            let removals = others.all(|(_, other)| other.has_all(sight, answers));
             match self.step(at, sight, answers, removals, now) {
                 Step::Send(response, _) if waiting && kind.gated() => {
                     self.expired_gates += 1;
@@ -112,7 +108,7 @@ impl Server {
             }
         }
         if !waiting {
-            self.gates.additions.clear();
+            self.additions.clear();
         }
         None
     }
@@ -121,7 +117,7 @@ impl Server {
     fn poll_removals(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
         for at in (0..self.types.len()).rev() {
             let gated = self.types.get(at)?.type_url().kind().gated();
-            if gated && self.asks(at, sight, answers, Question::Adds) {
+            if gated && self.adds(at, sight, answers) {
                 continue;
             }
             if let Step::Send(response, _) = self.step(at, sight, answers, true, now) {
@@ -134,34 +130,25 @@ impl Server {
     /// Whether the least time between two responses of a type has not passed, and notes until when it holds anything back.
     fn paced(&mut self, at: usize, sight: &Sight, answers: &impl Answers, now: Instant) -> bool {
         let pace = self.settings.timers.pace;
-        let Some(one) = self.types.get_mut(at).filter(|_| !pace.is_zero()) else {
-            return false;
-        };
-        let (type_url, viewer) = (one.type_url().clone(), one.viewer().clone());
-        one.is_paced(pace, sight.type_sight(&type_url).seen_by(&viewer), answers, now)
+        let one = self.types.get_mut(at).filter(|_| !pace.is_zero());
+        one.is_some_and(|one| one.with_sight(sight, |one, slot| one.is_paced(pace, slot, answers, now)))
     }
 
     fn step(&mut self, at: usize, sight: &Sight, answers: &impl Answers, removals: bool, now: Instant) -> Step {
         if self.paced(at, sight, answers, now) {
-            return if self.asks(at, sight, answers, Question::Adds) {
-                Step::Blocked
-            } else {
-                Step::Idle
-            };
+            return Step::held(self.adds(at, sight, answers));
         }
-        let allowed = Allowed {
-            removals,
-            bound: self.bound(),
-            window: self.settings.limits.window_bytes,
-            now,
-        };
         let Some(one) = self.types.get_mut(at) else {
             return Step::Idle;
         };
-        let (type_url, viewer) = (one.type_url().clone(), one.viewer().clone());
-        let slot = sight.type_sight(&type_url).seen_by(&viewer);
-        let step = one.poll(slot, answers, allowed, &mut self.nonces);
-        if let Step::Send(_, clusters) = &step {
+        let (nonces, settings) = (&mut self.nonces, &*self.settings);
+        let step = one.with_sight(sight, |one, slot| {
+            one.poll(&mut Attempt::new((slot, answers), nonces, settings, removals, now))
+        });
+        if let Step::Send(_, clusters) = &step
+            && !clusters.is_empty()
+        {
+            let type_url = one.type_url().clone();
             self.force_endpoints(&type_url, clusters);
         }
         step
@@ -169,9 +156,6 @@ impl Server {
 
     /// K-13: a new or changed cluster waits for its endpoints again, even if they are the same.
     fn force_endpoints(&mut self, clusters: &TypeUrl, names: &[Name]) {
-        if names.is_empty() {
-            return;
-        }
         for one in self.types.iter_mut().filter(|one| endpoints_for(clusters, one)) {
             names.iter().for_each(|name| one.force(name));
         }
@@ -183,9 +167,9 @@ impl Server {
         let clusters = self.types.iter().filter(|one| one.type_url().kind() == Kind::Cds);
         let mut flights = clusters.flat_map(|clusters| clusters.flights().map(|flight| (clusters.type_url(), flight)));
         flights.all(|(type_url, flight)| {
-            let items = flight.batch.items().iter();
+            let items = flight.batch().items().iter();
             let mut names = items.filter_map(|item| item.resource.endpoints());
-            now >= flight.sent + bound || names.all(|name| self.has_endpoints(type_url, name, sight))
+            now >= flight.sent() + bound || names.all(|name| self.has_endpoints(type_url, name, sight))
         })
     }
 
@@ -198,30 +182,19 @@ impl Server {
 
     /// Whether everything that sends traffic to clusters is sent and settled, and the pace holds back no removal of it.
     fn calm(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> bool {
-        (0..self.types.len()).all(|at| {
-            let Some(one) = self.types.get(at).filter(|one| one.type_url().kind().gated()) else {
-                return true;
-            };
-            one.settled() && !one.is_held_back(now) && !self.asks(at, sight, answers, Question::Adds)
-        })
+        let mut users = self.types.iter_mut().filter(|one| one.type_url().kind().gated());
+        users.all(|one| one.settled() && !one.is_held_back(now) && !one.adds(sight, answers))
     }
 
-    /// Asks one type a question.
-    fn asks(&mut self, at: usize, sight: &Sight, answers: &impl Answers, question: Question) -> bool {
-        let Some(one) = self.types.get_mut(at) else {
-            return matches!(question, Question::Quiet);
-        };
-        let (type_url, viewer) = (one.type_url().clone(), one.viewer().clone());
-        let slot = sight.type_sight(&type_url).seen_by(&viewer);
-        match question {
-            Question::Adds => one.is_pending(slot, answers),
-            Question::Quiet => one.is_quiet(slot, answers),
-        }
+    /// Whether a type has anything to add or change.
+    fn adds(&mut self, at: usize, sight: &Sight, answers: &impl Answers) -> bool {
+        self.types.get_mut(at).is_some_and(|one| one.adds(sight, answers))
     }
 
-    fn note_done(&mut self, sight: &Sight) {
-        let waits = self.gates.wait() || self.is_ending();
-        self.done = !waits && self.types.iter().all(|one| one.is_sated(one.type_sight(sight)));
+    /// Whether there is nothing to send until there is input other than an acknowledgement.
+    fn is_sated(&self, sight: &Sight) -> bool {
+        let waits = self.additions.waits() || self.removals.waits() || self.is_ending();
+        !waits && self.types.iter().all(|one| one.is_sated(one.type_sight(sight)))
     }
 
     /// Returns why something that the client asked for is unknown, if that is known.
@@ -236,23 +209,16 @@ impl Server {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let timers = &self.settings.timers;
         let of_types = self.types.iter().flat_map(|one| one.timeouts(timers.unanswered));
-        let gates = self.gates.poll_timeout(timers.order_gate);
-        let loss = self.loss().map(|loss| loss.until);
-        of_types.chain(gates).chain(loss).min()
+        let gates = [&self.additions, &self.removals].map(|gate| gate.poll_timeout(timers.order_gate));
+        of_types
+            .chain(gates.into_iter().flatten())
+            .chain(self.loss_timeout())
+            .min()
     }
 
     fn bound(&self) -> Duration {
         self.settings.timers.order_gate
     }
-}
-
-/// What one type is asked for the sake of others.
-#[derive(Clone, Copy, Debug)]
-enum Question {
-    /// Whether it has anything to add or change.
-    Adds,
-    /// Whether the client certainly has everything of it, and no response is on its way.
-    Quiet,
 }
 
 /// Whether a subscription is for the endpoints of these clusters: EDS of the same API version.

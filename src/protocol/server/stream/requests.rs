@@ -7,164 +7,88 @@ use std::time::Instant;
 use super::Server;
 use crate::end::End;
 use crate::server::name_faults::{NameBound, NameFault, NameFaults};
-use crate::server::response::Receipt;
-use crate::server::session::Subscription;
-use crate::server::slices::{Changing, Listing, Progress, listed, subscribed};
-use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use xds::Answers;
+use crate::server::request::ClientRequest;
+use crate::server::response::{Receipt, ReceiptKind};
+use crate::server::session::{Entries, Subscription};
+use xds::{Answers, TypeUrl};
+
+/// A request that is taken in slices. Until all of it is taken, the stream sends nothing and takes no other request, so the result
+/// is the same as if it were taken at once.
+#[derive(Debug)]
+pub struct Progress {
+    type_url: TypeUrl,
+    kind: ReceiptKind,
+    faults: NameFaults,
+    /// Names over this bound are not kept.
+    bound: NameBound,
+    entries: Option<Entries>,
+}
 
 impl Server {
-    /// Takes a whole SotW request.
+    /// Takes a whole request.
     ///
     /// # Errors
     /// If the stream must end.
-    pub fn handle_sotw(
+    pub fn handle(
         &mut self,
-        request: &DiscoveryRequest,
+        request: impl Into<ClientRequest>,
         answers: &impl Answers,
         now: Instant,
     ) -> Result<Receipt, End> {
-        let mut progress = self.begin_sotw(request, answers, now)?;
-        while self.go_on_sotw(request, &mut progress, answers, now)? {}
+        let mut progress = self.begin(request.into(), answers, now)?;
+        while self.go_on(&mut progress, answers, now)? {}
         self.finish(progress)
     }
 
-    /// Takes a whole delta request.
+    /// Begins to take a request.
     ///
     /// # Errors
     /// If the stream must end.
-    pub fn handle_delta(
-        &mut self,
-        request: &DeltaDiscoveryRequest,
-        answers: &impl Answers,
-        now: Instant,
-    ) -> Result<Receipt, End> {
-        let mut progress = self.begin_delta(request, answers, now)?;
-        while self.go_on_delta(request, &mut progress, answers, now)? {}
-        self.finish(progress)
-    }
-
-    /// Begins to take a SotW request.
-    ///
-    /// # Errors
-    /// If the stream must end.
-    pub fn begin_sotw(
-        &mut self,
-        request: &DiscoveryRequest,
-        answers: &impl Answers,
-        now: Instant,
-    ) -> Result<Progress<Listing>, End> {
-        self.caller.greet(request.node.as_ref(), &self.settings, answers)?;
+    pub fn begin(&mut self, request: ClientRequest, answers: &impl Answers, now: Instant) -> Result<Progress, End> {
+        self.caller.greet(request.node(), &self.settings, answers)?;
         let mut faults = NameFaults::default();
-        let bound = self.check_names(listed(request, 0), &mut faults)?;
+        let bound = self.check_names(request.lists().begun.iter(), &mut faults)?;
+        self.check_names(request.lists().versions.keys(), &mut faults)?;
         let nonces = self.nonces;
-        let subscription = self.subscription(&request.type_url, answers, now)?;
-        let (kind, way) = subscription.begin_sotw(request, bound, answers, nonces, now);
-        let type_url = subscription.type_url().clone();
+        let subscription = self.subscription(request.type_url(), answers, now)?;
+        let (kind, entries) = subscription.begin(request, answers, nonces, now);
         Ok(Progress {
-            type_url,
+            type_url: subscription.type_url().clone(),
             kind,
             faults,
-            way,
+            bound,
+            entries,
         })
     }
 
-    /// Begins to take a delta request.
-    ///
-    /// # Errors
-    /// If the stream must end.
-    pub fn begin_delta(
-        &mut self,
-        request: &DeltaDiscoveryRequest,
-        answers: &impl Answers,
-        now: Instant,
-    ) -> Result<Progress<Changing>, End> {
-        self.caller.greet(request.node.as_ref(), &self.settings, answers)?;
-        let mut faults = NameFaults::default();
-        let bound = self.check_names(subscribed(request, 0), &mut faults)?;
-        self.check_names(request.initial_resource_versions.keys(), &mut faults)?;
-        let nonces = self.nonces;
-        let subscription = self.subscription(&request.type_url, answers, now)?;
-        let (kind, way) = subscription.begin_delta(request, bound, answers, nonces, now);
-        let type_url = subscription.type_url().clone();
-        Ok(Progress {
-            type_url,
-            kind,
-            faults,
-            way: Some(way),
-        })
-    }
-
-    /// Takes the next slice of a SotW request. Returns whether there is more.
+    /// Takes the next slice of a request. Returns whether there is more.
     ///
     /// # Errors
     /// If the stream must end, because too much is kept for it.
-    pub fn go_on_sotw(
-        &mut self,
-        request: &DiscoveryRequest,
-        progress: &mut Progress<Listing>,
-        answers: &impl Answers,
-        now: Instant,
-    ) -> Result<bool, End> {
-        let go_on = |one: &mut Subscription, way: &mut Listing, faults: &mut NameFaults| {
-            one.go_on_sotw(request, way, faults, answers, now)
-        };
-        // Names that are not dropped yet make room for new ones.
-        self.go_on(progress, go_on, |way| {
-            way.dropped.as_ref().map_or(0, ExactSizeIterator::len)
-        })
-    }
-
-    /// Takes the next slice of a delta request. Returns whether there is more.
-    ///
-    /// # Errors
-    /// If the stream must end, because too much is kept for it.
-    pub fn go_on_delta(
-        &mut self,
-        request: &DeltaDiscoveryRequest,
-        progress: &mut Progress<Changing>,
-        answers: &impl Answers,
-        now: Instant,
-    ) -> Result<bool, End> {
-        let go_on = |one: &mut Subscription, way: &mut Changing, faults: &mut NameFaults| {
-            one.go_on_delta(request, way, faults, answers, now)
-        };
-        // Unsubscriptions that are not taken yet make room for subscriptions that are.
-        let ends = request.resource_names_unsubscribe.len() + request.resource_locators_unsubscribe.len();
-        self.go_on(progress, go_on, |_| ends)
-    }
-
-    fn go_on<W>(
-        &mut self,
-        progress: &mut Progress<W>,
-        go_on: impl FnOnce(&mut Subscription, &mut W, &mut NameFaults) -> bool,
-        spare: impl FnOnce(&W) -> usize,
-    ) -> Result<bool, End> {
-        let found = self.position(&progress.type_url);
-        let Some(subscription) = found.ok().and_then(|at| self.types.get_mut(at)) else {
-            return Ok(false);
-        };
-        let Progress { way, faults, .. } = progress;
-        let more = way.as_mut().is_some_and(|way| go_on(subscription, way, faults));
-        let spare = way.as_ref().filter(|_| more).map_or(0, spare);
-        if !more {
-            progress.way = None;
+    pub fn go_on(&mut self, progress: &mut Progress, answers: &impl Answers, now: Instant) -> Result<bool, End> {
+        let at = self.position(&progress.type_url).ok();
+        let Progress {
+            entries, faults, bound, ..
+        } = progress;
+        if let Some(one) = at.and_then(|at| self.types.get_mut(at)) {
+            entries.take_if(|entries| !one.go_on(entries, *bound, faults, answers, now));
         }
-        // Checked before the names over the limit are requested from any server.
-        self.check_count(spare)?;
-        Ok(more)
+        // Checked before the names over the limit are requested from any server. Names that end make room for new ones.
+        self.check_count(entries.as_ref().map_or(0, Entries::spare))?;
+        Ok(entries.is_some())
     }
 
     /// Ends a request that was taken completely. Returns what it was.
     ///
     /// # Errors
     /// If the stream must end, because too much is kept for it.
-    pub fn finish<W>(&self, progress: Progress<W>) -> Result<Receipt, End> {
+    pub fn finish(&self, progress: Progress) -> Result<Receipt, End> {
         self.check_owed()?;
-        let Progress {
-            type_url, kind, faults, ..
-        } = progress;
-        Ok(Receipt { type_url, kind, faults })
+        Ok(Receipt {
+            type_url: progress.type_url,
+            kind: progress.kind,
+            faults: progress.faults,
+        })
     }
 
     /// Checks the number of names in a request. B-32: names over the returned bound are noted as `faults`, and must be skipped.

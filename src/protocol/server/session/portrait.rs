@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::ledger::{Entry, Row};
-use super::session::Subscription;
+use super::Subscription;
+use crate::server::flights::Flight;
+use crate::server::ledger::{Entry, Row};
 use xds::{Known, Name, Objection, Reason, Resource, Standing, Status, TypeSight, TypeUrl};
 
 /// One type of a stream.
@@ -30,7 +31,7 @@ pub struct Stand<'a> {
 }
 
 impl<'a> Portrait<'a> {
-    pub(super) const fn new(subscription: &'a Subscription, slot: TypeSight<'a>) -> Self {
+    pub(in crate::server) const fn new(subscription: &'a Subscription, slot: TypeSight<'a>) -> Self {
         Self { subscription, slot }
     }
 
@@ -49,25 +50,25 @@ impl<'a> Portrait<'a> {
     /// Whether the client asks for everything.
     #[must_use]
     pub const fn wildcard(self) -> bool {
-        self.subscription.asks_for_all()
+        self.subscription.want.wildcard()
     }
 
     /// Returns how many names the client asks for.
     #[must_use]
     pub fn names(self) -> usize {
-        self.subscription.asked_names().count()
+        self.subscription.ledger.asked_len()
     }
 
     /// Returns when the last response was sent.
     #[must_use]
     pub const fn sent(self) -> Option<Instant> {
-        self.subscription.sent()
+        self.subscription.flights.sent()
     }
 
     /// Returns since when the client owes an answer to a response.
     #[must_use]
     pub fn unanswered_since(self) -> Option<Instant> {
-        self.subscription.flights().map(|flight| flight.sent).min()
+        self.subscription.flights.iter().map(Flight::sent).min()
     }
 
     /// Returns since when the client may wait for something that it has asked for and nobody has answered.
@@ -85,14 +86,15 @@ impl<'a> Portrait<'a> {
     pub fn stands(self) -> impl Iterator<Item = Stand<'a>> {
         let Self { subscription, slot } = self;
         let named = subscription
-            .rows()
+            .ledger
+            .rows("")
             .filter(|entry| entry.is_asked() || entry.name().is_new_style());
         let named = named.map(move |entry: Entry<'a>| self.stand_at(entry.name(), &entry.row()));
-        let state = slot.wildcard().filter(|_| subscription.asks_for_all());
+        let state = slot.wildcard().filter(|_| subscription.want.wildcard());
         let covered = state.into_iter().flat_map(|state| state.resources());
-        let covered = covered.filter(|resource| !subscription.asks(resource.name()));
+        let covered = covered.filter(|resource| !subscription.ledger.asks(resource.name()));
         let covered = covered.map(move |resource| {
-            let row = subscription.row(resource.name());
+            let row = subscription.ledger.get(resource.name());
             self.stand_of(resource.name(), resource, &row)
         });
         named.chain(covered)
@@ -102,19 +104,23 @@ impl<'a> Portrait<'a> {
     #[must_use]
     pub fn stand(self, name: &'a Name) -> Option<Stand<'a>> {
         let Self { subscription, slot } = self;
-        let row = subscription.row(name);
-        if subscription.asks(name) || name.is_new_style() && row.perhaps() {
+        let row = subscription.ledger.get(name);
+        if subscription.ledger.asks(name) || name.is_new_style() && row.perhaps() {
             return Some(self.stand_at(name, &row));
         }
-        let state = slot.wildcard().filter(|_| subscription.asks_for_all())?;
+        let state = slot.wildcard().filter(|_| subscription.want.wildcard())?;
         let known = state.known(name);
         (known.is_some() || row.perhaps()).then(|| self.stand_with(name, &row, known))
     }
 
     /// Returns each resource whose current content the client has rejected.
     pub fn rejections(self) -> impl Iterator<Item = Stand<'a>> {
-        let whole = self.subscription.refused().map(|_| self.stands());
-        let single = self.subscription.held_back().filter_map(move |name| self.stand(name));
+        let whole = self.subscription.rare.refused().map(|_| self.stands());
+        let single = self
+            .subscription
+            .rejections
+            .held_back()
+            .filter_map(move |name| self.stand(name));
         let all = whole.into_iter().flatten().chain(single);
         all.filter(|stand| stand.standing == Standing::Rejected)
     }
@@ -123,11 +129,11 @@ impl<'a> Portrait<'a> {
     #[must_use]
     pub fn is_quiet(self) -> bool {
         let Self { subscription, slot } = self;
-        (!subscription.asks_for_all() || slot.is_complete()) && subscription.settled()
+        (!subscription.want.wildcard() || slot.is_complete()) && subscription.settled()
     }
 
     fn stand_at(self, name: &'a Name, row: &Row) -> Stand<'a> {
-        self.stand_with(name, row, self.subscription.known(name, self.slot))
+        self.stand_with(name, row, self.subscription.lens(self.slot).known(name))
     }
 
     fn stand_with(self, name: &'a Name, row: &Row, known: Option<&'a Known>) -> Stand<'a> {
@@ -153,20 +159,20 @@ impl<'a> Portrait<'a> {
         let own = if resource.name() == name {
             row.clone()
         } else {
-            subscription.row(resource.name())
+            subscription.ledger.get(resource.name())
         };
         let row = if row.perhaps() { row } else { &own };
         // A full state is accepted or rejected as a whole.
         let doubtful = row.refuses(version) || matches!(row, Row::Perhaps);
-        let refused = doubtful.then(|| subscription.objection(name)).flatten();
-        let objection = subscription.refused().or(refused).map(|objection| &**objection);
+        let refused = doubtful.then(|| subscription.rejections.objection(name)).flatten();
+        let objection = subscription.rare.refused().or(refused).map(|objection| &**objection);
         let standing = if objection.is_some() || row.refuses(version) {
             Standing::Rejected
         } else if !row.is(version) && row.perhaps() {
             Standing::Outdated
         } else if !row.is(version) {
             Standing::NotSent
-        } else if subscription.brings_news(resource) {
+        } else if subscription.flights.brings_news(resource) {
             Standing::Sent
         } else {
             Standing::Accepted

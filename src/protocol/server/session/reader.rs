@@ -6,19 +6,60 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use classes::Features;
-use xds::{Dialect, Form, Item, Kind, Name, NameRule, Resource, State, Traits, TypeSight, TypeUrl, Viewer};
+use xds::{
+    Answers, Dialect, Form, Item, Kind, Name, NameRule, Resource, Rights, Sight, State, Traits, TypeSight, TypeUrl,
+    Viewer,
+};
 
 /// One client as the reader of one type.
 #[derive(Debug)]
 pub(super) struct Reader {
-    pub(super) type_url: TypeUrl,
-    pub(super) dialect: Dialect,
-    pub(super) features: Features,
+    type_url: TypeUrl,
+    dialect: Dialect,
+    features: Features,
     /// Which names the client gets (S-01).
-    pub(super) viewer: Viewer,
+    viewer: Viewer,
 }
 
 impl Reader {
+    /// `rights` is what the client may have of the type; `None`: everything.
+    pub(super) fn new(type_url: TypeUrl, dialect: Dialect, features: Features, rights: Option<Arc<Rights>>) -> Self {
+        Self {
+            features: type_url.counted(features),
+            type_url,
+            dialect,
+            viewer: Viewer::new(rights),
+        }
+    }
+
+    pub(super) const fn type_url(&self) -> &TypeUrl {
+        &self.type_url
+    }
+
+    pub(super) const fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    pub(super) const fn viewer(&self) -> &Viewer {
+        &self.viewer
+    }
+
+    pub(super) const fn viewer_mut(&mut self) -> &mut Viewer {
+        &mut self.viewer
+    }
+
+    /// Finds out what the client sees of the wildcard's state.
+    pub(super) fn look_up(&mut self, sight: &Sight, answers: &impl Answers) {
+        if let Some(state) = sight.type_sight(&self.type_url).wildcard() {
+            self.viewer.look_at(state, answers);
+        }
+    }
+
+    /// Whether the client can read errors of single names (B-31).
+    pub(super) const fn reads_errors(&self) -> bool {
+        self.features.errors
+    }
+
     pub(super) fn traits(&self) -> &Traits {
         self.type_url.traits()
     }
@@ -56,7 +97,7 @@ impl Reader {
 
     /// S-03: whether a name is requested from servers for this client.
     pub(super) fn is_served(&self, name: &Name) -> bool {
-        !name.is_nothing() && self.viewer.may_have(&self.type_url, name)
+        !name.is_blank() && self.viewer.may_have(&self.type_url, name)
     }
 
     /// Whether resources of this type can only be named inside the wrapper message.
