@@ -12,7 +12,7 @@ use crate::tls::{self, ServerTls};
 use crate::token::Tokens;
 use crate::upstream::{Dictionary, FileSet};
 use crate::wire::owners;
-use crate::xds::Types;
+use crate::xds::{Access, Kind, TypeUrl, Types};
 
 /// What is wrong with files.
 #[derive(Debug)]
@@ -38,11 +38,15 @@ impl Inspection {
         };
         for server in config.iter().flat_map(|config| &config.upstream.servers) {
             if let Source::Files(path) = &server.source {
-                found.resources(path, &format!("server {}: ", server.uri));
+                found.resources(
+                    path,
+                    &format!("server {}: ", server.uri),
+                    config.map(|config| &*config.access),
+                );
             }
         }
         for path in resources {
-            found.resources(path, "");
+            found.resources(path, "", config.map(|config| &*config.access));
         }
         found
     }
@@ -154,7 +158,7 @@ impl Inspection {
     }
 
     /// Reads the files of resources at a path. Their faults begin with the file and the place, as an editor wants them.
-    fn resources(&mut self, path: &Path, key: &str) {
+    fn resources(&mut self, path: &Path, key: &str, access: Option<&Access>) {
         if let Err(error) = std::fs::metadata(path) {
             return self.problem(&format!("{key}{}: cannot be read: {error}", path.display()));
         }
@@ -162,6 +166,18 @@ impl Inspection {
         let found = files.look(clock::now());
         self.problems.extend(files.faults().iter().cloned());
         self.warnings.extend(found.warnings);
+        let withheld = |type_url: &&TypeUrl| access.is_some_and(|access| !access.serve(type_url));
+        for type_url in files.content().types().filter(withheld) {
+            self.warning(&format!(
+                "{key}{}: no client may have its resources of type {type_url}: no rule allows this type; {}",
+                path.display(),
+                if type_url.kind() == Kind::Sds {
+                    "write a rule that names it, or without rules `secrets: allow`"
+                } else {
+                    "write a rule that is about it, or leave them out"
+                }
+            ));
+        }
     }
 
     fn snapshot(&mut self, config: &Config) {

@@ -232,6 +232,35 @@ fn validate_names_files_plainly() {
     );
 }
 
+/// S-05: secrets in files that no client may have, and files that nobody may read, are seen before a start.
+#[test]
+fn validate_finds_what_nobody_may_have() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("withheld");
+    std::fs::create_dir_all(&folder).unwrap();
+    let secret = "- '@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret\n  name: s\n";
+    std::fs::write(folder.join("secrets.yaml"), secret).unwrap();
+    let judged = |name: &str, more: &str| {
+        let path = folder.join("secrets.yaml");
+        let text = format!(
+            "upstream: {{xds_servers: [{{server_uri: '{}'}}]}}\n{more}",
+            path.display()
+        );
+        let (code, _, error) = output(&["validate", file(name, &text).to_str().unwrap()]);
+        assert_eq!(code, Some(0), "{error}");
+        error
+    };
+    let warning = judged("withheld.yaml", "");
+    assert!(
+        warning.starts_with("warning: ") && warning.contains("secrets.yaml: no client may have its resources of type ")
+    );
+    assert_eq!(judged("served.yaml", "secrets: allow\n"), "");
+    assert_eq!(
+        judged("ruled.yaml", "rules: [{name: all, types: sds}]\n"),
+        ""
+    );
+    assert!(judged("unnamed.yaml", "rules: [{name: all}]\n").contains("no client may have"));
+}
+
 /// A revocation list of an authority with this key.
 fn revoked_nothing(key: &KeyPair) -> String {
     let params = CertificateParams::new(["relay".to_owned()]).unwrap();

@@ -145,6 +145,12 @@ impl Content {
         self.types.values().map(|names| names.resources.len()).sum()
     }
 
+    /// The types that have resources.
+    pub fn types(&self) -> impl Iterator<Item = &TypeUrl> {
+        let types = self.types.iter().filter(|(_, names)| !names.resources.is_empty());
+        types.map(|(type_url, _)| type_url)
+    }
+
     /// Whether there are no resources.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -17,9 +17,10 @@ use index::Index;
 pub use rights::{Grant, Rights};
 pub use rule::{AccessRule, Way};
 
-use rights::Applied;
+use rights::{Applied, is_secret};
 
-use classes::{Node, Pattern};
+use super::TypeUrl;
+use classes::{Fields, Node, Pattern};
 
 /// The rules, in order. One immutable value: a change of the rules is another one.
 #[derive(Debug)]
@@ -108,6 +109,16 @@ impl Access {
     #[must_use]
     pub const fn secrets(&self) -> bool {
         self.secrets
+    }
+
+    /// Whether there may be a client that may have resources of this type.
+    #[must_use]
+    pub fn serve(&self, type_url: &TypeUrl) -> bool {
+        if self.rules.is_empty() {
+            return self.secrets || !is_secret(type_url);
+        }
+        let mut allowing = self.rules.iter().filter(|rule| rule.allow);
+        allowing.any(|rule| Applied::new(rule, &Fields::default()).is_about(type_url, self.secrets))
     }
 
     /// Returns what a client may have; `None`: everything.
