@@ -115,7 +115,7 @@ async fn write_lines(mut streams: Ordered, mut page: Page) -> Page {
     }
     let late = match streams.late() {
         0 => String::new(),
-        late => format!("{late} streams did not answer in time\n"),
+        late => format!("streams that did not answer in time: {late}\n"),
     };
     let more = if streams.more() { "there are more\n" } else { "" };
     page.write(&(late + more)).await;

@@ -67,11 +67,11 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
             }));
         }
         if rejecting > 0 {
-            let words = format!("{relay}: {rejecting} clients reject something; --nacks shows what");
+            let words = format!("{relay}: clients that reject something: {rejecting}; --nacks shows what");
             report.faults.push(Fault::new(format!("nacks {relay}"), words));
         }
         if clients.unanswered > 0 {
-            let words = format!("{relay}: {} clients are not listed; they were busy", clients.unanswered);
+            let words = format!("{relay}: clients that are not listed, because they were busy: {}", clients.unanswered);
             report.faults.push(Fault::new(format!("unanswered {relay}"), words));
         }
         report.json_relay(json!({ "relay": relay, "clients": listed }));
