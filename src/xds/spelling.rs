@@ -3,7 +3,7 @@
 /// No word that anybody means is as long as this.
 const CHARS_MAX: usize = 100;
 
-/// Returns the word that was probably meant: the one that takes the fewest changes of a letter, if these are few.
+/// Returns the word that was probably meant: the one that takes the fewest changes of a letter or swaps of two, if these are few.
 #[must_use]
 pub fn meant<'a>(written: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let short: String = written.chars().take(CHARS_MAX).collect();
@@ -12,7 +12,7 @@ pub fn meant<'a>(written: &str, words: impl IntoIterator<Item = &'a str>) -> Opt
         let changes_max = 1 + word.len() / 4;
         // Each letter more or less is a change.
         let possible = word.len().abs_diff(length) <= changes_max;
-        let changes = possible.then(|| strsim::levenshtein(&short, word))?;
+        let changes = possible.then(|| strsim::osa_distance(&short, word))?;
         (changes <= changes_max).then_some((changes, word))
     });
     close.min_by_key(|(changes, _)| *changes).map(|(_, word)| word)
