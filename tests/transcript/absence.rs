@@ -141,6 +141,29 @@ fn pace() {
     );
 }
 
+/// D-03: a name that returns while the pace holds back its removal is sent, although removals have waited for so long that they would
+/// go before anything else.
+#[test]
+fn what_returns_while_the_pace_holds_back_its_removal() {
+    delta(
+        "
+        relay pace 3s
+        origin put cds a@1 c@1
+        client subscribe cds a c
+        client <- cds [a@1 c@1], ack
+        wait 3s
+        origin put cds a@2, drop cds c
+        client <- cds [a@2], ack
+        nothing for 1s
+        origin put cds c@2
+        nothing for 1s
+        wait 1s
+        client <- cds [c@2], ack
+        nothing for 5s
+        ",
+    );
+}
+
 /// D-03: a cluster waits for a route whose removal the pace holds back, also while other types have something to send.
 #[test]
 fn the_pace_holds_back_the_removal_of_a_route() {

@@ -107,6 +107,22 @@ impl Subscription {
         attempt: &Attempt<'_, impl Answers>,
     ) -> Postponed {
         let ripe = attempt.removals && self.rare.removals_are_ripe(attempt.bound, attempt.now);
+        let found = self.write_some(!ripe, draft, difference, attempt);
+        if ripe && found.gone.is_empty() {
+            // What was to be removed has returned: nothing is left to go before the rest.
+            return self.write_some(true, draft, difference, attempt);
+        }
+        found
+    }
+
+    /// The same; `puts`: resources as well.
+    fn write_some(
+        &mut self,
+        puts: bool,
+        draft: &mut Draft,
+        difference: Option<&Difference>,
+        attempt: &Attempt<'_, impl Answers>,
+    ) -> Postponed {
         let mut found = Postponed::default();
         let mut walk = self.agenda.walk();
         while let Some((name, say)) = self.next_due(&mut walk, difference, attempt.slot) {
@@ -118,7 +134,7 @@ impl Subscription {
             match say {
                 Say::Remove if found.gone.len() < GONE_MAX => found.gone.push(name),
                 Say::Remove => {}
-                Say::Put(_) | Say::Other(_) if ripe => found.waits = true,
+                Say::Put(_) | Say::Other(_) if !puts => found.waits = true,
                 Say::Put(_) | Say::Other(_) | Say::Beat(_) | Say::Missing | Say::Error => {
                     if !self.write(&name, say, draft, attempt) {
                         break;
