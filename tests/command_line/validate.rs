@@ -254,10 +254,7 @@ fn validate_finds_what_nobody_may_have() {
         warning.starts_with("warning: ") && warning.contains("secrets.yaml: no client may have its resources of type ")
     );
     assert_eq!(judged("served.yaml", "secrets: allow\n"), "");
-    assert_eq!(
-        judged("ruled.yaml", "rules: [{name: all, types: sds}]\n"),
-        ""
-    );
+    assert_eq!(judged("ruled.yaml", "rules: [{name: all, types: sds}]\n"), "");
     assert!(judged("unnamed.yaml", "rules: [{name: all}]\n").contains("no client may have"));
 }
 

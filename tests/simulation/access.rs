@@ -158,7 +158,7 @@ impl Permitted {
 
     /// Whether the client may have this name, in any spelling.
     pub(crate) fn allows(&self, kind: Type, name: &str) -> bool {
-        let name = canonical(name);
+        let name = canonical(kind, name);
         let about = |rule: &&Permit| {
             let him = rule.tenant.is_none_or(|tenant| tenant == self.client % TENANTS);
             him && rule.kind.is_none_or(|of| of == kind) && rule.names.iter().any(|which| which.has(&name))

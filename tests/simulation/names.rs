@@ -91,9 +91,10 @@ pub(crate) fn is_nothing(kind: Type, text: &str) -> bool {
     text.is_empty() && kind != Type::Odd
 }
 
-/// The name itself, however it is written.
-pub(crate) fn canonical(text: &str) -> String {
-    if !text.starts_with("xdstp://") {
+/// The name itself, however it is written. F-02, F-03: a text that names another type is its own name.
+pub(crate) fn canonical(kind: Type, text: &str) -> String {
+    let of = text.strip_prefix("xdstp://").and_then(|rest| rest.split('/').nth(1));
+    if of != Some(kind.message()) {
         return text.to_owned();
     }
     let path = text.split('#').next().unwrap_or_default();

@@ -124,9 +124,10 @@ const LOUD: u64 = 2000;
 /// The type of which a delta request asks for a wildcard or a collection, if it does.
 pub(crate) fn begins(request: &Request) -> Option<Type> {
     let Request::Delta(request) = request else { return None };
+    let kind = Type::of(&request.type_url)?;
     let mut names = request.resource_names_subscribe.iter();
-    let any = names.any(|name| name == "*" || is_collection(&canonical(name)));
-    any.then(|| Type::of(&request.type_url))?
+    let any = names.any(|name| name == "*" || is_collection(&canonical(kind, name)));
+    any.then_some(kind)
 }
 
 /// What it sends.
@@ -190,25 +191,30 @@ impl Texts {
         let mut request = request.clone();
         match &mut request {
             Request::Sotw(request) => {
-                let names: BTreeSet<String> = request.resource_names.iter().map(|text| canonical(text)).collect();
+                let names: BTreeSet<String> = request
+                    .resource_names
+                    .iter()
+                    .map(|text| canonical(kind, text))
+                    .collect();
                 request.resource_names = names.into_iter().collect();
             }
             Request::Delta(request) => {
                 for text in &mut request.resource_names_subscribe {
-                    let name = canonical(text);
+                    let name = canonical(kind, text);
                     self.0
                         .entry((kind, name.clone()))
                         .or_default()
                         .insert(std::mem::replace(text, name));
                 }
                 request.resource_names_unsubscribe.retain_mut(|text| {
-                    let key = (kind, canonical(text));
+                    let key = (kind, canonical(kind, text));
                     let texts = self.0.entry(key.clone()).or_default();
                     texts.remove(&std::mem::replace(text, key.1));
                     texts.is_empty()
                 });
                 let held = std::mem::take(&mut request.initial_resource_versions).into_iter();
-                request.initial_resource_versions = held.map(|(text, version)| (canonical(&text), version)).collect();
+                request.initial_resource_versions =
+                    held.map(|(text, version)| (canonical(kind, &text), version)).collect();
             }
         }
         request

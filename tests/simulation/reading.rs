@@ -74,7 +74,7 @@ impl Reading {
         if is_collection(name) && want.names.contains(name) {
             return self.extent(kind, name);
         }
-        let canonical = Name::from(canonical(name));
+        let canonical = Name::from(canonical(kind, name));
         let slot = self.slot(kind, name);
         let found = slot.and_then(|slot| slot.named.resource(&canonical));
         // C-20: a resource is asked for if one of its aliases is.
@@ -147,7 +147,7 @@ impl Reading {
 
     /// The resource of a name or alias.
     pub(crate) fn resource(&self, kind: Type, name: &str) -> Option<&Arc<Resource>> {
-        let found = self.slot(kind, name)?.resource(&Name::from(canonical(name)));
+        let found = self.slot(kind, name)?.resource(&Name::from(canonical(kind, name)));
         found.filter(|found| self.may_have(kind, found))
     }
 
@@ -165,7 +165,7 @@ impl Reading {
     }
 
     pub(crate) fn expiry(&self, kind: Type, name: &str) -> Option<Expiry> {
-        self.slot(kind, name)?.expiry(&Name::from(canonical(name)))
+        self.slot(kind, name)?.expiry(&Name::from(canonical(kind, name)))
     }
 
     /// Whether nothing is known of something that is wanted of an authority for which `counts` is true (G-03).

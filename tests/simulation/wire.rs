@@ -131,7 +131,7 @@ fn entry(kind: Type, inner: discovery::Resource, wrapped: bool) -> Result<Entry,
     let facts = inner.resource.as_ref().map(|any| read(kind, any)).transpose()?;
     let name = inner.name;
     // F-09: the entry may use the client's spelling of the name.
-    let other = |facts: &&Facts| kind.named() && facts.name != name && facts.name != canonical(&name);
+    let other = |facts: &&Facts| kind.named() && facts.name != name && facts.name != canonical(kind, &name);
     if let Some(facts) = facts.as_ref().filter(other) {
         return Err(format!("{:?} is in an entry called {name:?}", facts.name));
     }

@@ -42,7 +42,9 @@ fn files_are_shown_before_anybody_reads_them() {
     };
     let text = until("::state::unreachable\n");
     assert!(
-        text.contains("/2.yaml:2:3: [0]: envoy.config.cluster.v3.Cluster has no field `nme`; did you mean `name`? (and 1 more)\n"),
+        text.contains(
+            "/2.yaml:2:3: [0]: envoy.config.cluster.v3.Cluster has no field `nme`; did you mean `name`? (and 1 more)\n"
+        ),
         "{text}"
     );
     relay.line("2.yaml:2:3");

@@ -71,7 +71,10 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
             report.faults.push(Fault::new(format!("nacks {relay}"), words));
         }
         if clients.unanswered > 0 {
-            let words = format!("{relay}: clients that are not listed, because they were busy: {}", clients.unanswered);
+            let words = format!(
+                "{relay}: clients that are not listed, because they were busy: {}",
+                clients.unanswered
+            );
             report.faults.push(Fault::new(format!("unanswered {relay}"), words));
         }
         report.json_relay(json!({ "relay": relay, "clients": listed }));

@@ -366,10 +366,14 @@ impl Line {
 impl Mux {
     /// Whether it asks for a name, for its collection, or for an alias of it. Who asks for an alias, and for the name by another
     /// text, holds the resource by that text alone (C-13).
-    fn explicit(&self, name: &str, aliases: &[String]) -> bool {
+    fn explicit(&self, kind: Type, name: &str, aliases: &[String]) -> bool {
         let collection = |collection: &String| covers(collection, name);
         let by_alias = || aliases.iter().any(|alias| self.names.contains(alias));
-        let otherwise = || self.names.iter().any(|asked| canonical(asked) == canonical(name));
+        let otherwise = || {
+            self.names
+                .iter()
+                .any(|asked| canonical(kind, asked) == canonical(kind, name))
+        };
         self.names.contains(name) || self.names.iter().any(collection) || by_alias() && !otherwise()
     }
 }

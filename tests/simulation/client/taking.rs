@@ -97,7 +97,7 @@ impl Client {
             let Some(facts) = &entry.facts else { continue };
             // What came too late for a subscription that has ended is passed over. But what is held of it by an alias, it replaces.
             let covered = mux.wildcard && !entry.name.starts_with("xdstp:");
-            if !covered && !mux.explicit(&entry.name, &entry.aliases) {
+            if !covered && !mux.explicit(answer.kind, &entry.name, &entry.aliases) {
                 holds.remove(&entry.name);
                 continue;
             }

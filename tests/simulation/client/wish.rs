@@ -95,7 +95,7 @@ impl Client {
                 _ => name,
             };
         }
-        let own = canonical(&name) == name && !is_collection(&name);
+        let own = canonical(kind, &name) == name && !is_collection(&name);
         if own && on_demand && matches!(kind, Type::Sds | Type::Odd) && rng.chance(30) {
             name = alias(&name);
         }

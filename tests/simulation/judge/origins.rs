@@ -17,7 +17,7 @@ pub(crate) fn strays(answer: &Answer, reading: &Reading, zones: &[Zone]) -> BTre
     let kind = answer.kind;
     let said = |name: &str, revision: u64| {
         let zone = reading.zone(name).and_then(|zone| zones.get(zone));
-        zone.is_some_and(|zone| zone.book.has(kind, &canonical(name), revision))
+        zone.is_some_and(|zone| zone.book.has(kind, &canonical(kind, name), revision))
     };
     let entries = answer.entries.iter().filter(|entry| {
         let said = entry
@@ -33,7 +33,7 @@ pub(crate) fn strays(answer: &Answer, reading: &Reading, zones: &[Zone]) -> BTre
 pub(crate) fn current(answer: &Answer, reading: &Reading, zones: &[Zone]) -> BTreeSet<String> {
     let is_last = |name: &str, revision: u64| {
         let zone = reading.zone(name).and_then(|zone| zones.get(zone));
-        zone.is_some_and(|zone| zone.book.is_last(answer.kind, &canonical(name), revision))
+        zone.is_some_and(|zone| zone.book.is_last(answer.kind, &canonical(answer.kind, name), revision))
     };
     let entries = answer.entries.iter().filter(|entry| {
         let facts = entry.facts.as_ref();
@@ -55,7 +55,7 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
         if is_unnamed(name) {
             tally.hit(Rule::F13);
         }
-        if canonical(name) != *name {
+        if canonical(kind, name) != *name {
             tally.hit(Rule::F09);
         }
         if came.scene.strays.contains(name) {
@@ -89,7 +89,9 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
             .filter(|held| held.stream == came.stream);
         let zone = reading.zone(name).and_then(|zone| came.zones.get(zone));
         if let (Some(held), Some(zone)) = (held, zone)
-            && zone.book.is_before(kind, &canonical(name), revision, held.revision)
+            && zone
+                .book
+                .is_before(kind, &canonical(kind, name), revision, held.revision)
         {
             let what = format!("{kind:?} {name}@{revision} after @{}", held.revision);
             return Err(Broken::new(Rule::Age, what));

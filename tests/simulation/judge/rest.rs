@@ -68,10 +68,15 @@ fn compare(client: &Client, id: u64, reading: &Reading, tally: &mut Tally) -> Re
             tally.hit(Rule::G20);
             continue;
         }
-        // B-22: what the view has and the client rejects, it lacks, and with it what came in the same response.
+        // B-22: what the view has and the client rejects, it lacks, and with it what came in the same response. B-16, G-20: so does it
+        // while the view knows nothing of what it rejects: a full state can neither repeat that nor leave it out.
         let stuck = mux.memory.refused.iter().any(|(name, revision)| {
             let found = reading.resource(*kind, name).map(|found| facts(*kind, &found.body()));
-            matches!(found, Some(Ok(facts)) if facts.bad && facts.revision == *revision)
+            let unknown = matches!(
+                reading.seen(*kind, name, want),
+                Seen::Unknown | Seen::Absent(Reason::TimedOut)
+            );
+            unknown || matches!(found, Some(Ok(facts)) if facts.bad && facts.revision == *revision)
         });
         if stuck {
             tally.hit(Rule::B22);

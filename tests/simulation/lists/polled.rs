@@ -180,7 +180,11 @@ fn answer(kind: Type, request: &DiscoveryRequest, truth: &Truth, server: usize, 
         return Outcome::Same;
     }
     // F-04: however a name is written.
-    let names: Vec<String> = request.resource_names.iter().map(|name| canonical(name)).collect();
+    let names: Vec<String> = request
+        .resource_names
+        .iter()
+        .map(|name| canonical(kind, name))
+        .collect();
     // H-06: an empty list is everything.
     let asked = truth.of(kind).filter(|content| match names.is_empty() {
         true => content.covered,
@@ -368,7 +372,7 @@ impl World {
         self.check_versions(at, &Request::Sotw(request.clone()))?;
         self.check_side(server, request.node.as_ref())?;
         let wanted = &self.zones[server].wanted;
-        let target = |name: &String| (kind, Target::Name(canonical(name).as_str().into()));
+        let target = |name: &String| (kind, Target::Name(canonical(kind, name).as_str().into()));
         let odd = request
             .resource_names
             .iter()
