@@ -251,7 +251,13 @@ fn server(prefix: u32) -> Server {
 /// Encodes all pending responses to one session, which acknowledges them. Returns how many there were.
 fn deliver(server: &mut Server, sight: &Sight, type_url: &str, library: &Library, now: Instant) -> usize {
     let mut responses = 0;
-    while let Some(response) = server.poll_response(sight, library, now) {
+    loop {
+        let Some(response) = server.poll_response(sight, library, now) else {
+            if server.is_short() {
+                continue;
+            }
+            return responses;
+        };
         let (pieces, _) = response.batch.encoded(response.dialect);
         let version = response.version.text();
         let answer = ResponseFields {
@@ -267,5 +273,4 @@ fn deliver(server: &mut Server, sight: &Sight, type_url: &str, library: &Library
         ));
         responses += 1;
     }
-    responses
 }

@@ -188,7 +188,13 @@ impl Session {
         let mut sight = Sight::new(Arc::default(), ["a"].into_iter().collect());
         sight.add("a".into(), self.seat.view().cut());
         let answers = Unshared { chunk: 1 << 20 };
-        while let Some(response) = self.server.poll_response(&sight, &answers, self.now) {
+        loop {
+            let Some(response) = self.server.poll_response(&sight, &answers, self.now) else {
+                if self.server.is_short() {
+                    continue;
+                }
+                break;
+            };
             self.got += response.batch.items().len();
             let (nonce, version) = (response.nonce.to_string(), response.version.to_string());
             drop(response);

@@ -13,6 +13,7 @@ mod scopes;
 mod sets;
 mod shares;
 mod threads;
+mod turns;
 mod view;
 mod work;
 

@@ -65,6 +65,9 @@ impl Client {
         loop {
             let sight = Sight::from(seat.view().cut());
             let Some(response) = answer.step(|| server.poll_response(&sight, library, now)) else {
+                if server.is_short() {
+                    continue;
+                }
                 break;
             };
             *nonce = String::from_utf8(response.nonce.as_bytes().to_vec()).unwrap();

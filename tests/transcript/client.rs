@@ -425,8 +425,11 @@ impl Client {
     pub(crate) fn read(&mut self, count: usize, cut: &Cut, now: Instant) {
         let sight = Self::sight(cut);
         for _ in 0..count {
-            let server = self.server.as_mut();
-            let Some(response) = server.and_then(|server| server.poll_response(&sight, &self.answers, now)) else {
+            let Some(server) = &mut self.server else { break };
+            let Some(response) = server.poll_response(&sight, &self.answers, now) else {
+                if server.is_short() {
+                    continue;
+                }
                 break;
             };
             assert_eq!(response.dialect, self.dialect);

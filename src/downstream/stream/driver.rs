@@ -257,7 +257,14 @@ impl Driver {
                 }
                 return Poll::Pending;
             }
-            match ready!(self.session.poll_output()) {
+            let Poll::Ready(output) = self.session.poll_output() else {
+                if self.session.is_stirred() {
+                    // The session has more to look at, after others had their turn.
+                    cx.waker().wake_by_ref();
+                }
+                return Poll::Pending;
+            };
+            match output {
                 Output::Response(rope) => {
                     allowance.room = allowance.room.saturating_sub(narrow(rope.remaining()));
                     allowance.gave = true;

@@ -21,6 +21,8 @@ pub(super) struct Agenda {
     rest: Option<Arc<Difference>>,
     /// Whether the wildcard must be answered, even if it is empty (B-20, C-17).
     hello: bool,
+    /// Whether a walk of this turn stopped short, so that names are left that were not looked at.
+    short: bool,
     /// The wildcard's state when it was last looked at, and whether it was certain.
     state: (u64, bool),
 }
@@ -40,7 +42,12 @@ pub(super) struct Walk {
     start: Option<Name>,
     at: Option<Name>,
     around: bool,
+    /// How many names may still be passed.
+    left: usize,
 }
+
+/// How many names one walk passes at most, because others have their turn then. That many take some milliseconds.
+pub(super) const PASSED_MAX: usize = 4096;
 
 impl Agenda {
     /// This name must be looked at.
@@ -48,18 +55,18 @@ impl Agenda {
         self.lists.get_or_insert_default().look.insert(name);
     }
 
-    /// Nothing is due of this name until something changes.
-    pub(super) fn pass(&mut self, name: &Name) {
-        if let Some(lists) = &mut self.lists {
-            lists.look.remove(name.as_str());
-        }
+    /// Nothing is due of this name until something changes. Returns whether it was listed.
+    pub(super) fn pass(&mut self, name: &Name) -> bool {
+        let listed = self.lists.as_mut().and_then(|lists| lists.look.remove(name.as_str()));
         self.give_back();
+        listed.is_some()
     }
 
     /// The same, and it must be looked at when more is known of an alias.
-    pub(super) fn wait(&mut self, name: &Name) {
-        self.pass(name);
+    pub(super) fn wait(&mut self, name: &Name) -> bool {
+        let listed = self.pass(name);
         self.lists.get_or_insert_default().waits.insert(name.clone());
+        listed
     }
 
     /// More is known of an alias.
@@ -149,12 +156,22 @@ impl Agenda {
         (before.0 != id, certain && !before.1)
     }
 
+    /// Whether a walk of this turn stopped short.
+    pub(super) const fn is_short(&self) -> bool {
+        self.short
+    }
+
+    pub(super) const fn set_short(&mut self, short: bool) {
+        self.short = short;
+    }
+
     /// Begins a walk.
     pub(super) fn walk(&self) -> Walk {
         Walk {
             start: self.cursor.clone(),
             at: self.cursor.clone(),
             around: false,
+            left: PASSED_MAX,
         }
     }
 
@@ -170,6 +187,16 @@ impl Agenda {
 }
 
 impl Walk {
+    /// A listed name is passed. Each is passed once, so that the next walk gets further.
+    pub(super) const fn count(&mut self) {
+        self.left = self.left.saturating_sub(1);
+    }
+
+    /// Whether it has passed so many names that it must stop.
+    pub(super) const fn is_short(&self) -> bool {
+        self.left == 0
+    }
+
     /// Returns the next name that is listed or differs.
     pub(super) fn next(&mut self, agenda: &Agenda, difference: Option<&Difference>) -> Option<Name> {
         let after = |at: &Option<Name>| {

@@ -212,7 +212,7 @@ impl Session {
                 self.stirred = !self.server.is_done() || self.closing || self.end.is_some();
             }
             Poll::Ready(Output::End(status)) => self.accounts.end(self.server.node(), status, self.now),
-            Poll::Pending => self.stirred = false,
+            Poll::Pending => self.stirred = self.server.is_short(),
         }
         output
     }
@@ -237,7 +237,7 @@ impl Session {
             return Poll::Ready(Output::End(self.ended(end)));
         }
         // K-26: a client that got a response can reconnect without an error; one that asked for nothing lacks nothing.
-        if self.closing && (self.answered() || !self.asked()) {
+        if self.closing && !self.server.is_short() && (self.answered() || !self.asked()) {
             return Poll::Ready(Output::End(Status::ok("")));
         }
         Poll::Pending
@@ -255,7 +255,7 @@ impl Session {
     /// Outdated content is kept only for the others.
     fn note_looked(&mut self, response: Option<&Response>) {
         let Some(seats) = &self.seats else { return };
-        let unasked = response.is_some() && !self.server.is_done();
+        let unasked = self.server.is_short() || response.is_some() && !self.server.is_done();
         self.lags = seats.looked(|type_url| {
             let stale = |(known, status)| known == type_url && status == xds::Status::Stale;
             response.is_some_and(|response| response.type_url == *type_url)

@@ -28,9 +28,9 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    pub(super) const fn new(chunk: usize) -> Self {
+    pub(super) const fn new(room: Room) -> Self {
         Self {
-            room: Room::new(chunk),
+            room,
             items: BTreeMap::new(),
             removed: BTreeSet::new(),
             missing: BTreeSet::new(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Subscription;
 use super::lens::{Extent, Look};
-use crate::server::agenda::Walk;
+use crate::server::agenda::{PASSED_MAX, Walk};
 use crate::server::ledger::Row;
 use xds::{Answers, Dialect, Difference, Known, Name, Reason, Resource, ResourceError, State, TypeSight};
 
@@ -37,20 +37,39 @@ impl Say<'_> {
 }
 
 impl Subscription {
-    /// Returns the first name of a walk of which something is due. Those before it are passed over from now on.
+    /// Returns the first name of a walk of which something is due. Those before it are passed over from now on. `None` if there is
+    /// none, or if the walk stops short.
     pub(super) fn next_due<'a>(
         &mut self,
         walk: &mut Walk,
         difference: Option<&Difference>,
         slot: TypeSight<'a>,
     ) -> Option<(Name, Say<'a>)> {
-        while let Some(name) = walk.next(&self.agenda, difference) {
+        while !walk.is_short()
+            && let Some(name) = walk.next(&self.agenda, difference)
+        {
             match self.say(&name, slot) {
                 Some(say) => return Some((name, say)),
-                None => self.pass(&name, slot),
+                None if self.pass(&name, slot) => walk.count(),
+                None => {}
             }
         }
+        self.agenda.set_short(self.agenda.is_short() || walk.is_short());
         None
+    }
+
+    /// Passes over names of which nothing is due, if very many are listed. Returns whether a response can be composed: so many names
+    /// are due that they fill one, or no others are left.
+    pub(super) fn sift(&mut self, difference: Option<&Difference>, slot: TypeSight<'_>) -> bool {
+        if self.agenda.len() <= PASSED_MAX {
+            return true;
+        }
+        let mut walk = self.agenda.walk();
+        let mut due = 0;
+        while due < PASSED_MAX && self.next_due(&mut walk, difference, slot).is_some() {
+            due += 1;
+        }
+        !walk.is_short()
     }
 
     /// Returns what must be sent of a name.
@@ -109,8 +128,8 @@ impl Subscription {
         (!holds).then_some(Say::Missing)
     }
 
-    /// Nothing is due of a name until something changes.
-    fn pass(&mut self, name: &Name, slot: TypeSight<'_>) {
+    /// Nothing is due of a name until something changes. Returns whether it was listed.
+    fn pass(&mut self, name: &Name, slot: TypeSight<'_>) -> bool {
         let row = self.ledger.get(name);
         if self.want.has_collection(name) {
             let answered = match self.lens(slot).extent(name) {
@@ -135,7 +154,7 @@ impl Subscription {
             (Look::Unknown, row) if row.perhaps() && self.reader.has_aliases() => return self.agenda.wait(name),
             (Look::Put(_) | Look::Gone | Look::Unknown, _) => {}
         }
-        self.agenda.pass(name);
+        self.agenda.pass(name)
     }
 
     /// The client may keep what is gone: it cannot be told. If it comes back, it is sent again. Secrets are listed as long as the
@@ -184,6 +203,7 @@ impl Subscription {
     /// Lists the members of collections that may be new, everything that an incomplete wildcard kept in doubt, and what another state
     /// may lack.
     pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>) {
+        self.agenda.set_short(false);
         while let Some(collection) = self.agenda.pop_stirred() {
             let name = self.want.meaning(&collection).clone();
             let held: Vec<Name> = self.ledger.within(&name).map(|entry| entry.name().clone()).collect();
@@ -247,7 +267,7 @@ impl Subscription {
                 return true;
             }
         }
-        false
+        walk.is_short()
     }
 
     /// Whether there is nothing to send until something changes or the client asks.

@@ -177,6 +177,11 @@ impl Subscription {
         self.rare.held_back().is_some_and(|ends| now < ends)
     }
 
+    /// Whether names are left that the last poll did not look at.
+    pub(in crate::server) const fn is_short(&self) -> bool {
+        self.agenda.is_short()
+    }
+
     /// Returns how many names wait for an answer.
     pub(in crate::server) fn waiting(&self) -> usize {
         self.agenda.len()

@@ -20,6 +20,8 @@ struct News {
     removes: bool,
     /// Whether a heartbeat must be sent.
     beats: bool,
+    /// Whether names are left that were not looked at.
+    short: bool,
     since: Option<Instant>,
     errors: Errors,
 }
@@ -105,9 +107,15 @@ impl Subscription {
             adds,
             removes,
             beats,
+            short,
             since,
             errors,
         } = self.news(difference, slot);
+        if short {
+            // What was passed may be the reason to send anything.
+            self.agenda.set_hello(adds);
+            return Step::Blocked;
+        }
         if !(adds || beats || removes && attempt.removals) {
             if removes {
                 return Step::Removals;
@@ -174,6 +182,7 @@ impl Subscription {
                 news.errors.insert(name, error);
             }
         }
+        news.short = walk.is_short();
         news
     }
 

@@ -12,7 +12,7 @@ use crate::server::flights::Flight;
 use crate::server::ledger::{Entry, Row};
 use crate::server::rejections::Group;
 use crate::server::response::Response;
-use xds::{Addresses, Answers, Batch, Difference, Form, GONE_MAX, Kind, Name, Resource, TypeSight};
+use xds::{Addresses, Answers, Batch, Difference, Form, GONE_MAX, Kind, Name, Resource, Room, TypeSight};
 
 /// What is due and not in the response.
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ struct Postponed {
     gone: Vec<Name>,
     /// Whether anything must wait until a response is answered.
     waits: bool,
+    /// Whether names are left that were not looked at.
+    short: bool,
 }
 
 impl Subscription {
@@ -50,8 +52,15 @@ impl Subscription {
     fn poll_own(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
         let difference = self.difference(attempt.slot, attempt.answers);
         self.agenda.set_rest(None);
+        if !self.sift(difference.as_deref(), attempt.slot) {
+            return Step::Blocked;
+        }
         let all = self.reader.lists_all();
-        let mut draft = Draft::new(if all { usize::MAX } else { attempt.answers.chunk() });
+        let mut draft = Draft::new(if all {
+            Room::boundless()
+        } else {
+            Room::new(attempt.answers.chunk())
+        });
         self.rare
             .take_long()
             .into_iter()
@@ -63,7 +72,7 @@ impl Subscription {
             self.agenda.set_cursor(draft.cursor());
         }
         self.write_removals(&mut found, &mut draft, attempt);
-        let greets = self.agenda.hello() && self.greets(attempt.slot);
+        let greets = self.agenda.hello() && self.greets(attempt.slot) && !found.short;
         if draft.is_empty() && !greets {
             return self.rest(found, difference.as_deref(), attempt.slot);
         }
@@ -84,7 +93,7 @@ impl Subscription {
     /// Writes the next part of what was rejected, if it can be tried now.
     fn write_trial(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) -> Option<Group> {
         while let Some(group) = self.rejections.pop(|name| self.flights.has(name)) {
-            let mut all = Draft::new(usize::MAX);
+            let mut all = Draft::new(Room::boundless());
             let names: Vec<Name> = group.names().cloned().collect();
             for name in names {
                 if let Some(say @ (Say::Put(_) | Say::Other(_))) = self.say(&name, attempt.slot) {
@@ -108,7 +117,7 @@ impl Subscription {
     ) -> Postponed {
         let ripe = attempt.removals && self.rare.removals_are_ripe(attempt.bound, attempt.now);
         let found = self.write_some(!ripe, draft, difference, attempt);
-        if ripe && found.gone.is_empty() {
+        if ripe && found.gone.is_empty() && !found.short {
             // What was to be removed has returned: nothing is left to go before the rest.
             return self.write_some(true, draft, difference, attempt);
         }
@@ -142,6 +151,7 @@ impl Subscription {
                 }
             }
         }
+        found.short = walk.is_short();
         found
     }
 
@@ -149,7 +159,7 @@ impl Subscription {
     /// goes shares the response with one that takes its address: the client applies removals first.
     fn write_removals(&mut self, found: &mut Postponed, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) {
         let (mut go, mut wait) = (Vec::new(), std::mem::take(&mut found.gone));
-        if !draft.adds() && attempt.removals {
+        if !draft.adds() && attempt.removals && !found.short {
             std::mem::swap(&mut go, &mut wait);
         } else if self.reader.traits().kind == Kind::Lds && draft.adds() && !wait.is_empty() {
             let taken = Addresses::of(draft.resources());
@@ -172,7 +182,7 @@ impl Subscription {
 
     /// Nothing can be sent now.
     fn rest(&mut self, found: Postponed, difference: Option<&Difference>, slot: TypeSight<'_>) -> Step {
-        if found.waits || self.rejections.tries() {
+        if found.waits || found.short || self.rejections.tries() {
             return Step::Blocked;
         }
         if !found.gone.is_empty() {

@@ -30,7 +30,7 @@ use xds::{Access, Answers, Authorities, Baselines, Cut, Dialect, Dirty, Sight, S
 /// - B, inputs: `handle` (or slice by slice: `begin`, `go_on`, `finish`), `handle_acknowledgement`, `handle_dirty`, `handle_timeout`,
 ///   `lighten`.
 /// - D, outputs: `poll_want` until `None`, before the cut is read; then `poll_response` until `None`, whenever the transport
-///   can take more; then `poll_end` and `poll_timeout`.
+///   can take more, and again in the next turn if `is_short`; then `poll_end` and `poll_timeout`.
 #[derive(Debug)]
 pub struct Server {
     settings: Arc<StreamSettings>,

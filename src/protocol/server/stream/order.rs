@@ -11,15 +11,22 @@ use crate::server::session::{Attempt, Step, Subscription};
 use xds::{Answers, Kind, Known, Name, Sight, TypeUrl};
 
 impl Server {
-    /// Returns the next response, if anything can be sent now. If there is none, call [`poll_end`](Self::poll_end).
+    /// Returns the next response, if anything can be sent now. If there is none, call [`poll_end`](Self::poll_end), and
+    /// [`is_short`](Self::is_short).
     pub fn poll_response(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
         if self.note_loss(sight, now) {
             self.done = false;
             return None;
         }
         let response = self.next_response(sight, answers, now);
-        self.done = response.is_none() && self.is_sated(sight);
+        self.done = response.is_none() && !self.is_short() && self.is_sated(sight);
         response
+    }
+
+    /// Whether names are left that the last poll did not look at: poll again when others had their turn.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.types.iter().any(Subscription::is_short)
     }
 
     fn next_response(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
