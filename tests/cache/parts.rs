@@ -131,6 +131,21 @@ fn asking(program: &str, dialect: Dialect, library: &Library, now: Instant) -> S
     server
 }
 
+/// A tenant may have what begins with its name.
+#[expect(clippy::expect_used, reason = "a test: what cannot happen must fail it")]
+fn rule(tenant: &str) -> AccessRule {
+    AccessRule {
+        name: tenant.to_owned(),
+        allow: true,
+        identities: Vec::new(),
+        ids: Vec::new(),
+        clusters: vec![Pattern::read(tenant).expect("a pattern")],
+        types: Arc::default(),
+        names: [Pattern::read(&format!("{tenant}-*")).expect("a pattern")].into(),
+        ways: Vec::new(),
+    }
+}
+
 /// S-01, S-06: tenants with rights share one library. Clients with the same rights share each response; nobody is sent what is another
 /// tenant's, and a change of that is nothing to them.
 #[test]
@@ -144,16 +159,6 @@ fn tenants_share_a_library() {
         };
         drop(view.publish(&[changes]));
         Sight::from(view.cut())
-    };
-    let rule = |tenant: &str| AccessRule {
-        name: tenant.to_owned(),
-        allow: true,
-        identities: Vec::new(),
-        ids: Vec::new(),
-        clusters: vec![Pattern::read(tenant).expect("a pattern")],
-        types: Arc::default(),
-        names: [Pattern::read(&format!("{tenant}-*")).expect("a pattern")].into(),
-        ways: Vec::new(),
     };
     let access = Arc::new(Access::new(vec![rule("red"), rule("blue")], true));
     let settings = Arc::new(StreamSettings {
