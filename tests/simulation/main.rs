@@ -115,6 +115,8 @@ const KINDS_NEWER: &[u64] = &[16, 18, 32, 48, 64, 66, 80];
 /// The same of those in which control planes forget: also with clusters that go before their routes, a relay that stands still, or
 /// several classes of clients.
 const KINDS_FORGETFUL: &[u64] = &[1, 65, 9, 17];
+/// The same with lists of servers: there no relay stands still.
+const KINDS_FORGETFUL_LISTS: &[u64] = &[1, 65, 17];
 /// So many seeds of worlds with lists are tried for each one of the newer ones.
 const SHARE_NEWER: u64 = 20;
 /// So many seeds of worlds without such lists are tried for each one with them.
@@ -194,8 +196,8 @@ fn all_seeds(from: u64, seeds: u64, listed: u64) -> Vec<u64> {
     let newer = (LISTS..LISTS + listed / SHARE_NEWER).map(|seed| besides(seed, KINDS_NEWER));
     let ruled = (RULED..RULED + listed / SHARE).map(|seed| besides(seed, KINDS));
     let unruly = (UNRULY..UNRULY + listed / SHARE).map(|seed| besides(seed, KINDS_NEWER));
-    let forgetful = (0..listed / 2).chain(LISTS..LISTS + listed / 2);
-    let forgetful = forgetful.map(|seed| besides(seed, KINDS_FORGETFUL));
+    let forgetful = (0..listed / 2).map(|seed| besides(seed, KINDS_FORGETFUL));
+    let forgetful = forgetful.chain((LISTS..LISTS + listed / 2).map(|seed| besides(seed, KINDS_FORGETFUL_LISTS)));
     let others = newer.chain(ruled).chain(unruly).chain(forgetful);
     kept.chain(plain).chain(lists).chain(others).collect()
 }
