@@ -10,7 +10,7 @@ use super::Subscription;
 use super::lens::{Extent, Look};
 use crate::server::agenda::{PASSED_MAX, Walk};
 use crate::server::ledger::Row;
-use xds::{Answers, Dialect, Difference, Known, Name, Reason, Resource, ResourceError, State, TypeSight};
+use xds::{Answers, Dialect, Difference, Known, Name, Reason, Resource, ResourceError, Sight, State, TypeSight};
 
 /// What must be sent of a name.
 #[derive(Clone, Copy, Debug)]
@@ -271,11 +271,17 @@ impl Subscription {
     }
 
     /// Whether there is nothing to send until something changes or the client asks.
-    pub(in crate::server) fn is_sated(&self, slot: TypeSight<'_>) -> bool {
-        let state = slot.wildcard().filter(|_| self.want.wildcard());
-        let same = state.is_none_or(|state| self.ledger.base().is_some_and(|base| base.id() == state.id()));
+    pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
         let waits = self.agenda.hello() || self.rare.held_back().is_some() || !self.rejections.is_empty();
-        same && !waits && self.agenda.is_empty() && self.rare.refused().is_none()
+        if waits || !self.agenda.is_empty() || self.rare.refused().is_some() {
+            return false;
+        }
+        let state = self
+            .want
+            .wildcard()
+            .then(|| self.type_sight(sight).wildcard())
+            .flatten();
+        state.is_none_or(|state| self.ledger.base().is_some_and(|base| base.id() == state.id()))
     }
 
     /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.

@@ -19,7 +19,7 @@ impl Server {
             return None;
         }
         let response = self.next_response(sight, answers, now);
-        self.done = response.is_none() && !self.is_short() && self.is_sated(sight);
+        self.done = !self.is_short() && self.is_sated(sight);
         response
     }
 
@@ -201,7 +201,7 @@ impl Server {
     /// Whether there is nothing to send until there is input other than an acknowledgement.
     fn is_sated(&self, sight: &Sight) -> bool {
         let waits = self.additions.waits() || self.removals.waits() || self.is_ending();
-        !waits && self.types.iter().all(|one| one.is_sated(one.type_sight(sight)))
+        !waits && self.types.iter().all(|one| one.is_sated(sight))
     }
 
     /// Returns why something that the client asked for is unknown, if that is known.
