@@ -166,16 +166,16 @@ impl Inspection {
         let found = files.look(clock::now());
         self.problems.extend(files.faults().iter().cloned());
         self.warnings.extend(found.warnings);
-        let withheld = |type_url: &&TypeUrl| access.is_some_and(|access| !access.serve(type_url));
+        let withheld = |type_url: &&TypeUrl| access.is_some_and(|access| !access.serves(type_url));
         for type_url in files.content().types().filter(withheld) {
+            let cure = if type_url.kind() == Kind::Sds {
+                "write a rule with `types: sds`, or set `secrets: allow`"
+            } else {
+                "write a rule that allows this type, or take them out of the file"
+            };
             self.warning(&format!(
-                "{key}{}: no client may have its resources of type {type_url}: no rule allows this type; {}",
-                path.display(),
-                if type_url.kind() == Kind::Sds {
-                    "write a rule that names it, or without rules `secrets: allow`"
-                } else {
-                    "write a rule that is about it, or leave them out"
-                }
+                "{key}{}: no client may have the resources of type {type_url}; {cure}",
+                path.display()
             ));
         }
     }

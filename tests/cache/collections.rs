@@ -6,13 +6,12 @@
 use std::process::Command;
 
 use bytes::Bytes;
-use identity::Identity;
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, Resource as Wrapper,
 };
 use proto::google::protobuf::Any;
-use protocol::{Client, ClientSettings, Code, End, Opening, Server, read_delta};
+use protocol::{Client, ClientSettings, Code, End, Server, read_delta};
 use xds::{Dialect, ServerFeatures, Sight, Unshared};
 
 use prost::Message as _;
@@ -130,16 +129,9 @@ impl Session {
             names_per_stream,
             ..StreamLimits::default()
         });
-        let opening = Opening {
-            dialect,
-            service: None,
-            nonce_prefix: 7,
-            identity: Identity::default(),
-            polls: false,
-        };
         let mut session = Self {
             dialect,
-            server: Server::new(Arc::new(settings), opening),
+            server: opened(settings, dialect, 7),
             seat: source.view.enter(),
             now: source.now,
             got: 0,

@@ -22,8 +22,11 @@ use std::time::{Duration, Instant};
 
 use cache::{Seat, View, ViewSettings};
 use classes::{Class, Classes};
-use protocol::{StreamLimits, StreamSettings, StreamTimers};
-use xds::{Changes, Dirty, Known, Name, Phase, Reason, Resource, ResourceParts, Target, TypeUrl, Types, Update, Want};
+use identity::Identity;
+use protocol::{Opening, Server, StreamLimits, StreamSettings, StreamTimers};
+use xds::{
+    Changes, Dialect, Dirty, Known, Name, Phase, Reason, Resource, ResourceParts, Target, TypeUrl, Types, Update, Want,
+};
 
 const LINGER: Duration = Duration::from_secs(30);
 
@@ -64,6 +67,18 @@ fn stream(limits: StreamLimits) -> StreamSettings {
         relay_id: "relay".to_owned(),
         access: Arc::default(),
     }
+}
+
+/// A client stream with these settings.
+fn opened(settings: impl Into<Arc<StreamSettings>>, dialect: Dialect, nonce_prefix: u32) -> Server {
+    let opening = Opening {
+        dialect,
+        service: None,
+        nonce_prefix,
+        identity: Identity::default(),
+        polls: false,
+    };
+    Server::new(settings.into(), opening)
 }
 
 fn view() -> Arc<View> {

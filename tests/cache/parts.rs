@@ -2,23 +2,15 @@
 
 use cache::Library;
 use classes::Pattern;
-use identity::Identity;
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use protocol::{Opening, Server};
+use protocol::Server;
 use xds::{Access, AccessRule, Batch, Dialect, Sight};
 
 use super::*;
 
 fn client(prefix: u32, library: &Library, now: Instant) -> Server {
-    let opening = Opening {
-        dialect: Dialect::Delta,
-        service: None,
-        nonce_prefix: prefix,
-        identity: Identity::default(),
-        polls: false,
-    };
-    let mut server = Server::new(Arc::new(stream(StreamLimits::default())), opening);
+    let mut server = opened(stream(StreamLimits::default()), Dialect::Delta, prefix);
     let first = DeltaDiscoveryRequest {
         type_url: cds().url().to_owned(),
         ..Default::default()
@@ -96,14 +88,7 @@ fn who_reads_a_time_to_live_shares_answers() {
 
 /// A client that has asked for all clusters.
 fn asking(program: &str, dialect: Dialect, library: &Library, now: Instant) -> Server {
-    let opening = Opening {
-        dialect,
-        service: None,
-        nonce_prefix: 1,
-        identity: Identity::default(),
-        polls: false,
-    };
-    let mut server = Server::new(Arc::new(stream(StreamLimits::default())), opening);
+    let mut server = opened(stream(StreamLimits::default()), dialect, 1);
     let node = Some(Node {
         user_agent_name: program.to_owned(),
         ..Node::default()
@@ -167,14 +152,7 @@ fn tenants_share_a_library() {
     });
     let tenants = ["red", "blue", "red", "blue"];
     let mut clients = tenants.map(|tenant| {
-        let opening = Opening {
-            dialect: Dialect::Delta,
-            service: None,
-            nonce_prefix: 1,
-            identity: Identity::default(),
-            polls: false,
-        };
-        let mut server = Server::new(settings.clone(), opening);
+        let mut server = opened(settings.clone(), Dialect::Delta, 1);
         let first = DeltaDiscoveryRequest {
             node: Some(Node {
                 cluster: tenant.to_owned(),

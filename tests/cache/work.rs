@@ -3,9 +3,8 @@
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "figures for people")]
 
 use cache::Library;
-use identity::Identity;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use protocol::{ClientRequest, Opening, Server};
+use protocol::{ClientRequest, Server};
 use xds::{Dialect, Sight};
 
 use super::*;
@@ -134,15 +133,8 @@ fn requests_of_many_names() {
             let updates = some.iter().chain(&others).map(|name| put(&eds(), name, "body"));
             drop(view.publish(&[named(&eds(), updates.collect())]));
         }
-        let opening = Opening {
-            dialect,
-            service: None,
-            nonce_prefix: 1,
-            identity: Identity::default(),
-            polls: false,
-        };
         let mut client = Client {
-            server: Server::new(Arc::new(stream(StreamLimits::default())), opening),
+            server: opened(stream(StreamLimits::default()), dialect, 1),
             seat,
             library: Arc::new(Library::new(64 << 20, 2 << 20)),
             dialect,
@@ -175,15 +167,8 @@ fn clients_that_join() {
         let mut all = Steps::default();
         let mut clients = Vec::new();
         for _ in 0..CLIENTS {
-            let opening = Opening {
-                dialect,
-                service: None,
-                nonce_prefix: 1,
-                identity: Identity::default(),
-                polls: false,
-            };
             clients.push(Client {
-                server: Server::new(Arc::new(stream(StreamLimits::default())), opening),
+                server: opened(stream(StreamLimits::default()), dialect, 1),
                 seat: view.enter(),
                 library: library.clone(),
                 dialect,

@@ -251,7 +251,7 @@ fn validate_finds_what_nobody_may_have() {
     };
     let warning = judged("withheld.yaml", "");
     assert!(
-        warning.starts_with("warning: ") && warning.contains("secrets.yaml: no client may have its resources of type ")
+        warning.starts_with("warning: ") && warning.contains("secrets.yaml: no client may have the resources of type ")
     );
     assert_eq!(judged("served.yaml", "secrets: allow\n"), "");
     assert_eq!(judged("ruled.yaml", "rules: [{name: all, types: sds}]\n"), "");

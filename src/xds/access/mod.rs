@@ -111,9 +111,9 @@ impl Access {
         self.secrets
     }
 
-    /// Whether there may be a client that may have resources of this type.
+    /// Whether the rules let any client have resources of this type.
     #[must_use]
-    pub fn serve(&self, type_url: &TypeUrl) -> bool {
+    pub fn serves(&self, type_url: &TypeUrl) -> bool {
         if self.rules.is_empty() {
             return self.secrets || !is_secret(type_url);
         }
