@@ -272,5 +272,9 @@ fn deliver(server: &mut Server, sight: &Sight, type_url: &str, library: &Library
             server.handle_acknowledgement(type_url.as_bytes(), response.nonce.as_bytes()),
         ));
         responses += 1;
+        // As a session: a stream that is done is not polled again before there is input.
+        if server.is_done() {
+            return responses;
+        }
     }
 }
