@@ -99,7 +99,7 @@ use world::{BESIDES, World};
 /// Seeds that have found something once, since the worlds are as they are.
 const KEPT: &[u64] = &[];
 /// How many seeds every test run tries: what takes a minute of processor time.
-const SEEDS: u64 = 1_500;
+const SEEDS: u64 = 1_000;
 /// From this seed on worlds have lists of servers.
 const LISTS: u64 = 1_000_000_000;
 /// From this seed on worlds have rules about what clients may have, and no lists of servers.

@@ -331,7 +331,7 @@ fn worlds() {
     let number = |key: &str| std::env::var(key).ok().and_then(|text| text.parse::<u64>().ok());
     let seeds = match number("DISTRIBUTARY_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("DISTRIBUTARY_SEEDS").unwrap_or(600),
+        None => 0..number("DISTRIBUTARY_SEEDS").unwrap_or(150),
     };
     let (mut held, mut ended) = (BTreeMap::new(), BTreeMap::new());
     for seed in seeds {
