@@ -147,9 +147,11 @@ fn give(shown: &Shown, order: Order, action: impl FnOnce(Option<&str>) -> Result
         let text = format!("nothing is held under `{target}`; /holds lists what is held\n");
         return (StatusCode::NOT_FOUND, text).into_response();
     }
-    let (word, what) = match action {
-        HoldAction::Extend(_) => ("extended", "held longer"),
-        HoldAction::Release => ("released", "passed on, with what only they refer to"),
+    let (word, what) = match (action, concerned) {
+        (HoldAction::Extend(_), 1) => ("extended", "is held longer"),
+        (HoldAction::Extend(_), _) => ("extended", "are held longer"),
+        (HoldAction::Release, 1) => ("released", "is passed on, with what only it refers to"),
+        (HoldAction::Release, _) => ("released", "are passed on, with what only they refer to"),
     };
     tracing::warn!(
         target,
@@ -157,7 +159,12 @@ fn give(shown: &Shown, order: Order, action: impl FnOnce(Option<&str>) -> Result
         resources = concerned,
         "held removals are {word} by order"
     );
-    format!("{concerned} held removals are {what}\n").into_response()
+    format!("{} {what}\n", counted(concerned, "held removal")).into_response()
+}
+
+fn counted(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }
 
 /// Returns the views that an order is for, each with what it is for there.
@@ -244,7 +251,7 @@ fn text(holds: &[Holding], clock: WallClock) -> Response {
         // Writing to memory cannot fail.
         let _ = writeln!(
             text,
-            "{}  {} {} of {} for {}: {}; since {}, until {}; {} clients",
+            "{}  {} {} of {} for {}: {}; since {}, until {}; {}",
             found.id(),
             hold.removals.len(),
             hold.type_url.word(),
@@ -253,7 +260,7 @@ fn text(holds: &[Holding], clock: WallClock) -> Response {
             why(hold.reason),
             time(hold.since(), "?"),
             time(hold.until(), "nothing refers to them"),
-            found.clients(),
+            counted(found.clients(), "client"),
         );
         for (name, removal) in hold.removals.iter().take(SHOWN_MAX) {
             let _ = write!(text, "  {}", printable(name.as_str()));

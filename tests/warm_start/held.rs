@@ -225,7 +225,7 @@ async fn routes_that_lead_nowhere() {
         &relay,
         &["holds", "extend", "cds/old", "--reason", "wait", "--for", "5m"],
     );
-    assert_eq!((code, out.trim()), (Some(0), "1 held removals are held longer"));
+    assert_eq!((code, out.trim()), (Some(0), "1 held removal is held longer"));
     assert!(delta.is_silent().await);
     // What is wrong with an order is said.
     for (wrong, status) in [
@@ -240,7 +240,7 @@ async fn routes_that_lead_nowhere() {
     }
     let (code, out) = command(&relay, &["holds", "release", "cds/old", "--reason", "it is dead"]);
     assert!(
-        code == Some(0) && out.starts_with("1 held removals are passed on"),
+        code == Some(0) && out.starts_with("1 held removal is passed on"),
         "{out}"
     );
     assert_eq!(delta.next().await.removed, ["old"]);

@@ -182,7 +182,7 @@ function figuresOf(live, rejected, standings) {
   const groups = rejected === null ? null : grouped(rejected).length;
   return [
     figure("Clients", count(counts.streams), `${many(counts.connections, "connection")}, ${many(counts.views, "view")}`),
-    upToDate(standings),
+    upToDate(standings, rejected),
     figure("Changes a second", rate(last.changes), `${rate(last.deliveries)} deliveries a second`),
     figure(
       "Convergence",
@@ -213,12 +213,15 @@ function heldFigure(holds) {
   return figure("Held", count(all), all > 0 ? "removed resources that are still served" : "no removal is held", all > 0 ? "wrong" : null);
 }
 
-/** How many client streams have everything, as far as they were asked. */
-function upToDate(standings) {
+/** How many client streams have everything, as far as they were asked: the relay counts them every ten seconds at most. */
+function upToDate(standings, rejected) {
   if (standings === null) {
     return figure("Up to date", "–", " ");
   }
   const { streams, up_to_date: current, rejecting, lagging, waiting } = standings;
+  if (rejected !== null && rejected.length > 0 !== rejecting > 0) {
+    return figure("Up to date", `${count(current)} of ${count(streams)}`, "as counted some seconds ago", rejecting > 0 ? "wrong" : null);
+  }
   const parts = [
     [rejecting, "reject something"],
     [lagging, "have not answered for over 10 s"],
