@@ -9,7 +9,7 @@ use super::first_state::{is_judged, is_mass, served};
 use super::reading::{is_empty_assignment, references};
 use super::removal::{Half, Removal, Removals, half_of, is_present, is_quiet, overtaken, removes};
 use super::{Guard, sources};
-use xds::{Changes, Cut, HoldEnd, HoldReason, Kind, Name, Phase, Resource, State, Update, Within};
+use xds::{Changes, Cut, HoldEnd, HoldReason, Kind, Name, Phase, State, Update, Within};
 
 impl Guard {
     /// Takes the removals that must wait out of these changes, which the control plane has just said; `cut` is what the view
@@ -115,11 +115,13 @@ impl Guard {
                 }
                 _ => {
                     self.first_states.find(&half, &name);
-                    change.updates.extend(self.overtake(&mut names, &half, &update, state));
+                    change.updates.extend(self.overtake(&mut names, &half, &update));
                     change.updates.push(update);
                 }
             }
         }
+        let gone = self.make_room(&mut names, &half, &change.updates, state);
+        change.updates.extend(gone);
         if judged && !first {
             self.judge_message(change, &mut names, &lost, cut, now);
         }
@@ -149,8 +151,8 @@ impl Guard {
     }
 
     /// A name has returned, or something takes its place: returns what must come before that.
-    fn overtake(&mut self, names: &mut Removals, half: &Half, update: &Update, state: Option<&State>) -> Vec<Update> {
-        let (mut before, reasons) = overtaken(names, update);
+    fn overtake(&mut self, names: &mut Removals, half: &Half, update: &Update) -> Vec<Update> {
+        let (before, reasons) = overtaken(names, update);
         for reason in reasons {
             self.ledger.end(&half.0, reason, HoldEnd::Server);
             // The endpoints of a cluster that has returned do not wait for it any more.
@@ -159,44 +161,40 @@ impl Guard {
         if !self.remembered.is_empty() {
             self.remembered.remove(&(half.clone(), update.name().clone()));
         }
-        if let Update::Put(resource, _) = update {
-            before.extend(self.make_room(names, half, resource, state));
-        }
         before
     }
 
-    /// A listener takes the address of held ones, or a virtual host their domain: they go with it.
+    /// A listener takes the address of ones that wait, or a virtual host their domain: they go with it, for a client could not have
+    /// both (D-03, C-26).
     fn make_room(
         &mut self,
         names: &mut Removals,
         half: &Half,
-        resource: &Resource,
+        updates: &[Update],
         state: Option<&State>,
     ) -> Vec<Update> {
         let kind = half.0.kind();
-        let held = names.values().any(|removal| removal.reason() == Some(HoldReason::Mass));
-        if !held || !matches!(kind, Kind::Lds | Kind::Vhds) {
+        if names.is_empty() || !matches!(kind, Kind::Lds | Kind::Vhds) {
             return Vec::new();
         }
-        let Some(taken) = references(kind, resource) else {
-            return Vec::new();
-        };
-        let makes_room = |name: &Name, removal: &Removal| {
+        let taken = updates.iter().filter_map(|update| match update {
+            Update::Put(resource, _) => references(kind, resource),
+            Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => None,
+        });
+        let taken: BTreeSet<_> = taken.flat_map(|found| &found.places).collect();
+        let makes_room = |name: &Name| {
             let own = state.and_then(|state| references(kind, state.resource(name)?));
-            let places = own.map(|own| &own.places).into_iter().flatten();
-            removal.reason() == Some(HoldReason::Mass) && places.into_iter().any(|place| taken.places.contains(place))
+            own.is_some_and(|own| own.places.iter().any(|place| taken.contains(place)))
         };
-        let gone: Vec<Name> = names
+        let gone: Vec<Name> = names.keys().filter(|name| makes_room(name)).cloned().collect();
+        let removals: Vec<Removal> = gone.iter().filter_map(|name| names.remove(name)).collect();
+        if removals
             .iter()
-            .filter(|(name, removal)| makes_room(name, removal))
-            .map(|(name, _)| name.clone())
-            .collect();
-        let removals = gone.iter().filter_map(|name| names.remove(name));
-        let updates: Vec<Update> = removals.flat_map(|removal| removal.updates).collect();
-        if !updates.is_empty() {
+            .any(|removal| removal.reason() == Some(HoldReason::Mass))
+        {
             self.ledger.end(&half.0, HoldReason::Mass, HoldEnd::Additions);
         }
-        updates
+        removals.into_iter().flat_map(|removal| removal.updates).collect()
     }
 
     /// `within: always`: judges one message by itself.

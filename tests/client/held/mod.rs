@@ -487,6 +487,31 @@ fn an_address_that_is_taken() {
     }
 }
 
+/// D-03, C-26: a listener does not wait for routes where another one takes its address, in the same message or later: no client could
+/// have both.
+#[test]
+fn an_address_that_is_taken_at_once() {
+    for dialect in BOTH {
+        for later in [ms(0), ms(50)] {
+            let mut stage = settled(dialect, USUAL);
+            stage.put(LDS, "other", listener("other", "r", 443));
+            stage.pass(Duration::from_secs(10));
+            stage.remove(LDS, "l");
+            stage.remove(LDS, "other");
+            if !later.is_zero() {
+                stage.exchange();
+                assert_eq!(stage.served(LDS), "l other", "{dialect:?}");
+                stage.pass(later);
+            }
+            stage.put(LDS, "new", listener("new", "r", 80));
+            stage.exchange();
+            assert_eq!(stage.served(LDS), "new other", "{dialect:?}, {later:?}");
+            stage.pass(ms(200));
+            assert_eq!(stage.served(LDS), "new", "{dialect:?}, {later:?}");
+        }
+    }
+}
+
 /// What nobody wants any more is not held.
 #[test]
 fn what_nobody_wants() {
