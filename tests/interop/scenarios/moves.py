@@ -47,7 +47,7 @@ def moves(calls, backend, where):
     print(f"         grpc-go moves {where} in {time.monotonic() - began:.2f} s", flush=True)
 
 
-@scenario("C-26, D-03", AGGREGATED)
+@scenario("C-26, D-03", AGGREGATED, caches=("snapshot",))
 def another_listener_takes_the_address(world, dialect):
     """One change removes a listener and adds another one on its address. Envoy has the new one, and rejects nothing."""
     envoy, traffic = proxy(world, dialect)
