@@ -19,8 +19,8 @@ use prost::Message as _;
 use super::memory::resident;
 use super::*;
 
-/// More than the default limit of one stream.
-const USUAL: usize = 300_000;
+/// How many members there are, if `MEMBERS` says nothing.
+const USUAL: usize = 100_000;
 /// The number of members in one message of the control plane.
 const AT_ONCE: usize = 10_000;
 /// The most bytes that one member may cost one session, without what all sessions share, and with what is free again after the
@@ -267,10 +267,10 @@ fn in_a_process_of_its_own() {
     }
 
     // A session over its limit is told so, and has cost no more than it may.
-    let usual = StreamLimits::default().names_per_stream;
+    let most = members * 2 / 3;
     for dialect in [Dialect::Delta, Dialect::Sotw] {
         let (before, begun) = (resident(), start());
-        let mut session = Session::new(&source, dialect, usual);
+        let mut session = Session::new(&source, dialect, most);
         session.reads();
         let (took, more) = (begun.elapsed(), resident().saturating_sub(before));
         println!("refused {dialect:?} session: {} KiB, {took:?}", more >> 10);
