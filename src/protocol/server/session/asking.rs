@@ -116,7 +116,7 @@ impl Subscription {
             self.want_target(Target::Wildcard, None, true);
         }
         self.agenda.set_hello(true);
-        self.look_at_rows(|entry| !entry.name().is_new_style());
+        self.look_at_rows();
     }
 
     /// The client does not ask for a name, a collection or everything any more.
@@ -201,11 +201,11 @@ impl Subscription {
         self.want_target(Target::Wildcard, None, false);
     }
 
-    /// These rows must be looked at.
-    pub(super) fn look_at_rows(&mut self, which: impl Fn(Entry<'_>) -> bool) {
-        let rows = self.ledger.rows("").filter(|entry| which(*entry));
-        let names: Vec<Name> = rows.map(|entry| entry.name().clone()).collect();
-        names.into_iter().for_each(|name| self.agenda.look(name));
+    /// All rows must be looked at.
+    pub(super) fn look_at_rows(&mut self) {
+        if !self.ledger.is_shared() {
+            self.agenda.sweep();
+        }
     }
 
     /// C-12, C-13: the client says that it holds this version of a name. They are what it holds, not what it asks for. C-14: endpoints
@@ -242,7 +242,7 @@ impl Subscription {
     }
 
     fn look_at_all(&mut self) {
-        self.look_at_rows(|_| true);
+        self.look_at_rows();
         self.agenda.wake();
         let collections: Vec<Name> = self
             .ledger

@@ -197,6 +197,7 @@ impl Subscription {
             Row::Nothing
         };
         self.ledger.put(name, row);
+        self.agenda.pass(name);
         self.rejections.forget(name);
         self.rare.note_beat(name, None);
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Subscription;
 use super::lens::{Extent, Look};
-use crate::server::agenda::{PASSED_MAX, Walk};
+use crate::server::agenda::{PASSED_MAX, SWEPT_MAX, Walk};
 use crate::server::ledger::Row;
 use xds::{Answers, Dialect, Difference, Known, Name, Reason, Resource, ResourceError, Sight, State, TypeSight};
 
@@ -37,8 +37,8 @@ impl Say<'_> {
 }
 
 impl Subscription {
-    /// Returns the first name of a walk of which something is due. Those before it are passed over from now on. `None` if there is
-    /// none, or if the walk stops short.
+    /// Returns the first name of a walk of which anything but a removal is due. Those before it are passed over from now on; those
+    /// that are gone are listed as such. `None` if there is none, or if the walk stops short.
     pub(super) fn next_due<'a>(
         &mut self,
         walk: &mut Walk,
@@ -48,10 +48,13 @@ impl Subscription {
         while !walk.is_short()
             && let Some(name) = walk.next(&self.agenda, difference)
         {
-            match self.say(&name, slot) {
+            let passed = match self.say(&name, slot) {
+                Some(Say::Remove) if !self.is_busy(&name) => self.agenda.leave(&name),
                 Some(say) => return Some((name, say)),
-                None if self.pass(&name, slot) => walk.count(),
-                None => {}
+                None => self.pass(&name, slot),
+            };
+            if passed {
+                walk.count();
             }
         }
         self.agenda.set_short(self.agenda.is_short() || walk.is_short());
@@ -70,6 +73,26 @@ impl Subscription {
             due += 1;
         }
         !walk.is_short()
+    }
+
+    /// Whether a name must wait: it is on its way, and is in one response at a time (B-24); or was rejected, and is tried in its own
+    /// (B-22).
+    pub(super) fn is_busy(&self, name: &Name) -> bool {
+        self.flights.has(name) || self.rejections.awaits(name)
+    }
+
+    /// Whether a removal is due. What has returned since it was found to be gone is looked at again.
+    pub(super) fn removes(&mut self, slot: TypeSight<'_>) -> bool {
+        for _ in 0..PASSED_MAX {
+            let Some(name) = self.agenda.gone().next().cloned() else {
+                return false;
+            };
+            if matches!(self.say(&name, slot), Some(Say::Remove)) {
+                return true;
+            }
+            self.agenda.look(name);
+        }
+        true
     }
 
     /// Returns what must be sent of a name.
@@ -217,11 +240,16 @@ impl Subscription {
         let (other, certain) = state.map_or((false, false), |state| {
             self.agenda.note_state(state.id(), state.certain())
         });
-        if certain {
-            self.look_at_rows(|_| true);
-        } else if other && self.ledger.has_unasked() {
-            // What was sent since the last rest is in no map, so no difference shows that it is gone.
-            self.look_at_rows(|entry| !entry.is_asked());
+        // What was sent since the last rest is in no map, so no difference shows that it is gone.
+        if certain || other && self.ledger.has_unasked() {
+            self.look_at_rows();
+        }
+        if let Some(from) = self.agenda.sweeps_from() {
+            let mut rows = self.ledger.rows(from).map(|entry| entry.name().clone());
+            let some = rows.by_ref().take(SWEPT_MAX).collect();
+            let next = rows.next();
+            drop(rows);
+            self.agenda.swept(some, next);
         }
     }
 
@@ -267,7 +295,7 @@ impl Subscription {
                 return true;
             }
         }
-        walk.is_short()
+        self.agenda.is_short() || counts(Say::Remove) && self.removes(slot)
     }
 
     /// Whether there is nothing to send until something changes or the client asks.

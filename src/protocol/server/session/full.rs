@@ -20,10 +20,7 @@ struct News {
     removes: bool,
     /// Whether a heartbeat must be sent.
     beats: bool,
-    /// Whether names are left that were not looked at.
-    short: bool,
     since: Option<Instant>,
-    errors: Errors,
 }
 
 /// All that a full state lists.
@@ -107,13 +104,9 @@ impl Subscription {
             adds,
             removes,
             beats,
-            short,
             since,
-            errors,
         } = self.news(difference, slot);
-        if short {
-            // What was passed may be the reason to send anything.
-            self.agenda.set_hello(adds);
+        if self.agenda.is_short() && !adds {
             return Step::Blocked;
         }
         if !(adds || beats || removes && attempt.removals) {
@@ -139,9 +132,7 @@ impl Subscription {
             .iter()
             .map(|(name, resource)| self.reader.item(name, resource, slot, attempt.now));
         let items = items.filter(|item| !self.reader.cannot_read(&item.resource)).collect();
-        for (name, error) in &errors {
-            self.rare.note_error(name.clone(), error.clone());
-        }
+        let errors = self.errors(&listing, slot);
         let batch = Batch::new(items, Vec::new()).alone().with_errors(errors);
         self.note_listed(listing, difference, slot);
         self.agenda.set_hello(false);
@@ -167,23 +158,33 @@ impl Subscription {
                         news.since = news.since.into_iter().chain([resource.received()]).min();
                     }
                 }
-                Say::Remove => news.removes = true,
                 Say::Beat(_) => news.beats = true,
                 Say::Missing | Say::Error => news.adds = true,
-            }
-            // B-31: a listed resource has no error.
-            if !matches!(say, Say::Put(_) | Say::Other(_) | Say::Beat(_))
-                && let Some(error) = self.due_error(&name, slot)
-                && self
-                    .lens(slot)
-                    .known(&name)
-                    .is_none_or(|known| known.resource().is_none())
-            {
-                news.errors.insert(name, error);
+                // Nothing is on its way, so removals are listed as such.
+                Say::Remove => {}
             }
         }
-        news.short = walk.is_short();
+        news.removes = self.removes(slot);
         news
+    }
+
+    /// B-31: returns the errors of names that are not listed, and notes that they are sent.
+    fn errors(&mut self, listing: &Listing, slot: TypeSight<'_>) -> Errors {
+        if !self.reader.reads_errors() {
+            return Errors::new();
+        }
+        let lens = self.lens(slot);
+        let exists = |name: &Name| lens.known(name).is_some_and(|known| known.resource().is_some());
+        let names = self
+            .ledger
+            .asked()
+            .filter(|name| !listing.listed.contains_key(*name) && !exists(name));
+        let errors = names.filter_map(|name| Some((name.clone(), self.due_error(name, slot)?)));
+        let errors: Errors = errors.collect();
+        for (name, error) in &errors {
+            self.rare.note_error(name.clone(), error.clone());
+        }
+        errors
     }
 
     /// Returns everything that the client should hold, and what it holds while the relay does not know better.

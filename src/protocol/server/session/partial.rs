@@ -14,17 +14,6 @@ use crate::server::rejections::Group;
 use crate::server::response::Response;
 use xds::{Addresses, Answers, Batch, Difference, Form, GONE_MAX, Kind, Name, Resource, Room, TypeSight};
 
-/// What is due and not in the response.
-#[derive(Debug, Default)]
-struct Postponed {
-    /// Names that may be removed.
-    gone: Vec<Name>,
-    /// Whether anything must wait until a response is answered.
-    waits: bool,
-    /// Whether names are left that were not looked at.
-    short: bool,
-}
-
 impl Subscription {
     /// Returns the next step.
     pub(in crate::server) fn poll(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
@@ -66,15 +55,15 @@ impl Subscription {
             .into_iter()
             .for_each(|name| draft.put_missing(name));
         let trial = self.write_trial(&mut draft, attempt);
-        let mut found = Postponed::default();
+        let mut waits = false;
         if trial.is_none() {
-            found = self.write_due(&mut draft, difference.as_deref(), attempt);
+            waits = self.write_due(&mut draft, difference.as_deref(), attempt);
             self.agenda.set_cursor(draft.cursor());
         }
-        self.write_removals(&mut found, &mut draft, attempt);
-        let greets = self.agenda.hello() && self.greets(attempt.slot) && !found.short;
+        self.write_removals(&mut draft, attempt);
+        let greets = self.agenda.hello() && self.greets(attempt.slot) && !self.agenda.is_short();
         if draft.is_empty() && !greets {
-            return self.rest(found, difference.as_deref(), attempt.slot);
+            return self.rest(waits, difference.as_deref(), attempt.slot);
         }
         if draft.covers() || greets {
             self.agenda.set_hello(false);
@@ -108,70 +97,46 @@ impl Subscription {
         None
     }
 
-    /// Writes what is due, as far as there is room. Removals are only found.
+    /// Writes what is due but removals, as far as there is room. Returns whether anything must wait until a response is answered.
     fn write_due(
         &mut self,
         draft: &mut Draft,
         difference: Option<&Difference>,
         attempt: &Attempt<'_, impl Answers>,
-    ) -> Postponed {
+    ) -> bool {
         let ripe = attempt.removals && self.rare.removals_are_ripe(attempt.bound, attempt.now);
-        let found = self.write_some(!ripe, draft, difference, attempt);
-        if ripe && found.gone.is_empty() && !found.short {
-            // What was to be removed has returned: nothing is left to go before the rest.
-            return self.write_some(true, draft, difference, attempt);
-        }
-        found
-    }
-
-    /// The same; `puts`: resources as well.
-    fn write_some(
-        &mut self,
-        puts: bool,
-        draft: &mut Draft,
-        difference: Option<&Difference>,
-        attempt: &Attempt<'_, impl Answers>,
-    ) -> Postponed {
-        let mut found = Postponed::default();
+        let ripe = ripe && self.removes(attempt.slot);
+        let mut waits = false;
         let mut walk = self.agenda.walk();
         while let Some((name, say)) = self.next_due(&mut walk, difference, attempt.slot) {
-            // A name is in one response at a time, and what was rejected is tried in its own.
-            if self.flights.has(&name) || self.rejections.awaits(&name) {
-                found.waits |= !matches!(say, Say::Remove | Say::Beat(_));
-                continue;
-            }
-            match say {
-                Say::Remove if found.gone.len() < GONE_MAX => found.gone.push(name),
-                Say::Remove => {}
-                Say::Put(_) | Say::Other(_) if !puts => found.waits = true,
-                Say::Put(_) | Say::Other(_) | Say::Beat(_) | Say::Missing | Say::Error => {
-                    if !self.write(&name, say, draft, attempt) {
-                        break;
-                    }
-                }
+            if self.is_busy(&name) {
+                waits |= !matches!(say, Say::Remove | Say::Beat(_));
+            } else if ripe && matches!(say, Say::Put(_) | Say::Other(_)) {
+                waits = true;
+            } else if !self.write(&name, say, draft, attempt) {
+                break;
             }
         }
-        found.short = walk.is_short();
-        found
+        waits
     }
 
     /// C-26: removals go when nothing is added, because a client applies the removals of a response that it rejects. A listener that
     /// goes shares the response with one that takes its address: the client applies removals first.
-    fn write_removals(&mut self, found: &mut Postponed, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) {
-        let (mut go, mut wait) = (Vec::new(), std::mem::take(&mut found.gone));
-        if !draft.adds() && attempt.removals && !found.short {
-            std::mem::swap(&mut go, &mut wait);
-        } else if self.reader.traits().kind == Kind::Lds && draft.adds() && !wait.is_empty() {
-            let taken = Addresses::of(draft.resources());
-            (go, wait) = wait.into_iter().partition(|name| self.gives(name, &taken));
-        }
-        for name in go {
-            if !self.write(&name, Say::Remove, draft, attempt) {
-                wait.push(name);
+    fn write_removals(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) {
+        let shares = self.reader.traits().kind == Kind::Lds && draft.adds();
+        let taken = shares.then(|| Addresses::of(draft.resources()));
+        if shares || !draft.adds() && attempt.removals && !self.agenda.is_short() {
+            let gone: Vec<Name> = self.agenda.gone().take(GONE_MAX).cloned().collect();
+            for name in gone {
+                if self.is_busy(&name) || !matches!(self.say(&name, attempt.slot), Some(Say::Remove)) {
+                    self.agenda.look(name);
+                } else if taken.as_ref().is_none_or(|taken| self.gives(&name, taken)) {
+                    self.write(&name, Say::Remove, draft, attempt);
+                }
             }
         }
-        self.rare.note_removals(draft.adds() && !wait.is_empty(), attempt.now);
-        found.gone = wait;
+        let wait = draft.adds() && self.agenda.gone().next().is_some();
+        self.rare.note_removals(wait, attempt.now);
     }
 
     /// Whether the client was sent a listener of this name with one of these addresses.
@@ -181,11 +146,11 @@ impl Subscription {
     }
 
     /// Nothing can be sent now.
-    fn rest(&mut self, found: Postponed, difference: Option<&Difference>, slot: TypeSight<'_>) -> Step {
-        if found.waits || found.short || self.rejections.tries() {
+    fn rest(&mut self, waits: bool, difference: Option<&Difference>, slot: TypeSight<'_>) -> Step {
+        if waits || self.agenda.is_short() || self.rejections.tries() {
             return Step::Blocked;
         }
-        if !found.gone.is_empty() {
+        if self.removes(slot) {
             return Step::Removals;
         }
         self.meet(difference, slot);

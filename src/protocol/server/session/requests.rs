@@ -3,6 +3,7 @@
 //! Owns the kind of a request, and which names it begins and ends. Does not build answers.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::ops::Bound;
 use std::time::Instant;
 use std::vec;
 
@@ -17,16 +18,19 @@ use crate::server::response::ReceiptKind;
 use xds::xdstp::canonical;
 use xds::{Answers, Dialect, Name, Version};
 
-/// What is left of a request's lists: first all names are read, then new ones begin, then others end, then versions are noted.
+/// What is left of a request's lists: first all that begins is read, then what ends, then versions are noted. In SotW, where names end that
+/// are not listed any more, all is read that is listed before any name begins.
 #[derive(Debug)]
 pub(in crate::server) struct Entries {
     begun: vec::IntoIter<String>,
     ended: vec::IntoIter<String>,
     versions: btree_map::IntoIter<String, String>,
-    /// SotW: the names that were read of `begun`.
+    /// SotW: the names that were read of `begun`, the last of them that has begun, and the last row that was compared with them.
     listed: BTreeSet<Name>,
-    /// The names that end, once all are read.
-    ends: Option<vec::IntoIter<Name>>,
+    last_begun: Option<Name>,
+    last_row: Option<Name>,
+    /// SotW: how many names the client asked for before.
+    before: usize,
     /// Whether the wildcard ends.
     ends_all: bool,
     /// Whether it is the first request of its type.
@@ -47,7 +51,9 @@ impl Entries {
             ended: lists.ended.into_iter(),
             versions: lists.versions.into_iter(),
             listed: BTreeSet::new(),
-            ends: None,
+            last_begun: None,
+            last_row: None,
+            before: 0,
             ends_all: false,
             first,
             remembers: false,
@@ -55,9 +61,9 @@ impl Entries {
         }
     }
 
-    /// Returns how many names will end: they make room for new ones.
+    /// Returns how many names may still end: they make room for new ones.
     pub(in crate::server) fn spare(&self) -> usize {
-        self.ended.len() + self.ends.as_ref().map_or(0, ExactSizeIterator::len)
+        self.ended.len() + self.before
     }
 }
 
@@ -118,6 +124,7 @@ impl Subscription {
         Some(Entries {
             ends_all: !all,
             remembers,
+            before: self.ledger.asked_len(),
             ..Entries::new(lists, first)
         })
     }
@@ -131,7 +138,6 @@ impl Subscription {
         }
         Entries {
             ends_all: has(&lists.ended),
-            ends: Some(Vec::new().into_iter()),
             ..Entries::new(lists, first)
         }
     }
@@ -168,49 +174,44 @@ impl Subscription {
         answers: &impl Answers,
         now: Instant,
     ) -> bool {
-        let mut left = SLICE;
-        while left > 0
-            && let Some(text) = entries.begun.next()
-        {
-            left -= 1;
-            self.read(&text, entries, bound, faults, answers, now);
-        }
-        self.read_ends(entries, bound, left, answers);
-        while left > 0
-            && let Some(name) = entries.listed.pop_first()
-        {
-            left -= 1;
-            // B-14: a newly listed name is sent even if the client had it before.
-            if !self.ledger.asks(&name) {
-                self.begin_name(&name, faults, answers, now);
-                if entries.remembers {
-                    self.ledger.put(&name, Row::Perhaps);
+        for _ in 0..SLICE {
+            if let Some(text) = entries.begun.next() {
+                self.read(&text, entries, bound, faults, answers, now);
+            } else if let Some(name) = self.next_listed(entries) {
+                // B-14: a newly listed name is sent even if the client had it before.
+                if !self.ledger.asks(&name) {
+                    self.begin_name(&name, faults, answers, now);
+                    if entries.remembers {
+                        self.ledger.put(&name, Row::Perhaps);
+                    }
                 }
+            // C-07: what the client held by a name that it gives up, it may hold by another one, or as a member, from now on.
+            } else if let Some(text) = entries.ended.next() {
+                if text != Name::WILDCARD && bound.admits(&text) {
+                    self.unsubscribe(&self.name(&text, answers));
+                }
+            } else if let Some(name) = self.next_row(entries) {
+                if !entries.listed.contains(&name) {
+                    self.unsubscribe(&name);
+                }
+            } else if let Some((text, version)) = entries.versions.next().filter(|_| entries.first) {
+                // C-12: the versions that the client declares count in its first request only.
+                if bound.admits(&text) {
+                    let name = self.name(&text, answers);
+                    let version = Version::parse(&version).unwrap_or(Version::EMPTY);
+                    if !self.remember(&name, version) {
+                        entries.held.insert(name, version);
+                    }
+                }
+            } else {
+                self.end_request(entries, answers, now);
+                return false;
             }
         }
-        while left > 0
-            && let Some(name) = entries.ends.as_mut().and_then(Iterator::next)
-        {
-            left -= 1;
-            self.unsubscribe(&name);
-        }
-        // C-12: the versions that the client declares count in its first request only.
-        while left > 0
-            && entries.first
-            && let Some((text, version)) = entries.versions.next()
-        {
-            left -= 1;
-            if bound.admits(&text) {
-                let name = self.name(&text, answers);
-                let version = Version::parse(&version).unwrap_or(Version::EMPTY);
-                if !self.remember(&name, version) {
-                    entries.held.insert(name, version);
-                }
-            }
-        }
-        if left == 0 {
-            return true;
-        }
+        true
+    }
+
+    fn end_request(&mut self, entries: &mut Entries, answers: &impl Answers, now: Instant) {
         if entries.ends_all {
             let hello = self.want.wildcard() && entries.first && self.reader.dialect() == Dialect::Delta;
             self.unsubscribe(&Name::from(Name::WILDCARD));
@@ -218,7 +219,6 @@ impl Subscription {
             self.agenda.set_hello(self.agenda.hello() || hello);
         }
         self.remember_all(std::mem::take(&mut entries.held), answers, now);
-        false
     }
 
     /// Reads a text of a name. In delta, the client asks for the name again; in SotW, all that it lists must be read first.
@@ -242,32 +242,29 @@ impl Subscription {
         }
     }
 
-    /// Finds the names that end, once all that begin are read. C-07: what the client held by a name that it gives up, it may hold by
-    /// another one, or as a member, from now on.
-    fn read_ends(&self, entries: &mut Entries, bound: NameBound, left: usize, answers: &impl Answers) {
-        if left == 0 || entries.ends.is_some() && entries.ended.len() == 0 {
-            return;
-        }
-        let ends: Vec<Name> = match self.reader.dialect() {
-            Dialect::Sotw => self.left_out(&entries.listed),
-            Dialect::Delta => {
-                let texts = entries.ended.by_ref();
-                let texts = texts.filter(|text| text != Name::WILDCARD && bound.admits(text));
-                texts.map(|text| self.name(&text, answers)).collect()
-            }
-        };
-        entries.ends = Some(ends.into_iter());
+    /// Returns the next name that the request lists.
+    fn next_listed(&self, entries: &mut Entries) -> Option<Name> {
+        let after = entries.last_begun.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let next = entries
+            .listed
+            .range::<Name, _>((after, Bound::Unbounded))
+            .next()
+            .cloned()?;
+        entries.last_begun = Some(next.clone());
+        Some(next)
     }
 
-    /// Returns the names that the client asked for and does not list any more.
-    fn left_out(&self, listed: &BTreeSet<Name>) -> Vec<Name> {
-        let mut listed = listed.iter().peekable();
-        // Both are in order.
-        let left_out = self.ledger.asked().filter(|name| {
-            while listed.next_if(|listed| *listed < *name).is_some() {}
-            listed.peek() != Some(name)
-        });
-        left_out.cloned().collect()
+    /// Returns the next row that a list of all names may end.
+    fn next_row(&self, entries: &mut Entries) -> Option<Name> {
+        if self.reader.dialect() == Dialect::Delta {
+            return None;
+        }
+        let last = entries.last_row.as_ref();
+        let mut rows = self.ledger.rows(last.map_or("", Name::as_str));
+        let next = rows.find(|entry| Some(entry.name()) != last)?.name().clone();
+        drop(rows);
+        entries.last_row = Some(next.clone());
+        Some(next)
     }
 
     fn begin_name(&mut self, name: &Name, faults: &mut NameFaults, answers: &impl Answers, now: Instant) {
