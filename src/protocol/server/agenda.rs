@@ -116,7 +116,7 @@ impl Agenda {
     pub(super) fn sweep(&mut self) {
         let sweep = &mut self.lists.get_or_insert_default().sweep;
         match sweep {
-            Some(sweep) => sweep.again = true,
+            Some(sweep) => sweep.again |= sweep.from.is_some(),
             None => *sweep = Some(Sweep::default()),
         }
     }

@@ -105,14 +105,6 @@ impl<'a> Entry<'a> {
             Stored::Other(other) => other.row.perhaps(),
         }
     }
-
-    /// See [`Row::sent`].
-    pub(in crate::server) const fn sent(self) -> Option<&'a Arc<Resource>> {
-        match self.0 {
-            Stored::Asked(resource) | Stored::Unasked(resource) => Some(resource),
-            Stored::Other(other) => other.row.sent(),
-        }
-    }
 }
 
 impl Table {
@@ -158,7 +150,7 @@ impl Table {
     pub(super) fn put(&mut self, name: &Name, row: Row, asked: bool) {
         let own = match &row {
             Row::Sent(resource) if resource.name() == name => Some(resource.clone()),
-            Row::Sent(_) | Row::Nothing | Row::Told | Row::Asked => None,
+            Row::Sent(_) | Row::Nothing | Row::Asked => None,
             Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) => None,
         };
         if let Some(resource) = own.clone().filter(|_| asked) {

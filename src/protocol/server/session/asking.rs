@@ -32,9 +32,11 @@ impl Subscription {
         let stays = self.flights.brings(name) || by_alias();
         self.ledger.put(name, if stays { Row::Perhaps } else { Row::Nothing });
         self.rejections.forget(name);
-        self.rare.forget_error(name);
-        self.rare.note_beat(name, None);
-        self.rare.forget_accepted(name);
+        self.rare.forget(|rare| {
+            rare.errors.remove(name);
+            rare.beats.remove(name);
+            rare.accepted.remove(name);
+        });
         if stays {
             self.agenda.look(name.clone());
         } else {
@@ -47,7 +49,8 @@ impl Subscription {
         let texts: Vec<Name> = self.want.texts(name).cloned().collect();
         for text in texts {
             let row = self.ledger.get(&text);
-            if matches!(row, Row::Sent(_) | Row::Brought(_) | Row::Told) && self.is_wanted(&text) {
+            let has = matches!(row, Row::Sent(_) | Row::Brought(_)) && self.is_wanted(&text);
+            if has || matches!(row, Row::Nothing) && self.ledger.asks(&text) {
                 self.ledger.put(&text, row.again());
                 self.agenda.look(text);
             }
@@ -95,11 +98,9 @@ impl Subscription {
 
     /// Returns the names of what the client was sent that has this alias.
     fn called(&self, alias: &Name) -> Vec<Name> {
-        let base = self.ledger.base().into_iter().flat_map(|base| base.resources());
-        let base = base.filter(|held| self.ledger.own(held.name().as_str()).is_none());
-        let own = self.ledger.rows("").filter_map(Entry::sent);
-        let called = own.chain(base).filter(|held| held.aliases().contains(alias));
-        called.map(|held| held.name().clone()).collect()
+        let has = |row: &Row| row.sent().is_some_and(|sent| sent.aliases().contains(alias));
+        let called = self.ledger.held().filter(|(_, row)| has(row));
+        called.map(|(name, _)| name.clone()).collect()
     }
 
     fn subscribe_all(&mut self, answers: &impl Answers) {
@@ -129,7 +130,7 @@ impl Subscription {
         }
         self.end_want(name);
         self.ledger.mark(name, false);
-        self.rare.forget_error(name);
+        self.rare.forget(|rare| rare.errors.remove(name));
         if name.is_collection() {
             let all = self.want.meaning(name).clone();
             if !self.want.texts(&all).any(|text| self.ledger.asks(text)) {
@@ -137,15 +138,9 @@ impl Subscription {
             }
             self.agenda.unstir(name);
             self.drop(name);
-            let within = self.ledger.within(&all).map(|entry| entry.name().clone());
-            let flying = self.flights.names().filter(|flying| all.covers(flying)).cloned();
-            let members: Vec<Name> = within.chain(flying).collect();
-            for member in members {
-                self.agenda.look(member.clone());
-                if !self.is_wanted(&member) {
-                    self.drop(&member);
-                }
-            }
+            let within = self.ledger.within(&all).map(Entry::name);
+            let flying = self.flights.names().filter(|flying| all.covers(flying));
+            self.let_go(within.chain(flying).cloned().collect());
         } else {
             self.agenda.look(name.clone());
             let idle = self.reader.dialect() == Dialect::Sotw && !self.ledger.get(name).perhaps();
@@ -157,11 +152,9 @@ impl Subscription {
             }
             if self.reader.has_aliases() || self.reader.has_nameless() {
                 self.agenda.wake();
-                for name in held(self.ledger.rows("")) {
-                    if !self.is_wanted(&name) {
-                        self.drop(&name);
-                    }
-                }
+                let mut others = held(self.ledger.rows(""));
+                others.retain(|name| !self.is_wanted(name));
+                self.let_go(others);
             }
         }
         self.want.unspell(name);
@@ -186,19 +179,21 @@ impl Subscription {
             let name = held.name().clone();
             self.ledger.put(&name, Row::Sent(held));
         }
-        let own = self.ledger.rows("").map(|entry| entry.name().clone());
-        let all: Vec<Name> = own
-            .chain(self.flights.names().cloned())
-            .filter(|name| !name.is_new_style())
-            .collect();
-        for name in all {
+        let own = self.ledger.rows("").map(Entry::name);
+        let all = own.chain(self.flights.names()).filter(|name| !name.is_new_style());
+        self.let_go(all.cloned().collect());
+        self.want_target(Target::Wildcard, None, false);
+    }
+
+    /// There is one reason less to want these names.
+    fn let_go(&mut self, names: Vec<Name>) {
+        for name in names {
             if self.is_wanted(&name) {
                 self.agenda.look(name);
             } else {
                 self.drop(&name);
             }
         }
-        self.want_target(Target::Wildcard, None, false);
     }
 
     /// All rows must be looked at.

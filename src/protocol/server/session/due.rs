@@ -123,12 +123,12 @@ impl Subscription {
             Look::Put(found) if row.refuses(found.version()) => None,
             Look::Put(found) if !row.is(found.version()) => Some(Say::Put(found)),
             // E-09: only the resource itself tells the client that an error is over.
-            Look::Put(found) if self.rare.error(name).is_some() && self.error(name, slot).is_none() => {
+            Look::Put(found) if self.rare.get().errors.contains_key(name) && self.error(name, slot).is_none() => {
                 Some(Say::Put(found))
             }
             Look::Put(found) => self.beats(found, slot).then_some(Say::Beat(found)),
             Look::Gone => match row {
-                Row::Nothing | Row::Told => None,
+                Row::Nothing => None,
                 Row::Asked if self.reader.dialect() == Dialect::Sotw || self.reader.waits_for_routes() => None,
                 Row::Asked => Some(Say::Missing),
                 Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) | Row::Sent(_) => {
@@ -140,8 +140,15 @@ impl Subscription {
 
     /// C-22: an empty collection is answered by its name, any other by its members.
     fn say_collection<'a>(&self, name: &Name, row: &Row, slot: TypeSight<'a>) -> Option<Say<'a>> {
-        let waits = matches!(row, Row::Asked | Row::Perhaps) && self.reader.dialect() == Dialect::Delta;
-        if !waits || self.lens(slot).extent(name) != Extent::Empty {
+        if !matches!(row, Row::Asked | Row::Perhaps) {
+            return None;
+        }
+        let extent = self.lens(slot).extent(name);
+        if self.reader.full_state() {
+            // B-14: a full state answers it, even if the client held all of it, or it is empty.
+            return (extent != Extent::Unknown).then_some(Say::Missing);
+        }
+        if self.reader.dialect() == Dialect::Sotw || extent != Extent::Empty {
             return None;
         }
         // K-16: a server that did not answer in time is no reason to take away members that the client may hold.
@@ -161,7 +168,7 @@ impl Subscription {
                 Extent::Some => true,
             };
             if answered {
-                self.ledger.put(name, Row::Told);
+                self.ledger.put(name, Row::Nothing);
             }
             return self.agenda.pass(name);
         }
@@ -170,8 +177,8 @@ impl Subscription {
             (Look::Put(found), Row::Brought(_)) if row.is(found.version()) => {
                 self.ledger.put(name, Row::Sent(found.clone()));
             }
-            (Look::Put(found), Row::Asked) if self.reader.cannot_read(found) => self.ledger.put(name, Row::Told),
-            (Look::Gone, Row::Asked) => self.ledger.put(name, Row::Told),
+            (Look::Put(found), Row::Asked) if self.reader.cannot_read(found) => self.ledger.put(name, Row::Nothing),
+            (Look::Gone, Row::Asked) => self.ledger.put(name, Row::Nothing),
             // B-18: that it is gone cannot be said.
             (Look::Gone, row) if row.perhaps() && self.reader.forgets() => self.forget(name, slot),
             (Look::Unknown, row) if row.perhaps() && self.reader.has_aliases() => return self.agenda.wait(name),
@@ -185,11 +192,12 @@ impl Subscription {
     /// live with the secret. B-31: not if the client can be told of its absence.
     fn forget(&mut self, name: &Name, slot: TypeSight<'_>) {
         let told = self.reader.reads_errors() && self.error(name, slot).is_some();
-        let stays = self.reader.lists_all() && self.ledger.asks(name) && self.rare.beat(name).is_none() && !told;
+        let stays =
+            self.reader.lists_all() && self.ledger.asks(name) && !self.rare.get().beats.contains_key(name) && !told;
         if !stays {
             self.ledger.put(name, Row::Nothing);
             self.rejections.forget(name);
-            self.rare.note_beat(name, None);
+            self.rare.forget(|rare| rare.beats.remove(name));
         }
     }
 
@@ -199,7 +207,7 @@ impl Subscription {
         if !self.reader.reads_ttl() {
             return false;
         }
-        self.rare.beat(resource.name()) != slot.beat(resource)
+        self.rare.get().beats.get(resource.name()).copied() != slot.beat(resource)
     }
 
     /// Returns the error that the client must get for a name. K-16: in SotW, only an error can say that a name does not exist.
@@ -220,7 +228,7 @@ impl Subscription {
             return None;
         }
         self.error(name, slot)
-            .filter(|error| self.rare.error(name) != Some(error))
+            .filter(|error| self.rare.get().errors.get(name) != Some(error))
     }
 
     /// Lists the members of collections that may be new, everything that an incomplete wildcard kept in doubt, and what another state
@@ -282,7 +290,12 @@ impl Subscription {
         !self.want.wildcard() || slot.wildcard().is_some_and(|state| state.complete())
     }
 
-    fn any_due(&mut self, slot: TypeSight<'_>, answers: &impl Answers, counts: impl Fn(Say<'_>) -> bool) -> bool {
+    pub(super) fn any_due(
+        &mut self,
+        slot: TypeSight<'_>,
+        answers: &impl Answers,
+        counts: impl Fn(Say<'_>) -> bool,
+    ) -> bool {
         let difference = self.difference(slot, answers);
         let difference = difference.as_deref();
         if let Some(state) = slot.wildcard().filter(|state| self.is_plain(state)) {
@@ -300,8 +313,8 @@ impl Subscription {
 
     /// Whether there is nothing to send until something changes or the client asks.
     pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
-        let waits = self.agenda.hello() || self.rare.held_back().is_some() || !self.rejections.is_empty();
-        if waits || !self.agenda.is_empty() || self.rare.refused().is_some() {
+        let waits = self.agenda.hello() || self.rare.get().held_back.is_some() || !self.rejections.is_empty();
+        if waits || !self.agenda.is_empty() || self.rare.get().refused.is_some() {
             return false;
         }
         let state = self
@@ -324,7 +337,10 @@ impl Subscription {
         let ends = ends.filter(|_| !self.hurries(slot, answers));
         // Removals and heartbeats are held back as well as changes.
         let held_back = ends.filter(|_| !self.flights.is_empty() || self.is_due(slot, answers));
-        self.rare.hold_back(held_back);
+        match held_back {
+            Some(_) => self.rare.note(|rare| rare.held_back = held_back),
+            None => drop(self.rare.forget(|rare| rare.held_back = None)),
+        }
         ends.is_some()
     }
 
@@ -347,7 +363,7 @@ impl Subscription {
     pub(super) fn is_plain(&self, state: &State) -> bool {
         let alike = self.ledger.is_shared() && self.rejections.is_empty() && !self.want.has_collections();
         let certain = state.certain() || self.reader.viewer().rights().is_none();
-        let mortal = self.rare.has_beats() || !self.reader.is_like_others(state);
+        let mortal = !self.rare.get().beats.is_empty() || !self.reader.is_like_others(state);
         self.want.wildcard() && alike && certain && !mortal
     }
 }

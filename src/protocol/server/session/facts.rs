@@ -110,7 +110,7 @@ impl Subscription {
     }
 
     /// Returns what was requested and is still unknown; `None` stands for the wildcard.
-    fn missing<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = Option<&'a Name>> {
+    pub(super) fn missing<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = Option<&'a Name>> {
         let whole = slot.is_complete();
         let lens = self.lens(slot);
         let unknown = move |text: &&Name| {
@@ -159,7 +159,7 @@ impl Subscription {
 
     /// K-21: returns how many entries are kept for the client.
     pub(in crate::server) fn kept(&self) -> usize {
-        let lists = self.agenda.len() + self.rejections.len() + self.rare.len();
+        let lists = self.agenda.len() + self.rejections.len() + self.rare.get().len();
         self.flights.entries() + self.ledger.len() + lists
     }
 
@@ -174,7 +174,7 @@ impl Subscription {
 
     /// Whether `pace` holds back a change.
     pub(in crate::server) fn is_held_back(&self, now: Instant) -> bool {
-        self.rare.held_back().is_some_and(|ends| now < ends)
+        self.rare.get().held_back.is_some_and(|ends| now < ends)
     }
 
     /// Whether names are left that the last poll did not look at.
@@ -192,7 +192,7 @@ impl Subscription {
     }
 
     pub(in crate::server) fn status(&self) -> Status {
-        if !self.rejections.is_empty() || self.rare.refused().is_some() {
+        if !self.rejections.is_empty() || self.rare.get().refused.is_some() {
             Status::Error
         } else if !self.flights.is_empty() {
             Status::Stale
@@ -219,7 +219,7 @@ impl Subscription {
 
     /// Returns why the client rejects what it rejects now.
     pub(in crate::server) fn objections(&self) -> impl Iterator<Item = &Arc<Objection>> {
-        self.rare.refused().into_iter().chain(self.rejections.objections())
+        self.rare.get().refused.iter().chain(self.rejections.objections())
     }
 
     /// Returns since when the client may wait for something that it has asked for and nobody has answered.
@@ -238,12 +238,12 @@ impl Subscription {
 
     /// Returns when the client has waited for this long, or `pace` holds back nothing any more.
     pub(in crate::server) fn timeouts(&self, bound: Duration) -> impl Iterator<Item = Instant> {
-        self.asked.ends(bound).into_iter().chain(self.rare.held_back())
+        self.asked.ends(bound).into_iter().chain(self.rare.get().held_back)
     }
 
     /// Takes note of the time. Returns whether the wait for an answer has just ended.
     pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) -> bool {
-        self.rare.let_on(now);
+        self.rare.forget(|rare| rare.held_back.take_if(|ends| *ends <= now));
         self.asked.waive(bound, now)
     }
 

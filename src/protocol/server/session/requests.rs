@@ -41,6 +41,8 @@ pub(in crate::server) struct Entries {
     held: BTreeMap<Name, Version>,
 }
 
+/// More names over the limit than this are not answered: they are not bounded by anything else.
+const LONG_MAX: usize = 64;
 /// How many names are a slice: some milliseconds of work.
 pub const SLICE: usize = 1024;
 
@@ -81,10 +83,10 @@ impl Subscription {
         let kind = if first {
             ReceiptKind::First
         } else {
-            self.settle(request.nonce(), request.error(), nonces, answers, now)
+            self.settle(request.nonce(), request.error.as_ref(), nonces, answers, now)
         };
         // B-09, B-23, C-03: the names of every request count, in arrival order, whatever its nonce says.
-        let lists = request.into_lists();
+        let lists = request.lists;
         let entries = match self.reader.dialect() {
             Dialect::Sotw => self.begin_sotw(lists, first, answers, now),
             Dialect::Delta => Some(self.begin_delta(lists, first, answers, now)),
@@ -96,8 +98,10 @@ impl Subscription {
         if first && self.reader.full_state() {
             // B-25: the first request is always answered.
             self.agenda.set_hello(true);
-            self.rare
-                .note_brought(Some(&*lists.version).filter(|version| !version.is_empty()));
+            if !lists.version.is_empty() {
+                self.rare
+                    .note(|rare| rare.brought = Some(lists.version.as_str().into()));
+            }
         }
         // B-10, B-13: until a request names something, an empty list means everything, if the type allows that.
         if lists.begun.is_empty() && !self.want.is_named() {
@@ -237,7 +241,9 @@ impl Subscription {
             true if delta => self.begin_name(&self.name(text, answers), faults, answers, now),
             true => drop(entries.listed.insert(self.name(text, answers))),
             // B-32: a name that is too long is not kept, but it is a name.
-            false if delta => self.rare.note_long(Name::from(text)),
+            false if delta && self.rare.get().long.len() < LONG_MAX => {
+                self.rare.note(|rare| rare.long.push(Name::from(text)))
+            }
             false => {}
         }
     }
