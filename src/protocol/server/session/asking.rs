@@ -72,11 +72,8 @@ impl Subscription {
         sent.is_some_and(|sent| sent.aliases().iter().any(|alias| self.ledger.asks(alias)))
     }
 
-    /// The client asks for a name, a collection or everything.
-    pub(super) fn subscribe(&mut self, name: &Name, answers: &impl Answers) {
-        if name.as_str() == Name::WILDCARD {
-            return self.subscribe_all(answers);
-        }
+    /// The client asks for a name or a collection.
+    pub(super) fn subscribe(&mut self, name: &Name) {
         let known = self.ledger.asks(name);
         if !known {
             self.want.spell(name, self.reader.type_url());
@@ -103,7 +100,9 @@ impl Subscription {
         called.map(|(name, _)| name.clone()).collect()
     }
 
-    fn subscribe_all(&mut self, answers: &impl Answers) {
+    /// The client asks for everything.
+    pub(super) fn subscribe_all(&mut self, answers: &impl Answers, now: Instant) {
+        self.asked.more(now);
         if !self.want.set_wildcard(true) {
             // C-11: the client may have forgotten what it was sent.
             if let Some(base) = self.ledger.base().cloned() {
@@ -120,11 +119,8 @@ impl Subscription {
         self.look_at_rows();
     }
 
-    /// The client does not ask for a name, a collection or everything any more.
+    /// The client does not ask for a name or a collection any more.
     pub(super) fn unsubscribe(&mut self, name: &Name) {
-        if name.as_str() == Name::WILDCARD {
-            return self.unsubscribe_all();
-        }
         if !self.ledger.asks(name) {
             return;
         }
@@ -160,7 +156,8 @@ impl Subscription {
         self.want.unspell(name);
     }
 
-    fn unsubscribe_all(&mut self) {
+    /// The client does not ask for everything any more.
+    pub(super) fn unsubscribe_all(&mut self) {
         if !self.want.set_wildcard(false) {
             return;
         }

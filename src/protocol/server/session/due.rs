@@ -274,20 +274,18 @@ impl Subscription {
 
     /// Whether there is anything to add, change or answer, if no response were on its way.
     pub(super) fn is_pending(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
-        if self.agenda.hello() && self.greets(slot) {
-            return true;
-        }
-        self.any_due(slot, answers, |say| say.adds())
+        self.greets(slot) || self.any_due(slot, answers, |say| say.adds())
     }
 
     /// Whether anything is due, removals and heartbeats included.
     pub(super) fn is_due(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
-        self.agenda.hello() && self.greets(slot) || self.any_due(slot, answers, |_| true)
+        self.greets(slot) || self.any_due(slot, answers, |_| true)
     }
 
-    /// Whether the wildcard is known well enough to answer it.
+    /// Whether an answer is due even if it is empty: a wildcard must be known well enough for that.
     pub(super) fn greets(&self, slot: TypeSight<'_>) -> bool {
-        !self.want.wildcard() || slot.wildcard().is_some_and(|state| state.complete())
+        let known = || !self.want.wildcard() || slot.wildcard().is_some_and(|state| state.complete());
+        self.agenda.hello() && known()
     }
 
     pub(super) fn any_due(

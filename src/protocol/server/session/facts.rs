@@ -58,27 +58,38 @@ impl Subscription {
         }
     }
 
+    /// Returns what servers are asked for: each name, and how the client wrote it; `None` stands for the wildcard.
+    fn served(&self) -> impl Iterator<Item = Option<(&Name, &Name)>> {
+        let names = self.ledger.asked().map(|text| (self.want.meaning(text), text));
+        let names = names.filter(|(name, _)| self.reader.is_served(name)).map(Some);
+        let any = !self.reader.has_nothing();
+        let all = self.want.wildcard().then_some(None);
+        all.into_iter().chain(names).filter(move |_| any)
+    }
+
+    fn target(asked: Option<(&Name, &Name)>) -> (Target, Option<Name>) {
+        asked.map_or((Target::Wildcard, None), |(name, text)| {
+            (Target::Name(name.clone()), name.written(text.as_str()))
+        })
+    }
+
     /// Returns all targets that servers are asked for, each as the client wrote it.
     pub(super) fn requests(&self) -> BTreeSet<(Target, Option<Name>)> {
-        let all = self.want.wildcard().then_some((Target::Wildcard, None));
-        let texts = self.ledger.asked().map(|text| (self.want.meaning(text), text));
-        let served = texts.filter(|(name, _)| self.reader.is_served(name));
-        let names = served.map(|(name, text)| (Target::Name(name.clone()), name.written(text.as_str())));
-        let any = !self.reader.has_nothing();
-        all.into_iter().chain(names).filter(|_| any).collect()
+        self.served().map(Self::target).collect()
     }
 
     /// Returns everything that is wanted under one of the `served` authorities; `None`: what is requested together with old-style
     /// names.
-    pub(in crate::server) fn wants_under(&self, authority: Option<&str>, served: &Authorities) -> Vec<xds::Want> {
-        let under = |target: &Target| match target {
-            Target::Wildcard => authority.is_none(),
-            Target::Name(name) => served.of(name) == authority,
-        };
-        let requests = self.requests().into_iter().filter(|(target, _)| under(target));
-        requests
-            .map(|(target, written)| self.said(target, written, true))
-            .collect()
+    pub(in crate::server) fn wants_under(
+        &self,
+        authority: Option<&str>,
+        served: &Authorities,
+    ) -> impl Iterator<Item = xds::Want> {
+        let under = self
+            .served()
+            .filter(move |asked| asked.and_then(|(name, _)| served.of(name)) == authority);
+        let targets = under.map(Self::target);
+        targets.map(move |(target, written)| self.said(target, written, true))
     }
 
     /// Returns what is asked of servers under an authority; `None` inside stands for the wildcard.
@@ -87,12 +98,8 @@ impl Subscription {
         authority: Option<&'a str>,
         served: &'a Authorities,
     ) -> impl Iterator<Item = Option<&'a Name>> + 'a {
-        let names = self.ledger.asked().map(|text| self.want.meaning(text));
-        let names = names.filter(|name| self.reader.is_served(name)).map(Some);
-        let all = self.want.wildcard().then_some(None).into_iter().chain(names);
-        let of = |name: Option<&'a Name>| name.and_then(|name| served.of(name));
-        let any = !self.reader.has_nothing();
-        all.filter(move |name| any && of(*name) == authority)
+        let names = self.served().map(|asked| asked.map(|(name, _)| name));
+        names.filter(move |name| name.and_then(|name| served.of(name)) == authority)
     }
 
     /// Returns whether a view knows nothing of something that is wanted under an authority.

@@ -63,7 +63,7 @@ impl Subscription {
         }
         let waits = trial.is_none() && self.write_due(&mut draft, difference, attempt);
         self.write_removals(&mut draft, attempt);
-        let greets = self.agenda.hello() && self.greets(attempt.slot) && !self.agenda.is_short();
+        let greets = self.greets(attempt.slot) && !self.agenda.is_short();
         if draft.is_empty() && !greets {
             return self.rest(waits, difference, attempt.slot);
         }

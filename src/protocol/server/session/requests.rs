@@ -3,7 +3,6 @@
 //! Owns the kind of a request, and which names it begins and ends. Does not build answers.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
-use std::ops::Bound;
 use std::time::Instant;
 use std::vec;
 
@@ -18,16 +17,14 @@ use crate::server::response::ReceiptKind;
 use xds::xdstp::canonical;
 use xds::{Answers, Dialect, Name, Version};
 
-/// What is left of a request's lists: first all that begins is read, then what ends, then versions are noted. In SotW, where names end that
-/// are not listed any more, all is read that is listed before any name begins.
+/// What is left of a request's lists: first all that begins is read, then what ends, then versions are noted.
 #[derive(Debug)]
 pub(in crate::server) struct Entries {
     begun: vec::IntoIter<String>,
     ended: vec::IntoIter<String>,
     versions: btree_map::IntoIter<String, String>,
-    /// SotW: the names that were read of `begun`, the last of them that has begun, and the last row that was compared with them.
+    /// SotW: the names that were read of `begun`, and the last row that was compared with them.
     listed: BTreeSet<Name>,
-    last_begun: Option<Name>,
     last_row: Option<Name>,
     /// SotW: how many names the client asked for before.
     before: usize,
@@ -53,7 +50,6 @@ impl Entries {
             ended: lists.ended.into_iter(),
             versions: lists.versions.into_iter(),
             listed: BTreeSet::new(),
-            last_begun: None,
             last_row: None,
             before: 0,
             ends_all: false,
@@ -106,7 +102,7 @@ impl Subscription {
         // B-10, B-13: until a request names something, an empty list means everything, if the type allows that.
         if lists.begun.is_empty() && !self.want.is_named() {
             if self.reader.traits().wildcard && !self.want.wildcard() {
-                self.subscribe_to_all(answers, now);
+                self.subscribe_all(answers, now);
             }
             return None;
         }
@@ -115,12 +111,12 @@ impl Subscription {
         let all = lists.begun.iter().any(|text| text == Name::WILDCARD);
         // C-07: first what begins, then what ends: what the client held by a wildcard, it holds by name from now on.
         if all && !self.want.wildcard() {
-            self.subscribe_to_all(answers, now);
+            self.subscribe_all(answers, now);
         }
         // Nearly every request has the same names as the one before it, in any order.
         if self.lists_the_same(&lists.begun) {
             if !all {
-                self.unsubscribe(&Name::from(Name::WILDCARD));
+                self.unsubscribe_all();
             }
             return None;
         }
@@ -138,17 +134,12 @@ impl Subscription {
         // C-05: only a first request with both lists empty means everything.
         let empty = first && lists.begun.is_empty() && lists.ended.is_empty() && self.reader.traits().wildcard;
         if empty || has(&lists.begun) {
-            self.subscribe_to_all(answers, now);
+            self.subscribe_all(answers, now);
         }
         Entries {
             ends_all: has(&lists.ended),
             ..Entries::new(lists, first)
         }
-    }
-
-    fn subscribe_to_all(&mut self, answers: &impl Answers, now: Instant) {
-        self.subscribe(&Name::from(Name::WILDCARD), answers);
-        self.asked.more(now);
     }
 
     /// Whether the client asks for exactly these names.
@@ -181,14 +172,6 @@ impl Subscription {
         for _ in 0..SLICE {
             if let Some(text) = entries.begun.next() {
                 self.read(&text, entries, bound, faults, answers, now);
-            } else if let Some(name) = self.next_listed(entries) {
-                // B-14: a newly listed name is sent even if the client had it before.
-                if !self.ledger.asks(&name) {
-                    self.begin_name(&name, faults, answers, now);
-                    if entries.remembers {
-                        self.ledger.put(&name, Row::Perhaps);
-                    }
-                }
             // C-07: what the client held by a name that it gives up, it may hold by another one, or as a member, from now on.
             } else if let Some(text) = entries.ended.next() {
                 if text != Name::WILDCARD && bound.admits(&text) {
@@ -218,14 +201,14 @@ impl Subscription {
     fn end_request(&mut self, entries: &mut Entries, answers: &impl Answers, now: Instant) {
         if entries.ends_all {
             let hello = self.want.wildcard() && entries.first && self.reader.dialect() == Dialect::Delta;
-            self.unsubscribe(&Name::from(Name::WILDCARD));
+            self.unsubscribe_all();
             // C-05: the client asked for everything and gave it up at once: it is answered all the same.
             self.agenda.set_hello(self.agenda.hello() || hello);
         }
         self.remember_all(std::mem::take(&mut entries.held), answers, now);
     }
 
-    /// Reads a text of a name. In delta, the client asks for the name again; in SotW, all that it lists must be read first.
+    /// Reads a text of a name, for which the client asks from now on.
     fn read(
         &mut self,
         text: &str,
@@ -236,28 +219,32 @@ impl Subscription {
         now: Instant,
     ) {
         let delta = self.reader.dialect() == Dialect::Delta;
-        match bound.admits(text) {
-            _ if text == Name::WILDCARD => {}
-            true if delta => self.begin_name(&self.name(text, answers), faults, answers, now),
-            true => drop(entries.listed.insert(self.name(text, answers))),
-            // B-32: a name that is too long is not kept, but it is a name.
-            false if delta && self.rare.get().long.len() < LONG_MAX => {
-                self.rare.note(|rare| rare.long.push(Name::from(text)))
-            }
-            false => {}
+        if text == Name::WILDCARD {
+            return;
         }
-    }
-
-    /// Returns the next name that the request lists.
-    fn next_listed(&self, entries: &mut Entries) -> Option<Name> {
-        let after = entries.last_begun.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let next = entries
-            .listed
-            .range::<Name, _>((after, Bound::Unbounded))
-            .next()
-            .cloned()?;
-        entries.last_begun = Some(next.clone());
-        Some(next)
+        if !bound.admits(text) {
+            // B-32: a name that is too long is not kept, but it is a name.
+            if delta && self.rare.get().long.len() < LONG_MAX {
+                self.rare.note(|rare| rare.long.push(Name::from(text)));
+            }
+            return;
+        }
+        let name = self.name(text, answers);
+        let new = !self.ledger.asks(&name);
+        // B-14: a newly listed name is sent even if the client had it before.
+        if new || delta {
+            self.subscribe(&name);
+            self.asked.more(now);
+        }
+        if new && entries.remembers {
+            self.ledger.put(&name, Row::Perhaps);
+        }
+        if let Some(fault) = self.fault(&name).filter(|_| new) {
+            faults.note(fault, text);
+        }
+        if !delta {
+            entries.listed.insert(name);
+        }
     }
 
     /// Returns the next row that a list of all names may end.
@@ -271,15 +258,6 @@ impl Subscription {
         drop(rows);
         entries.last_row = Some(next.clone());
         Some(next)
-    }
-
-    fn begin_name(&mut self, name: &Name, faults: &mut NameFaults, answers: &impl Answers, now: Instant) {
-        let new = !self.ledger.asks(name);
-        self.subscribe(name, answers);
-        self.asked.more(now);
-        if let Some(fault) = self.fault(name).filter(|_| new) {
-            faults.note(fault, name.as_str());
-        }
     }
 
     /// Returns what is wrong with a name that the client asks for.

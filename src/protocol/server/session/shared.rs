@@ -95,7 +95,7 @@ impl Subscription {
 
     /// B-20, C-17: the first answer is sent even if it is empty, once that is certain.
     fn greet(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
-        if !(self.agenda.hello() && self.greets(attempt.slot)) {
+        if !self.greets(attempt.slot) {
             return Step::Idle;
         }
         self.agenda.set_hello(false);
