@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::due::Say;
+use super::verdict::Say;
 use super::{Attempt, Draft, Subscription};
 use crate::server::ledger::Row;
 use xds::{Answers, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, TypeSight};

@@ -1,40 +1,15 @@
-//! What is due: the one comparison of what the client was sent with what it should hold. Composing uses it, and so does every question
-//! whether anything could be sent.
+//! All that is due: a walk over the names of which anything may be. Composing uses it, and so does every question whether anything could be
+//! sent.
 //!
-//! Owns what must be sent of one name. Does not know when it is sent, and with what else.
+//! Owns which names are looked at, and how many in one turn. Does not know what is due of a name, and when it is sent.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Subscription;
-use super::lens::{Extent, Look};
+use super::verdict::{Say, Verdict};
 use crate::server::agenda::{PASSED_MAX, SWEPT_MAX, Walk};
-use crate::server::ledger::Row;
-use xds::{Answers, Dialect, Difference, Known, Name, Reason, Resource, ResourceError, Sight, State, TypeSight};
-
-/// What must be sent of a name.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Say<'a> {
-    /// The resource.
-    Put(&'a Arc<Resource>),
-    /// The resource, under its own name (C-20, A-09).
-    Other(&'a Arc<Resource>),
-    /// A heartbeat: the client holds the resource (K-17).
-    Beat(&'a Arc<Resource>),
-    /// That it is gone, and the client may hold it.
-    Remove,
-    /// That it does not exist: the client holds nothing, and waits for an answer.
-    Missing,
-    /// Only an error (B-31).
-    Error,
-}
-
-impl Say<'_> {
-    /// Whether it adds, changes or answers anything.
-    const fn adds(self) -> bool {
-        matches!(self, Self::Put(_) | Self::Other(_) | Self::Missing | Self::Error)
-    }
-}
+use xds::{Answers, Difference, Name, Sight, State, TypeSight};
 
 impl Subscription {
     /// Returns the first name of a walk of which anything but a removal is due. Those before it are passed over from now on; those
@@ -48,16 +23,25 @@ impl Subscription {
         while !walk.is_short()
             && let Some(name) = walk.next(&self.agenda, difference)
         {
-            let passed = match self.say(&name, slot) {
-                Some(Say::Remove) if !self.is_busy(&name) => self.agenda.leave(&name),
-                Some(say) => return Some((name, say)),
-                None => self.pass(&name, slot),
+            let listed = match self.judge(&name, slot) {
+                Verdict::Due(Say::Remove) if !self.is_busy(&name) => self.agenda.leave(&name),
+                Verdict::Due(say) => return Some((name, say)),
+                Verdict::Hidden => self.agenda.wait(&name),
+                Verdict::Nothing => self.agenda.pass(&name),
+                Verdict::Settled(row) => {
+                    self.ledger.put(&name, row);
+                    self.rejections.forget(&name);
+                    self.rare.forget(|rare| rare.beats.remove(&name));
+                    self.agenda.pass(&name)
+                }
             };
-            if passed {
+            if listed {
                 walk.count();
             }
         }
-        self.agenda.set_short(self.agenda.is_short() || walk.is_short());
+        if walk.is_short() {
+            self.agenda.set_short(true);
+        }
         None
     }
 
@@ -93,142 +77,6 @@ impl Subscription {
             self.agenda.look(name);
         }
         true
-    }
-
-    /// Returns what must be sent of a name.
-    pub(super) fn say<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Option<Say<'a>> {
-        let row = self.ledger.get(name);
-        let said = if self.want.has_collection(name) {
-            self.say_collection(name, &row, slot)
-        } else {
-            self.say_single(name, &row, slot)
-        };
-        said.or_else(|| self.due_error(name, slot).map(|_| Say::Error))
-    }
-
-    fn say_single<'a>(&self, name: &Name, row: &Row, slot: TypeSight<'a>) -> Option<Say<'a>> {
-        let lens = self.lens(slot);
-        match lens.look(name, row) {
-            Look::Unknown => None,
-            Look::Put(found) if self.reader.cannot_read(found) => None,
-            Look::Put(found) if found.name() != self.want.meaning(name) => {
-                // C-20: the resource goes as the client should hold it under its own name.
-                let held = self.ledger.get(found.name());
-                match lens.look(found.name(), &held) {
-                    Look::Put(own) if row.waits() || row.perhaps() => Some(Say::Other(own)),
-                    Look::Put(own) if !held.is(own.version()) && !held.refuses(own.version()) => Some(Say::Other(own)),
-                    Look::Put(_) | Look::Gone | Look::Unknown => None,
-                }
-            }
-            Look::Put(found) if row.refuses(found.version()) => None,
-            Look::Put(found) if !row.is(found.version()) => Some(Say::Put(found)),
-            // E-09: only the resource itself tells the client that an error is over.
-            Look::Put(found) if self.rare.get().errors.contains_key(name) && self.error(name, slot).is_none() => {
-                Some(Say::Put(found))
-            }
-            Look::Put(found) => self.beats(found, slot).then_some(Say::Beat(found)),
-            Look::Gone => match row {
-                Row::Nothing => None,
-                Row::Asked if self.reader.dialect() == Dialect::Sotw || self.reader.waits_for_routes() => None,
-                Row::Asked => Some(Say::Missing),
-                Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) | Row::Sent(_) => {
-                    (!self.reader.forgets()).then_some(Say::Remove)
-                }
-            },
-        }
-    }
-
-    /// C-22: an empty collection is answered by its name, any other by its members.
-    fn say_collection<'a>(&self, name: &Name, row: &Row, slot: TypeSight<'a>) -> Option<Say<'a>> {
-        if !matches!(row, Row::Asked | Row::Perhaps) {
-            return None;
-        }
-        let extent = self.lens(slot).extent(name);
-        if self.reader.full_state() {
-            // B-14: a full state answers it, even if the client held all of it, or it is empty.
-            return (extent != Extent::Unknown).then_some(Say::Missing);
-        }
-        if self.reader.dialect() == Dialect::Sotw || extent != Extent::Empty {
-            return None;
-        }
-        // K-16: a server that did not answer in time is no reason to take away members that the client may hold.
-        let silent = matches!(self.lens(slot).known(name), Some(Known::Absent(Reason::TimedOut)));
-        let all = self.want.meaning(name);
-        let holds = silent && self.ledger.within(all).any(|entry| entry.perhaps());
-        (!holds).then_some(Say::Missing)
-    }
-
-    /// Nothing is due of a name until something changes. Returns whether it was listed.
-    fn pass(&mut self, name: &Name, slot: TypeSight<'_>) -> bool {
-        let row = self.ledger.get(name);
-        if self.want.has_collection(name) {
-            let answered = match self.lens(slot).extent(name) {
-                Extent::Unknown => false,
-                Extent::Empty => self.reader.dialect() == Dialect::Sotw,
-                Extent::Some => true,
-            };
-            if answered {
-                self.ledger.put(name, Row::Nothing);
-            }
-            return self.agenda.pass(name);
-        }
-        match (self.lens(slot).look(name, &row), &row) {
-            // A pointer takes less memory than a version.
-            (Look::Put(found), Row::Brought(_)) if row.is(found.version()) => {
-                self.ledger.put(name, Row::Sent(found.clone()));
-            }
-            (Look::Put(found), Row::Asked) if self.reader.cannot_read(found) => self.ledger.put(name, Row::Nothing),
-            (Look::Gone, Row::Asked) => self.ledger.put(name, Row::Nothing),
-            // B-18: that it is gone cannot be said.
-            (Look::Gone, row) if row.perhaps() && self.reader.forgets() => self.forget(name, slot),
-            (Look::Unknown, row) if row.perhaps() && self.reader.has_aliases() => return self.agenda.wait(name),
-            (Look::Put(_) | Look::Gone | Look::Unknown, _) => {}
-        }
-        self.agenda.pass(name)
-    }
-
-    /// The client may keep what is gone: it cannot be told. If it comes back, it is sent again. Secrets are listed as long as the
-    /// client asks for them: Envoy keeps and wants them, for example until a listener is drained. K-17: not if it was sent a time to
-    /// live with the secret. B-31: not if the client can be told of its absence.
-    fn forget(&mut self, name: &Name, slot: TypeSight<'_>) {
-        let told = self.reader.reads_errors() && self.error(name, slot).is_some();
-        let stays =
-            self.reader.lists_all() && self.ledger.asks(name) && !self.rare.get().beats.contains_key(name) && !told;
-        if !stays {
-            self.ledger.put(name, Row::Nothing);
-            self.rejections.forget(name);
-            self.rare.forget(|rare| rare.beats.remove(name));
-        }
-    }
-
-    /// Whether the client must be sent a heartbeat: it holds exactly this content. E-11: if the resource has no time to live any
-    /// more, only the resource itself can say so.
-    fn beats(&self, resource: &Resource, slot: TypeSight<'_>) -> bool {
-        if !self.reader.reads_ttl() {
-            return false;
-        }
-        self.rare.get().beats.get(resource.name()).copied() != slot.beat(resource)
-    }
-
-    /// Returns the error that the client must get for a name. K-16: in SotW, only an error can say that a name does not exist.
-    pub(super) fn error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
-        let meant = self.want.meaning(name);
-        // B-31: an error has a name, so there is none for the empty name.
-        let silent = || {
-            let absent = matches!(self.lens(slot).known(name), Some(Known::Absent(_)));
-            self.reader.dialect() == Dialect::Sotw && !meant.is_blank() && absent
-        };
-        let said = slot.error(meant).cloned();
-        said.or_else(|| silent().then(|| Arc::new(ResourceError::not_found())))
-    }
-
-    /// B-31: returns the error of a name if the client was not sent it yet.
-    pub(super) fn due_error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
-        if !self.reader.reads_errors() || !self.ledger.asks(name) {
-            return None;
-        }
-        self.error(name, slot)
-            .filter(|error| self.rare.get().errors.get(name) != Some(error))
     }
 
     /// Lists the members of collections that may be new, everything that an incomplete wildcard kept in doubt, and what another state

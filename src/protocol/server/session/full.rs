@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use super::due::Say;
 use super::lens::Look;
+use super::verdict::Say;
 use super::{Attempt, Draft, Step, Subscription};
 use crate::server::ledger::Row;
 use xds::{Answers, Difference, Name, State, TypeSight};
@@ -27,8 +27,12 @@ impl Subscription {
         if let Some(state) = state.filter(|state| self.is_plain(state)) {
             return self.poll_full_state(state, attempt);
         }
+        let difference = self.difference(slot, attempt.answers);
+        if !self.sift(difference.as_deref(), slot) {
+            return Step::Blocked;
+        }
         if self.is_due(slot, attempt.answers) {
-            if self.hides_any(slot, attempt.answers) {
+            if self.hides_any(difference.as_deref(), slot) {
                 return Step::held(self.is_pending(slot, attempt.answers));
             }
             if self.tells_nothing(slot, attempt.answers) {
@@ -85,15 +89,14 @@ impl Subscription {
 
     /// K-16, G-20: whether a name is unknown of which the client may hold anything, and can neither be listed nor left out. A full state
     /// waits for that only for a time.
-    fn hides_any(&self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
+    fn hides_any(&self, difference: Option<&Difference>, slot: TypeSight<'_>) -> bool {
         let lens = self.lens(slot);
         let hides = |name: &Name| {
             let row = self.ledger.get(name);
             let known = !row.perhaps() || row.whole().is_some() || self.asked.is_waived() && slot.past(name);
             !known && matches!(lens.look(name, &row), Look::Unknown)
         };
-        let difference = self.difference(slot, answers);
-        let mut differs = difference.iter().flat_map(|difference| difference.names());
+        let mut differs = difference.into_iter().flat_map(Difference::names);
         self.ledger.rows("").any(|entry| hides(entry.name())) || differs.any(hides)
     }
 

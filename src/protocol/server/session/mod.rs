@@ -15,6 +15,7 @@ mod reader;
 mod requests;
 mod settling;
 mod shared;
+mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::due::Say;
+use super::verdict::Say;
 use super::{Attempt, Draft, Step, Subscription};
 use crate::server::flights::Flight;
 use crate::server::rejections::Group;
