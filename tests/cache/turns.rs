@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test: what cannot happen must fail it")]
 
+use std::cell::Cell;
+
 use cache::Library;
+use classes::Class;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use protocol::{ClientRequest, Response, Server};
-use xds::{Dialect, Sight};
+use protocol::{ClientRequest, Response, SLICE, Server};
+use xds::{Answers, Batch, Dialect, Difference, Dirty, Objection, Permitted, Rights, Sight, State};
 
 use super::*;
 
@@ -14,6 +17,8 @@ const NAMES: usize = 10_000;
 const LOOKED_MAX: usize = 4096;
 /// So many resources are in one response.
 const ITEMS_MAX: usize = 8192;
+/// So many names are removed in one response.
+const GONE_MAX: usize = 2048;
 
 fn names() -> Vec<String> {
     (0..NAMES).map(|number| format!("name-{number:05}")).collect()
@@ -23,10 +28,10 @@ fn server(dialect: Dialect) -> Server {
     opened(stream(StreamLimits::default()), dialect, 1)
 }
 
-/// The client asks for these names; `nonce` is that of the last response.
-fn ask(server: &mut Server, dialect: Dialect, type_url: &TypeUrl, names: Vec<String>, nonce: &str, library: &Library) {
-    let (now, type_url, response_nonce) = (start(), type_url.url().to_owned(), nonce.to_owned());
-    let request = match dialect {
+/// Returns a request for these names; `nonce` is that of the last response.
+fn request(dialect: Dialect, type_url: &TypeUrl, names: Vec<String>, nonce: &str) -> ClientRequest {
+    let (type_url, response_nonce) = (type_url.url().to_owned(), nonce.to_owned());
+    match dialect {
         Dialect::Sotw => ClientRequest::from(DiscoveryRequest {
             type_url,
             resource_names: names,
@@ -39,10 +44,26 @@ fn ask(server: &mut Server, dialect: Dialect, type_url: &TypeUrl, names: Vec<Str
             response_nonce,
             ..Default::default()
         }),
-    };
+    }
+}
+
+/// The client asks for these names. Returns how many slices the request has.
+fn ask(
+    server: &mut Server,
+    dialect: Dialect,
+    type_url: &TypeUrl,
+    names: Vec<String>,
+    nonce: &str,
+    library: &Library,
+) -> usize {
+    let (now, request) = (start(), request(dialect, type_url, names, nonce));
     let mut progress = server.begin(request, library, now).unwrap();
-    while server.go_on(&mut progress, library, now).unwrap() {}
+    let mut slices = 1;
+    while server.go_on(&mut progress, library, now).unwrap() {
+        slices += 1;
+    }
     server.finish(progress).unwrap();
+    slices
 }
 
 /// Returns the next response, after as many turns as it takes.
@@ -166,4 +187,150 @@ fn a_collection_beside_very_many_names() {
     let second = asks(all, &first.nonce.to_string(), &Sight::from(view.cut()));
     let listed: Vec<&str> = second.batch.items().iter().map(|item| item.name().as_str()).collect();
     assert_eq!(listed, [MEMBER]);
+}
+
+/// A client of endpoints that has all of these names, in delta.
+fn settled(library: &Library) -> Server {
+    let mut server = server(Dialect::Delta);
+    ask(&mut server, Dialect::Delta, &eds(), names(), "", library);
+    let sight = sight(&eds(), &names());
+    while let Some(response) = answer(&mut server, &sight, library) {
+        server
+            .handle_acknowledgement(eds().url().as_bytes(), response.nonce.as_bytes())
+            .unwrap();
+    }
+    server
+}
+
+/// C-26: removals go when all other names are looked at, a part of them in one turn. What is found to be gone is not looked at again
+/// until it goes.
+#[test]
+fn a_turn_looks_at_a_part_of_what_is_gone() {
+    let view = view();
+    let gone = names()
+        .into_iter()
+        .map(|name| Update::Absent(Name::from(name), Reason::Said));
+    drop(view.publish(&[named(&eds(), gone.collect())]));
+    let sight = Sight::from(view.cut());
+    let all = || names().into_iter().map(Name::from).collect();
+    for dirty in [Dirty::Names(all()), Dirty::All] {
+        let library = Library::new(64 << 20, 64 << 20);
+        let mut server = settled(&library);
+        server.handle_dirty(&eds(), dirty);
+        let (mut looked, mut removed) = (0, Vec::new());
+        while removed.iter().sum::<usize>() < NAMES {
+            match server.poll_response(&sight, &library, start()) {
+                Some(response) => removed.push(response.batch.removed().len()),
+                None => looked += 1,
+            }
+            assert!(looked < 10, "no end: {removed:?} removed");
+        }
+        assert!(looked >= NAMES / LOOKED_MAX, "all was looked at in {looked} turns");
+        assert!(removed.iter().all(|count| *count <= GONE_MAX), "{removed:?}");
+        assert_eq!(removed.len(), NAMES.div_ceil(GONE_MAX), "{removed:?}");
+        assert!(server.poll_response(&sight, &library, start()).is_none() && !server.is_short());
+    }
+}
+
+/// A client whose server changes has all its rows looked at, a part of them in one turn.
+#[test]
+fn a_turn_lists_a_part_of_the_rows() {
+    let library = Library::new(64 << 20, 64 << 20);
+    let mut server = settled(&library);
+    let sight = sight(&eds(), &names());
+    let at_rest = server.kept();
+    server.handle_moved(start());
+    let mut turns = 0;
+    loop {
+        let listed = server.kept() - at_rest;
+        assert!(listed <= LOOKED_MAX, "{listed} names are listed at once");
+        assert!(server.poll_response(&sight, &library, start()).is_none());
+        turns += 1;
+        if !server.is_short() {
+            break;
+        }
+    }
+    assert!((NAMES.div_ceil(LOOKED_MAX)..10).contains(&turns), "{turns} turns");
+    assert_eq!(server.kept(), at_rest);
+}
+
+/// In SotW a list of all names says which of them end: it is compared with them in slices.
+#[test]
+fn a_list_is_compared_in_slices() {
+    let library = Library::new(64 << 20, 64 << 20);
+    let mut server = server(Dialect::Sotw);
+    ask(&mut server, Dialect::Sotw, &eds(), names(), "", &library);
+    let all_but_one = names().split_off(1);
+    let slices = ask(&mut server, Dialect::Sotw, &eds(), all_but_one, "", &library);
+    // Each name is read, and each row is compared with what was read.
+    assert!(slices >= (2 * NAMES - 1) / SLICE, "{slices} slices");
+    assert_eq!(server.names(), NAMES - 1);
+}
+
+/// Counts the names that it reads.
+struct Counting<'a>(&'a Library, Cell<usize>);
+
+impl Answers for Counting<'_> {
+    fn name(&self, text: &str) -> Name {
+        self.1.set(self.1.get() + 1);
+        self.0.name(text)
+    }
+
+    fn difference(&self, from: Option<&Arc<State>>, cursor: Option<&Name>, to: &Arc<State>) -> Arc<Difference> {
+        self.0.difference(from, cursor, to)
+    }
+
+    fn full(&self, state: &Arc<State>) -> Arc<Batch> {
+        self.0.full(state)
+    }
+
+    fn remembered(&self, state: State) -> Arc<State> {
+        self.0.remembered(state)
+    }
+
+    fn doubted(&self, state: &Arc<State>) -> Arc<State> {
+        self.0.doubted(state)
+    }
+
+    fn permitted(&self, state: &Arc<State>, rights: &Arc<Rights>, before: Option<&Permitted>) -> Arc<Permitted> {
+        self.0.permitted(state, rights, before)
+    }
+
+    fn class(&self, class: Class) -> Arc<Class> {
+        self.0.class(class)
+    }
+
+    fn rights(&self, rights: Rights) -> Arc<Rights> {
+        self.0.rights(rights)
+    }
+
+    fn objection(&self, objection: Objection) -> Arc<Objection> {
+        self.0.objection(objection)
+    }
+
+    fn chunk(&self) -> usize {
+        self.0.chunk()
+    }
+}
+
+/// In delta a request may end very many names, also such as the client never asked for.
+#[test]
+fn names_that_end_are_read_in_slices() {
+    let library = Library::new(1 << 20, 1 << 20);
+    let counting = Counting(&library, Cell::new(0));
+    let mut server = server(Dialect::Delta);
+    let request = ClientRequest::from(DeltaDiscoveryRequest {
+        type_url: eds().url().to_owned(),
+        resource_names_unsubscribe: names(),
+        ..Default::default()
+    });
+    let mut progress = server.begin(request, &counting, start()).unwrap();
+    let mut more = true;
+    while more {
+        let before = counting.1.get();
+        more = server.go_on(&mut progress, &counting, start()).unwrap();
+        let read = counting.1.get() - before;
+        assert!(read <= SLICE, "{read} names in one slice");
+    }
+    assert_eq!(counting.1.get(), NAMES);
 }

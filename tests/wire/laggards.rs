@@ -153,7 +153,8 @@ async fn cost_no_bodies_and_miss_nothing(pinned_bytes_per_view: usize, used: usi
         }
         assert!(laggard.subscriber.call.is_silent().await);
     }
-    // Only the steps to the present state are left, which the library keeps for a while.
+    // Only the steps to the present state are left. The library keeps them for half a minute, also while nobody is in the middle of them:
+    // clients come one after the other, and each would have to be brought there in steps of its own.
     let left = || relay.view().baselines().bytes();
     until(|| left() < 10_000, || format!("{} bytes of hashes are kept", left())).await;
     relay.settles_at(0).await;

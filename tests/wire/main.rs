@@ -23,6 +23,7 @@ mod lifetimes;
 mod lockout;
 mod memory;
 mod neighbours;
+mod old_relay;
 mod overload;
 mod rest;
 mod returns;

@@ -30,10 +30,22 @@ pub(super) struct Agenda {
 #[derive(Debug, Default)]
 struct Lists {
     look: Sorted<Name>,
+    /// Names of which a removal is due.
+    gone: Sorted<Name>,
     /// Names that wait until more is known of an alias (C-20).
     waits: BTreeSet<Name>,
     /// Collections of which all members must be looked at.
     stirred: BTreeSet<Name>,
+    sweep: Option<Sweep>,
+}
+
+/// All rows must be looked at, some in each turn.
+#[derive(Debug, Default)]
+struct Sweep {
+    /// The first row that was not listed yet; `None`: the first of all.
+    from: Option<Name>,
+    /// Whether all must be looked at once more.
+    again: bool,
 }
 
 /// A walk over all names that must be looked at, once around from the cursor.
@@ -48,18 +60,41 @@ pub(super) struct Walk {
 
 /// How many names one walk passes at most, because others have their turn then. That many take some milliseconds.
 pub(super) const PASSED_MAX: usize = 4096;
+/// How many rows one turn lists at most, when all must be looked at: fewer than it can pass.
+pub(super) const SWEPT_MAX: usize = PASSED_MAX / 2;
+
+impl Lists {
+    fn is_idle(&self) -> bool {
+        self.look.is_empty() && self.gone.is_empty() && self.stirred.is_empty() && self.sweep.is_none()
+    }
+}
 
 impl Agenda {
     /// This name must be looked at.
     pub(super) fn look(&mut self, name: Name) {
-        self.lists.get_or_insert_default().look.insert(name);
+        let lists = self.lists.get_or_insert_default();
+        lists.gone.remove(name.as_str());
+        lists.look.insert(name);
     }
 
     /// Nothing is due of this name until something changes. Returns whether it was listed.
     pub(super) fn pass(&mut self, name: &Name) -> bool {
-        let listed = self.lists.as_mut().and_then(|lists| lists.look.remove(name.as_str()));
+        let lists = self.lists.as_mut();
+        let listed = lists.and_then(|lists| lists.look.remove(name.as_str()).or(lists.gone.remove(name.as_str())));
         self.give_back();
         listed.is_some()
+    }
+
+    /// A removal is due of this name. Returns whether it was listed to be looked at.
+    pub(super) fn leave(&mut self, name: &Name) -> bool {
+        let lists = self.lists.get_or_insert_default();
+        lists.gone.insert(name.clone());
+        lists.look.remove(name.as_str()).is_some()
+    }
+
+    /// Returns the names of which a removal was due when they were last looked at.
+    pub(super) fn gone(&self) -> impl Iterator<Item = &Name> {
+        self.lists.iter().flat_map(|lists| lists.gone.iter())
     }
 
     /// The same, and it must be looked at when more is known of an alias.
@@ -75,6 +110,34 @@ impl Agenda {
             let waits = std::mem::take(&mut lists.waits);
             lists.look.extend(waits);
         }
+    }
+
+    /// All rows must be looked at.
+    pub(super) fn sweep(&mut self) {
+        let sweep = &mut self.lists.get_or_insert_default().sweep;
+        match sweep {
+            Some(sweep) => sweep.again |= sweep.from.is_some(),
+            None => *sweep = Some(Sweep::default()),
+        }
+    }
+
+    /// Returns the text from which on rows are to be listed.
+    pub(super) fn sweeps_from(&self) -> Option<&str> {
+        let sweep = self.lists.as_ref()?.sweep.as_ref()?;
+        Some(sweep.from.as_ref().map_or("", Name::as_str))
+    }
+
+    /// These rows must be looked at, and later those from `next` on.
+    pub(super) fn swept(&mut self, rows: Vec<Name>, next: Option<Name>) {
+        rows.into_iter().for_each(|name| self.look(name));
+        if let Some(lists) = &mut self.lists
+            && let Some(Sweep { from, again }) = &mut lists.sweep
+        {
+            let more = next.is_some() || std::mem::take(again);
+            *from = next;
+            lists.sweep.take_if(|_| !more);
+        }
+        self.give_back();
     }
 
     /// All members of this collection must be looked at.
@@ -107,22 +170,19 @@ impl Agenda {
     }
 
     fn give_back(&mut self) {
-        let idle = |lists: &mut Box<Lists>| lists.look.is_empty() && lists.waits.is_empty() && lists.stirred.is_empty();
-        self.lists.take_if(idle);
+        self.lists.take_if(|lists| lists.is_idle() && lists.waits.is_empty());
     }
 
-    /// Whether no name is listed.
+    /// Whether nothing is due or must be looked at.
     pub(super) fn is_empty(&self) -> bool {
-        self.lists
-            .as_ref()
-            .is_none_or(|lists| lists.look.is_empty() && lists.stirred.is_empty())
+        self.lists.as_ref().is_none_or(|lists| lists.is_idle())
     }
 
     /// Returns how many names are listed; takes longer the more there are.
     pub(super) fn len(&self) -> usize {
         self.lists
             .as_ref()
-            .map_or(0, |lists| lists.look.len() + lists.waits.len())
+            .map_or(0, |lists| lists.look.len() + lists.gone.len() + lists.waits.len())
     }
 
     pub(super) const fn cursor(&self) -> Option<&Name> {
@@ -156,9 +216,9 @@ impl Agenda {
         (before.0 != id, certain && !before.1)
     }
 
-    /// Whether a walk of this turn stopped short.
-    pub(super) const fn is_short(&self) -> bool {
-        self.short
+    /// Whether names are left that this turn does not look at.
+    pub(super) fn is_short(&self) -> bool {
+        self.short || self.sweeps_from().is_some()
     }
 
     pub(super) const fn set_short(&mut self, short: bool) {

@@ -11,11 +11,11 @@ use proto::google::rpc::Status;
 /// A request of a client.
 #[derive(Debug, Default)]
 pub struct ClientRequest {
-    node: Option<Node>,
-    type_url: String,
+    pub(super) node: Option<Node>,
+    pub(super) type_url: String,
     nonce: String,
-    error: Option<Status>,
-    lists: Lists,
+    pub(super) error: Option<Status>,
+    pub(super) lists: Lists,
 }
 
 /// What a request lists.
@@ -76,25 +76,5 @@ impl ClientRequest {
     #[must_use]
     pub fn nonce(&self) -> &str {
         &self.nonce
-    }
-
-    pub(super) const fn node(&self) -> Option<&Node> {
-        self.node.as_ref()
-    }
-
-    pub(super) fn type_url(&self) -> &str {
-        &self.type_url
-    }
-
-    pub(super) const fn error(&self) -> Option<&Status> {
-        self.error.as_ref()
-    }
-
-    pub(super) const fn lists(&self) -> &Lists {
-        &self.lists
-    }
-
-    pub(super) fn into_lists(self) -> Lists {
-        self.lists
     }
 }

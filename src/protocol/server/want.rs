@@ -49,10 +49,6 @@ impl Want {
         std::mem::replace(&mut self.wildcard, wildcard) != wildcard
     }
 
-    pub(super) fn collections(&self) -> impl Iterator<Item = &Name> {
-        self.rare.iter().flat_map(|rare| &rare.collections)
-    }
-
     pub(super) fn has_collections(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| !rare.collections.is_empty())
     }

@@ -148,7 +148,7 @@ pub(crate) fn sotw(response: DiscoveryResponse) -> Got {
     }
 }
 
-fn delta(response: DeltaDiscoveryResponse) -> Got {
+pub(crate) fn delta(response: DeltaDiscoveryResponse) -> Got {
     let body =
         |any: Option<_>| any.map_or_else(|| "-".to_owned(), |any: proto::google::protobuf::Any| text(&any.value));
     Got {

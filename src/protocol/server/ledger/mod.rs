@@ -85,6 +85,15 @@ impl Ledger {
         self.own.from(text)
     }
 
+    /// Returns all names of which the client may hold something.
+    pub(super) fn held(&self) -> impl Iterator<Item = (&Name, Row)> {
+        let shared = self.base.iter().flat_map(|base| base.resources());
+        let shared = shared.filter(|held| self.own(held.name().as_str()).is_none());
+        let own = self.rows("").filter(|entry| entry.perhaps());
+        let own = own.map(|entry| (entry.name(), entry.row()));
+        own.chain(shared.map(|held| (held.name(), Row::Sent(held.clone()))))
+    }
+
     /// Returns the rows of its own that a collection covers (F-10).
     pub(super) fn within<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = Entry<'a>> {
         let rows = self.own.from(collection.prefix());

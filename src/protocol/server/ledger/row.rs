@@ -9,11 +9,10 @@ use xds::{Resource, Version};
 /// One row of the ledger: what the client may hold under a name, and whether it was told so.
 #[derive(Clone, Debug, Default)]
 pub(in crate::server) enum Row {
-    /// It holds nothing, and does not wait for anything.
+    /// It holds nothing, and does not wait for anything. If it asks for the name, it was told so; or what it asks for was sent under
+    /// another name (C-20).
     #[default]
     Nothing,
-    /// It holds nothing, and was told so; or what it asked for was sent under another name (C-20).
-    Told,
     /// It holds nothing, and waits for an answer.
     Asked,
     /// It may hold anything.
@@ -31,7 +30,7 @@ pub(in crate::server) enum Row {
 impl Row {
     /// Whether the client may hold something.
     pub(in crate::server) const fn perhaps(&self) -> bool {
-        !matches!(self, Self::Nothing | Self::Told | Self::Asked)
+        !matches!(self, Self::Nothing | Self::Asked)
     }
 
     /// Whether the client holds the content with this version.
@@ -39,7 +38,7 @@ impl Row {
         match self {
             Self::Brought(held) => *held == version,
             Self::Sent(held) => held.version() == version,
-            Self::Nothing | Self::Told | Self::Asked | Self::Perhaps | Self::Refused(..) | Self::Again(_) => false,
+            Self::Nothing | Self::Asked | Self::Perhaps | Self::Refused(..) | Self::Again(_) => false,
         }
     }
 
@@ -52,7 +51,7 @@ impl Row {
     pub(in crate::server) fn again(self) -> Self {
         match self {
             Self::Sent(resource) => Self::Again(resource),
-            Self::Nothing | Self::Told => Self::Asked,
+            Self::Nothing => Self::Asked,
             Self::Brought(_) | Self::Refused(..) => Self::Perhaps,
             Self::Asked | Self::Perhaps | Self::Again(_) => self,
         }
@@ -63,7 +62,7 @@ impl Row {
         match self {
             Self::Sent(resource) => Self::Sent(copy(&resource)),
             Self::Again(resource) => Self::Again(copy(&resource)),
-            Self::Nothing | Self::Told | Self::Asked | Self::Perhaps | Self::Brought(_) | Self::Refused(..) => self,
+            Self::Nothing | Self::Asked | Self::Perhaps | Self::Brought(_) | Self::Refused(..) => self,
         }
     }
 
@@ -76,7 +75,7 @@ impl Row {
     pub(in crate::server) const fn sent(&self) -> Option<&Arc<Resource>> {
         match self {
             Self::Sent(resource) | Self::Again(resource) => Some(resource),
-            Self::Nothing | Self::Told | Self::Asked | Self::Perhaps | Self::Brought(_) | Self::Refused(..) => None,
+            Self::Nothing | Self::Asked | Self::Perhaps | Self::Brought(_) | Self::Refused(..) => None,
         }
     }
 

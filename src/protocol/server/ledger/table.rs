@@ -105,14 +105,6 @@ impl<'a> Entry<'a> {
             Stored::Other(other) => other.row.perhaps(),
         }
     }
-
-    /// See [`Row::sent`].
-    pub(in crate::server) const fn sent(self) -> Option<&'a Arc<Resource>> {
-        match self.0 {
-            Stored::Asked(resource) | Stored::Unasked(resource) => Some(resource),
-            Stored::Other(other) => other.row.sent(),
-        }
-    }
 }
 
 impl Table {
@@ -158,7 +150,7 @@ impl Table {
     pub(super) fn put(&mut self, name: &Name, row: Row, asked: bool) {
         let own = match &row {
             Row::Sent(resource) if resource.name() == name => Some(resource.clone()),
-            Row::Sent(_) | Row::Nothing | Row::Told | Row::Asked => None,
+            Row::Sent(_) | Row::Nothing | Row::Asked => None,
             Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) => None,
         };
         if let Some(resource) = own.clone().filter(|_| asked) {
@@ -212,29 +204,30 @@ impl Table {
 
     /// Returns all rows in order, from the first name that is not less than this text.
     pub(super) fn from(&self, text: &str) -> impl Iterator<Item = Entry<'_>> {
+        let asked = self.asked.from(text).map(Stored::Asked);
         let rest = self.rest.as_ref();
         let unasked = rest.into_iter().flat_map(|rest| rest.unasked.from(text));
+        let unasked = unasked.map(|Unasked(resource)| Stored::Unasked(resource));
         let others = rest.into_iter().flat_map(|rest| rest.others.from(text));
-        let mut asked = self
-            .asked
-            .from(text)
-            .map(|resource| Entry(Stored::Asked(resource)))
-            .peekable();
-        let mut unasked = unasked
-            .map(|Unasked(resource)| Entry(Stored::Unasked(resource)))
-            .peekable();
-        let mut others = others.map(|other| Entry(Stored::Other(other))).peekable();
-        std::iter::from_fn(move || {
-            let firsts = [asked.peek(), unasked.peek(), others.peek()].map(|entry| entry.map(|entry| entry.name()));
-            let first = firsts.into_iter().enumerate();
-            let first = first.filter_map(|(at, name)| Some((name?, at))).min()?.1;
-            match first {
-                0 => asked.next(),
-                1 => unasked.next(),
-                _ => others.next(),
-            }
-        })
+        merged(
+            asked.map(Entry),
+            merged(unasked.map(Entry), others.map(Stored::Other).map(Entry)),
+        )
     }
+}
+
+/// Returns two lists of rows as one.
+fn merged<'a>(
+    one: impl Iterator<Item = Entry<'a>>,
+    other: impl Iterator<Item = Entry<'a>>,
+) -> impl Iterator<Item = Entry<'a>> {
+    let (mut one, mut other) = (one.peekable(), other.peekable());
+    std::iter::from_fn(move || {
+        let first = one.peek().map(|entry| entry.name());
+        other
+            .next_if(|entry| first.is_none_or(|first| entry.name() < first))
+            .or_else(|| one.next())
+    })
 }
 
 #[cfg(test)]

@@ -32,9 +32,11 @@ impl Subscription {
         let stays = self.flights.brings(name) || by_alias();
         self.ledger.put(name, if stays { Row::Perhaps } else { Row::Nothing });
         self.rejections.forget(name);
-        self.rare.forget_error(name);
-        self.rare.note_beat(name, None);
-        self.rare.forget_accepted(name);
+        self.rare.forget(|rare| {
+            rare.errors.remove(name);
+            rare.beats.remove(name);
+            rare.accepted.remove(name);
+        });
         if stays {
             self.agenda.look(name.clone());
         } else {
@@ -47,7 +49,8 @@ impl Subscription {
         let texts: Vec<Name> = self.want.texts(name).cloned().collect();
         for text in texts {
             let row = self.ledger.get(&text);
-            if matches!(row, Row::Sent(_) | Row::Brought(_) | Row::Told) && self.is_wanted(&text) {
+            let has = matches!(row, Row::Sent(_) | Row::Brought(_)) && self.is_wanted(&text);
+            if has || matches!(row, Row::Nothing) && self.ledger.asks(&text) {
                 self.ledger.put(&text, row.again());
                 self.agenda.look(text);
             }
@@ -69,11 +72,8 @@ impl Subscription {
         sent.is_some_and(|sent| sent.aliases().iter().any(|alias| self.ledger.asks(alias)))
     }
 
-    /// The client asks for a name, a collection or everything.
-    pub(super) fn subscribe(&mut self, name: &Name, answers: &impl Answers) {
-        if name.as_str() == Name::WILDCARD {
-            return self.subscribe_all(answers);
-        }
+    /// The client asks for a name or a collection.
+    pub(super) fn subscribe(&mut self, name: &Name) {
         let known = self.ledger.asks(name);
         if !known {
             self.want.spell(name, self.reader.type_url());
@@ -95,14 +95,14 @@ impl Subscription {
 
     /// Returns the names of what the client was sent that has this alias.
     fn called(&self, alias: &Name) -> Vec<Name> {
-        let base = self.ledger.base().into_iter().flat_map(|base| base.resources());
-        let base = base.filter(|held| self.ledger.own(held.name().as_str()).is_none());
-        let own = self.ledger.rows("").filter_map(Entry::sent);
-        let called = own.chain(base).filter(|held| held.aliases().contains(alias));
-        called.map(|held| held.name().clone()).collect()
+        let has = |row: &Row| row.sent().is_some_and(|sent| sent.aliases().contains(alias));
+        let called = self.ledger.held().filter(|(_, row)| has(row));
+        called.map(|(name, _)| name.clone()).collect()
     }
 
-    fn subscribe_all(&mut self, answers: &impl Answers) {
+    /// The client asks for everything.
+    pub(super) fn subscribe_all(&mut self, answers: &impl Answers, now: Instant) {
+        self.asked.more(now);
         if !self.want.set_wildcard(true) {
             // C-11: the client may have forgotten what it was sent.
             if let Some(base) = self.ledger.base().cloned() {
@@ -116,20 +116,17 @@ impl Subscription {
             self.want_target(Target::Wildcard, None, true);
         }
         self.agenda.set_hello(true);
-        self.look_at_rows(|entry| !entry.name().is_new_style());
+        self.look_at_rows();
     }
 
-    /// The client does not ask for a name, a collection or everything any more.
+    /// The client does not ask for a name or a collection any more.
     pub(super) fn unsubscribe(&mut self, name: &Name) {
-        if name.as_str() == Name::WILDCARD {
-            return self.unsubscribe_all();
-        }
         if !self.ledger.asks(name) {
             return;
         }
         self.end_want(name);
         self.ledger.mark(name, false);
-        self.rare.forget_error(name);
+        self.rare.forget(|rare| rare.errors.remove(name));
         if name.is_collection() {
             let all = self.want.meaning(name).clone();
             if !self.want.texts(&all).any(|text| self.ledger.asks(text)) {
@@ -137,15 +134,9 @@ impl Subscription {
             }
             self.agenda.unstir(name);
             self.drop(name);
-            let within = self.ledger.within(&all).map(|entry| entry.name().clone());
-            let flying = self.flights.names().filter(|flying| all.covers(flying)).cloned();
-            let members: Vec<Name> = within.chain(flying).collect();
-            for member in members {
-                self.agenda.look(member.clone());
-                if !self.is_wanted(&member) {
-                    self.drop(&member);
-                }
-            }
+            let within = self.ledger.within(&all).map(Entry::name);
+            let flying = self.flights.names().filter(|flying| all.covers(flying));
+            self.let_go(within.chain(flying).cloned().collect());
         } else {
             self.agenda.look(name.clone());
             let idle = self.reader.dialect() == Dialect::Sotw && !self.ledger.get(name).perhaps();
@@ -157,17 +148,16 @@ impl Subscription {
             }
             if self.reader.has_aliases() || self.reader.has_nameless() {
                 self.agenda.wake();
-                for name in held(self.ledger.rows("")) {
-                    if !self.is_wanted(&name) {
-                        self.drop(&name);
-                    }
-                }
+                let mut others = held(self.ledger.rows(""));
+                others.retain(|name| !self.is_wanted(name));
+                self.let_go(others);
             }
         }
         self.want.unspell(name);
     }
 
-    fn unsubscribe_all(&mut self) {
+    /// The client does not ask for everything any more.
+    pub(super) fn unsubscribe_all(&mut self) {
         if !self.want.set_wildcard(false) {
             return;
         }
@@ -186,26 +176,28 @@ impl Subscription {
             let name = held.name().clone();
             self.ledger.put(&name, Row::Sent(held));
         }
-        let own = self.ledger.rows("").map(|entry| entry.name().clone());
-        let all: Vec<Name> = own
-            .chain(self.flights.names().cloned())
-            .filter(|name| !name.is_new_style())
-            .collect();
-        for name in all {
+        let own = self.ledger.rows("").map(Entry::name);
+        let all = own.chain(self.flights.names()).filter(|name| !name.is_new_style());
+        self.let_go(all.cloned().collect());
+        self.want_target(Target::Wildcard, None, false);
+    }
+
+    /// There is one reason less to want these names.
+    fn let_go(&mut self, names: Vec<Name>) {
+        for name in names {
             if self.is_wanted(&name) {
                 self.agenda.look(name);
             } else {
                 self.drop(&name);
             }
         }
-        self.want_target(Target::Wildcard, None, false);
     }
 
-    /// These rows must be looked at.
-    pub(super) fn look_at_rows(&mut self, which: impl Fn(Entry<'_>) -> bool) {
-        let rows = self.ledger.rows("").filter(|entry| which(*entry));
-        let names: Vec<Name> = rows.map(|entry| entry.name().clone()).collect();
-        names.into_iter().for_each(|name| self.agenda.look(name));
+    /// All rows must be looked at.
+    pub(super) fn look_at_rows(&mut self) {
+        if !self.ledger.is_shared() {
+            self.agenda.sweep();
+        }
     }
 
     /// C-12, C-13: the client says that it holds this version of a name. They are what it holds, not what it asks for. C-14: endpoints
@@ -242,7 +234,7 @@ impl Subscription {
     }
 
     fn look_at_all(&mut self) {
-        self.look_at_rows(|_| true);
+        self.look_at_rows();
         self.agenda.wake();
         let collections: Vec<Name> = self
             .ledger

@@ -4,28 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
 
-use super::due::Say;
-use super::{Attempt, Subscription};
+use super::verdict::Say;
+use super::{Attempt, Draft, Subscription};
 use crate::server::ledger::Row;
-use xds::{Answers, Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, TypeSight};
-
-/// A response that is being written.
-#[derive(Debug)]
-pub(super) struct Draft {
-    room: Room,
-    items: BTreeMap<Name, Item>,
-    removed: BTreeSet<Name>,
-    /// Those of them of which the client held nothing.
-    missing: BTreeSet<Name>,
-    errors: Errors,
-    since: Option<Instant>,
-    /// The last name that was added.
-    last: Option<Name>,
-    /// Whether any of it was asked for by the wildcard alone.
-    covers: bool,
-}
+use xds::{Answers, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, TypeSight};
 
 impl Draft {
     pub(super) const fn new(room: Room) -> Self {
@@ -37,6 +20,7 @@ impl Draft {
             errors: Errors::new(),
             since: None,
             last: None,
+            endpoints: Vec::new(),
             covers: false,
         }
     }
@@ -50,60 +34,12 @@ impl Draft {
         !self.items.is_empty()
     }
 
-    /// Whether it brings only a part of what could be added.
-    pub(super) fn has_more(&self) -> bool {
-        self.room.is_full() && self.adds()
-    }
-
-    pub(super) const fn covers(&self) -> bool {
-        self.covers
-    }
-
-    /// Returns the name after which the next response begins.
-    pub(super) fn cursor(&self) -> Option<Name> {
-        self.last.clone().filter(|_| self.room.is_full())
-    }
-
-    pub(super) const fn since(&self) -> Option<Instant> {
-        self.since
-    }
-
-    pub(super) fn has(&self, name: &Name) -> bool {
-        self.items.contains_key(name)
-    }
-
-    pub(super) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.items.values().map(|item| &item.resource)
-    }
-
-    fn takes(&mut self, resource: &Resource) -> bool {
-        self.room.takes(resource.weight())
-    }
-
-    fn takes_name(&mut self, name: &Name) -> bool {
-        self.removed.len() < GONE_MAX && self.room.takes_name(name)
-    }
-
-    /// Adds a name over the limit, which counts as one that does not exist (B-32).
-    pub(super) fn put_missing(&mut self, name: Name) {
-        self.missing.insert(name.clone());
-        self.removed.insert(name);
-    }
-
     /// Adds a resource that the client holds already.
-    pub(super) fn repeat(&mut self, name: &Name, item: Item) {
-        let form = if item.form == Form::Whole {
-            Form::Repeated
-        } else {
-            item.form
-        };
-        self.items.insert(name.clone(), Item { form, ..item });
-    }
-
-    pub(super) fn into_batch(self, hosts: bool) -> Batch {
-        let items = self.items.into_values().collect();
-        let batch = Batch::new(items, self.removed.into_iter().collect()).alone();
-        batch.with_missing(self.missing, hosts).with_errors(self.errors)
+    pub(super) fn repeat(&mut self, name: &Name, mut item: Item) {
+        if item.form == Form::Whole {
+            item.form = Form::Repeated;
+        }
+        self.items.insert(name.clone(), item);
     }
 }
 
@@ -120,21 +56,22 @@ impl Subscription {
             Say::Put(resource) => self.write_resource(name, resource, draft, attempt),
             Say::Other(resource) => {
                 let own = resource.name();
-                let written = draft.has(own) || self.write_resource(own, resource, draft, attempt);
+                let written = draft.items.contains_key(own) || self.write_resource(own, resource, draft, attempt);
                 if written {
-                    self.ledger.put(name, Row::Told);
+                    self.ledger.put(name, Row::Nothing);
                 }
                 written
             }
             Say::Beat(resource) => {
-                let fits = draft.takes(resource);
+                let fits = draft.room.takes(resource.weight());
                 if fits {
                     self.write_beat(name, resource, draft, attempt);
                 }
                 fits
             }
             Say::Remove | Say::Missing => {
-                let fits = draft.takes_name(name);
+                let full = self.reader.full_state();
+                let fits = full || draft.removed.len() < GONE_MAX && draft.room.takes_name(name);
                 if fits {
                     self.write_error(name, draft, attempt.slot);
                     if matches!(say, Say::Missing) {
@@ -159,7 +96,7 @@ impl Subscription {
         draft: &mut Draft,
         attempt: &Attempt<'_, impl Answers>,
     ) -> bool {
-        if !draft.takes(resource) {
+        if !draft.room.takes(resource.weight()) {
             return false;
         }
         let row = self.ledger.get(name);
@@ -167,38 +104,38 @@ impl Subscription {
             draft.since = draft.since.into_iter().chain([resource.received()]).min();
         }
         if let Some(accepted) = row.whole().filter(|_| self.reader.lists_all()) {
-            self.rare.keep_accepted(name, accepted);
+            self.rare.note(|rare| {
+                rare.accepted.entry(name.clone()).or_insert_with(|| accepted.clone());
+            });
         }
+        let item = self.reader.item(name, resource, attempt.slot, attempt.now);
         draft.covers |= !self.ledger.asks(name);
-        draft.items.insert(
-            name.clone(),
-            self.reader.item(name, resource, attempt.slot, attempt.now),
-        );
+        draft.endpoints.extend(resource.endpoints().cloned());
+        draft.items.insert(name.clone(), item);
         draft.last = Some(name.clone());
-        self.note_sent(name, resource, attempt.slot);
+        self.ledger.put(name, Row::Sent(resource.clone()));
+        self.rejections.forget(name);
+        self.rare.forget(|rare| rare.errors.remove(name));
+        if self.reader.reads_ttl() {
+            self.note_beat(resource.name(), attempt.slot.beat(resource));
+        }
         true
     }
 
-    /// Notes that the client is sent a resource.
-    pub(super) fn note_sent(&mut self, name: &Name, resource: &Arc<Resource>, slot: TypeSight<'_>) {
-        self.ledger.put(name, Row::Sent(resource.clone()));
-        self.rejections.forget(name);
-        self.rare.forget_error(name);
-        if self.reader.reads_ttl() {
-            self.rare.note_beat(resource.name(), slot.beat(resource));
+    /// Notes the heartbeat that was passed on; `None`: the resource has no time to live.
+    fn note_beat(&mut self, name: &Name, beat: Option<u32>) {
+        match beat {
+            Some(beat) => drop(self.rare.note(|rare| rare.beats.insert(name.clone(), beat))),
+            None => drop(self.rare.forget(|rare| rare.beats.remove(name))),
         }
     }
 
     /// Notes that the client is told that a name is gone.
     pub(super) fn note_gone(&mut self, name: &Name) {
-        let row = if self.ledger.asks(name) {
-            Row::Told
-        } else {
-            Row::Nothing
-        };
-        self.ledger.put(name, row);
+        self.ledger.put(name, Row::Nothing);
+        self.agenda.pass(name);
         self.rejections.forget(name);
-        self.rare.note_beat(name, None);
+        self.note_beat(name, None);
     }
 
     /// K-17: C-21: a virtual host is sent again whole. E-11: if the resource has no time to live any more, only the resource itself can
@@ -219,13 +156,13 @@ impl Subscription {
             Dialect::Sotw => item.form,
         };
         draft.items.insert(name.clone(), Item { form, ..item });
-        self.rare.note_beat(resource.name(), beat);
+        self.note_beat(resource.name(), beat);
     }
 
     /// B-31: adds the error of a name, unless the client was sent it.
     fn write_error(&mut self, name: &Name, draft: &mut Draft, slot: TypeSight<'_>) {
         if let Some(error) = self.due_error(name, slot) {
-            self.rare.note_error(name.clone(), error.clone());
+            self.rare.note(|rare| rare.errors.insert(name.clone(), error.clone()));
             draft.errors.insert(name.clone(), error);
         }
     }

@@ -1,44 +1,19 @@
-//! What is due: the one comparison of what the client was sent with what it should hold. Composing uses it, and so does every question
-//! whether anything could be sent.
+//! All that is due: a walk over the names of which anything may be. Composing uses it, and so does every question whether anything could be
+//! sent.
 //!
-//! Owns what must be sent of one name. Does not know when it is sent, and with what else.
+//! Owns which names are looked at, and how many in one turn. Does not know what is due of a name, and when it is sent.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Subscription;
-use super::lens::{Extent, Look};
-use crate::server::agenda::{PASSED_MAX, Walk};
-use crate::server::ledger::Row;
-use xds::{Answers, Dialect, Difference, Known, Name, Reason, Resource, ResourceError, Sight, State, TypeSight};
-
-/// What must be sent of a name.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Say<'a> {
-    /// The resource.
-    Put(&'a Arc<Resource>),
-    /// The resource, under its own name (C-20, A-09).
-    Other(&'a Arc<Resource>),
-    /// A heartbeat: the client holds the resource (K-17).
-    Beat(&'a Arc<Resource>),
-    /// That it is gone, and the client may hold it.
-    Remove,
-    /// That it does not exist: the client holds nothing, and waits for an answer.
-    Missing,
-    /// Only an error (B-31).
-    Error,
-}
-
-impl Say<'_> {
-    /// Whether it adds, changes or answers anything.
-    const fn adds(self) -> bool {
-        matches!(self, Self::Put(_) | Self::Other(_) | Self::Missing | Self::Error)
-    }
-}
+use super::verdict::{Say, Verdict};
+use crate::server::agenda::{PASSED_MAX, SWEPT_MAX, Walk};
+use xds::{Answers, Difference, Name, Sight, State, TypeSight};
 
 impl Subscription {
-    /// Returns the first name of a walk of which something is due. Those before it are passed over from now on. `None` if there is
-    /// none, or if the walk stops short.
+    /// Returns the first name of a walk of which anything but a removal is due. Those before it are passed over from now on; those
+    /// that are gone are listed as such. `None` if there is none, or if the walk stops short.
     pub(super) fn next_due<'a>(
         &mut self,
         walk: &mut Walk,
@@ -48,13 +23,25 @@ impl Subscription {
         while !walk.is_short()
             && let Some(name) = walk.next(&self.agenda, difference)
         {
-            match self.say(&name, slot) {
-                Some(say) => return Some((name, say)),
-                None if self.pass(&name, slot) => walk.count(),
-                None => {}
+            let listed = match self.judge(&name, slot) {
+                Verdict::Due(Say::Remove) if !self.is_busy(&name) => self.agenda.leave(&name),
+                Verdict::Due(say) => return Some((name, say)),
+                Verdict::Hidden => self.agenda.wait(&name),
+                Verdict::Nothing => self.agenda.pass(&name),
+                Verdict::Settled(row) => {
+                    self.ledger.put(&name, row);
+                    self.rejections.forget(&name);
+                    self.rare.forget(|rare| rare.beats.remove(&name));
+                    self.agenda.pass(&name)
+                }
+            };
+            if listed {
+                walk.count();
             }
         }
-        self.agenda.set_short(self.agenda.is_short() || walk.is_short());
+        if walk.is_short() {
+            self.agenda.set_short(true);
+        }
         None
     }
 
@@ -72,132 +59,24 @@ impl Subscription {
         !walk.is_short()
     }
 
-    /// Returns what must be sent of a name.
-    pub(super) fn say<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Option<Say<'a>> {
-        let row = self.ledger.get(name);
-        let said = if self.want.has_collection(name) {
-            self.say_collection(name, &row, slot)
-        } else {
-            self.say_single(name, &row, slot)
-        };
-        said.or_else(|| self.due_error(name, slot).map(|_| Say::Error))
+    /// Whether a name must wait: it is on its way, and is in one response at a time (B-24); or was rejected, and is tried in its own
+    /// (B-22).
+    pub(super) fn is_busy(&self, name: &Name) -> bool {
+        self.flights.has(name) || self.rejections.awaits(name)
     }
 
-    fn say_single<'a>(&self, name: &Name, row: &Row, slot: TypeSight<'a>) -> Option<Say<'a>> {
-        let lens = self.lens(slot);
-        match lens.look(name, row) {
-            Look::Unknown => None,
-            Look::Put(found) if self.reader.cannot_read(found) => None,
-            Look::Put(found) if found.name() != self.want.meaning(name) => {
-                // C-20: the resource goes as the client should hold it under its own name.
-                let held = self.ledger.get(found.name());
-                match lens.look(found.name(), &held) {
-                    Look::Put(own) if row.waits() || row.perhaps() => Some(Say::Other(own)),
-                    Look::Put(own) if !held.is(own.version()) && !held.refuses(own.version()) => Some(Say::Other(own)),
-                    Look::Put(_) | Look::Gone | Look::Unknown => None,
-                }
-            }
-            Look::Put(found) if row.refuses(found.version()) => None,
-            Look::Put(found) if !row.is(found.version()) => Some(Say::Put(found)),
-            // E-09: only the resource itself tells the client that an error is over.
-            Look::Put(found) if self.rare.error(name).is_some() && self.error(name, slot).is_none() => {
-                Some(Say::Put(found))
-            }
-            Look::Put(found) => self.beats(found, slot).then_some(Say::Beat(found)),
-            Look::Gone => match row {
-                Row::Nothing | Row::Told => None,
-                Row::Asked if self.reader.dialect() == Dialect::Sotw || self.reader.waits_for_routes() => None,
-                Row::Asked => Some(Say::Missing),
-                Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) | Row::Sent(_) => {
-                    (!self.reader.forgets()).then_some(Say::Remove)
-                }
-            },
-        }
-    }
-
-    /// C-22: an empty collection is answered by its name, any other by its members.
-    fn say_collection<'a>(&self, name: &Name, row: &Row, slot: TypeSight<'a>) -> Option<Say<'a>> {
-        let waits = matches!(row, Row::Asked | Row::Perhaps) && self.reader.dialect() == Dialect::Delta;
-        if !waits || self.lens(slot).extent(name) != Extent::Empty {
-            return None;
-        }
-        // K-16: a server that did not answer in time is no reason to take away members that the client may hold.
-        let silent = matches!(self.lens(slot).known(name), Some(Known::Absent(Reason::TimedOut)));
-        let all = self.want.meaning(name);
-        let holds = silent && self.ledger.within(all).any(|entry| entry.perhaps());
-        (!holds).then_some(Say::Missing)
-    }
-
-    /// Nothing is due of a name until something changes. Returns whether it was listed.
-    fn pass(&mut self, name: &Name, slot: TypeSight<'_>) -> bool {
-        let row = self.ledger.get(name);
-        if self.want.has_collection(name) {
-            let answered = match self.lens(slot).extent(name) {
-                Extent::Unknown => false,
-                Extent::Empty => self.reader.dialect() == Dialect::Sotw,
-                Extent::Some => true,
+    /// Whether a removal is due. What has returned since it was found to be gone is looked at again.
+    pub(super) fn removes(&mut self, slot: TypeSight<'_>) -> bool {
+        for _ in 0..PASSED_MAX {
+            let Some(name) = self.agenda.gone().next().cloned() else {
+                return false;
             };
-            if answered {
-                self.ledger.put(name, Row::Told);
+            if matches!(self.say(&name, slot), Some(Say::Remove)) {
+                return true;
             }
-            return self.agenda.pass(name);
+            self.agenda.look(name);
         }
-        match (self.lens(slot).look(name, &row), &row) {
-            // A pointer takes less memory than a version.
-            (Look::Put(found), Row::Brought(_)) if row.is(found.version()) => {
-                self.ledger.put(name, Row::Sent(found.clone()));
-            }
-            (Look::Put(found), Row::Asked) if self.reader.cannot_read(found) => self.ledger.put(name, Row::Told),
-            (Look::Gone, Row::Asked) => self.ledger.put(name, Row::Told),
-            // B-18: that it is gone cannot be said.
-            (Look::Gone, row) if row.perhaps() && self.reader.forgets() => self.forget(name, slot),
-            (Look::Unknown, row) if row.perhaps() && self.reader.has_aliases() => return self.agenda.wait(name),
-            (Look::Put(_) | Look::Gone | Look::Unknown, _) => {}
-        }
-        self.agenda.pass(name)
-    }
-
-    /// The client may keep what is gone: it cannot be told. If it comes back, it is sent again. Secrets are listed as long as the
-    /// client asks for them: Envoy keeps and wants them, for example until a listener is drained. K-17: not if it was sent a time to
-    /// live with the secret. B-31: not if the client can be told of its absence.
-    fn forget(&mut self, name: &Name, slot: TypeSight<'_>) {
-        let told = self.reader.reads_errors() && self.error(name, slot).is_some();
-        let stays = self.reader.lists_all() && self.ledger.asks(name) && self.rare.beat(name).is_none() && !told;
-        if !stays {
-            self.ledger.put(name, Row::Nothing);
-            self.rejections.forget(name);
-            self.rare.note_beat(name, None);
-        }
-    }
-
-    /// Whether the client must be sent a heartbeat: it holds exactly this content. E-11: if the resource has no time to live any
-    /// more, only the resource itself can say so.
-    fn beats(&self, resource: &Resource, slot: TypeSight<'_>) -> bool {
-        if !self.reader.reads_ttl() {
-            return false;
-        }
-        self.rare.beat(resource.name()) != slot.beat(resource)
-    }
-
-    /// Returns the error that the client must get for a name. K-16: in SotW, only an error can say that a name does not exist.
-    pub(super) fn error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
-        let meant = self.want.meaning(name);
-        // B-31: an error has a name, so there is none for the empty name.
-        let silent = || {
-            let absent = matches!(self.lens(slot).known(name), Some(Known::Absent(_)));
-            self.reader.dialect() == Dialect::Sotw && !meant.is_blank() && absent
-        };
-        let said = slot.error(meant).cloned();
-        said.or_else(|| silent().then(|| Arc::new(ResourceError::not_found())))
-    }
-
-    /// B-31: returns the error of a name if the client was not sent it yet.
-    pub(super) fn due_error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
-        if !self.reader.reads_errors() || !self.ledger.asks(name) {
-            return None;
-        }
-        self.error(name, slot)
-            .filter(|error| self.rare.error(name) != Some(error))
+        true
     }
 
     /// Lists the members of collections that may be new, everything that an incomplete wildcard kept in doubt, and what another state
@@ -217,11 +96,16 @@ impl Subscription {
         let (other, certain) = state.map_or((false, false), |state| {
             self.agenda.note_state(state.id(), state.certain())
         });
-        if certain {
-            self.look_at_rows(|_| true);
-        } else if other && self.ledger.has_unasked() {
-            // What was sent since the last rest is in no map, so no difference shows that it is gone.
-            self.look_at_rows(|entry| !entry.is_asked());
+        // What was sent since the last rest is in no map, so no difference shows that it is gone.
+        if certain || other && self.ledger.has_unasked() {
+            self.look_at_rows();
+        }
+        if let Some(from) = self.agenda.sweeps_from() {
+            let mut rows = self.ledger.rows(from).map(|entry| entry.name().clone());
+            let some = rows.by_ref().take(SWEPT_MAX).collect();
+            let next = rows.next();
+            drop(rows);
+            self.agenda.swept(some, next);
         }
     }
 
@@ -238,23 +122,26 @@ impl Subscription {
 
     /// Whether there is anything to add, change or answer, if no response were on its way.
     pub(super) fn is_pending(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
-        if self.agenda.hello() && self.greets(slot) {
-            return true;
-        }
-        self.any_due(slot, answers, |say| say.adds())
+        self.greets(slot) || self.any_due(slot, answers, |say| say.adds())
     }
 
     /// Whether anything is due, removals and heartbeats included.
     pub(super) fn is_due(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
-        self.agenda.hello() && self.greets(slot) || self.any_due(slot, answers, |_| true)
+        self.greets(slot) || self.any_due(slot, answers, |_| true)
     }
 
-    /// Whether the wildcard is known well enough to answer it.
+    /// Whether an answer is due even if it is empty: a wildcard must be known well enough for that.
     pub(super) fn greets(&self, slot: TypeSight<'_>) -> bool {
-        !self.want.wildcard() || slot.wildcard().is_some_and(|state| state.complete())
+        let known = || !self.want.wildcard() || slot.wildcard().is_some_and(|state| state.complete());
+        self.agenda.hello() && known()
     }
 
-    fn any_due(&mut self, slot: TypeSight<'_>, answers: &impl Answers, counts: impl Fn(Say<'_>) -> bool) -> bool {
+    pub(super) fn any_due(
+        &mut self,
+        slot: TypeSight<'_>,
+        answers: &impl Answers,
+        counts: impl Fn(Say<'_>) -> bool,
+    ) -> bool {
         let difference = self.difference(slot, answers);
         let difference = difference.as_deref();
         if let Some(state) = slot.wildcard().filter(|state| self.is_plain(state)) {
@@ -267,13 +154,13 @@ impl Subscription {
                 return true;
             }
         }
-        walk.is_short()
+        self.agenda.is_short() || counts(Say::Remove) && self.removes(slot)
     }
 
     /// Whether there is nothing to send until something changes or the client asks.
     pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
-        let waits = self.agenda.hello() || self.rare.held_back().is_some() || !self.rejections.is_empty();
-        if waits || !self.agenda.is_empty() || self.rare.refused().is_some() {
+        let waits = self.agenda.hello() || self.rare.get().held_back.is_some() || !self.rejections.is_empty();
+        if waits || !self.agenda.is_empty() || self.rare.get().refused.is_some() {
             return false;
         }
         let state = self
@@ -296,7 +183,10 @@ impl Subscription {
         let ends = ends.filter(|_| !self.hurries(slot, answers));
         // Removals and heartbeats are held back as well as changes.
         let held_back = ends.filter(|_| !self.flights.is_empty() || self.is_due(slot, answers));
-        self.rare.hold_back(held_back);
+        match held_back {
+            Some(_) => self.rare.note(|rare| rare.held_back = held_back),
+            None => drop(self.rare.forget(|rare| rare.held_back = None)),
+        }
         ends.is_some()
     }
 
@@ -319,7 +209,7 @@ impl Subscription {
     pub(super) fn is_plain(&self, state: &State) -> bool {
         let alike = self.ledger.is_shared() && self.rejections.is_empty() && !self.want.has_collections();
         let certain = state.certain() || self.reader.viewer().rights().is_none();
-        let mortal = self.rare.has_beats() || !self.reader.is_like_others(state);
+        let mortal = !self.rare.get().beats.is_empty() || !self.reader.is_like_others(state);
         self.want.wildcard() && alike && certain && !mortal
     }
 }

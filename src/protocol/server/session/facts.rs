@@ -58,27 +58,38 @@ impl Subscription {
         }
     }
 
+    /// Returns what servers are asked for: each name, and how the client wrote it; `None` stands for the wildcard.
+    fn served(&self) -> impl Iterator<Item = Option<(&Name, &Name)>> {
+        let names = self.ledger.asked().map(|text| (self.want.meaning(text), text));
+        let names = names.filter(|(name, _)| self.reader.is_served(name)).map(Some);
+        let any = !self.reader.has_nothing();
+        let all = self.want.wildcard().then_some(None);
+        all.into_iter().chain(names).filter(move |_| any)
+    }
+
+    fn target(asked: Option<(&Name, &Name)>) -> (Target, Option<Name>) {
+        asked.map_or((Target::Wildcard, None), |(name, text)| {
+            (Target::Name(name.clone()), name.written(text.as_str()))
+        })
+    }
+
     /// Returns all targets that servers are asked for, each as the client wrote it.
     pub(super) fn requests(&self) -> BTreeSet<(Target, Option<Name>)> {
-        let all = self.want.wildcard().then_some((Target::Wildcard, None));
-        let texts = self.ledger.asked().map(|text| (self.want.meaning(text), text));
-        let served = texts.filter(|(name, _)| self.reader.is_served(name));
-        let names = served.map(|(name, text)| (Target::Name(name.clone()), name.written(text.as_str())));
-        let any = !self.reader.has_nothing();
-        all.into_iter().chain(names).filter(|_| any).collect()
+        self.served().map(Self::target).collect()
     }
 
     /// Returns everything that is wanted under one of the `served` authorities; `None`: what is requested together with old-style
     /// names.
-    pub(in crate::server) fn wants_under(&self, authority: Option<&str>, served: &Authorities) -> Vec<xds::Want> {
-        let under = |target: &Target| match target {
-            Target::Wildcard => authority.is_none(),
-            Target::Name(name) => served.of(name) == authority,
-        };
-        let requests = self.requests().into_iter().filter(|(target, _)| under(target));
-        requests
-            .map(|(target, written)| self.said(target, written, true))
-            .collect()
+    pub(in crate::server) fn wants_under(
+        &self,
+        authority: Option<&str>,
+        served: &Authorities,
+    ) -> impl Iterator<Item = xds::Want> {
+        let under = self
+            .served()
+            .filter(move |asked| asked.and_then(|(name, _)| served.of(name)) == authority);
+        let targets = under.map(Self::target);
+        targets.map(move |(target, written)| self.said(target, written, true))
     }
 
     /// Returns what is asked of servers under an authority; `None` inside stands for the wildcard.
@@ -87,12 +98,8 @@ impl Subscription {
         authority: Option<&'a str>,
         served: &'a Authorities,
     ) -> impl Iterator<Item = Option<&'a Name>> + 'a {
-        let names = self.ledger.asked().map(|text| self.want.meaning(text));
-        let names = names.filter(|name| self.reader.is_served(name)).map(Some);
-        let all = self.want.wildcard().then_some(None).into_iter().chain(names);
-        let of = |name: Option<&'a Name>| name.and_then(|name| served.of(name));
-        let any = !self.reader.has_nothing();
-        all.filter(move |name| any && of(*name) == authority)
+        let names = self.served().map(|asked| asked.map(|(name, _)| name));
+        names.filter(move |name| name.and_then(|name| served.of(name)) == authority)
     }
 
     /// Returns whether a view knows nothing of something that is wanted under an authority.
@@ -110,7 +117,7 @@ impl Subscription {
     }
 
     /// Returns what was requested and is still unknown; `None` stands for the wildcard.
-    fn missing<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = Option<&'a Name>> {
+    pub(super) fn missing<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = Option<&'a Name>> {
         let whole = slot.is_complete();
         let lens = self.lens(slot);
         let unknown = move |text: &&Name| {
@@ -159,7 +166,7 @@ impl Subscription {
 
     /// K-21: returns how many entries are kept for the client.
     pub(in crate::server) fn kept(&self) -> usize {
-        let lists = self.agenda.len() + self.rejections.len() + self.rare.len();
+        let lists = self.agenda.len() + self.rejections.len() + self.rare.get().len();
         self.flights.entries() + self.ledger.len() + lists
     }
 
@@ -174,11 +181,11 @@ impl Subscription {
 
     /// Whether `pace` holds back a change.
     pub(in crate::server) fn is_held_back(&self, now: Instant) -> bool {
-        self.rare.held_back().is_some_and(|ends| now < ends)
+        self.rare.get().held_back.is_some_and(|ends| now < ends)
     }
 
     /// Whether names are left that the last poll did not look at.
-    pub(in crate::server) const fn is_short(&self) -> bool {
+    pub(in crate::server) fn is_short(&self) -> bool {
         self.agenda.is_short()
     }
 
@@ -192,7 +199,7 @@ impl Subscription {
     }
 
     pub(in crate::server) fn status(&self) -> Status {
-        if !self.rejections.is_empty() || self.rare.refused().is_some() {
+        if !self.rejections.is_empty() || self.rare.get().refused.is_some() {
             Status::Error
         } else if !self.flights.is_empty() {
             Status::Stale
@@ -219,7 +226,7 @@ impl Subscription {
 
     /// Returns why the client rejects what it rejects now.
     pub(in crate::server) fn objections(&self) -> impl Iterator<Item = &Arc<Objection>> {
-        self.rare.refused().into_iter().chain(self.rejections.objections())
+        self.rare.get().refused.iter().chain(self.rejections.objections())
     }
 
     /// Returns since when the client may wait for something that it has asked for and nobody has answered.
@@ -238,12 +245,12 @@ impl Subscription {
 
     /// Returns when the client has waited for this long, or `pace` holds back nothing any more.
     pub(in crate::server) fn timeouts(&self, bound: Duration) -> impl Iterator<Item = Instant> {
-        self.asked.ends(bound).into_iter().chain(self.rare.held_back())
+        self.asked.ends(bound).into_iter().chain(self.rare.get().held_back)
     }
 
     /// Takes note of the time. Returns whether the wait for an answer has just ended.
     pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) -> bool {
-        self.rare.let_on(now);
+        self.rare.forget(|rare| rare.held_back.take_if(|ends| *ends <= now));
         self.asked.waive(bound, now)
     }
 

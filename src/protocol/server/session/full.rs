@@ -1,44 +1,14 @@
-//! SotW responses that list all resources: the client deletes what is missing in one (B-16).
+//! SotW responses that list all resources: the client deletes what is missing in one (B-16). Secrets are listed beside the news (B-18).
 //!
-//! Owns the rule that nothing is left out because the relay does not know it. Knows nothing of partial answers.
+//! Owns the rule that nothing is left out because the relay does not know it. Does not know what is due.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
 
-use super::due::Say;
-use super::lens::{Extent, Look};
-use super::{Attempt, Step, Subscription};
+use super::lens::Look;
+use super::verdict::Say;
+use super::{Attempt, Draft, Step, Subscription};
 use crate::server::ledger::Row;
-use xds::{Addresses, Answers, Batch, Difference, Errors, Name, Resource, State, TypeSight};
-
-/// What a full state differs in from the last one.
-#[derive(Debug, Default)]
-struct News {
-    /// Whether it adds, changes or answers anything.
-    adds: bool,
-    removes: bool,
-    /// Whether a heartbeat must be sent.
-    beats: bool,
-    /// Whether names are left that were not looked at.
-    short: bool,
-    since: Option<Instant>,
-    errors: Errors,
-}
-
-/// All that a full state lists.
-#[derive(Debug, Default)]
-struct Listing {
-    listed: BTreeMap<Name, Arc<Resource>>,
-    /// The names that the client does not hold afterwards.
-    gone: Vec<Name>,
-    /// Names that are answered by the resource of another name.
-    answered: Vec<Name>,
-    /// Whether something is unknown that the client may hold: then nothing can be sent.
-    waits: bool,
-    /// Whether anything that the client asks for is unknown.
-    unknown: bool,
-}
+use xds::{Answers, Difference, Name, State, TypeSight};
 
 impl Subscription {
     /// Returns the next step.
@@ -47,21 +17,35 @@ impl Subscription {
         // B-20, G-20: an empty or incomplete state is sent only once it is certain that nothing is missing. K-16: content from an
         // earlier run of the relay deletes nothing at a client whose first request has another version.
         let known = |state: &&Arc<State>| state.complete() && !(state.stale() && self.brought_other(state));
-        let state = slot.wildcard().filter(|_| self.want.wildcard());
-        let Some(state) = state.filter(known) else {
-            if !self.want.wildcard() {
-                return self.poll_listing(None, attempt);
-            }
+        let state = slot.wildcard().filter(|_| self.want.wildcard()).filter(known);
+        if self.want.wildcard() && state.is_none() {
             // D-01: a route may lead to a resource that waits.
             let partly = slot.wildcard().is_some_and(|state| state.present() > 0);
             let waits = partly || self.is_pending(slot, attempt.answers);
             return Step::held(waits);
-        };
-        if !self.is_plain(state) {
-            return self.poll_listing(Some(state), attempt);
         }
-        self.agenda.clear();
+        if let Some(state) = state.filter(|state| self.is_plain(state)) {
+            return self.poll_full_state(state, attempt);
+        }
         let difference = self.difference(slot, attempt.answers);
+        if !self.sift(difference.as_deref(), slot) {
+            return Step::Blocked;
+        }
+        if self.is_due(slot, attempt.answers) {
+            if self.hides_any(difference.as_deref(), slot) {
+                return Step::held(self.is_pending(slot, attempt.answers));
+            }
+            if self.tells_nothing(slot, attempt.answers) {
+                return Step::Idle;
+            }
+        }
+        self.poll_own(attempt)
+    }
+
+    /// Returns the next step of a client that is like all others.
+    fn poll_full_state(&mut self, state: &Arc<State>, attempt: &mut Attempt<'_, impl Answers>) -> Step {
+        self.agenda.clear();
+        let difference = self.difference(attempt.slot, attempt.answers);
         let difference = difference.as_deref();
         let adds = difference.is_some_and(Difference::adds) || self.agenda.hello();
         let removes = difference.is_some_and(Difference::removes);
@@ -74,13 +58,13 @@ impl Subscription {
         }
         // D-03: removed resources are still listed until the other types do not need them any more.
         let base = self.ledger.base().cloned();
-        let keeps = removes && !attempt.removals && self.rare.refused().is_none();
+        let keeps = removes && !self.may_remove(attempt.removals);
         let kept = difference.filter(|_| keeps);
         let next = kept
             .map_or(state, |difference| difference.kept(base.as_ref(), state))
             .clone();
         let changed = difference.into_iter().flat_map(Difference::changed);
-        let clusters = match self.rare.refused() {
+        let clusters = match self.rare.get().refused {
             // K-13: the client may have none of the changes that it rejected.
             Some(_) => Self::endpoints(next.resources()),
             None => Self::endpoints(changed),
@@ -89,210 +73,65 @@ impl Subscription {
         let batch = attempt.answers.full(&next);
         self.arrive(next, None);
         self.agenda.set_hello(false);
-        self.send_with(batch, since, false, clusters, attempt)
+        self.send(batch, since, false, clusters, attempt)
     }
 
     /// Whether the client's first request had the version of another state, and nothing was sent since.
     fn brought_other(&self, state: &State) -> bool {
-        let brought = self.rare.brought().filter(|_| self.agenda.hello());
+        let brought = self.rare.get().brought.as_deref().filter(|_| self.agenda.hello());
         brought.is_some_and(|brought| *brought != *state.sum().to_string())
     }
 
-    /// Returns the next step of a client that is not like others.
-    fn poll_listing(&mut self, state: Option<&Arc<State>>, attempt: &mut Attempt<'_, impl Answers>) -> Step {
-        let slot = attempt.slot;
-        let difference = self.difference(slot, attempt.answers);
-        let difference = difference.as_deref();
-        let News {
-            adds,
-            removes,
-            beats,
-            short,
-            since,
-            errors,
-        } = self.news(difference, slot);
-        if short {
-            // What was passed may be the reason to send anything.
-            self.agenda.set_hello(adds);
-            return Step::Blocked;
-        }
-        if !(adds || beats || removes && attempt.removals) {
-            if removes {
-                return Step::Removals;
-            }
-            self.meet(difference, slot);
-            return Step::Idle;
-        }
-        // What the client has rejected is not listed again for the sake of other types.
-        let removals = attempt.removals || self.rare.refused().is_some();
-        let listing = self.list(state, removals, difference, slot);
-        if listing.waits {
-            return Step::held(adds);
-        }
-        // If none of the names is known to exist, and some may, a first answer would tell the client nothing.
-        if state.is_none() && listing.unknown && listing.listed.is_empty() && !removes {
-            return Step::Idle;
-        }
-        let clusters = self.changed_clusters(&listing);
-        let items = listing
-            .listed
-            .iter()
-            .map(|(name, resource)| self.reader.item(name, resource, slot, attempt.now));
-        let items = items.filter(|item| !self.reader.cannot_read(&item.resource)).collect();
-        for (name, error) in &errors {
-            self.rare.note_error(name.clone(), error.clone());
-        }
-        let batch = Batch::new(items, Vec::new()).alone().with_errors(errors);
-        self.note_listed(listing, difference, slot);
-        self.agenda.set_hello(false);
-        self.send_with(Arc::new(batch), since, false, clusters, attempt)
+    /// Whether a full state may leave out what is gone: what the client has rejected is not listed again for the sake of other types.
+    pub(super) fn may_remove(&self, removals: bool) -> bool {
+        removals || self.rare.get().refused.is_some()
     }
 
-    /// Compares everything that may have changed.
-    fn news(&mut self, difference: Option<&Difference>, slot: TypeSight<'_>) -> News {
-        let mut news = News {
-            adds: self.agenda.hello(),
-            ..News::default()
-        };
-        for collection in self.ledger.asked().filter(|name| name.is_collection()) {
-            let waits = matches!(self.ledger.get(collection), Row::Asked | Row::Perhaps);
-            news.adds |= waits && self.lens(slot).extent(collection) != Extent::Unknown;
-        }
-        let mut walk = self.agenda.walk();
-        while let Some((name, say)) = self.next_due(&mut walk, difference, slot) {
-            match say {
-                Say::Put(resource) | Say::Other(resource) => {
-                    news.adds = true;
-                    if !self.ledger.get(&name).was_sent(resource.version()) {
-                        news.since = news.since.into_iter().chain([resource.received()]).min();
-                    }
-                }
-                Say::Remove => news.removes = true,
-                Say::Beat(_) => news.beats = true,
-                Say::Missing | Say::Error => news.adds = true,
-            }
-            // B-31: a listed resource has no error.
-            if !matches!(say, Say::Put(_) | Say::Other(_) | Say::Beat(_))
-                && let Some(error) = self.due_error(&name, slot)
-                && self
-                    .lens(slot)
-                    .known(&name)
-                    .is_none_or(|known| known.resource().is_none())
-            {
-                news.errors.insert(name, error);
-            }
-        }
-        news.short = walk.is_short();
-        news
-    }
-
-    /// Returns everything that the client should hold, and what it holds while the relay does not know better.
-    fn list(
-        &self,
-        state: Option<&Arc<State>>,
-        removals: bool,
-        difference: Option<&Difference>,
-        slot: TypeSight<'_>,
-    ) -> Listing {
+    /// K-16, G-20: whether a name is unknown of which the client may hold anything, and can neither be listed nor left out. A full state
+    /// waits for that only for a time.
+    fn hides_any(&self, difference: Option<&Difference>, slot: TypeSight<'_>) -> bool {
         let lens = self.lens(slot);
-        let mut listing = Listing::default();
-        let mut going = Vec::new();
-        for name in self.all_names(difference, slot) {
-            let row = self.ledger.get(&name);
-            if self.want.has_collection(&name) {
-                listing.unknown |= lens.extent(&name) == Extent::Unknown;
-                listing.answered.push(name);
-                continue;
-            }
-            match lens.look(&name, &row) {
-                Look::Put(found) if found.name() != self.want.meaning(&name) => {
-                    listing.listed.insert(found.name().clone(), found.clone());
-                    listing.answered.push(name);
+        let hides = |name: &Name| {
+            let row = self.ledger.get(name);
+            let known = !row.perhaps() || row.whole().is_some() || self.asked.is_waived() && slot.past(name);
+            !known && matches!(lens.look(name, &row), Look::Unknown)
+        };
+        let mut differs = difference.into_iter().flat_map(Difference::names);
+        self.ledger.rows("").any(|entry| hides(entry.name())) || differs.any(hides)
+    }
+
+    /// Whether a first answer would tell the client nothing: none of the names is known to exist, and some may.
+    fn tells_nothing(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
+        let lists = self.want.wildcard() || self.ledger.rows("").any(|entry| entry.perhaps());
+        !lists
+            && self.missing(slot).next().is_some()
+            && !self.any_due(slot, answers, |say| matches!(say, Say::Put(_) | Say::Other(_)))
+    }
+
+    /// Adds all that the client holds to a response with news. B-18: of secrets what it accepted; those that it has never accepted are
+    /// left out only if it takes such a response, and tried in one of their own. What a full state cannot list, the client does not
+    /// hold any more.
+    pub(super) fn list_held(&mut self, draft: &mut Draft, trial: bool, attempt: &Attempt<'_, impl Answers>) {
+        let full = self.reader.full_state();
+        let repeats = full || !trial && !self.rare.get().omits;
+        let listed = |name: &Name| draft.items.contains_key(name) || !full && !self.is_wanted(name);
+        let held = self.ledger.held().filter(|(name, _)| !listed(name));
+        let held: Vec<(Name, Row)> = held.map(|(name, row)| (name.clone(), row)).collect();
+        for (name, row) in held {
+            let kept = row.whole().or_else(|| self.rare.get().accepted.get(&name)).cloned();
+            match (kept, self.lens(attempt.slot).look(&name, &row)) {
+                (Some(kept), _) if self.reader.cannot_read(&kept) => {}
+                (Some(kept), _) => draft.repeat(&name, self.reader.item(&name, &kept, attempt.slot, attempt.now)),
+                (None, Look::Put(found)) if repeats && !self.reader.cannot_read(found) => {
+                    self.write(&name, Say::Put(found), draft, attempt);
                 }
-                Look::Put(found) => drop(listing.listed.insert(name, found.clone())),
-                Look::Gone => match row.whole().filter(|_| !removals) {
-                    Some(held) => going.push((name, held.clone())),
-                    None => listing.gone.push(name),
-                },
-                Look::Unknown => match row.whole() {
-                    Some(held) => drop(listing.listed.insert(name, held.clone())),
-                    // K-16: a full state waits for what is unknown only for a time.
-                    None if row.perhaps() && !(self.asked.is_waived() && slot.past(&name)) => listing.waits = true,
-                    None => {
-                        listing.unknown = true;
-                        if row.perhaps() {
-                            listing.gone.push(name);
-                        }
-                    }
-                },
+                (None, _) if full => self.note_gone(&name),
+                (None, _) => {}
             }
         }
-        let resources = state.into_iter().flat_map(|state| state.resources());
-        for resource in resources.filter(|resource| self.ledger.own(resource.name().as_str()).is_none()) {
-            listing
-                .listed
-                .entry(resource.name().clone())
-                .or_insert_with(|| resource.clone());
+        if self.rare.get().refused.is_some() {
+            // K-13: the client may have none of the changes that it rejected.
+            draft.endpoints = Self::endpoints(draft.items.values().map(|item| &item.resource));
         }
-        self.keep_going(going, &mut listing);
-        listing
-    }
-
-    /// D-03: what goes is still listed until the other types do not need it any more, unless a listener takes its address.
-    fn keep_going(&self, going: Vec<(Name, Arc<Resource>)>, listing: &mut Listing) {
-        if going.is_empty() {
-            return;
-        }
-        let lds = self.reader.traits().kind == xds::Kind::Lds;
-        let new = listing
-            .listed
-            .iter()
-            .filter(|(name, new)| lds && !self.ledger.get(name).is(new.version()));
-        let taken = Addresses::of(new.map(|(_, new)| new));
-        for (name, held) in going {
-            if self.gives(&name, &taken) {
-                listing.gone.push(name);
-            } else {
-                listing.listed.entry(name).or_insert(held);
-            }
-        }
-    }
-
-    /// Returns all names that a full state may list, but those of which the client was sent nothing but the state's map.
-    fn all_names(&self, difference: Option<&Difference>, slot: TypeSight<'_>) -> BTreeSet<Name> {
-        let own = self.ledger.rows("").map(|entry| entry.name().clone());
-        let differs = difference.into_iter().flat_map(Difference::names).cloned();
-        let members = self
-            .want
-            .collections()
-            .flat_map(|all| slot.members(all).map(|member| member.name().clone()));
-        own.chain(differs).chain(members).collect()
-    }
-
-    /// K-13: returns the endpoints of the clusters that change. After a rejection the client may have none of the rejected changes.
-    fn changed_clusters(&self, listing: &Listing) -> Vec<Name> {
-        let all = self.rare.refused().is_some();
-        let changed = listing
-            .listed
-            .iter()
-            .filter(|(name, new)| all || !self.ledger.get(name).is(new.version()));
-        Self::endpoints(changed.map(|(_, new)| new))
-    }
-
-    /// Notes that the client is sent what a full state lists.
-    fn note_listed(&mut self, listing: Listing, difference: Option<&Difference>, slot: TypeSight<'_>) {
-        self.meet(difference, slot);
-        for (name, resource) in &listing.listed {
-            if self.ledger.own(name.as_str()).is_some() || !self.ledger.get(name).is(resource.version()) {
-                self.note_sent(name, resource, slot);
-            } else if self.reader.reads_ttl() {
-                self.rare.note_beat(resource.name(), slot.beat(resource));
-            }
-        }
-        listing.gone.iter().for_each(|name| self.note_gone(name));
-        listing
-            .answered
-            .iter()
-            .for_each(|name| self.ledger.put(name, Row::Told));
     }
 }

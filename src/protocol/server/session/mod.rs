@@ -15,8 +15,9 @@ mod reader;
 mod requests;
 mod settling;
 mod shared;
+mod verdict;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,12 +32,11 @@ use crate::server::response::Response;
 use crate::server::want::Want;
 use crate::settings::StreamSettings;
 use classes::Features;
-use lens::Look;
 pub use portrait::{Portrait, Stand};
 use reader::Reader;
 pub(super) use requests::Entries;
 pub use requests::SLICE;
-use xds::{Dialect, Name, Rights, TypeSight, TypeUrl};
+use xds::{Dialect, Errors, Item, Name, Rights, Room, TypeSight, TypeUrl};
 
 /// One type on one client stream.
 ///
@@ -91,6 +91,25 @@ impl<'a, A> Attempt<'a, A> {
             now,
         }
     }
+}
+
+/// A response that is being written.
+#[derive(Debug)]
+struct Draft {
+    room: Room,
+    items: BTreeMap<Name, Item>,
+    removed: BTreeSet<Name>,
+    /// Those of them of which the client held nothing.
+    missing: BTreeSet<Name>,
+    errors: Errors,
+    /// When the oldest content in it that is new to the client was received.
+    since: Option<Instant>,
+    /// The last name that was added.
+    last: Option<Name>,
+    /// The endpoints that its new or changed clusters wait for (K-13).
+    endpoints: Vec<Name>,
+    /// Whether any of it was asked for by the wildcard alone.
+    covers: bool,
 }
 
 /// What a type can do now.

@@ -1,35 +1,23 @@
-//! Partial answers, which have only what is new: delta of every type, and SotW of the types that are not full state (B-18).
+//! The next response of a type. A partial answer has only what is new: delta of every type, and SotW of the types that are not full
+//! state (B-18). A full state has the same news, and lists the rest.
 //!
-//! Owns the order in which things are sent, and what is left for later. Knows nothing of full states.
+//! Owns the order in which things are sent, and what is left for later. Does not know what is due.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::draft::Draft;
-use super::due::Say;
-use super::{Attempt, Step, Subscription};
+use super::verdict::Say;
+use super::{Attempt, Draft, Step, Subscription};
 use crate::server::flights::Flight;
-use crate::server::ledger::{Entry, Row};
 use crate::server::rejections::Group;
 use crate::server::response::Response;
-use xds::{Addresses, Answers, Batch, Difference, Form, GONE_MAX, Kind, Name, Resource, Room, TypeSight};
-
-/// What is due and not in the response.
-#[derive(Debug, Default)]
-struct Postponed {
-    /// Names that may be removed.
-    gone: Vec<Name>,
-    /// Whether anything must wait until a response is answered.
-    waits: bool,
-    /// Whether names are left that were not looked at.
-    short: bool,
-}
+use xds::{Addresses, Answers, Batch, Difference, GONE_MAX, Kind, Name, Resource, Room, TypeSight};
 
 impl Subscription {
     /// Returns the next step.
     pub(in crate::server) fn poll(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
         // Nothing is sent if the client is subscribed to nothing; only resources that it still holds are removed.
-        let owes = self.agenda.hello() && !self.reader.full_state() || self.rare.has_long();
+        let owes = self.agenda.hello() && !self.reader.full_state() || !self.rare.get().long.is_empty();
         if self.wants_nothing() && self.agenda.is_empty() && !owes {
             return Step::Idle;
         }
@@ -49,45 +37,64 @@ impl Subscription {
     }
 
     /// Returns the next step of a client that is not like others.
-    fn poll_own(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
+    pub(super) fn poll_own(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
         let difference = self.difference(attempt.slot, attempt.answers);
+        let difference = difference.as_deref();
         self.agenda.set_rest(None);
-        if !self.sift(difference.as_deref(), attempt.slot) {
+        if !self.sift(difference, attempt.slot) {
             return Step::Blocked;
         }
-        let all = self.reader.lists_all();
-        let mut draft = Draft::new(if all {
+        let full = self.reader.full_state();
+        let lists = full || self.reader.lists_all();
+        let mut draft = Draft::new(if lists {
             Room::boundless()
         } else {
             Room::new(attempt.answers.chunk())
         });
-        self.rare
-            .take_long()
-            .into_iter()
-            .for_each(|name| draft.put_missing(name));
         let trial = self.write_trial(&mut draft, attempt);
-        let mut found = Postponed::default();
-        if trial.is_none() {
-            found = self.write_due(&mut draft, difference.as_deref(), attempt);
-            self.agenda.set_cursor(draft.cursor());
+        // B-32: a name over the limit counts as one that does not exist.
+        for name in self
+            .rare
+            .forget(|rare| std::mem::take(&mut rare.long))
+            .unwrap_or_default()
+        {
+            draft.missing.insert(name.clone());
+            draft.removed.insert(name);
         }
-        self.write_removals(&mut found, &mut draft, attempt);
-        let greets = self.agenda.hello() && self.greets(attempt.slot) && !found.short;
+        let waits = trial.is_none() && self.write_due(&mut draft, difference, attempt);
+        self.write_removals(&mut draft, attempt);
+        let greets = self.greets(attempt.slot) && !self.agenda.is_short();
         if draft.is_empty() && !greets {
-            return self.rest(found, difference.as_deref(), attempt.slot);
+            return self.rest(waits, difference, attempt.slot);
         }
-        if draft.covers() || greets {
+        if draft.covers || greets || full {
             self.agenda.set_hello(false);
         }
-        if all {
-            self.list_all(&mut draft, trial.is_some(), attempt);
+        if full {
+            self.meet(difference, attempt.slot);
         }
-        let (since, more) = (draft.since(), draft.has_more());
-        let batch = Arc::new(draft.into_batch(self.reader.traits().kind == Kind::Vhds));
+        if lists {
+            self.list_held(&mut draft, trial.is_some(), attempt);
+        }
         if let Some(group) = &trial {
             self.rejections.begin(attempt.nonces.coming(), group);
         }
-        self.send(batch, since, more, attempt)
+        let (since, more) = (draft.since, draft.room.is_full() && draft.adds());
+        if full {
+            draft.removed.clear();
+            draft.missing.clear();
+        }
+        let batch = Batch::new(draft.items.into_values().collect(), draft.removed.into_iter().collect());
+        let batch = batch
+            .alone()
+            .with_missing(draft.missing, self.reader.traits().kind == Kind::Vhds);
+        self.send(
+            Arc::new(batch.with_errors(draft.errors)),
+            since,
+            more,
+            draft.endpoints,
+            attempt,
+        )
     }
 
     /// Writes the next part of what was rejected, if it can be tried now.
@@ -108,70 +115,72 @@ impl Subscription {
         None
     }
 
-    /// Writes what is due, as far as there is room. Removals are only found.
+    /// Writes what is due but removals, as far as there is room. Returns whether anything must wait until a response is answered.
     fn write_due(
         &mut self,
         draft: &mut Draft,
         difference: Option<&Difference>,
         attempt: &Attempt<'_, impl Answers>,
-    ) -> Postponed {
-        let ripe = attempt.removals && self.rare.removals_are_ripe(attempt.bound, attempt.now);
-        let found = self.write_some(!ripe, draft, difference, attempt);
-        if ripe && found.gone.is_empty() && !found.short {
-            // What was to be removed has returned: nothing is left to go before the rest.
-            return self.write_some(true, draft, difference, attempt);
-        }
-        found
-    }
-
-    /// The same; `puts`: resources as well.
-    fn write_some(
-        &mut self,
-        puts: bool,
-        draft: &mut Draft,
-        difference: Option<&Difference>,
-        attempt: &Attempt<'_, impl Answers>,
-    ) -> Postponed {
-        let mut found = Postponed::default();
+    ) -> bool {
+        let ripe = attempt.removals && self.removals_are_ripe(attempt) && self.removes(attempt.slot);
+        let mut waits = false;
         let mut walk = self.agenda.walk();
         while let Some((name, say)) = self.next_due(&mut walk, difference, attempt.slot) {
-            // A name is in one response at a time, and what was rejected is tried in its own.
-            if self.flights.has(&name) || self.rejections.awaits(&name) {
-                found.waits |= !matches!(say, Say::Remove | Say::Beat(_));
-                continue;
+            if self.is_busy(&name) {
+                waits |= !matches!(say, Say::Remove | Say::Beat(_));
+            } else if ripe && matches!(say, Say::Put(_) | Say::Other(_)) {
+                waits = true;
+            } else if !self.write(&name, say, draft, attempt) {
+                break;
             }
-            match say {
-                Say::Remove if found.gone.len() < GONE_MAX => found.gone.push(name),
-                Say::Remove => {}
-                Say::Put(_) | Say::Other(_) if !puts => found.waits = true,
-                Say::Put(_) | Say::Other(_) | Say::Beat(_) | Say::Missing | Say::Error => {
-                    if !self.write(&name, say, draft, attempt) {
-                        break;
-                    }
+        }
+        self.agenda
+            .set_cursor(draft.last.clone().filter(|_| draft.room.is_full()));
+        waits
+    }
+
+    /// C-26: removals go when nothing is added, because a client applies the removals of a response that it rejects; a full state leaves
+    /// out what goes beside what it adds. A listener that goes shares the response with one that takes its address: the client applies
+    /// removals first.
+    fn write_removals(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) {
+        let full = self.reader.full_state();
+        let all = if full {
+            self.may_remove(attempt.removals)
+        } else {
+            attempt.removals && !draft.adds() && !self.agenda.is_short()
+        };
+        let shares = !all && draft.adds() && self.reader.traits().kind == Kind::Lds;
+        let taken = shares.then(|| Addresses::of(draft.items.values().map(|item| &item.resource)));
+        if all || shares {
+            let max = if full { usize::MAX } else { GONE_MAX };
+            let gone: Vec<Name> = self.agenda.gone().take(max).cloned().collect();
+            for name in gone {
+                if self.is_busy(&name) || !matches!(self.say(&name, attempt.slot), Some(Say::Remove)) {
+                    self.agenda.look(name);
+                } else if taken.as_ref().is_none_or(|taken| self.gives(&name, taken)) {
+                    self.write(&name, Say::Remove, draft, attempt);
                 }
             }
         }
-        found.short = walk.is_short();
-        found
+        self.note_removals(
+            !full && draft.adds() && self.agenda.gone().next().is_some(),
+            attempt.now,
+        );
     }
 
-    /// C-26: removals go when nothing is added, because a client applies the removals of a response that it rejects. A listener that
-    /// goes shares the response with one that takes its address: the client applies removals first.
-    fn write_removals(&mut self, found: &mut Postponed, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) {
-        let (mut go, mut wait) = (Vec::new(), std::mem::take(&mut found.gone));
-        if !draft.adds() && attempt.removals && !found.short {
-            std::mem::swap(&mut go, &mut wait);
-        } else if self.reader.traits().kind == Kind::Lds && draft.adds() && !wait.is_empty() {
-            let taken = Addresses::of(draft.resources());
-            (go, wait) = wait.into_iter().partition(|name| self.gives(name, &taken));
+    /// Notes whether removals wait while other names are added.
+    pub(super) fn note_removals(&mut self, wait: bool, now: Instant) {
+        if wait {
+            self.rare.note(|rare| rare.removals = rare.removals.or(Some(now)));
+        } else {
+            self.rare.forget(|rare| rare.removals = None);
         }
-        for name in go {
-            if !self.write(&name, Say::Remove, draft, attempt) {
-                wait.push(name);
-            }
-        }
-        self.rare.note_removals(draft.adds() && !wait.is_empty(), attempt.now);
-        found.gone = wait;
+    }
+
+    /// Whether removals have waited for additions as long as they may.
+    pub(super) fn removals_are_ripe(&self, attempt: &Attempt<'_, impl Answers>) -> bool {
+        let since = self.rare.get().removals;
+        since.is_some_and(|since| attempt.now >= since + attempt.bound)
     }
 
     /// Whether the client was sent a listener of this name with one of these addresses.
@@ -181,11 +190,11 @@ impl Subscription {
     }
 
     /// Nothing can be sent now.
-    fn rest(&mut self, found: Postponed, difference: Option<&Difference>, slot: TypeSight<'_>) -> Step {
-        if found.waits || found.short || self.rejections.tries() {
+    fn rest(&mut self, waits: bool, difference: Option<&Difference>, slot: TypeSight<'_>) -> Step {
+        if waits || self.agenda.is_short() || self.rejections.tries() {
             return Step::Blocked;
         }
-        if !found.gone.is_empty() {
+        if self.removes(slot) {
             return Step::Removals;
         }
         self.meet(difference, slot);
@@ -205,55 +214,8 @@ impl Subscription {
         }
     }
 
-    /// B-18: adds all other secrets, as the client accepted them. Those that it has never accepted are left out only if it takes such
-    /// a response.
-    fn list_all(&mut self, draft: &mut Draft, trial: bool, attempt: &Attempt<'_, impl Answers>) {
-        let asked: Vec<(Name, Row)> = self
-            .ledger
-            .rows("")
-            .map(|entry: Entry<'_>| (entry.name().clone(), entry.row()))
-            .collect();
-        let covered = self.ledger.base().into_iter().flat_map(|base| base.resources());
-        let covered = covered.filter(|held| self.ledger.own(held.name().as_str()).is_none());
-        let covered: Vec<(Name, Row)> = covered
-            .map(|held| (held.name().clone(), Row::Sent(held.clone())))
-            .collect();
-        for (name, row) in asked.into_iter().chain(covered) {
-            if draft.has(&name) || !self.is_wanted(&name) {
-                continue;
-            }
-            let accepted = row.whole().or_else(|| self.rare.accepted(&name)).cloned();
-            if let Some(accepted) = accepted {
-                let item = self.reader.item(&name, &accepted, attempt.slot, attempt.now);
-                draft.repeat(&name, item);
-            } else if !self.rare.omits()
-                && !trial
-                && let super::Look::Put(current) = self.lens(attempt.slot).look(&name, &row)
-            {
-                let current = current.clone();
-                self.write(&name, Say::Put(&current), draft, attempt);
-            }
-        }
-    }
-
-    /// Sends a partial answer.
-    pub(super) fn send(
-        &mut self,
-        batch: Arc<Batch>,
-        since: Option<Instant>,
-        more: bool,
-        attempt: &mut Attempt<'_, impl Answers>,
-    ) -> Step {
-        // Heartbeats and repetitions change nothing at the client.
-        let cds = self.reader.traits().kind == Kind::Cds;
-        let items = batch.items().iter();
-        let news = items.filter(|item| cds && !matches!(item.form, Form::Heartbeat | Form::Repeated));
-        let clusters = Self::endpoints(news.map(|item| &item.resource));
-        self.send_with(batch, since, more, clusters, attempt)
-    }
-
     /// Sends a response to a client that waits for these endpoints afterwards.
-    pub(super) fn send_with(
+    pub(super) fn send(
         &mut self,
         batch: Arc<Batch>,
         since: Option<Instant>,

@@ -115,7 +115,7 @@ impl<'a> Portrait<'a> {
 
     /// Returns each resource whose current content the client has rejected.
     pub fn rejections(self) -> impl Iterator<Item = Stand<'a>> {
-        let whole = self.subscription.rare.refused().map(|_| self.stands());
+        let whole = self.subscription.rare.get().refused.as_ref().map(|_| self.stands());
         let single = self
             .subscription
             .rejections
@@ -165,7 +165,13 @@ impl<'a> Portrait<'a> {
         // A full state is accepted or rejected as a whole.
         let doubtful = row.refuses(version) || matches!(row, Row::Perhaps);
         let refused = doubtful.then(|| subscription.rejections.objection(name)).flatten();
-        let objection = subscription.rare.refused().or(refused).map(|objection| &**objection);
+        let objection = subscription
+            .rare
+            .get()
+            .refused
+            .as_ref()
+            .or(refused)
+            .map(|objection| &**objection);
         let standing = if objection.is_some() || row.refuses(version) {
             Standing::Rejected
         } else if !row.is(version) && row.perhaps() {

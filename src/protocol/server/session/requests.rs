@@ -17,16 +17,17 @@ use crate::server::response::ReceiptKind;
 use xds::xdstp::canonical;
 use xds::{Answers, Dialect, Name, Version};
 
-/// What is left of a request's lists: first all names are read, then new ones begin, then others end, then versions are noted.
+/// What is left of a request's lists: first all that begins is read, then what ends, then versions are noted.
 #[derive(Debug)]
 pub(in crate::server) struct Entries {
     begun: vec::IntoIter<String>,
     ended: vec::IntoIter<String>,
     versions: btree_map::IntoIter<String, String>,
-    /// SotW: the names that were read of `begun`.
+    /// SotW: the names that were read of `begun`, and the last row that was compared with them.
     listed: BTreeSet<Name>,
-    /// The names that end, once all are read.
-    ends: Option<vec::IntoIter<Name>>,
+    last_row: Option<Name>,
+    /// SotW: how many names the client asked for before.
+    before: usize,
     /// Whether the wildcard ends.
     ends_all: bool,
     /// Whether it is the first request of its type.
@@ -37,6 +38,8 @@ pub(in crate::server) struct Entries {
     held: BTreeMap<Name, Version>,
 }
 
+/// More names over the limit than this are not answered: they are not bounded by anything else.
+const LONG_MAX: usize = 64;
 /// How many names are a slice: some milliseconds of work.
 pub const SLICE: usize = 1024;
 
@@ -47,7 +50,8 @@ impl Entries {
             ended: lists.ended.into_iter(),
             versions: lists.versions.into_iter(),
             listed: BTreeSet::new(),
-            ends: None,
+            last_row: None,
+            before: 0,
             ends_all: false,
             first,
             remembers: false,
@@ -55,9 +59,9 @@ impl Entries {
         }
     }
 
-    /// Returns how many names will end: they make room for new ones.
+    /// Returns how many names may still end: they make room for new ones.
     pub(in crate::server) fn spare(&self) -> usize {
-        self.ended.len() + self.ends.as_ref().map_or(0, ExactSizeIterator::len)
+        self.ended.len() + self.before
     }
 }
 
@@ -75,10 +79,10 @@ impl Subscription {
         let kind = if first {
             ReceiptKind::First
         } else {
-            self.settle(request.nonce(), request.error(), nonces, answers, now)
+            self.settle(request.nonce(), request.error.as_ref(), nonces, answers, now)
         };
         // B-09, B-23, C-03: the names of every request count, in arrival order, whatever its nonce says.
-        let lists = request.into_lists();
+        let lists = request.lists;
         let entries = match self.reader.dialect() {
             Dialect::Sotw => self.begin_sotw(lists, first, answers, now),
             Dialect::Delta => Some(self.begin_delta(lists, first, answers, now)),
@@ -90,13 +94,15 @@ impl Subscription {
         if first && self.reader.full_state() {
             // B-25: the first request is always answered.
             self.agenda.set_hello(true);
-            self.rare
-                .note_brought(Some(&*lists.version).filter(|version| !version.is_empty()));
+            if !lists.version.is_empty() {
+                self.rare
+                    .note(|rare| rare.brought = Some(lists.version.as_str().into()));
+            }
         }
         // B-10, B-13: until a request names something, an empty list means everything, if the type allows that.
         if lists.begun.is_empty() && !self.want.is_named() {
             if self.reader.traits().wildcard && !self.want.wildcard() {
-                self.subscribe_to_all(answers, now);
+                self.subscribe_all(answers, now);
             }
             return None;
         }
@@ -105,12 +111,12 @@ impl Subscription {
         let all = lists.begun.iter().any(|text| text == Name::WILDCARD);
         // C-07: first what begins, then what ends: what the client held by a wildcard, it holds by name from now on.
         if all && !self.want.wildcard() {
-            self.subscribe_to_all(answers, now);
+            self.subscribe_all(answers, now);
         }
         // Nearly every request has the same names as the one before it, in any order.
         if self.lists_the_same(&lists.begun) {
             if !all {
-                self.unsubscribe(&Name::from(Name::WILDCARD));
+                self.unsubscribe_all();
             }
             return None;
         }
@@ -118,6 +124,7 @@ impl Subscription {
         Some(Entries {
             ends_all: !all,
             remembers,
+            before: self.ledger.asked_len(),
             ..Entries::new(lists, first)
         })
     }
@@ -127,18 +134,12 @@ impl Subscription {
         // C-05: only a first request with both lists empty means everything.
         let empty = first && lists.begun.is_empty() && lists.ended.is_empty() && self.reader.traits().wildcard;
         if empty || has(&lists.begun) {
-            self.subscribe_to_all(answers, now);
+            self.subscribe_all(answers, now);
         }
         Entries {
             ends_all: has(&lists.ended),
-            ends: Some(Vec::new().into_iter()),
             ..Entries::new(lists, first)
         }
-    }
-
-    fn subscribe_to_all(&mut self, answers: &impl Answers, now: Instant) {
-        self.subscribe(&Name::from(Name::WILDCARD), answers);
-        self.asked.more(now);
     }
 
     /// Whether the client asks for exactly these names.
@@ -168,60 +169,46 @@ impl Subscription {
         answers: &impl Answers,
         now: Instant,
     ) -> bool {
-        let mut left = SLICE;
-        while left > 0
-            && let Some(text) = entries.begun.next()
-        {
-            left -= 1;
-            self.read(&text, entries, bound, faults, answers, now);
-        }
-        self.read_ends(entries, bound, left, answers);
-        while left > 0
-            && let Some(name) = entries.listed.pop_first()
-        {
-            left -= 1;
-            // B-14: a newly listed name is sent even if the client had it before.
-            if !self.ledger.asks(&name) {
-                self.begin_name(&name, faults, answers, now);
-                if entries.remembers {
-                    self.ledger.put(&name, Row::Perhaps);
+        for _ in 0..SLICE {
+            if let Some(text) = entries.begun.next() {
+                self.read(&text, entries, bound, faults, answers, now);
+            // C-07: what the client held by a name that it gives up, it may hold by another one, or as a member, from now on.
+            } else if let Some(text) = entries.ended.next() {
+                if text != Name::WILDCARD && bound.admits(&text) {
+                    self.unsubscribe(&self.name(&text, answers));
                 }
+            } else if let Some(name) = self.next_row(entries) {
+                if !entries.listed.contains(&name) {
+                    self.unsubscribe(&name);
+                }
+            } else if let Some((text, version)) = entries.versions.next().filter(|_| entries.first) {
+                // C-12: the versions that the client declares count in its first request only.
+                if bound.admits(&text) {
+                    let name = self.name(&text, answers);
+                    let version = Version::parse(&version).unwrap_or(Version::EMPTY);
+                    if !self.remember(&name, version) {
+                        entries.held.insert(name, version);
+                    }
+                }
+            } else {
+                self.end_request(entries, answers, now);
+                return false;
             }
         }
-        while left > 0
-            && let Some(name) = entries.ends.as_mut().and_then(Iterator::next)
-        {
-            left -= 1;
-            self.unsubscribe(&name);
-        }
-        // C-12: the versions that the client declares count in its first request only.
-        while left > 0
-            && entries.first
-            && let Some((text, version)) = entries.versions.next()
-        {
-            left -= 1;
-            if bound.admits(&text) {
-                let name = self.name(&text, answers);
-                let version = Version::parse(&version).unwrap_or(Version::EMPTY);
-                if !self.remember(&name, version) {
-                    entries.held.insert(name, version);
-                }
-            }
-        }
-        if left == 0 {
-            return true;
-        }
+        true
+    }
+
+    fn end_request(&mut self, entries: &mut Entries, answers: &impl Answers, now: Instant) {
         if entries.ends_all {
             let hello = self.want.wildcard() && entries.first && self.reader.dialect() == Dialect::Delta;
-            self.unsubscribe(&Name::from(Name::WILDCARD));
+            self.unsubscribe_all();
             // C-05: the client asked for everything and gave it up at once: it is answered all the same.
             self.agenda.set_hello(self.agenda.hello() || hello);
         }
         self.remember_all(std::mem::take(&mut entries.held), answers, now);
-        false
     }
 
-    /// Reads a text of a name. In delta, the client asks for the name again; in SotW, all that it lists must be read first.
+    /// Reads a text of a name, for which the client asks from now on.
     fn read(
         &mut self,
         text: &str,
@@ -232,51 +219,45 @@ impl Subscription {
         now: Instant,
     ) {
         let delta = self.reader.dialect() == Dialect::Delta;
-        match bound.admits(text) {
-            _ if text == Name::WILDCARD => {}
-            true if delta => self.begin_name(&self.name(text, answers), faults, answers, now),
-            true => drop(entries.listed.insert(self.name(text, answers))),
-            // B-32: a name that is too long is not kept, but it is a name.
-            false if delta => self.rare.note_long(Name::from(text)),
-            false => {}
-        }
-    }
-
-    /// Finds the names that end, once all that begin are read. C-07: what the client held by a name that it gives up, it may hold by
-    /// another one, or as a member, from now on.
-    fn read_ends(&self, entries: &mut Entries, bound: NameBound, left: usize, answers: &impl Answers) {
-        if left == 0 || entries.ends.is_some() && entries.ended.len() == 0 {
+        if text == Name::WILDCARD {
             return;
         }
-        let ends: Vec<Name> = match self.reader.dialect() {
-            Dialect::Sotw => self.left_out(&entries.listed),
-            Dialect::Delta => {
-                let texts = entries.ended.by_ref();
-                let texts = texts.filter(|text| text != Name::WILDCARD && bound.admits(text));
-                texts.map(|text| self.name(&text, answers)).collect()
+        if !bound.admits(text) {
+            // B-32: a name that is too long is not kept, but it is a name.
+            if delta && self.rare.get().long.len() < LONG_MAX {
+                self.rare.note(|rare| rare.long.push(Name::from(text)));
             }
-        };
-        entries.ends = Some(ends.into_iter());
-    }
-
-    /// Returns the names that the client asked for and does not list any more.
-    fn left_out(&self, listed: &BTreeSet<Name>) -> Vec<Name> {
-        let mut listed = listed.iter().peekable();
-        // Both are in order.
-        let left_out = self.ledger.asked().filter(|name| {
-            while listed.next_if(|listed| *listed < *name).is_some() {}
-            listed.peek() != Some(name)
-        });
-        left_out.cloned().collect()
-    }
-
-    fn begin_name(&mut self, name: &Name, faults: &mut NameFaults, answers: &impl Answers, now: Instant) {
-        let new = !self.ledger.asks(name);
-        self.subscribe(name, answers);
-        self.asked.more(now);
-        if let Some(fault) = self.fault(name).filter(|_| new) {
-            faults.note(fault, name.as_str());
+            return;
         }
+        let name = self.name(text, answers);
+        let new = !self.ledger.asks(&name);
+        // B-14: a newly listed name is sent even if the client had it before.
+        if new || delta {
+            self.subscribe(&name);
+            self.asked.more(now);
+        }
+        if new && entries.remembers {
+            self.ledger.put(&name, Row::Perhaps);
+        }
+        if let Some(fault) = self.fault(&name).filter(|_| new) {
+            faults.note(fault, text);
+        }
+        if !delta {
+            entries.listed.insert(name);
+        }
+    }
+
+    /// Returns the next row that a list of all names may end.
+    fn next_row(&self, entries: &mut Entries) -> Option<Name> {
+        if self.reader.dialect() == Dialect::Delta {
+            return None;
+        }
+        let last = entries.last_row.as_ref();
+        let mut rows = self.ledger.rows(last.map_or("", Name::as_str));
+        let next = rows.find(|entry| Some(entry.name()) != last)?.name().clone();
+        drop(rows);
+        entries.last_row = Some(next.clone());
+        Some(next)
     }
 
     /// Returns what is wrong with a name that the client asks for.

@@ -48,7 +48,7 @@ impl Subscription {
                 }
             }
         };
-        self.rare.note_brought(None);
+        self.rare.forget(|rare| rare.brought = None);
         kind
     }
 
@@ -61,9 +61,9 @@ impl Subscription {
     /// The client has accepted a response. Returns its changes.
     fn accept(&mut self, flight: &Flight) -> Option<Changed> {
         self.rejections.end(flight.nonce(), true);
-        self.let_go(flight);
+        self.settle_dropped(flight);
         if self.reader.full_state() {
-            self.rare.note_refused(None);
+            self.rare.forget(|rare| rare.refused = None);
         }
         if self.reader.lists_all() {
             self.accept_secrets(flight);
@@ -76,7 +76,7 @@ impl Subscription {
     }
 
     /// What was given up while it was on its way, and is not wanted for another reason, the client has forgotten.
-    fn let_go(&mut self, flight: &Flight) {
+    fn settle_dropped(&mut self, flight: &Flight) {
         if self.ledger.is_shared() || self.reader.has_aliases() {
             return;
         }
@@ -93,10 +93,10 @@ impl Subscription {
             .iter()
             .filter(|item| self.ledger.get(item.name()).is(item.resource.version()))
         {
-            self.rare.forget_accepted(item.name());
+            self.rare.forget(|rare| rare.accepted.remove(item.name()));
         }
         if listed.len() < self.ledger.asked_len() {
-            self.rare.note_omission();
+            self.rare.note(|rare| rare.omits = true);
         }
     }
 
@@ -118,7 +118,7 @@ impl Subscription {
         let again = self.rejections.end(flight.nonce(), false);
         if self.reader.full_state() {
             // B-22: the rows stay, so that the next full state goes when something is due.
-            self.rare.note_refused(Some(objection.clone()));
+            self.rare.note(|rare| rare.refused = Some(objection.clone()));
             return 0;
         }
         let adds = !flight.batch().items().is_empty();
@@ -142,7 +142,7 @@ impl Subscription {
                 }
             }
         }
-        self.let_go(flight);
+        self.settle_dropped(flight);
         self.divide(members, message, again.unwrap_or_default(), objection)
     }
 
@@ -160,29 +160,22 @@ impl Subscription {
             return 0;
         }
         let words = words(message);
-        let named: Vec<Name> = members
-            .keys()
-            .filter(|name| words.contains(name.as_str()))
-            .cloned()
-            .collect();
-        let some = !named.is_empty() && named.len() < members.len();
-        let whole = self.reader.lists_all() && !some && !self.rare.omits();
+        let (mut named, mut others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            members.into_iter().partition(|(name, _)| words.contains(name.as_str()));
         let mut groups = Vec::new();
         let mut held_back = BTreeMap::new();
-        if members.len() == 1 || whole {
-            held_back = std::mem::take(&mut members);
-        } else if some {
-            let named: Vec<BTreeMap<Name, Version>> = named
-                .iter()
-                .filter_map(|name| members.remove_entry(name))
-                .map(|one| BTreeMap::from([one]))
-                .collect();
-            groups.push(members);
-            groups.extend(named);
+        if named.is_empty() || others.is_empty() {
+            others.append(&mut named);
+            if others.len() == 1 || self.reader.lists_all() && !self.rare.get().omits {
+                held_back.append(&mut others);
+            }
+            if let Some(middle) = others.keys().nth(others.len() / 2).cloned() {
+                named = others.split_off(&middle);
+                groups.extend([others, named]);
+            }
         } else {
-            let middle = members.keys().nth(members.len() / 2).cloned();
-            let second = middle.map(|middle| members.split_off(&middle)).unwrap_or_default();
-            groups.extend([members, second]);
+            groups.push(others);
+            groups.extend(named.into_iter().map(|one| BTreeMap::from([one])));
         }
         let groups = groups.into_iter().map(|members| Group::new(members, false));
         let given_up = self.rejections.add(groups, objection);

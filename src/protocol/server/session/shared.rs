@@ -25,7 +25,7 @@ impl Subscription {
             };
         }
         let (base, chunk) = (self.ledger.base().cloned(), attempt.answers.chunk());
-        let ripe = removes && attempt.removals && self.rare.removals_are_ripe(attempt.bound, attempt.now);
+        let ripe = removes && attempt.removals && self.removals_are_ripe(attempt);
         let part = match difference.additions(base.as_ref(), state, chunk).filter(|_| !ripe) {
             Some(part) => Some(part),
             None if removes && attempt.removals => difference.removals(base.as_ref(), state, chunk),
@@ -48,13 +48,13 @@ impl Subscription {
             return self.greet(attempt);
         };
         self.advance(part, state);
-        self.rare
-            .note_removals(removes && difference.adds() && !ripe, attempt.now);
+        self.note_removals(removes && difference.adds() && !ripe, attempt.now);
         if !part.batch.items().is_empty() || self.greets(attempt.slot) {
             self.agenda.set_hello(false);
         }
         let more = part.rest().is_some_and(|rest| rest.adds());
-        self.send(part.batch.clone(), part.since, more, attempt)
+        let clusters = Self::endpoints(part.batch.items().iter().map(|item| &item.resource));
+        self.send(part.batch.clone(), part.since, more, clusters, attempt)
     }
 
     /// Whether anything in the difference is on its way.
@@ -95,11 +95,11 @@ impl Subscription {
 
     /// B-20, C-17: the first answer is sent even if it is empty, once that is certain.
     fn greet(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
-        if !(self.agenda.hello() && self.greets(attempt.slot)) {
+        if !self.greets(attempt.slot) {
             return Step::Idle;
         }
         self.agenda.set_hello(false);
         let batch = Arc::new(Batch::new(Vec::new(), Vec::new()));
-        self.send(batch, None, false, attempt)
+        self.send(batch, None, false, Vec::new(), attempt)
     }
 }

@@ -45,12 +45,12 @@ impl Server {
     /// # Errors
     /// If the stream must end.
     pub fn begin(&mut self, request: ClientRequest, answers: &impl Answers, now: Instant) -> Result<Progress, End> {
-        self.caller.greet(request.node(), &self.settings, answers)?;
+        self.caller.greet(request.node.as_ref(), &self.settings, answers)?;
         let mut faults = NameFaults::default();
-        let bound = self.check_names(request.lists().begun.iter(), &mut faults)?;
-        self.check_names(request.lists().versions.keys(), &mut faults)?;
+        let bound = self.check_names(request.lists.begun.iter(), &mut faults)?;
+        self.check_names(request.lists.versions.keys(), &mut faults)?;
         let nonces = self.nonces;
-        let subscription = self.subscription(request.type_url(), answers, now)?;
+        let subscription = self.subscription(&request.type_url, answers, now)?;
         let (kind, entries) = subscription.begin(request, answers, nonces, now);
         Ok(Progress {
             type_url: subscription.type_url().clone(),

@@ -1,0 +1,185 @@
+//! What is due of one name: the one comparison of what the client was sent with what it should hold.
+//!
+//! Owns what must be sent of a name, and what follows for its row if that is nothing. Changes nothing, and does not know when anything is
+//! sent, and with what else.
+
+use std::sync::Arc;
+
+use super::Subscription;
+use super::lens::{Extent, Look};
+use crate::server::ledger::Row;
+use xds::{Dialect, Known, Name, Reason, Resource, ResourceError, TypeSight};
+
+/// What must be sent of a name.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Say<'a> {
+    /// The resource.
+    Put(&'a Arc<Resource>),
+    /// The resource, under its own name (C-20, A-09).
+    Other(&'a Arc<Resource>),
+    /// A heartbeat: the client holds the resource (K-17).
+    Beat(&'a Arc<Resource>),
+    /// That it is gone, and the client may hold it.
+    Remove,
+    /// That it does not exist: the client holds nothing, and waits for an answer.
+    Missing,
+    /// Only an error (B-31).
+    Error,
+}
+
+impl Say<'_> {
+    /// Whether it adds, changes or answers anything.
+    pub(super) const fn adds(self) -> bool {
+        matches!(self, Self::Put(_) | Self::Other(_) | Self::Missing | Self::Error)
+    }
+}
+
+/// What follows from a look at a name.
+#[derive(Debug)]
+pub(super) enum Verdict<'a> {
+    /// Something is due.
+    Due(Say<'a>),
+    /// Nothing is due, and its row is this from now on.
+    Settled(Row),
+    /// Nothing is due until more is known of an alias (C-20).
+    Hidden,
+    /// Nothing is due.
+    Nothing,
+}
+
+impl Subscription {
+    /// Returns what must be sent of a name.
+    pub(super) fn say<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Option<Say<'a>> {
+        match self.judge(name, slot) {
+            Verdict::Due(say) => Some(say),
+            Verdict::Settled(_) | Verdict::Hidden | Verdict::Nothing => None,
+        }
+    }
+
+    /// Compares what the client was sent under a name with what it should hold.
+    pub(super) fn judge<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Verdict<'a> {
+        let row = self.ledger.get(name);
+        let verdict = if self.want.has_collection(name) {
+            self.judge_collection(name, &row, slot)
+        } else {
+            self.judge_single(name, &row, slot)
+        };
+        if !matches!(verdict, Verdict::Due(_)) && self.due_error(name, slot).is_some() {
+            return Verdict::Due(Say::Error);
+        }
+        verdict
+    }
+
+    fn judge_single<'a>(&self, name: &Name, row: &Row, slot: TypeSight<'a>) -> Verdict<'a> {
+        let lens = self.lens(slot);
+        match lens.look(name, row) {
+            Look::Unknown if row.perhaps() && self.reader.has_aliases() => Verdict::Hidden,
+            Look::Unknown => Verdict::Nothing,
+            Look::Put(found) if self.reader.cannot_read(found) && matches!(row, Row::Asked) => {
+                Verdict::Settled(Row::Nothing)
+            }
+            Look::Put(found) if self.reader.cannot_read(found) => Verdict::Nothing,
+            Look::Put(found) if found.name() != self.want.meaning(name) => {
+                // C-20: the resource goes as the client should hold it under its own name.
+                let held = self.ledger.get(found.name());
+                match lens.look(found.name(), &held) {
+                    Look::Put(own) if row.waits() || row.perhaps() => Verdict::Due(Say::Other(own)),
+                    Look::Put(own) if !held.is(own.version()) && !held.refuses(own.version()) => {
+                        Verdict::Due(Say::Other(own))
+                    }
+                    Look::Put(_) | Look::Gone | Look::Unknown => Verdict::Nothing,
+                }
+            }
+            Look::Put(found) if row.refuses(found.version()) => Verdict::Nothing,
+            Look::Put(found) if !row.is(found.version()) => Verdict::Due(Say::Put(found)),
+            // E-09: only the resource itself tells the client that an error is over.
+            Look::Put(found) if self.rare.get().errors.contains_key(name) && self.error(name, slot).is_none() => {
+                Verdict::Due(Say::Put(found))
+            }
+            Look::Put(found) if self.beats(found, slot) => Verdict::Due(Say::Beat(found)),
+            // A pointer takes less memory than a version.
+            Look::Put(found) if row.sent().is_none() => Verdict::Settled(Row::Sent(found.clone())),
+            Look::Put(_) => Verdict::Nothing,
+            Look::Gone => match row {
+                Row::Nothing => Verdict::Nothing,
+                Row::Asked if self.reader.dialect() == Dialect::Sotw || self.reader.waits_for_routes() => {
+                    Verdict::Settled(Row::Nothing)
+                }
+                Row::Asked => Verdict::Due(Say::Missing),
+                Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) | Row::Sent(_) => {
+                    self.judge_gone(name, slot)
+                }
+            },
+        }
+    }
+
+    /// B-18: that a resource is gone cannot be said in a partial answer in SotW: the client may keep it, and if it comes back, it is
+    /// sent again. Secrets are listed as long as the client asks for them: Envoy keeps and wants them, for example until a listener is
+    /// drained. K-17: not if it was sent a time to live with the secret. B-31: not if the client can be told of its absence.
+    fn judge_gone<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Verdict<'a> {
+        if !self.reader.forgets() {
+            return Verdict::Due(Say::Remove);
+        }
+        let told = self.reader.reads_errors() && self.error(name, slot).is_some();
+        let mortal = self.rare.get().beats.contains_key(name);
+        if self.reader.lists_all() && self.ledger.asks(name) && !mortal && !told {
+            Verdict::Nothing
+        } else {
+            Verdict::Settled(Row::Nothing)
+        }
+    }
+
+    /// C-22: an empty collection is answered by its name, any other by its members.
+    fn judge_collection<'a>(&self, name: &Name, row: &Row, slot: TypeSight<'a>) -> Verdict<'a> {
+        let extent = self.lens(slot).extent(name);
+        let waits = matches!(row, Row::Asked | Row::Perhaps);
+        let full = self.reader.full_state();
+        match extent {
+            Extent::Unknown => Verdict::Nothing,
+            // B-14: a full state answers it, even if the client held all of it, or it is empty.
+            Extent::Empty | Extent::Some if full && waits => Verdict::Due(Say::Missing),
+            Extent::Empty if self.reader.dialect() == Dialect::Delta => {
+                // K-16: a server that did not answer in time is no reason to take away members that the client may hold.
+                let silent = matches!(self.lens(slot).known(name), Some(Known::Absent(Reason::TimedOut)));
+                let all = self.want.meaning(name);
+                let holds = silent && self.ledger.within(all).any(|entry| entry.perhaps());
+                if waits && !holds {
+                    Verdict::Due(Say::Missing)
+                } else {
+                    Verdict::Nothing
+                }
+            }
+            Extent::Empty | Extent::Some => Verdict::Settled(Row::Nothing),
+        }
+    }
+
+    /// Whether the client must be sent a heartbeat: it holds exactly this content. E-11: if the resource has no time to live any
+    /// more, only the resource itself can say so.
+    fn beats(&self, resource: &Resource, slot: TypeSight<'_>) -> bool {
+        if !self.reader.reads_ttl() {
+            return false;
+        }
+        self.rare.get().beats.get(resource.name()).copied() != slot.beat(resource)
+    }
+
+    /// Returns the error that the client must get for a name. K-16: in SotW, only an error can say that a name does not exist.
+    pub(super) fn error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
+        let meant = self.want.meaning(name);
+        // B-31: an error has a name, so there is none for the empty name.
+        let silent = || {
+            let absent = matches!(self.lens(slot).known(name), Some(Known::Absent(_)));
+            self.reader.dialect() == Dialect::Sotw && !meant.is_blank() && absent
+        };
+        let said = slot.error(meant).cloned();
+        said.or_else(|| silent().then(|| Arc::new(ResourceError::not_found())))
+    }
+
+    /// B-31: returns the error of a name if the client was not sent it yet.
+    pub(super) fn due_error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
+        if !self.reader.reads_errors() || !self.ledger.asks(name) {
+            return None;
+        }
+        self.error(name, slot)
+            .filter(|error| self.rare.get().errors.get(name) != Some(error))
+    }
+}
