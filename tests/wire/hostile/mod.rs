@@ -2,6 +2,7 @@
 
 mod attack;
 mod attacks;
+mod crowd;
 mod planes;
 mod words;
 
@@ -17,6 +18,7 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use self::attack::{Attack, Listeners, switching};
 use self::attacks::ATTACKS;
+use self::crowd::Crowd;
 use self::planes::{PLANES, Running};
 pub(crate) use self::words::wrong_token;
 use crate::support::certificates::{Authority, Folder, VERSIONS, agree};
@@ -144,6 +146,7 @@ struct World {
     content: Content,
     listeners: Listeners,
     planes: Vec<Running>,
+    crowd: Crowd,
     honest: Vec<Honest>,
     following: Arc<Mutex<Following>>,
     _files: (Folder, Published),
@@ -162,9 +165,9 @@ impl World {
         );
         let mut content = Content::new();
         content.change();
-        let mut planes = Vec::new();
+        let (crowd, mut planes) = (Crowd::new(), Vec::new());
         for plane in PLANES {
-            planes.push(plane.start().await);
+            planes.push(crowd.spawn(plane.start()).await.unwrap());
         }
         let authorities: Vec<&str> = planes.iter().map(|plane| plane.entry.as_str()).collect();
         let upstream = format!(
@@ -199,6 +202,7 @@ impl World {
             content,
             listeners,
             planes,
+            crowd,
             honest: Vec::new(),
             following,
             _files: (files, published),
@@ -288,9 +292,15 @@ impl World {
         let attack = match *who {
             Who::Clients(attack) => attack,
             Who::Plane(nth) => return vec![self.asks(PLANES[nth].authority).await],
-            Who::Switching => return vec![spawn(switching(ATTACKS, self.listeners.clone(), of_each)).abort_handle()],
+            Who::Switching => {
+                return vec![
+                    self.crowd
+                        .spawn(switching(ATTACKS, self.listeners.clone(), of_each))
+                        .abort_handle(),
+                ];
+            }
         };
-        let run = |_| spawn(attack.run(self.listeners.clone())).abort_handle();
+        let run = |_| self.crowd.spawn(attack.run(self.listeners.clone())).abort_handle();
         (0..attack.connections).map(run).collect()
     }
 
@@ -359,6 +369,10 @@ async fn a_hostile_fleet() {
     let mut slow = Vec::new();
     let only = std::env::var("DISTRIBUTARY_ATTACK").unwrap_or_default();
     for (name, who) in all.filter(|(name, _)| name.contains(&only)) {
+        if let Who::Clients(attack) = who {
+            // What is always the same is made before anybody measures.
+            drop((attack.turn)(0));
+        }
         let lines = world.relay.lines();
         let attackers = world.attackers(&who, scale.of_each).await;
         let begun = now();
