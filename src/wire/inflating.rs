@@ -89,3 +89,55 @@ impl Inflating {
         self.inflated.into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn packed(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// One turn inflates a bounded number of bytes, however few they were, and no memory is taken but for what comes out.
+    #[test]
+    fn a_turn_inflates_one_piece() {
+        for len in [0, 1, PIECE_BYTES, PIECE_BYTES + 1, 9 * PIECE_BYTES + 1] {
+            let mut inflating = Inflating::new(packed(&vec![7; len]).into());
+            assert_eq!((inflating.stated(), inflating.is_large()), (len, len > PIECE_BYTES));
+            for turn in 1.. {
+                let before = inflating.inflated.len();
+                let over = inflating.step().unwrap();
+                let inflated = &inflating.inflated;
+                assert!(inflated.len() - before <= PIECE_BYTES && inflated.capacity() == len);
+                assert_eq!(
+                    over,
+                    turn == len.div_ceil(PIECE_BYTES).max(1),
+                    "turn {turn} of {len} bytes"
+                );
+                if over {
+                    break;
+                }
+            }
+            assert_eq!(inflating.whole(), vec![7; len]);
+        }
+    }
+
+    /// A message whose end states another size is refused, and takes no more memory than it states.
+    #[test]
+    fn a_false_size_is_refused() {
+        let mut message = packed(&[7; 1000]);
+        let end = message.len() - 4;
+        for (size, why) in [(0, "larger"), (999, "larger"), (1001, "checksum")] {
+            message[end..].copy_from_slice(&u32::to_le_bytes(size));
+            let mut inflating = Inflating::new(message.clone().into());
+            let error = inflating.step().unwrap_err().to_string();
+            assert!(error.contains(why), "{size}: {error}");
+            assert!(inflating.inflated.capacity() <= size as usize);
+        }
+        assert!(Inflating::new(Bytes::from_static(&[1])).step().is_err());
+    }
+}

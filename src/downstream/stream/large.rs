@@ -102,12 +102,26 @@ impl Large {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::task::Waker;
 
     use super::*;
-    use crate::wire::Budget;
+    use crate::wire::{Budget, Deframer, Encoding, Read};
 
-    /// Of two large requests one waits until a slice of the other one is handled. Who waits gives up its memory when others need it.
+    /// A compressed request that is large when it is inflated.
+    fn inflating(budget: &Arc<Budget>) -> Deframer {
+        let mut encoder = flate2::write::GzEncoder::new(vec![1, 0, 0, 0, 0], flate2::Compression::default());
+        encoder.write_all(&[0; 1 << 20]).expect("it is memory");
+        let mut message = encoder.finish().expect("it is memory");
+        let length = u16::try_from(message.len() - 5).expect("it is short");
+        message[3..5].copy_from_slice(&length.to_be_bytes());
+        let mut deframer = Deframer::new(Encoding::Gzip, 1 << 20, budget.share());
+        deframer.push(message.into());
+        deframer
+    }
+
+    /// Of two large requests one waits until a slice of the other one is handled, or a piece of it inflated. Who waits gives up its memory
+    /// when others need it.
     #[test]
     fn one_at_a_time() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
@@ -132,5 +146,24 @@ mod tests {
         };
         drop(one);
         assert_eq!((unread.take().1, budget.bytes()), (4, 0));
+
+        let budget = Arc::new(Budget::new(4 << 20));
+        let mut deframers = [inflating(&budget), inflating(&budget)];
+        for deframer in &mut deframers {
+            assert!(
+                matches!(deframer.poll_turn(&mut cx), Poll::Ready(None)),
+                "nothing is inflated yet"
+            );
+            assert_eq!(deframer.read().expect("there is memory"), Read::Busy);
+        }
+        assert!(
+            budget.bytes() > 2 << 20,
+            "their memory is counted before they are inflated"
+        );
+        let [one, other] = &mut deframers;
+        let turn = one.poll_turn(&mut cx);
+        assert!(matches!(turn, Poll::Ready(Some(_))) && other.poll_turn(&mut cx).is_pending());
+        drop(turn);
+        assert!(other.poll_turn(&mut cx).is_ready());
     }
 }
