@@ -16,7 +16,7 @@ use super::claims::{Claims, is_fair};
 use super::node_ids::NodeIds;
 use super::notices::Notices;
 use super::routes::{Route, Routes};
-use super::vacancy::Vacancy;
+use super::vacancy::{VIEW_BYTES, Vacancy};
 use super::view::{Seat, View, ViewSettings};
 use super::{Full, KEY_BYTES_MAX, NoPlace};
 use classes::{Class, Classes, Node};
@@ -110,7 +110,8 @@ impl Scopes {
         views.open.values().for_each(|open| open.view.set(settings));
     }
 
-    /// So many bytes are left of this limit of memory until the next call, for names that nobody had asked for; 0 is no limit.
+    /// So many bytes are left of this limit of memory until the next call, for new views and for names that nobody had asked for; 0 is no
+    /// limit.
     pub fn leave_room(&self, left: usize, memory: usize) {
         self.vacancy.set(left, memory);
     }
@@ -155,7 +156,7 @@ impl Scopes {
     /// # Errors
     ///
     /// There would be more views than allowed, and each of them has a session; or this connection has as many as are left for all
-    /// others; or the client's class has no credentials, or too long a key.
+    /// others; or no memory is left for a new one; or the client's class has no credentials, or too long a key.
     pub fn enter(
         &self,
         node: &Arc<Node>,
@@ -198,6 +199,7 @@ impl Scopes {
             return Err(NoPlace::Key(bytes));
         }
         views.admit(claims)?;
+        self.vacancy.take(VIEW_BYTES, 0)?;
         let wake_on_failure = self.routes.load().wake_on_failure(server);
         let view = View::of(
             server,

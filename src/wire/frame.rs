@@ -1,7 +1,7 @@
 //! Splits the bytes of a request stream into gRPC messages.
 //!
 //! Owns the length prefix, compression, and the bound on a message's size, which is checked before a message is gathered or
-//! inflated. Knows nothing of the content.
+//! inflated. Large messages are inflated in turns, one at a time in the whole process. Knows nothing of the content.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,9 +13,9 @@ use tonic::Status;
 use super::budget::{Charge, Share, Short};
 use super::inflating::Inflating;
 use super::response::PREFIX_LEN;
+use super::turn::Permit;
 
 /// Reads messages one by one. Holds at most one incomplete message and the chunk that came last.
-#[derive(Debug)]
 pub struct Deframer {
     encoding: Encoding,
     /// The largest message. A `u32`, because the prefix of a message cannot state more.
@@ -51,7 +51,7 @@ pub enum Read {
     Message(Bytes),
     /// No complete message until more bytes arrive.
     Nothing,
-    /// A message is being inflated: call again, after others had their turn. A large message takes many turns.
+    /// A large message is being inflated: call again in the next turn of [`Deframer::poll_turn`], after others had theirs.
     Busy,
 }
 
@@ -133,8 +133,14 @@ impl Deframer {
                 Ok(Read::Message(message))
             }
             (1, Encoding::Gzip) => {
-                self.inflating = Some(Box::new(Inflating::new(message)));
-                self.inflate()
+                let inflating = Inflating::new(message);
+                if inflating.stated() > self.bytes_max as usize {
+                    return Err(self.too_large(format_args!("a message that is larger when decompressed")));
+                }
+                self.hold(inflating.holds())?;
+                let large = inflating.is_large();
+                self.inflating = Some(Box::new(inflating));
+                if large { Ok(Read::Busy) } else { self.inflate() }
             }
             (1, Encoding::Identity) => Err(Status::internal(
                 "a message is marked as compressed, but the stream has no grpc-encoding",
@@ -208,18 +214,24 @@ impl Deframer {
         Ok(self.charge.set(bytes)?)
     }
 
+    /// Ready when [`Self::read`] may be called, with the turn that lasts until it has returned, if it is one of those that large
+    /// messages take.
+    #[inline]
+    pub fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Option<Permit>> {
+        match &mut self.inflating {
+            Some(inflating) => inflating.poll_turn(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
     /// Inflates one more piece of the message.
     fn inflate(&mut self) -> Result<Read, Status> {
         let Some(mut inflating) = self.inflating.take() else {
             return Ok(Read::Nothing);
         };
-        self.hold(inflating.holds_next())?;
         let over = inflating
             .step()
             .map_err(|error| Status::internal(format!("a message cannot be decompressed: {error}")))?;
-        if inflating.len() > self.bytes_max as usize {
-            return Err(self.too_large(format_args!("a message that is larger when decompressed")));
-        }
         if over {
             self.hold(0)?;
             return Ok(Read::Message(inflating.whole()));

@@ -1,21 +1,25 @@
 //! A compressed message that is being inflated.
 //!
-//! Inflates a large message piece by piece, each piece into memory of its own, so that nothing is copied while it grows. Does not
-//! know the limit on its size.
+//! Inflates a large message piece by piece, into memory of the size that its end states, so that nothing is copied while it grows.
+//! Does not know the limit on its size.
 
 use std::io::{self, Read as _};
+use std::task::{Context, Poll};
 
 use bytes::buf::Reader;
 use bytes::{Buf as _, Bytes};
 use flate2::bufread::GzDecoder;
 
+use super::turn::{Permit, Place};
+
 /// A message that is being inflated.
-#[derive(Debug)]
 pub(super) struct Inflating {
     decoder: GzDecoder<Reader<Bytes>>,
     compressed: usize,
-    pieces: Vec<Vec<u8>>,
-    len: usize,
+    /// How many bytes it has when it is inflated, as its end states. The decoder checks that.
+    stated: usize,
+    inflated: Vec<u8>,
+    place: Place,
 }
 
 /// The bytes that are inflated at a time. After each piece, others have their turn.
@@ -23,47 +27,117 @@ pub(super) const PIECE_BYTES: usize = 256 * 1024;
 
 impl Inflating {
     pub(super) fn new(message: Bytes) -> Self {
+        let size = message.last_chunk().map_or(0, |size| u32::from_le_bytes(*size));
         Self {
             compressed: message.len(),
             decoder: GzDecoder::new(message.reader()),
-            pieces: Vec::new(),
-            len: 0,
+            stated: usize::try_from(size).unwrap_or(usize::MAX),
+            inflated: Vec::new(),
+            place: Place::default(),
         }
     }
 
-    /// Returns the number of bytes inflated so far.
-    pub(super) const fn len(&self) -> usize {
-        self.len
+    /// Returns the size that its end states.
+    pub(super) const fn stated(&self) -> usize {
+        self.stated
     }
 
-    /// Returns the memory that the message holds after the next piece. A message of one piece counts as nothing: it is complete
-    /// before anybody else has a turn.
-    pub(super) const fn holds_next(&self) -> usize {
-        if self.len == 0 {
-            0
+    /// Whether it has several pieces.
+    pub(super) const fn is_large(&self) -> bool {
+        self.stated > PIECE_BYTES
+    }
+
+    /// Returns the memory that it holds. A message of one piece counts as nothing: it is complete before anybody else has a turn.
+    pub(super) const fn holds(&self) -> usize {
+        if self.is_large() {
+            self.compressed + self.stated
         } else {
-            self.compressed + self.len + PIECE_BYTES
+            0
         }
+    }
+
+    /// Ready when the next piece may be inflated.
+    pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Option<Permit>> {
+        self.place.poll_turn(cx)
     }
 
     /// Inflates one more piece. Returns whether it was the last one.
     pub(super) fn step(&mut self) -> io::Result<bool> {
-        let mut piece = Vec::with_capacity(PIECE_BYTES);
-        let count = self.decoder.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut piece)?;
-        self.len += count;
-        self.pieces.push(piece);
-        Ok(count < PIECE_BYTES)
+        let left = self.stated - self.inflated.len();
+        self.inflated.try_reserve_exact(left)?;
+        let piece = PIECE_BYTES.min(left);
+        let count = self
+            .decoder
+            .by_ref()
+            .take(piece as u64)
+            .read_to_end(&mut self.inflated)?;
+        if count == piece && piece < left {
+            return Ok(false);
+        }
+        // The decoder reads the end only when it is asked for more.
+        match self.decoder.read(&mut [0])? {
+            0 => Ok(true),
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "it is larger than its end states",
+            )),
+        }
     }
 
     /// Returns the inflated message.
-    pub(super) fn whole(mut self) -> Bytes {
-        if self.pieces.len() < 2 {
-            return self.pieces.pop().unwrap_or_default().into();
+    pub(super) fn whole(self) -> Bytes {
+        self.inflated.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn packed(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// One turn inflates a bounded number of bytes, however few they were, and no memory is taken but for what comes out.
+    #[test]
+    fn a_turn_inflates_one_piece() {
+        for len in [0, 1, PIECE_BYTES, PIECE_BYTES + 1, 9 * PIECE_BYTES + 1] {
+            let mut inflating = Inflating::new(packed(&vec![7; len]).into());
+            assert_eq!((inflating.stated(), inflating.is_large()), (len, len > PIECE_BYTES));
+            for turn in 1.. {
+                let before = inflating.inflated.len();
+                let over = inflating.step().unwrap();
+                let inflated = &inflating.inflated;
+                assert!(inflated.len() - before <= PIECE_BYTES && inflated.capacity() == len);
+                assert_eq!(
+                    over,
+                    turn == len.div_ceil(PIECE_BYTES).max(1),
+                    "turn {turn} of {len} bytes"
+                );
+                if over {
+                    break;
+                }
+            }
+            assert_eq!(inflating.whole(), vec![7; len]);
         }
-        let mut whole = Vec::with_capacity(self.len);
-        self.pieces
-            .into_iter()
-            .for_each(|piece| whole.extend_from_slice(&piece));
-        whole.into()
+    }
+
+    /// A message whose end states another size is refused, and takes no more memory than it states.
+    #[test]
+    fn a_false_size_is_refused() {
+        let mut message = packed(&[7; 1000]);
+        let end = message.len() - 4;
+        for (size, why) in [(0, "larger"), (999, "larger"), (1001, "checksum")] {
+            message[end..].copy_from_slice(&u32::to_le_bytes(size));
+            let mut inflating = Inflating::new(message.clone().into());
+            let error = inflating.step().unwrap_err().to_string();
+            assert!(error.contains(why), "{size}: {error}");
+            assert!(inflating.inflated.capacity() <= size as usize);
+        }
+        assert!(Inflating::new(Bytes::from_static(&[1])).step().is_err());
     }
 }

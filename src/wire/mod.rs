@@ -1,6 +1,7 @@
 //! Bytes on the wire towards clients: gRPC messages, sockets, and the way from one to the other without copies.
 //!
-//! Owns framing, the encoding of responses around shared bytes, and the gathering of small writes. Knows nothing of sessions.
+//! Owns framing, the encoding of responses around shared bytes, the gathering of small writes, and what all connections share: the memory
+//! for unfinished requests, and the turns of large ones. Knows nothing of sessions.
 
 mod budget;
 mod cork;
@@ -17,6 +18,7 @@ mod sealed;
 mod shared_slices;
 mod signal;
 mod socket_file;
+mod turn;
 
 pub use budget::{Budget, Charge, Share, Short};
 pub use cork::{COPIED_BYTES_MAX, Cork, Corked, Flow, GATHERED_BYTES_MAX};
@@ -30,3 +32,4 @@ pub use scan::{Malformed, Scan, acknowledgement, around};
 pub use sealed::{HANDSHAKE, Sealed, hello};
 pub use shared_slices::SharedSlices;
 pub use socket_file::owners;
+pub use turn::{Permit, Place};

@@ -353,6 +353,21 @@ fn long_keys_open_no_view() {
     assert_eq!(scopes.all().len(), 1);
 }
 
+/// A view takes the memory that is left; one that is there already takes none.
+#[test]
+fn new_views_need_memory() {
+    let scopes = by_cluster(0);
+    let enter = |cluster| scopes.enter(&node(cluster), None, 0, &Arc::default());
+    scopes.leave_room(300 * 1024, 1 << 20);
+    let one = enter("one");
+    assert!(one.is_ok() && enter("one").is_ok());
+    let full = enter("two").err().expect("there is no room");
+    assert!(full.to_string().contains("limits.memory of 1048576"), "{full}");
+    assert_eq!(scopes.all().len(), 1);
+    scopes.leave_room(0, 0);
+    assert!(enter("two").is_ok(), "there is no limit");
+}
+
 /// Names that nobody had asked for take the memory that is left; others do not.
 #[test]
 fn new_names_need_memory() {

@@ -18,7 +18,7 @@ use super::shard::{LeaseChanges, SHARDS, Shard};
 use super::waiters::Waiters;
 use crate::Full;
 use crate::claims::{Claims, is_fair};
-use crate::vacancy::Vacancy;
+use crate::vacancy::{NAME_BYTES, Vacancy};
 use xds::{Cut, Name, Target, TypeUrl};
 
 /// All leases of one view, in shards by target, because many sessions come and go at the same time.
@@ -270,16 +270,10 @@ impl Leases {
         let limit = self.limit.load(Ordering::Relaxed);
         let left = limit.saturating_sub(wanted);
         let fair = is_fair(claims.names(), left);
-        let vacant = if new { self.vacancy.take() } else { Ok(()) };
-        if let Err(value) = vacant {
+        if new && let Err(full) = self.vacancy.take(NAME_BYTES, claims.names()) {
             self.wanted.fetch_sub(1, Ordering::Relaxed);
             self.kept.fetch_sub(1, Ordering::Relaxed);
-            return Err(Full {
-                limit: "memory",
-                value,
-                own: claims.names(),
-                left: 0,
-            });
+            return Err(full);
         }
         if limit > 0 && (!fair || new && kept >= limit.saturating_mul(2)) {
             self.wanted.fetch_sub(1, Ordering::Relaxed);

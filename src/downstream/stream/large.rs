@@ -1,24 +1,20 @@
-//! A large request between two slices of it: connections share a few threads, and many large requests at the same time would take all of
-//! them.
+//! A large request between two slices of it.
 //!
-//! Owns the queue of all streams of the process, and what is kept of a request that was not read yet. Does not know what a slice is.
+//! Owns what is kept of a request that was not read yet, and when its next turn is. Does not know what a slice is.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 use tonic::Status;
 
 use super::sliced::{ENTRY_BYTES, Sliced};
-use crate::wire::{Charge, Share};
+use crate::wire::{Charge, Permit, Place, Share};
 
 /// A large request that waits for its turn.
 pub(super) struct Large {
-    /// Its place in the queue, from the first poll on.
-    place: Option<Pin<Box<Queued>>>,
+    place: Place,
     stage: Stage,
 }
 
@@ -50,13 +46,6 @@ impl Unread {
     }
 }
 
-/// The turn of one request. It ends when this is dropped.
-pub(super) type Permit = SemaphorePermit<'static>;
-type Queued = dyn Future<Output = Result<Permit, AcquireError>> + Send;
-
-/// One large request is worked on at a time: a slice of it, then one of the next.
-static TURNS: Semaphore = Semaphore::const_new(1);
-
 impl Large {
     /// Keeps a request, to be read when it is its turn. None if there is no memory for it.
     pub(super) fn unread(message: &Bytes, entries: usize, share: &Arc<Share>) -> Option<Self> {
@@ -68,13 +57,16 @@ impl Large {
             entries,
             charge,
         });
-        Some(Self { place: None, stage })
+        Some(Self {
+            place: Place::default(),
+            stage,
+        })
     }
 
     /// Keeps what is left of a request.
-    pub(super) const fn begun(sliced: Sliced) -> Self {
+    pub(super) fn begun(sliced: Sliced) -> Self {
         Self {
-            place: None,
+            place: Place::default(),
             stage: Stage::Begun(sliced),
         }
     }
@@ -90,11 +82,10 @@ impl Large {
     /// Ready when it is its turn, or when it must be given up, because other connections need the memory. The turn is none if nobody
     /// counts turns any more.
     pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Result<Option<Permit>, Status>> {
-        if self.resumes().is_none_or(|at| at <= now) {
-            let place = self.place.get_or_insert_with(|| Box::pin(TURNS.acquire()));
-            if let Poll::Ready(turn) = place.as_mut().poll(cx) {
-                return Poll::Ready(Ok(turn.ok()));
-            }
+        if self.resumes().is_none_or(|at| at <= now)
+            && let Poll::Ready(turn) = self.place.poll_turn(cx)
+        {
+            return Poll::Ready(Ok(turn));
         }
         let given_up = match &mut self.stage {
             Stage::Begun(sliced) => sliced.poll_given_up(cx),
@@ -111,12 +102,26 @@ impl Large {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::task::Waker;
 
     use super::*;
-    use crate::wire::Budget;
+    use crate::wire::{Budget, Deframer, Encoding, Read};
 
-    /// Of two large requests one waits until a slice of the other one is handled. Who waits gives up its memory when others need it.
+    /// A compressed request that is large when it is inflated.
+    fn inflating(budget: &Arc<Budget>) -> Deframer {
+        let mut encoder = flate2::write::GzEncoder::new(vec![1, 0, 0, 0, 0], flate2::Compression::default());
+        encoder.write_all(&[0; 1 << 20]).expect("it is memory");
+        let mut message = encoder.finish().expect("it is memory");
+        let length = u16::try_from(message.len() - 5).expect("it is short");
+        message[3..5].copy_from_slice(&length.to_be_bytes());
+        let mut deframer = Deframer::new(Encoding::Gzip, 1 << 20, budget.share());
+        deframer.push(message.into());
+        deframer
+    }
+
+    /// Of two large requests one waits until a slice of the other one is handled, or a piece of it inflated. Who waits gives up its memory
+    /// when others need it.
     #[test]
     fn one_at_a_time() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
@@ -141,5 +146,24 @@ mod tests {
         };
         drop(one);
         assert_eq!((unread.take().1, budget.bytes()), (4, 0));
+
+        let budget = Arc::new(Budget::new(4 << 20));
+        let mut deframers = [inflating(&budget), inflating(&budget)];
+        for deframer in &mut deframers {
+            assert!(
+                matches!(deframer.poll_turn(&mut cx), Poll::Ready(None)),
+                "nothing is inflated yet"
+            );
+            assert_eq!(deframer.read().expect("there is memory"), Read::Busy);
+        }
+        assert!(
+            budget.bytes() > 2 << 20,
+            "their memory is counted before they are inflated"
+        );
+        let [one, other] = &mut deframers;
+        let turn = one.poll_turn(&mut cx);
+        assert!(matches!(turn, Poll::Ready(Some(_))) && other.poll_turn(&mut cx).is_pending());
+        drop(turn);
+        assert!(other.poll_turn(&mut cx).is_ready());
     }
 }

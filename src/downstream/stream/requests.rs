@@ -100,7 +100,11 @@ impl Requests {
             return Poll::Pending;
         }
         loop {
-            match deframer.read() {
+            // While it waits for a turn, its memory may be needed by others.
+            let turn = ready!(deframer.poll_turn(cx));
+            let read = deframer.read();
+            drop(turn);
+            match read {
                 Ok(Read::Message(message)) => {
                     self.pace.count(now);
                     return Poll::Ready(Next::Message(message));

@@ -2,6 +2,8 @@
 
 mod attack;
 mod attacks;
+mod content;
+mod crowd;
 mod planes;
 mod words;
 
@@ -17,6 +19,8 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use self::attack::{Attack, Listeners, switching};
 use self::attacks::ATTACKS;
+use self::content::Content;
+use self::crowd::Crowd;
 use self::planes::{PLANES, Running};
 pub(crate) use self::words::wrong_token;
 use crate::support::certificates::{Authority, Folder, VERSIONS, agree};
@@ -27,8 +31,6 @@ use crate::support::{ADS, Address, CDS, EDS, PATIENCE, now, raw, spawn, until};
 use crate::tls::speak;
 use crate::tokens::{ISSUER, Published, Signer};
 
-/// How many clusters the control plane has. The last one changes.
-const CLUSTERS: usize = 100;
 /// How much memory the process may ever have in the full run, of which up to 64 MiB may be unfinished requests by the default
 /// limits.
 const PEAK: usize = 400 << 20;
@@ -44,38 +46,6 @@ const ARRIVAL: Duration = Duration::from_secs(1);
 const LEAST_BOUND: Duration = Duration::from_millis(25);
 /// The pause after each change.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// The control plane: a file.
-struct Content {
-    path: std::path::PathBuf,
-    version: usize,
-}
-
-impl Content {
-    fn new() -> Self {
-        let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("hostile-clusters.json");
-        Self { path, version: 0 }
-    }
-
-    /// Moves a file with the next version into place.
-    fn change(&mut self) {
-        self.version += 1;
-        let cluster = |n: usize| {
-            format!(
-                r#"{{"@type": "{CDS}", "name": "c{n}", "altStatName": "{}"}}"#,
-                "x".repeat(500)
-            )
-        };
-        let changed = format!(
-            r#"{{"@type": "{CDS}", "name": "changes", "altStatName": "v{}"}}"#,
-            self.version
-        );
-        let all: Vec<String> = (1..CLUSTERS).map(cluster).chain([changed]).collect();
-        let beside = self.path.with_extension("new");
-        std::fs::write(&beside, format!(r#"{{"resources": [{}]}}"#, all.join(","))).unwrap();
-        std::fs::rename(beside, &self.path).unwrap();
-    }
-}
 
 /// How large the fleet is, and how long each attack lasts.
 struct Scale {
@@ -144,6 +114,7 @@ struct World {
     content: Content,
     listeners: Listeners,
     planes: Vec<Running>,
+    crowd: Crowd,
     honest: Vec<Honest>,
     following: Arc<Mutex<Following>>,
     _files: (Folder, Published),
@@ -162,14 +133,14 @@ impl World {
         );
         let mut content = Content::new();
         content.change();
-        let mut planes = Vec::new();
+        let (crowd, mut planes) = (Crowd::new(), Vec::new());
         for plane in PLANES {
-            planes.push(plane.start().await);
+            planes.push(crowd.spawn(plane.start()).await.unwrap());
         }
         let authorities: Vec<&str> = planes.iter().map(|plane| plane.entry.as_str()).collect();
         let upstream = format!(
             "xds_servers: [{{server_uri: '{}'}}], authorities: {{{}}}",
-            content.path.display(),
+            content.path().display(),
             authorities.join(", ")
         );
         let published = Published::new(&[Signer::new("key").public()]);
@@ -191,7 +162,7 @@ impl World {
         };
         let following = Arc::new(Mutex::new(Following {
             published: now(),
-            version: content.version,
+            version: content.version(),
             took: Vec::new(),
         }));
         let mut world = Self {
@@ -199,6 +170,7 @@ impl World {
             content,
             listeners,
             planes,
+            crowd,
             honest: Vec::new(),
             following,
             _files: (files, published),
@@ -227,7 +199,7 @@ impl World {
     async fn change(&mut self) -> Vec<Duration> {
         {
             let mut following = self.following.lock();
-            following.version = self.content.version + 1;
+            following.version = self.content.version() + 1;
             following.published = now();
         }
         self.content.change();
@@ -288,9 +260,15 @@ impl World {
         let attack = match *who {
             Who::Clients(attack) => attack,
             Who::Plane(nth) => return vec![self.asks(PLANES[nth].authority).await],
-            Who::Switching => return vec![spawn(switching(ATTACKS, self.listeners.clone(), of_each)).abort_handle()],
+            Who::Switching => {
+                return vec![
+                    self.crowd
+                        .spawn(switching(ATTACKS, self.listeners.clone(), of_each))
+                        .abort_handle(),
+                ];
+            }
         };
-        let run = |_| spawn(attack.run(self.listeners.clone())).abort_handle();
+        let run = |_| self.crowd.spawn(attack.run(self.listeners.clone())).abort_handle();
         (0..attack.connections).map(run).collect()
     }
 
@@ -359,6 +337,10 @@ async fn a_hostile_fleet() {
     let mut slow = Vec::new();
     let only = std::env::var("DISTRIBUTARY_ATTACK").unwrap_or_default();
     for (name, who) in all.filter(|(name, _)| name.contains(&only)) {
+        if let Who::Clients(attack) = who {
+            // What is always the same is made before anybody measures.
+            drop((attack.turn)(0));
+        }
         let lines = world.relay.lines();
         let attackers = world.attackers(&who, scale.of_each).await;
         let begun = now();

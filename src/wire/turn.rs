@@ -1,0 +1,29 @@
+//! The turn to work on something large: connections share a few threads, and many large requests at the same time would take all of them.
+//!
+//! Owns the queue of all streams of the process. Does not know what is done in a turn, or for how long.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
+
+/// A place in the queue, which is taken with the first poll and again after each turn.
+#[derive(Default)]
+pub struct Place(Option<Pin<Box<Queued>>>);
+
+/// The turn of one stream. It ends when this is dropped.
+pub type Permit = SemaphorePermit<'static>;
+type Queued = dyn Future<Output = Result<Permit, AcquireError>> + Send;
+
+/// One large request is worked on at a time: a slice of it, then one of the next.
+static TURNS: Semaphore = Semaphore::const_new(1);
+
+impl Place {
+    /// Ready with the turn; none if nobody counts turns any more.
+    pub fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Option<Permit>> {
+        let queued = self.0.get_or_insert_with(|| Box::pin(TURNS.acquire()));
+        let turn = ready!(queued.as_mut().poll(cx));
+        self.0 = None;
+        Poll::Ready(turn.ok())
+    }
+}
