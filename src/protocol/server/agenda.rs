@@ -129,7 +129,13 @@ impl Agenda {
 
     /// These rows must be looked at, and later those from `next` on.
     pub(super) fn swept(&mut self, rows: Vec<Name>, next: Option<Name>) {
-        rows.into_iter().for_each(|name| self.look(name));
+        for name in rows {
+            if name.is_collection() {
+                self.stir(name);
+            } else {
+                self.look(name);
+            }
+        }
         if let Some(lists) = &mut self.lists
             && let Some(Sweep { from, again }) = &mut lists.sweep
         {

@@ -236,15 +236,6 @@ impl Subscription {
     fn look_at_all(&mut self) {
         self.look_at_rows();
         self.agenda.wake();
-        let collections: Vec<Name> = self
-            .ledger
-            .asked()
-            .filter(|name| name.is_collection())
-            .cloned()
-            .collect();
-        collections
-            .into_iter()
-            .for_each(|collection| self.agenda.stir(collection));
     }
 
     fn touch(&mut self, name: &Name) {

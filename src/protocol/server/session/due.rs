@@ -83,15 +83,6 @@ impl Subscription {
     /// may lack.
     pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>) {
         self.agenda.set_short(false);
-        while let Some(collection) = self.agenda.pop_stirred() {
-            let name = self.want.meaning(&collection).clone();
-            let held: Vec<Name> = self.ledger.within(&name).map(|entry| entry.name().clone()).collect();
-            let members = slot.members(&name).map(|member| member.name().clone());
-            held.into_iter()
-                .chain(members)
-                .for_each(|member| self.agenda.look(member));
-            self.agenda.look(collection);
-        }
         let state = slot.wildcard().filter(|_| self.want.wildcard());
         let (other, certain) = state.map_or((false, false), |state| {
             self.agenda.note_state(state.id(), state.certain())
@@ -106,6 +97,15 @@ impl Subscription {
             let next = rows.next();
             drop(rows);
             self.agenda.swept(some, next);
+        }
+        while let Some(collection) = self.agenda.pop_stirred() {
+            let name = self.want.meaning(&collection).clone();
+            let held: Vec<Name> = self.ledger.within(&name).map(|entry| entry.name().clone()).collect();
+            let members = slot.members(&name).map(|member| member.name().clone());
+            held.into_iter()
+                .chain(members)
+                .for_each(|member| self.agenda.look(member));
+            self.agenda.look(collection);
         }
     }
 

@@ -3,13 +3,13 @@
 //! `want` is what the client asks for, `ledger` what it was sent; the lens says what it should hold. What differs is due, and a
 //! writer turns as much of that as fits into the next response. Owns these parts; knows nothing of other types and other clients.
 
+mod answer;
 mod asking;
 mod draft;
 mod due;
 mod facts;
 mod full;
 mod lens;
-mod partial;
 mod portrait;
 mod reader;
 mod requests;
