@@ -20,10 +20,11 @@ pub(super) struct Flights {
 /// A response that was sent, and not acknowledged or rejected yet.
 #[derive(Debug)]
 pub(super) struct Flight {
-    nonce: u64,
-    batch: Arc<Batch>,
-    since: Option<Instant>,
-    sent: Instant,
+    pub(super) nonce: u64,
+    pub(super) batch: Arc<Batch>,
+    /// When the oldest change in it was received from upstream, if it has a change.
+    pub(super) since: Option<Instant>,
+    pub(super) sent: Instant,
 }
 
 /// So many responses may be on their way in delta.
@@ -33,32 +34,6 @@ const SHOWN_MAX: usize = 5;
 const SHOWN_CHARS_MAX: usize = 200;
 
 impl Flight {
-    pub(super) const fn new(nonce: u64, batch: Arc<Batch>, since: Option<Instant>, sent: Instant) -> Self {
-        Self {
-            nonce,
-            batch,
-            since,
-            sent,
-        }
-    }
-
-    pub(super) const fn nonce(&self) -> u64 {
-        self.nonce
-    }
-
-    pub(super) const fn batch(&self) -> &Arc<Batch> {
-        &self.batch
-    }
-
-    /// Returns when the oldest change in it was received from upstream, if it has a change.
-    pub(super) const fn since(&self) -> Option<Instant> {
-        self.since
-    }
-
-    pub(super) const fn sent(&self) -> Instant {
-        self.sent
-    }
-
     /// Returns how many entries the response has.
     fn len(&self) -> usize {
         self.batch.items().len() + self.batch.removed().len()
@@ -184,7 +159,13 @@ mod tests {
         for nonce in 1..=OPEN_MAX as u64 {
             assert!(!flights.is_full(0));
             let batch = Batch::new(Vec::new(), vec![Name::from("gone")]);
-            flights.send(Flight::new(nonce, Arc::new(batch), None, sent));
+            let batch = Arc::new(batch);
+            flights.send(Flight {
+                nonce,
+                batch,
+                since: None,
+                sent,
+            });
         }
         assert!(flights.is_full(0) && flights.is_last(OPEN_MAX as u64));
         assert_eq!((flights.entries(), flights.sent()), (OPEN_MAX, Some(sent)));

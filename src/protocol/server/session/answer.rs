@@ -227,7 +227,12 @@ impl Subscription {
         let asked = self.asked.last();
         self.asked.answered(attempt.now);
         let news = since.filter(|since| self.asked.is_news(*since));
-        self.flights.send(Flight::new(nonce, batch.clone(), news, attempt.now));
+        self.flights.send(Flight {
+            nonce,
+            batch: batch.clone(),
+            since: news,
+            sent: attempt.now,
+        });
         let response = Response {
             type_url: self.reader.type_url().clone(),
             dialect: self.reader.dialect(),

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Subscription;
-use crate::server::flights::Flight;
 use crate::server::ledger::{Entry, Row};
 use xds::{Known, Name, Objection, Reason, Resource, Standing, Status, TypeSight, TypeUrl};
 
@@ -68,7 +67,7 @@ impl<'a> Portrait<'a> {
     /// Returns since when the client owes an answer to a response.
     #[must_use]
     pub fn unanswered_since(self) -> Option<Instant> {
-        self.subscription.flights.iter().map(Flight::sent).min()
+        self.subscription.flights.iter().map(|flight| flight.sent).min()
     }
 
     /// Returns since when the client may wait for something that it has asked for and nobody has answered.

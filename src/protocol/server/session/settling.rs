@@ -40,7 +40,7 @@ impl Subscription {
             None => ReceiptKind::Ack(self.accept(&flight)),
             Some(detail) => {
                 self.asked.interrupted(now);
-                let objection = answers.objection(Objection::new(&detail.message, flight.sent()));
+                let objection = answers.objection(Objection::new(&detail.message, flight.sent));
                 ReceiptKind::Nack {
                     response: flight.summary(),
                     given_up: self.reject(&flight, &detail.message, &objection),
@@ -60,7 +60,7 @@ impl Subscription {
 
     /// The client has accepted a response. Returns its changes.
     fn accept(&mut self, flight: &Flight) -> Option<Changed> {
-        self.rejections.end(flight.nonce(), true);
+        self.rejections.end(flight.nonce, true);
         self.settle_dropped(flight);
         if self.reader.full_state() {
             self.rare.forget(|rare| rare.refused = None);
@@ -68,11 +68,11 @@ impl Subscription {
         if self.reader.lists_all() {
             self.accept_secrets(flight);
         }
-        let removes = !flight.batch().removed().is_empty() && self.reader.traits().kind == Kind::Lds;
+        let removes = !flight.batch.removed().is_empty() && self.reader.traits().kind == Kind::Lds;
         if !self.rejections.is_empty() && (removes || self.reader.has_aliases()) {
             self.try_again();
         }
-        flight.since().map(|since| Changed { since })
+        flight.since.map(|since| Changed { since })
     }
 
     /// What was given up while it was on its way, and is not wanted for another reason, the client has forgotten.
@@ -80,7 +80,7 @@ impl Subscription {
         if self.ledger.is_shared() || self.reader.has_aliases() {
             return;
         }
-        for name in flight.batch().items().iter().map(Item::name) {
+        for name in flight.batch.items().iter().map(Item::name) {
             if matches!(self.ledger.get(name), Row::Perhaps) && !self.is_wanted(name) {
                 self.drop(name);
             }
@@ -88,7 +88,7 @@ impl Subscription {
     }
 
     fn accept_secrets(&mut self, flight: &Flight) {
-        let listed = flight.batch().items();
+        let listed = flight.batch.items();
         for item in listed
             .iter()
             .filter(|item| self.ledger.get(item.name()).is(item.resource.version()))
@@ -115,15 +115,15 @@ impl Subscription {
 
     /// The client has rejected a response: it may hold any part of it. Returns how many names are given up.
     fn reject(&mut self, flight: &Flight, message: &str, objection: &Arc<Objection>) -> usize {
-        let again = self.rejections.end(flight.nonce(), false);
+        let again = self.rejections.end(flight.nonce, false);
         if self.reader.full_state() {
             // B-22: the rows stay, so that the next full state goes when something is due.
             self.rare.note(|rare| rare.refused = Some(objection.clone()));
             return 0;
         }
-        let adds = !flight.batch().items().is_empty();
-        let removed = flight.batch().removed().iter().filter(|_| adds);
-        for name in removed.filter(|name| !flight.batch().is_missing(name)) {
+        let adds = !flight.batch.items().is_empty();
+        let removed = flight.batch.removed().iter().filter(|_| adds);
+        for name in removed.filter(|name| !flight.batch.is_missing(name)) {
             if !self.ledger.get(name).perhaps() {
                 self.ledger.put(name, Row::Perhaps);
                 self.agenda.look(name.clone());
@@ -131,7 +131,7 @@ impl Subscription {
         }
         let mut members = BTreeMap::new();
         // What was only listed beside the news, the client accepted before.
-        for item in flight.batch().items().iter().filter(|item| item.form != Form::Repeated) {
+        for item in flight.batch.items().iter().filter(|item| item.form != Form::Repeated) {
             let (name, version) = (item.name(), item.resource.version());
             if self.ledger.get(name).is(version) {
                 self.ledger.put(name, Row::Perhaps);

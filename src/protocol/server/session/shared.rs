@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use super::{Attempt, Step, Subscription};
-use crate::server::flights::Flight;
 use xds::{Answers, Batch, Difference, Part, State};
 
 impl Subscription {
@@ -65,7 +64,7 @@ impl Subscription {
         if difference.len() < self.flights.entries() {
             return difference.names().any(|name| self.flights.has(name));
         }
-        let mut flying = self.flights.iter().map(Flight::batch);
+        let mut flying = self.flights.iter().map(|flight| &flight.batch);
         flying.any(|batch| {
             let items = batch.items().iter().map(|item| item.name());
             items.chain(batch.removed()).any(|name| difference.has(name))

@@ -174,9 +174,9 @@ impl Server {
         let clusters = self.types.iter().filter(|one| one.type_url().kind() == Kind::Cds);
         let mut flights = clusters.flat_map(|clusters| clusters.flights().map(|flight| (clusters.type_url(), flight)));
         flights.all(|(type_url, flight)| {
-            let items = flight.batch().items().iter();
+            let items = flight.batch.items().iter();
             let mut names = items.filter_map(|item| item.resource.endpoints());
-            now >= flight.sent() + bound || names.all(|name| self.has_endpoints(type_url, name, sight))
+            now >= flight.sent + bound || names.all(|name| self.has_endpoints(type_url, name, sight))
         })
     }
 
