@@ -10,7 +10,7 @@ use bytes::buf::Reader;
 use bytes::{Buf as _, Bytes};
 use flate2::bufread::GzDecoder;
 
-use super::turn::{Permit, Place};
+use super::turn::{Permit, Turns};
 
 /// A message that is being inflated.
 pub(super) struct Inflating {
@@ -19,7 +19,7 @@ pub(super) struct Inflating {
     /// How many bytes it has when it is inflated, as its end states. The decoder checks that.
     stated: usize,
     inflated: Vec<u8>,
-    place: Place,
+    turns: Turns,
 }
 
 /// The bytes that are inflated at a time. After each piece, others have their turn.
@@ -33,7 +33,7 @@ impl Inflating {
             decoder: GzDecoder::new(message.reader()),
             stated: usize::try_from(size).unwrap_or(usize::MAX),
             inflated: Vec::new(),
-            place: Place::default(),
+            turns: Turns::default(),
         }
     }
 
@@ -58,7 +58,7 @@ impl Inflating {
 
     /// Ready when the next piece may be inflated.
     pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Option<Permit>> {
-        self.place.poll_turn(cx)
+        self.turns.poll_turn(cx)
     }
 
     /// Inflates one more piece. Returns whether it was the last one.

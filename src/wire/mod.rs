@@ -32,4 +32,4 @@ pub use scan::{Malformed, Scan, acknowledgement, around};
 pub use sealed::{HANDSHAKE, Sealed, hello};
 pub use shared_slices::SharedSlices;
 pub use socket_file::owners;
-pub use turn::{Permit, Place};
+pub use turn::{Permit, Turns};

@@ -7,21 +7,21 @@ use std::task::{Context, Poll, ready};
 
 use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 
-/// A place in the queue, which is taken with the first poll and again after each turn.
+/// The turns of one stream. It is in the queue from a poll on, until its turn begins.
 #[derive(Default)]
-pub struct Place(Option<Pin<Box<Queued>>>);
+pub struct Turns(Option<Pin<Box<Queued>>>);
 
 /// The turn of one stream. It ends when this is dropped.
 pub type Permit = SemaphorePermit<'static>;
 type Queued = dyn Future<Output = Result<Permit, AcquireError>> + Send;
 
 /// One large request is worked on at a time: a slice of it, then one of the next.
-static TURNS: Semaphore = Semaphore::const_new(1);
+static ONE: Semaphore = Semaphore::const_new(1);
 
-impl Place {
+impl Turns {
     /// Ready with the turn; none if nobody counts turns any more.
     pub fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Option<Permit>> {
-        let queued = self.0.get_or_insert_with(|| Box::pin(TURNS.acquire()));
+        let queued = self.0.get_or_insert_with(|| Box::pin(ONE.acquire()));
         let turn = ready!(queued.as_mut().poll(cx));
         self.0 = None;
         Poll::Ready(turn.ok())

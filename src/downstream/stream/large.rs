@@ -10,11 +10,11 @@ use bytes::Bytes;
 use tonic::Status;
 
 use super::sliced::{ENTRY_BYTES, Sliced};
-use crate::wire::{Charge, Permit, Place, Share};
+use crate::wire::{Charge, Permit, Share, Turns};
 
 /// A large request that waits for its turn.
 pub(super) struct Large {
-    place: Place,
+    turns: Turns,
     stage: Stage,
 }
 
@@ -58,7 +58,7 @@ impl Large {
             charge,
         });
         Some(Self {
-            place: Place::default(),
+            turns: Turns::default(),
             stage,
         })
     }
@@ -66,7 +66,7 @@ impl Large {
     /// Keeps what is left of a request.
     pub(super) fn begun(sliced: Sliced) -> Self {
         Self {
-            place: Place::default(),
+            turns: Turns::default(),
             stage: Stage::Begun(sliced),
         }
     }
@@ -83,7 +83,7 @@ impl Large {
     /// counts turns any more.
     pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Result<Option<Permit>, Status>> {
         if self.resumes().is_none_or(|at| at <= now)
-            && let Poll::Ready(turn) = self.place.poll_turn(cx)
+            && let Poll::Ready(turn) = self.turns.poll_turn(cx)
         {
             return Poll::Ready(Ok(turn));
         }
