@@ -388,12 +388,14 @@ impl View {
 }
 
 /// What concerns all sessions that want anything of a type: it decides what clients are told of names that do not exist.
-fn flags(slot: Option<&Slot>) -> (bool, bool, bool) {
-    slot.map_or((false, false, false), |slot| {
-        (
+fn flags(slot: Option<&Slot>) -> [bool; 4] {
+    slot.map_or([false; 4], |slot| {
+        let wildcard = slot.wildcard.as_ref();
+        [
             slot.answered,
-            slot.stale(),
-            slot.wildcard.as_ref().is_some_and(|state| state.complete()),
-        )
+            slot.named.stale(),
+            wildcard.is_some_and(|state| state.stale()),
+            wildcard.is_some_and(|state| state.complete()),
+        ]
     })
 }

@@ -62,7 +62,7 @@ impl Memory {
         }
         self.asked.retain(|name, _| match name.as_str() {
             "*" => want.wildcard,
-            name => want.asks(name, &[]) || want.covers(name),
+            name => want.asks(name) || want.covers(name),
         });
         self.again.retain(|_, _| want.wildcard);
         self.want = Arc::new(want);

@@ -28,7 +28,7 @@ impl Holds {
     pub(super) fn see(&mut self, at: usize, zone: &Zone, now: Instant, tally: &mut Tally) -> Result<(), Broken> {
         let cut = zone.view.cut();
         if let Some(what) = overdue(zone, &cut, now).or_else(|| groundless(&cut, now)) {
-            return Err(Broken::new(Rule::Hold, format!("zone {at}: {what}")));
+            return broken!(Hold, "zone {at}: {what}");
         }
         if self.0.get(&at).is_some_and(|(_, last)| Arc::ptr_eq(last, &cut)) {
             return Ok(());
@@ -47,8 +47,7 @@ impl Holds {
         for cluster in lost(zone, &before, &cut) {
             tally.hit(Rule::D09);
             if let Some(route) = leading(zone, &cut, cluster) {
-                let what = format!("zone {at}: cluster {cluster} goes, and {route} leads to it");
-                return Err(Broken::new(Rule::D09, what));
+                return broken!(D09, "zone {at}: cluster {cluster} goes, and {route} leads to it");
             }
         }
         Ok(())

@@ -48,7 +48,7 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
     for entry in &came.answer.entries {
         let Some(facts) = &entry.facts else { continue };
         let (name, revision) = (&entry.name, facts.revision);
-        tally.hit(Rule::K02);
+        tally.hit(Rule::G17);
         if reading.permitted.is_some() {
             tally.hit(Rule::S01);
         }
@@ -93,8 +93,7 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
                 .book
                 .is_before(kind, &canonical(kind, name), revision, held.revision)
         {
-            let what = format!("{kind:?} {name}@{revision} after @{}", held.revision);
-            return Err(Broken::new(Rule::Age, what));
+            return broken!(Age, "{kind:?} {name}@{revision} after @{}", held.revision);
         }
     }
     Ok(())

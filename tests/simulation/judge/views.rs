@@ -40,10 +40,9 @@ impl Zone {
     pub(crate) fn hides(&self, kind: Type, name: &str) -> bool {
         let cut = self.view.cut();
         let state = cut.slot(kind.type_url()).and_then(|slot| slot.wildcard.clone());
-        let found = self.truth.find(kind, name);
+        let found = self.truth.get(kind, name);
         let covered = found.is_some_and(|content| self.covers(content));
-        // C-20: while the wildcard has other content of a resource, it is unknown what the aliases of that resource mean.
-        let name = Name::from(found.map_or(name, |content| content.name.as_str()));
+        let name = Name::from(name);
         let stale = |state: &State| state.resource(&name).is_some();
         (!self.says_gone(kind) || !self.is_sure()) && !covered && state.is_some_and(|state| stale(&state))
     }
@@ -92,10 +91,7 @@ impl Zone {
                     let state = slot.and_then(|slot| slot.wildcard.as_ref());
                     known.extend(state.into_iter().flat_map(|state| state.resources()).map(entry));
                     if !state.is_some_and(|state| state.complete()) {
-                        return Err(Broken::new(
-                            Rule::K23,
-                            format!("the wildcard of {kind:?} is not complete"),
-                        ));
+                        return broken!(K23, "the wildcard of {kind:?} is not complete");
                     }
                     self.truth
                         .of(*kind)
@@ -110,7 +106,7 @@ impl Zone {
                 }
                 Target::Name(name) => {
                     known.extend(slot.and_then(|slot| slot.resource(name)).map(entry));
-                    self.truth.find(*kind, name.as_str()).map(truth).into_iter().collect()
+                    self.truth.get(*kind, name.as_str()).map(truth).into_iter().collect()
                 }
             };
             if !self.says_gone(*kind) || !self.is_sure() {
@@ -125,16 +121,13 @@ impl Zone {
             known.retain(|name, _| !held(name));
             expected.retain(|name, _| !held(name));
             if known != expected {
-                return Err(Broken::new(
-                    Rule::K23,
-                    format!("{kind:?} {target:?}: {known:?}, not {expected:?}"),
-                ));
+                return broken!(K23, "{kind:?} {target:?}: {known:?}, not {expected:?}");
             }
         }
         self.check_asked(&cut)
     }
 
-    /// K-16: a relay above does not report a resource as gone, or an alias, if it only got no answer in time.
+    /// K-16: a relay above does not report a resource as gone if it only got no answer in time.
     fn forgive_silence(
         kind: Type,
         target: &Target,
@@ -175,10 +168,7 @@ impl Zone {
                 let unseen = target == Target::Wildcard;
                 let wanted = wire.wanted.contains(&(*kind, target.clone())) || unseen;
                 if !wanted || !asked.insert((*kind, target.clone())) {
-                    return Err(Broken::new(
-                        Rule::K23,
-                        format!("{kind:?} {target:?} is asked for, and not wanted"),
-                    ));
+                    return broken!(K23, "{kind:?} {target:?} is asked for, and not wanted");
                 }
             }
         }
@@ -191,10 +181,7 @@ impl Zone {
                 (None, _) | (_, Target::Wildcard) => false,
             };
             if !covered && !asked.contains(&(*kind, target.clone())) {
-                return Err(Broken::new(
-                    Rule::K23,
-                    format!("{kind:?} {target:?} is wanted, and not asked for"),
-                ));
+                return broken!(K23, "{kind:?} {target:?} is wanted, and not asked for");
             }
         }
         Ok(())
