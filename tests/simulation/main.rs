@@ -60,6 +60,7 @@
 #[macro_use]
 mod tally;
 
+mod abilities;
 mod access;
 mod amnesia;
 mod apart;
@@ -84,6 +85,7 @@ mod quiet;
 mod reading;
 mod relay;
 mod rng;
+mod scene;
 mod served;
 mod subscription;
 mod tenants;

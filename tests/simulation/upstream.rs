@@ -300,6 +300,20 @@ impl Leg {
 }
 
 impl Zone {
+    /// The view begins or ceases to want something.
+    pub(crate) fn note_want(&mut self, want: &Want) {
+        let Some(kind) = Type::of(want.type_url.url()) else {
+            return;
+        };
+        let target = (kind, want.target.clone());
+        let wanted = self.wire.as_mut().map_or(&mut self.wanted, |wire| &mut wire.wanted);
+        let _ = if want.wanted {
+            wanted.insert(target)
+        } else {
+            wanted.remove(&target)
+        };
+    }
+
     /// Tells the streams what is wanted, and publishes what an earlier run of the relay knew of that.
     fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
         while let Some(wire) = &mut self.wire {
@@ -372,15 +386,8 @@ impl World {
                 )
             });
             let here = &mut self.zones[zone];
+            here.note_want(&want);
             let Some(wire) = &mut here.wire else { return };
-            if let Some(kind) = Type::of(want.type_url.url()) {
-                let target = (kind, want.target.clone());
-                let _ = if want.wanted {
-                    wire.wanted.insert(target)
-                } else {
-                    wire.wanted.remove(&target)
-                };
-            }
             if !want.wanted {
                 wire.guard.handle_unwanted(&want.type_url, &want.target);
             }

@@ -390,12 +390,8 @@ impl View {
 /// What concerns all sessions that want anything of a type: it decides what clients are told of names that do not exist.
 fn flags(slot: Option<&Slot>) -> [bool; 4] {
     slot.map_or([false; 4], |slot| {
-        let wildcard = slot.wildcard.as_ref();
-        [
-            slot.answered,
-            slot.named.stale(),
-            wildcard.is_some_and(|state| state.stale()),
-            wildcard.is_some_and(|state| state.complete()),
-        ]
+        let whole = slot.wildcard.as_ref();
+        let (stale, complete) = whole.map_or((false, false), |state| (state.stale(), state.complete()));
+        [slot.answered, slot.named.stale(), stale, complete]
     })
 }

@@ -383,14 +383,7 @@ impl World {
         }
         let (wants, cut) = (here.view.take_wants(now), here.view.cut());
         for want in &wants {
-            if let Some(kind) = Type::of(want.type_url.url()) {
-                let target = (kind, want.target.clone());
-                let _ = if want.wanted {
-                    here.wanted.insert(target)
-                } else {
-                    here.wanted.remove(&target)
-                };
-            }
+            here.note_want(want);
         }
         let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
             return Ok(());

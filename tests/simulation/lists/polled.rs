@@ -234,14 +234,7 @@ impl World {
             self.log(|| format!("upstream {server}: {want:?}"));
             let here = &mut self.zones[server];
             let cut = here.view.cut();
-            if let Some(kind) = Type::of(want.type_url.url()) {
-                let target = (kind, want.target.clone());
-                let _ = if want.wanted {
-                    here.wanted.insert(target)
-                } else {
-                    here.wanted.remove(&target)
-                };
-            }
+            here.note_want(&want);
             let Some(polled) = self.polled(server) else {
                 return Ok(());
             };

@@ -15,10 +15,10 @@ use proto::envoy::config::core::v3::Node;
 use protocol::{Opening, Request, Server, StreamSettings, come_through, read_node};
 use xds::{Dialect, Resource};
 
+use crate::abilities::timed_out;
 use crate::body::Type;
 use crate::classes::{self, relay_node};
 use crate::feed::Zone;
-use crate::judge::timed_out;
 use crate::origin::{Habits, Reply};
 use crate::tally::{Broken, Rule};
 use crate::upstream::{At, Stage, Wire};
