@@ -189,6 +189,25 @@ fn exactly_those_are_told_whom_it_concerns() {
     heard_by([&["eds all"], &["eds all"], &["eds all"], &[]]);
 }
 
+/// K-16: after a warm start the server confirms each half of a type by itself; whoever waits for one is woken, and it is published.
+#[test]
+fn each_half_is_confirmed_by_itself() {
+    let view = view();
+    let all = seat(&view, &cds(), &["*"]);
+    let whole = |updates| Changes {
+        complete: Some(true),
+        ..covered(&cds(), updates)
+    };
+    drop(view.publish_restored(&[whole(vec![put(&cds(), "a", "1")]), named(&cds(), vec![absent("b")])]));
+    assert_eq!(heard(&all), ["cds all"]);
+    let stale = |half: fn(&xds::Slot) -> bool| view.cut().slot(&cds()).is_some_and(half);
+    let covered_stale = |slot: &xds::Slot| slot.wildcard.as_ref().is_some_and(|state| state.stale());
+    assert!(stale(covered_stale) && stale(|slot| slot.named.stale()));
+    view.publish(&[whole(Vec::new())]);
+    assert!(!stale(covered_stale) && stale(|slot| slot.named.stale()));
+    assert_eq!(heard(&all), ["cds all"]);
+}
+
 /// C-20: while the wildcard has other content, it is not known what an alias stands for. Once it has lost that, or has the same, those
 /// who wait for the alias are told.
 #[test]

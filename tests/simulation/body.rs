@@ -86,8 +86,6 @@ impl Type {
 pub(crate) struct Content {
     pub(crate) name: String,
     pub(crate) revision: u64,
-    /// Other names that it answers to.
-    pub(crate) aliases: Vec<String>,
     /// Whether a wildcard covers it.
     pub(crate) covered: bool,
     pub(crate) ttl: Option<Duration>,

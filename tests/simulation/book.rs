@@ -54,9 +54,10 @@ impl Book {
         self.of(kind, name).contains(&revision)
     }
 
-    /// Whether this is the last content that the view had.
+    /// Whether this is the last content that the view had; one of its halves may have lost it since.
     pub(crate) fn is_last(&self, kind: Type, name: &str, revision: u64) -> bool {
-        self.of(kind, name).last() == Some(&revision)
+        let mut contents = self.of(kind, name).iter().filter(|revision| **revision > 0);
+        contents.next_back() == Some(&revision)
     }
 
     /// Whether the view had one content for the last time before it had the other one at all.

@@ -201,7 +201,6 @@ impl Origin {
             name: text.to_owned(),
             revision,
             empty: false,
-            aliases: Vec::new(),
             covered: false,
             ttl: None,
             bad: false,

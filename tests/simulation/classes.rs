@@ -206,24 +206,27 @@ impl World {
             let node = view.class().presented().over(&relay_node());
             let zone = self.recognise(&node)?;
             if !self.zones[zone].attach(view, node) {
-                return Err(Broken::new(Rule::K02, format!("zone {zone} has two views")));
+                return broken!(K02, "zone {zone} has two views");
             }
         }
         self.tally.hit(Rule::K02);
         let (open, limit) = (self.scopes.all(), self.views);
         match entered {
             Ok((_, seat)) if !Arc::ptr_eq(seat.view(), &self.zones[zone].view) => {
-                let what = format!("a client of zone {zone} is at the view of {:?}", seat.view().class());
-                Err(Broken::new(Rule::K02, what))
+                broken!(
+                    K02,
+                    "a client of zone {zone} is at the view of {:?}",
+                    seat.view().class()
+                )
             }
             Ok(_) if limit > 0 && open.len() > limit => {
-                Err(Broken::new(Rule::Views, format!("{} views of {limit}", open.len())))
+                broken!(Views, "{} views of {limit}", open.len())
             }
             Ok((place, _)) => Ok(Some(place)),
             Err(full) => {
                 self.tally.hit(Rule::Views);
                 if limit == 0 || open.len() < limit || open.iter().any(|view| view.seats() == 0) {
-                    return Err(Broken::new(Rule::Views, format!("refused without need: {full}")));
+                    return broken!(Views, "refused without need: {full}");
                 }
                 Ok(None)
             }
@@ -278,11 +281,8 @@ impl World {
         self.skip(LINGER);
         self.sweep();
         match self.scopes.all().first() {
-            None if self.views_above() > 0 => Err(Broken::new(Rule::Empty, "a view of a relay above is left")),
-            Some(view) => Err(Broken::new(
-                Rule::Empty,
-                format!("the view of {:?} is left", view.class()),
-            )),
+            None if self.views_above() > 0 => broken!(Empty, "a view of a relay above is left"),
+            Some(view) => broken!(Empty, "the view of {:?} is left", view.class()),
             None => Ok(()),
         }
     }

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use cache::View;
 use proto::envoy::config::core::v3::Node;
-use xds::{Changes, Expiry, Name, Phase, Reason, Resource, ResourceParts, ServerState, Target, TypeUrl, Update, Want};
+use xds::{
+    Changes, Cut, Expiry, Name, Phase, Reason, Resource, ResourceParts, ServerState, Target, TypeUrl, Update, Want,
+};
 
 use super::body::{Content, Type};
 use super::book::Book;
@@ -17,7 +19,7 @@ use super::classes::nobody;
 use super::guarded::Removal;
 use super::lists::{Source, Upper};
 use super::rng::Rng;
-use super::tally::{Broken, Rule};
+use super::tally::Broken;
 use super::truth::{Step, Truth};
 use super::upstream::{Wire, way};
 use super::world::{Event, World};
@@ -38,6 +40,8 @@ pub(crate) struct Zone {
     /// If this is the control plane of such a relay: the relay's zone.
     pub(crate) below: Option<usize>,
     pub(crate) wanted: BTreeSet<(Type, Target)>,
+    /// What the relay has on disk of the view.
+    pub(crate) saved: Option<Cut>,
     /// Removals that the guard has kept, and since when.
     pub(crate) waiting: BTreeMap<Removal, Instant>,
     /// Whether a person has released something that may be referred to.
@@ -75,6 +79,7 @@ impl Zone {
             upper: None,
             below: None,
             wanted: BTreeSet::new(),
+            saved: None,
             waiting: BTreeMap::new(),
             forced: false,
             news: VecDeque::new(),
@@ -90,7 +95,10 @@ impl Zone {
         let alone = !std::mem::replace(&mut self.attached, true);
         self.view = view;
         self.book = Book::default();
-        self.wire = self.wire.take().map(|wire| wire.anew(node.clone()));
+        let saved = self.saved.as_ref().filter(|_| self.wire.is_some());
+        saved.into_iter().for_each(|cut| self.view.set_restored(cut.clone()));
+        let holds = saved.map(|cut| cut.holds().clone()).unwrap_or_default();
+        self.wire = self.wire.take().map(|wire| wire.anew(node.clone(), &holds));
         if let Some(source) = &mut self.source {
             source.attach(node);
         }
@@ -120,7 +128,7 @@ impl Zone {
 
     fn hears(&self, kind: Type, content: &Content) -> bool {
         let wants = |name: &str| self.wanted.contains(&(kind, Target::Name(Name::from(name))));
-        wants(&content.name) || content.aliases.iter().any(|alias| wants(alias))
+        wants(&content.name)
     }
 
     /// The changes of the view that one change at the control plane makes.
@@ -141,12 +149,9 @@ impl Zone {
                         let put = self.put(kind, content, now);
                         all.push(changes(kind, false, vec![put]));
                     }
-                    // Losing an alias is a change for clients that asked by it (C-20).
                     Some(_) | None => {
                         let gone = self.gone(kind, &name);
-                        if !gone.is_empty() {
-                            all.push(changes(kind, false, gone));
-                        }
+                        all.extend(gone.map(|gone| changes(kind, false, vec![gone])));
                     }
                 }
             }
@@ -156,7 +161,7 @@ impl Zone {
                 let updates = covered.iter().map(|content| self.put(kind, content, now)).collect();
                 all.push(changes(kind, true, updates));
             }
-            News::Begin(kind, Target::Name(name)) => match self.truth.find(kind, name.as_str()).cloned() {
+            News::Begin(kind, Target::Name(name)) => match self.truth.get(kind, name.as_str()).cloned() {
                 Some(content) => {
                     let put = self.put(kind, &content, now);
                     all.push(changes(kind, false, vec![put]));
@@ -179,7 +184,7 @@ impl Zone {
                 let known = cut
                     .slot(kind.type_url())
                     .is_some_and(|slot| slot.named.known(&Name::from(name.as_str())).is_some());
-                if self.wanted.contains(&target) && !known && self.truth.find(kind, &name).is_none() {
+                if self.wanted.contains(&target) && !known && self.truth.get(kind, &name).is_none() {
                     let absent = Update::Absent(Name::from(name.as_str()), Reason::TimedOut);
                     all.push(changes(kind, false, vec![absent]));
                 }
@@ -188,27 +193,15 @@ impl Zone {
         all
     }
 
-    /// A resource ceased to be: so did every name that it answered to.
-    fn gone(&self, kind: Type, name: &str) -> Vec<Update> {
-        let cut = self.view.cut();
-        let Some(resource) = cut
-            .slot(kind.type_url())
-            .and_then(|slot| slot.named.resource(&Name::from(name)).cloned())
-        else {
-            return Vec::new();
-        };
-        let wants = |name: &Name| self.wanted.contains(&(kind, Target::Name(name.clone())));
-        let mut updates = Vec::new();
-        if !wants(resource.name()) {
-            updates.push(Update::Forget(resource.name().clone()));
-        }
-        let names = std::iter::once(resource.name()).chain(resource.aliases());
-        updates.extend(
-            names
-                .filter(|name| wants(name))
-                .map(|name| Update::Absent(name.clone(), Reason::Said)),
-        );
-        updates
+    /// A resource ceased to be.
+    fn gone(&self, kind: Type, name: &str) -> Option<Update> {
+        let (cut, name) = (self.view.cut(), Name::from(name));
+        cut.slot(kind.type_url())?.named.resource(&name)?;
+        let wanted = self.wanted.contains(&(kind, Target::Name(name.clone())));
+        Some(match wanted {
+            true => Update::Absent(name, Reason::Said),
+            false => Update::Forget(name),
+        })
     }
 
     fn put(&mut self, kind: Type, content: &Content, now: Instant) -> Update {
@@ -240,7 +233,7 @@ pub(crate) fn resource(kind: Type, content: &Content, received: Instant) -> Reso
     let parts = ResourceParts {
         type_url: kind.type_url(),
         name: Name::from(content.name.as_str()),
-        aliases: content.aliases.iter().map(|alias| Name::from(alias.as_str())).collect(),
+        aliases: Vec::new(),
         passed_on: &[],
         body: &content.body(kind),
         endpoints: content.endpoints.as_deref().map(Name::from),
@@ -430,10 +423,7 @@ pub(crate) fn lost(zone: &mut Zone) -> Result<(), Broken> {
                 && old.wildcard.as_ref().map(|state| state.id()) == slot.wildcard.as_ref().map(|state| state.id())
         });
         if !same {
-            return Err(Broken::new(
-                Rule::G19,
-                format!("{type_url} changed when the upstream was lost"),
-            ));
+            return broken!(G19, "{type_url} changed when the upstream was lost");
         }
     }
     Ok(())

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use distributary::clock::Awake;
 
+use super::lists::Pass;
 use super::tally::{Broken, Rule};
 use super::upstream::Hop;
 use super::world::{Event, World};
@@ -103,6 +104,8 @@ impl World {
         };
         let pause = match &event {
             Event::Upstream(_)
+            | Event::Look(_)
+            | Event::Poll(Pass::Due(_))
             | Event::Turn(_)
             | Event::Timer(_)
             | Event::Sweep
@@ -113,6 +116,7 @@ impl World {
             Event::Forget(_)
             | Event::Recall(..)
             | Event::Hop(_)
+            | Event::Poll(Pass::Answered(..))
             | Event::ToRelay(_)
             | Event::EndAtRelay(_)
             | Event::Credit(_) => self.rng.millis(1, 50),
@@ -127,8 +131,7 @@ impl World {
             | Event::Reach(_)
             | Event::Sway(_)
             | Event::Adopt
-            | Event::Look(_)
-            | Event::Poll(_) => return Some(event),
+            | Event::Poll(Pass::Asked(..)) => return Some(event),
         };
         self.at(until + pause, event);
         None

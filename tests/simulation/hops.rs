@@ -116,8 +116,7 @@ impl World {
         if let Some(node) = node.as_ref().filter(|_| self.lists.is_none()) {
             let zone = self.recognise(node)?;
             if zone != at.zone {
-                let what = format!("upstream {} is taken for a client of zone {zone}", at.zone);
-                return Err(Broken::new(Rule::K04, what));
+                return broken!(K04, "upstream {} is taken for a client of zone {zone}", at.zone);
             }
         }
         if let Some(node) = node.as_ref().filter(|_| self.lists.is_some()) {
@@ -278,7 +277,7 @@ impl World {
         self.tally.hit(Rule::G19);
         let quiet = |changes: &Changes| changes.updates.is_empty() && changes.complete.is_none();
         if !lost.iter().all(quiet) {
-            return Err(Broken::new(Rule::G19, format!("a lost stream changed {lost:?}")));
+            return broken!(G19, "a lost stream changed {lost:?}");
         }
         let due = Pause::new(wait, self.instant()).due(lacks);
         self.at(self.time(due), Event::Hop(Hop::Retry(at)));

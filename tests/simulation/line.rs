@@ -91,9 +91,10 @@ impl World {
         (0..down).for_each(|_| self.after(Duration::ZERO, Event::ToClient(id)));
     }
 
-    /// All streams end, and nothing is known any more.
+    /// All streams end, and nothing is known any more but what is on disk.
     pub(crate) fn restart(&mut self) {
         self.log(|| "the relay restarts".to_owned());
+        self.save_views();
         let streams: Vec<u64> = self.streams.keys().copied().collect();
         streams.into_iter().for_each(|id| self.end_at_relay(id));
         self.forget_views();

@@ -50,7 +50,7 @@ impl World {
         self.tally.hit(Rule::G18);
         let stream = &self.streams[&id];
         if stream.at_relay && stream.place.is_some() && self.is_forsaken(stream) {
-            return Err(Broken::new(Rule::G18, format!("stream {id} of gRPC waits in vain")));
+            return broken!(G18, "stream {id} of gRPC waits in vain");
         }
         Ok(())
     }

@@ -120,10 +120,7 @@ fn unescaped(text: &str) -> Option<String> {
     Some(name + rest)
 }
 
-pub(crate) fn alias(name: &str) -> String {
-    format!("{name}.alias")
-}
-
-pub(crate) fn is_alias(name: &str) -> bool {
-    name.ends_with(".alias")
+/// A name that no control plane has.
+pub(crate) fn missing(name: &str) -> String {
+    format!("{name}.missing")
 }

@@ -407,9 +407,7 @@ impl Session {
         let fresh = |content: &&Arc<Content>| served.sent.get(&content.name) != Some(&content.revision);
         let news: Vec<Arc<Content>> = target.iter().filter(fresh).cloned().collect();
         // What exists under another name is not gone; nor is a collection that has a member.
-        let is = |content: &Content, key: &String| {
-            content.name == *key || content.aliases.contains(key) || covers(key, &content.name)
-        };
+        let is = |content: &Content, key: &String| content.name == *key || covers(key, &content.name);
         let gone = |name: &&String| !target.iter().any(|content| is(content, name));
         let mut removed: Vec<String> = served.sent.keys().filter(gone).cloned().collect();
         served.sent.retain(|name, _| !removed.contains(name));
@@ -424,10 +422,7 @@ impl Session {
         served
             .sent
             .extend(news.iter().map(|content| (content.name.clone(), content.revision)));
-        let sent = news
-            .iter()
-            .flat_map(|content| content.aliases.iter().chain([&content.name]));
-        served.known.extend(sent.cloned());
+        served.known.extend(news.iter().map(|content| content.name.clone()));
         if news.is_empty() && removed.is_empty() && !std::mem::take(&mut served.owes) {
             return Vec::new();
         }

@@ -8,7 +8,7 @@ use xds::Dialect;
 
 use super::body::Type;
 use super::client::{Act, Client, Do, Persona};
-use super::judge::Scene;
+use super::scene::Scene;
 use super::tally::Broken;
 use super::wire::Answer;
 use super::world::{Event, World};

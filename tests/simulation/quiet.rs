@@ -85,14 +85,17 @@ impl World {
         self.rest()?;
         self.tally.hit(Rule::Empty);
         if let Some(stream) = self.streams.keys().next() {
-            return Err(Broken::new(Rule::Empty, format!("stream {stream} is still there")));
+            return broken!(Empty, "stream {stream} is still there");
         }
         for (at, zone) in self.zones.iter().enumerate() {
             let cut = zone.view.cut();
             let known = cut.slots().count();
             if !zone.view.is_idle() || known > 0 {
-                let what = format!("zone {at}: {} sessions, {known} types: {cut:?}", zone.view.seats());
-                return Err(Broken::new(Rule::Empty, what));
+                return broken!(
+                    Empty,
+                    "zone {at}: {} sessions, {known} types: {cut:?}",
+                    zone.view.seats()
+                );
             }
         }
         self.close_views()

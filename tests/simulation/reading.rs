@@ -34,13 +34,6 @@ pub(crate) enum Seen {
     Present(u64),
 }
 
-impl Seen {
-    /// Whether it is certain that it does not exist.
-    pub(crate) const fn is_gone(self) -> bool {
-        matches!(self, Self::Uncovered | Self::Absent(Reason::Said | Reason::Expired))
-    }
-}
-
 impl Reading {
     /// The zone that is read for a name.
     pub(crate) fn zone(&self, name: &str) -> Option<usize> {
@@ -66,6 +59,12 @@ impl Reading {
         state.is_some_and(|state| state.complete())
     }
 
+    /// K-16: the same by the word of the server itself. What an earlier run of the relay knew takes nothing from a client.
+    pub(crate) fn is_certain(&self, kind: Type) -> bool {
+        let state = self.slot(kind, "").and_then(|slot| slot.wildcard.as_ref());
+        state.is_some_and(|state| state.certain())
+    }
+
     /// What is known of a name.
     pub(crate) fn seen(&self, kind: Type, name: &str, want: &Subscription) -> Seen {
         if is_nothing(kind, name) {
@@ -76,11 +75,7 @@ impl Reading {
         }
         let canonical = Name::from(canonical(kind, name));
         let slot = self.slot(kind, name);
-        let found = slot.and_then(|slot| slot.named.resource(&canonical));
-        // C-20: a resource is asked for if one of its aliases is.
-        let aliases = found.into_iter().flat_map(|found| found.aliases()).map(Name::as_str);
-        let mut aliases = aliases.filter(|alias| self.allows(kind, alias));
-        let explicit = want.asks(name, &[]) || aliases.any(|alias| want.names.contains(alias));
+        let explicit = want.asks(name);
         if !explicit && !want.covers(name) {
             return Seen::Unwanted;
         }
@@ -91,19 +86,13 @@ impl Reading {
         let state = slot.wildcard.as_ref().filter(|_| !name.starts_with("xdstp:"));
         let covered = state.and_then(|state| state.known(&canonical));
         let named = slot.named.known(&canonical).filter(|_| explicit);
-        // C-20: it is unknown what an alias means while the wildcard has other content of the resource.
-        let otherwise = |known: &&Known| {
-            let found = known.resource().filter(|found| *found.name() != canonical);
-            let other = found.and_then(|found| Some((found, state?.resource(found.name())?)));
-            other.is_some_and(|(found, other)| found.body() != other.body())
-        };
         // S-01: the name may be another one of something that the client may not have.
         let denied = |known: &Known| known.resource().is_some_and(|found| !self.may_have(kind, found));
-        match covered.or(named.filter(|known| !otherwise(known))) {
+        match covered.or(named) {
             Some(known) if denied(known) => Seen::Absent(Reason::Said),
             Some(Known::Present(resource)) => Seen::Present(revision(resource)),
             Some(Known::Absent(reason)) => Seen::Absent(*reason),
-            None if !explicit && state.is_some_and(|state| state.complete()) => Seen::Uncovered,
+            None if !explicit && state.is_some_and(|state| state.certain()) => Seen::Uncovered,
             None => Seen::Unknown,
         }
     }
@@ -145,7 +134,7 @@ impl Reading {
         self.covered(kind).any(|resource| resource.name().as_str() == name)
     }
 
-    /// The resource of a name or alias.
+    /// The resource of a name.
     pub(crate) fn resource(&self, kind: Type, name: &str) -> Option<&Arc<Resource>> {
         let found = self.slot(kind, name)?.resource(&Name::from(canonical(kind, name)));
         found.filter(|found| self.may_have(kind, found))

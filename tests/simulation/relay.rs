@@ -16,8 +16,9 @@ use xds::{Dialect, Sight, Status, Target, TypeUrl, Want};
 use super::access::Permitted;
 use super::body::Type;
 use super::client::Persona;
-use super::judge::{Came, Moment, Scene, current, strays};
+use super::judge::{Came, Moment};
 use super::reading::Reading;
+use super::scene::{Scene, current, strays};
 use super::subscription::Subscription;
 use super::tally::{Broken, Rule};
 use super::wire::{Answer, Up, decode, encode};
@@ -176,7 +177,7 @@ impl World {
         if let Some(node) = stream.server.node() {
             self.tally.hit(Rule::B01);
             if *node.id != *format!("client-{}", stream.client) {
-                return Err(Broken::new(Rule::B01, format!("stream {id} is now {}", node.id)));
+                return broken!(B01, "stream {id} is now {}", node.id);
             }
         }
         let mut refused = false;
@@ -343,7 +344,7 @@ impl World {
         };
         self.tally.hit(Rule::S03);
         if denied {
-            return Err(Broken::new(Rule::S03, format!("{want:?}")));
+            return broken!(S03, "{want:?}");
         }
         Ok(())
     }
@@ -354,11 +355,11 @@ impl World {
         let done = stream.server.is_done();
         let response = stream.server.poll_response(sight, &self.answers, now);
         if let Some(late) = response.as_ref().filter(|_| done) {
-            let what = format!(
+            return broken!(
+                Done,
                 "{} although there was nothing more to say, whatever is acknowledged",
                 late.type_url
             );
-            return Err(Broken::new(Rule::Done, what));
         }
         if done {
             self.tally.hit(Rule::Done);
@@ -389,7 +390,7 @@ impl World {
         self.tally.hit(Rule::K21);
         let kept = stream.server.kept();
         if kept > KEPT_MAX {
-            return Err(Broken::new(Rule::K21, format!("stream {id}: {kept} entries are kept")));
+            return broken!(K21, "stream {id}: {kept} entries are kept");
         }
         Ok(())
     }
@@ -447,7 +448,7 @@ impl World {
         let hostile = self.clients[stream.client].persona == Persona::Hostile;
         let rude = hostile && end.code == Code::InvalidArgument;
         if !lonely && !rude {
-            return Err(Broken::new(Rule::G18, format!("stream {id} ended with {end}")));
+            return broken!(G18, "stream {id} ended with {end}");
         }
         self.end_at_relay(id);
         Ok(())

@@ -50,10 +50,9 @@ impl Served {
 
     /// All content that the client asks for.
     pub(crate) fn target(&self, kind: Type, truth: &Truth) -> Vec<Arc<Content>> {
-        let all = truth.of(kind).filter(|content| {
-            let named = self.has(&content.name) || content.aliases.iter().any(|name| self.names.contains(name));
-            named || self.wildcard && content.covered
-        });
+        let all = truth
+            .of(kind)
+            .filter(|content| self.has(&content.name) || self.wildcard && content.covered);
         all.cloned().collect()
     }
 
@@ -146,7 +145,7 @@ fn any(kind: Type, content: &Content) -> Any {
 
 /// Returns an entry of a SotW response, with a wrapper for what the body alone cannot express.
 pub(crate) fn entry(kind: Type, content: &Content, mark: &str) -> Any {
-    if kind.named() && content.aliases.is_empty() && content.ttl.is_none() {
+    if kind.named() && content.ttl.is_none() {
         return any(kind, content);
     }
     Any {
@@ -160,7 +159,6 @@ pub(crate) fn resource(kind: Type, content: &Content, mark: &str) -> discovery::
         version: format!("{}{mark}", content.revision),
         resource: Some(any(kind, content)),
         name: content.name.clone(),
-        aliases: content.aliases.clone(),
         ttl: content.ttl.map(|ttl| Lifetime {
             seconds: i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX),
             nanos: 0,

@@ -50,11 +50,9 @@ impl Subscription {
         self.wildcard && !name.starts_with("xdstp:")
     }
 
-    /// Whether a name is asked for, by itself, with its collection, or by one of these aliases.
-    pub(crate) fn asks(&self, name: &str, aliases: &[String]) -> bool {
+    /// Whether a name is asked for, by itself or with its collection.
+    pub(crate) fn asks(&self, name: &str) -> bool {
         let collection = |collection: &String| covers(collection, name);
-        self.names.contains(name)
-            || aliases.iter().any(|alias| self.names.contains(alias))
-            || name.starts_with("xdstp:") && self.names.iter().any(collection)
+        self.names.contains(name) || name.starts_with("xdstp:") && self.names.iter().any(collection)
     }
 }

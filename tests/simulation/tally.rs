@@ -73,6 +73,7 @@ rules! {
     G17 = "G-17": "what is said of an authority is the word of the one server that is read",
     L20 = "L-20": "a server for which another one stood in begins clean",
     Age = "age": "nothing older than what was sent",
+    Warm = "warm": "what a relay knew of a type when it ended is what its next run begins with",
     Mute = "mute": "a link on which everything vanishes is found out",
     Hold = "hold": "what is held is named, and what is not held is as the control plane says",
     Lull = "lull": "in the middle everything may come to rest",
@@ -110,6 +111,13 @@ impl Tally {
         self.steps += other.steps;
         self.responses += other.responses;
     }
+}
+
+/// An error: a rule was broken, and how.
+macro_rules! broken {
+    ($rule:ident, $($what:tt)+) => {
+        Err(crate::tally::Broken::new(crate::tally::Rule::$rule, format!($($what)+)))
+    };
 }
 
 /// A rule was broken.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::body::{Content, Type};
-use super::names::{self, alias, anywhere, cluster, name, under};
+use super::names::{self, anywhere, cluster, name, under};
 use super::rng::Rng;
 
 /// One change that an operator makes in one go.
@@ -50,7 +50,6 @@ pub(crate) struct Truth {
     ttls: bool,
     /// Whether endpoints are in lists of their own (LEDS).
     listed: bool,
-    aliases: bool,
     /// Whether clusters go before the routes that lead to them (D-03).
     hasty: bool,
     /// The authorities under which it has names as well.
@@ -69,7 +68,6 @@ impl Truth {
             revision: first,
             ttls: rng.chance(20),
             listed: false,
-            aliases: rng.chance(50),
             hasty: false,
             authorities: &[],
         };
@@ -84,7 +82,6 @@ impl Truth {
             revision: first,
             ttls: rng.chance(20),
             listed: false,
-            aliases: rng.chance(40),
             hasty: false,
             authorities,
         };
@@ -174,21 +171,9 @@ impl Truth {
         self.resources.get(&(kind, name.to_owned()))
     }
 
-    /// The resource of this name, or the one that has it as an alias.
-    pub(crate) fn find(&self, kind: Type, name: &str) -> Option<&Arc<Content>> {
-        self.get(kind, name).or_else(|| {
-            self.of(kind)
-                .find(|content| content.aliases.iter().any(|alias| alias == name))
-        })
-    }
-
-    pub(crate) const fn has_aliases(&self) -> bool {
-        self.aliases
-    }
-
     /// Whether a name has content, or a collection has a member.
     pub(crate) fn is_there(&self, kind: Type, name: &str) -> bool {
-        self.find(kind, name).is_some() || self.members(kind, name).next().is_some()
+        self.get(kind, name).is_some() || self.members(kind, name).next().is_some()
     }
 
     /// The members of a collection.
@@ -402,13 +387,9 @@ impl Truth {
                 None => SHARED.to_owned(),
             }
         });
-        // Clients ask for routes by the names in listeners, and for clusters by those in routes. So only types that nothing
-        // refers to have aliases.
-        let aliased = self.aliases && kind.type_url().traits().aliases && rng.chance(50);
         let content = Content {
             name: name.to_owned(),
             revision: 0,
-            aliases: if aliased { vec![alias(name)] } else { Vec::new() },
             covered: rng.chance(85) && !name.starts_with("xdstp:"),
             ttl: (self.ttls && rng.chance(40)).then(|| Duration::from_secs(rng.range(5, 30) as u64)),
             bad: false,

@@ -12,7 +12,8 @@ use protocol::{
     Suspects, Trial,
 };
 use xds::{
-    Changes, Dialect, GuardSettings, MassHold, Name, ReferenceHold, ServerState, Target, TypeUrl, Update, Want, Within,
+    Changes, Cut, Dialect, GuardSettings, Hold, MassHold, Name, ReferenceHold, ServerState, Target, TypeUrl, Update,
+    Want, Within,
 };
 
 use super::body::Type;
@@ -212,21 +213,31 @@ impl Wire {
         self.habits.refuses.is_some() && leg.trial.handle_end(declined, true, &self.dialects) == Next::Other
     }
 
-    /// The same for the next view; it keeps what was learned of how the control plane answers.
-    pub(crate) fn anew(self, node: Node) -> Self {
-        Self {
+    /// The same for the next view; it keeps what was learned of how the control plane answers. An earlier run of the relay held
+    /// these.
+    pub(crate) fn anew(self, node: Node, holds: &[Hold]) -> Self {
+        let mut wire = Self {
             rhythm: self.rhythm,
             ..Self::above(self.habits, node, &self.relay)
-        }
+        };
+        wire.guard.remember(holds);
+        wire
     }
 
-    fn tell(&mut self, told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
-        for (which, want) in told {
-            let rhythm = self.rhythm.clone();
-            let leg = self.leg_of(usize::from(which == Which::Aside), &want.type_url);
-            leg.client.handle_rhythm(rhythm);
-            changes.extend(leg.client.handle_want(&want));
-        }
+    /// Tells a stream what is wanted; returns what an earlier run of the relay knew of that.
+    fn tell(
+        &mut self,
+        (which, want): (Which, Want),
+        earlier: Option<&Cut>,
+        changes: &mut Vec<Changes>,
+    ) -> Option<Changes> {
+        let rhythm = self.rhythm.clone();
+        let leg = self.leg_of(usize::from(which == Which::Aside), &want.type_url);
+        leg.client.handle_rhythm(rhythm);
+        changes.extend(leg.client.handle_want(&want));
+        let slot = earlier.and_then(|earlier| earlier.slot(&want.type_url));
+        let slot = slot.filter(|_| want.wanted)?;
+        leg.client.handle_restored(&want.type_url, &want.target, slot)
     }
 
     /// The state of the server: the worst of the streams on which something is wanted. Streams that were split off count only if
@@ -289,8 +300,45 @@ impl Leg {
 }
 
 impl Zone {
+    /// The view begins or ceases to want something.
+    pub(crate) fn note_want(&mut self, want: &Want) {
+        let Some(kind) = Type::of(want.type_url.url()) else {
+            return;
+        };
+        let target = (kind, want.target.clone());
+        let wanted = self.wire.as_mut().map_or(&mut self.wanted, |wire| &mut wire.wanted);
+        let _ = if want.wanted {
+            wanted.insert(target)
+        } else {
+            wanted.remove(&target)
+        };
+    }
+
+    /// Tells the streams what is wanted, and publishes what an earlier run of the relay knew of that.
+    fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
+        while let Some(wire) = &mut self.wire {
+            let earlier = self.view.restored();
+            let told_now = std::mem::take(&mut told).into_iter();
+            let restored = told_now.filter_map(|want| wire.tell(want, earlier.as_deref(), changes));
+            let restored: Vec<Changes> = restored.collect();
+            if restored.is_empty() {
+                return;
+            }
+            self.note(&restored);
+            drop(self.view.publish_restored(&restored));
+            if let Some(wire) = &mut self.wire {
+                told = wire.demand.handle_cut(&self.view.cut());
+            }
+        }
+    }
+
     /// Publishes changes, and notes them in the book.
     pub(crate) fn publish(&mut self, changes: &[Changes]) {
+        self.note(changes);
+        self.view.publish(changes);
+    }
+
+    fn note(&mut self, changes: &[Changes]) {
         for change in changes {
             let Some(kind) = Type::of(change.type_url.url()) else {
                 continue;
@@ -304,7 +352,6 @@ impl Zone {
                 }
             }
         }
-        self.view.publish(changes);
     }
 }
 
@@ -329,7 +376,6 @@ impl World {
         }
         self.hold(zone, &mut changes);
         let wants = self.zones[zone].view.take_wants(now);
-        let cut = self.zones[zone].view.cut();
         for want in wants {
             self.log(|| {
                 format!(
@@ -339,29 +385,22 @@ impl World {
                     want.target
                 )
             });
-            let Some(wire) = &mut self.zones[zone].wire else { return };
-            if let Some(kind) = Type::of(want.type_url.url()) {
-                let target = (kind, want.target.clone());
-                let _ = if want.wanted {
-                    wire.wanted.insert(target)
-                } else {
-                    wire.wanted.remove(&target)
-                };
-            }
+            let here = &mut self.zones[zone];
+            here.note_want(&want);
+            let Some(wire) = &mut here.wire else { return };
             if !want.wanted {
                 wire.guard.handle_unwanted(&want.type_url, &want.target);
             }
-            let told = wire.demand.handle_want(&want, &cut);
-            wire.tell(told, &mut changes);
+            let told = wire.demand.handle_want(&want, &here.view.cut());
+            here.tell(told, &mut changes);
         }
         loop {
             let suspected = self.judge_types(zone, &mut changes);
             let here = &mut self.zones[zone];
-            if let Some(wire) = &mut here.wire {
-                for type_url in suspected {
-                    let told = wire.demand.handle_unserved(&type_url, &here.view.cut());
-                    wire.tell(told, &mut changes);
-                }
+            for type_url in suspected {
+                let wire = here.wire.as_mut();
+                let told = wire.map(|wire| wire.demand.handle_unserved(&type_url, &here.view.cut()));
+                here.tell(told.unwrap_or_default(), &mut changes);
             }
             let count = self.zones[zone].wire.as_ref().map_or(0, |wire| wire.legs.len());
             let mut said = Vec::new();
@@ -374,6 +413,9 @@ impl World {
             if changes.is_empty() {
                 let before = here.view.cut().server_state();
                 let server_state = wire.server_state(before);
+                if server_state == ServerState::Up {
+                    here.view.forget_restored();
+                }
                 here.view.publish_server_state(server_state);
                 if before != server_state {
                     self.log(|| format!("upstream {zone}: {before:?} -> {server_state:?}"));
@@ -387,7 +429,7 @@ impl World {
             let cut = here.view.cut();
             let Some(wire) = &mut here.wire else { return };
             let told = wire.demand.handle_cut(&cut);
-            wire.tell(told, &mut changes);
+            here.tell(told, &mut changes);
         }
         self.set_writer(zone);
     }

@@ -37,7 +37,6 @@ pub(crate) struct Answer {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    pub(crate) aliases: Vec<String>,
     /// Delta: its version.
     pub(crate) version: String,
     pub(crate) ttl: Option<Duration>,
@@ -92,7 +91,6 @@ pub(crate) fn decode(bytes: Bytes, dialect: Dialect) -> Result<Answer, String> {
                 let facts = read(kind, any)?;
                 Ok(Entry {
                     name: facts.name.clone(),
-                    aliases: Vec::new(),
                     version: String::new(),
                     ttl: None,
                     wrapped: false,
@@ -137,7 +135,6 @@ fn entry(kind: Type, inner: discovery::Resource, wrapped: bool) -> Result<Entry,
     }
     Ok(Entry {
         name,
-        aliases: inner.aliases,
         version: inner.version,
         ttl: inner
             .ttl
@@ -158,11 +155,10 @@ impl Answer {
         self.nonce.ends_with('+')
     }
 
-    /// All names that it mentions, other names of its resources included.
+    /// All names that it mentions.
     pub(crate) fn mentions(&self) -> impl Iterator<Item = &String> {
         let entries = self.entries.iter();
-        let brought = entries.flat_map(|entry| std::iter::once(&entry.name).chain(&entry.aliases));
-        brought.chain(&self.removed)
+        entries.map(|entry| &entry.name).chain(&self.removed)
     }
 
     /// Formats a response for the trace.
@@ -172,13 +168,8 @@ impl Answer {
             .iter()
             .map(|entry| match &entry.facts {
                 Some(facts) => format!(
-                    "{}{}@{}{}{}",
+                    "{}@{}{}{}",
                     entry.name,
-                    entry
-                        .aliases
-                        .iter()
-                        .map(|alias| format!("={alias}"))
-                        .collect::<String>(),
                     facts.revision,
                     if facts.bad { "!" } else { "" },
                     if entry.ttl.is_some() { "~" } else { "" },

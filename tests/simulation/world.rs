@@ -20,7 +20,7 @@ use super::judge::Judge;
 use super::lists::{Lists, Pass};
 use super::relay::Stream;
 use super::rng::Rng;
-use super::tally::{Broken, Rule, Tally};
+use super::tally::{Broken, Tally};
 use super::truth::{Step, Truth};
 use super::upstream::Hop;
 
@@ -380,7 +380,7 @@ impl World {
         let end = self.tally.steps + RESTLESS;
         while (self.lively > 0 || self.now < self.stirred + ROUTINE) && self.step()? {
             if self.tally.steps > end {
-                return Err(Broken::new(Rule::Held, "the world does not come to rest"));
+                return broken!(Held, "the world does not come to rest");
             }
         }
         Ok(())

@@ -321,6 +321,27 @@ fn a_cluster_comes_again_between_two_parts() {
     );
 }
 
+/// C-15, C-22: a collection whose only member goes before a part brings it is answered by its own name.
+#[test]
+fn a_collection_is_emptied_before_its_part() {
+    delta(
+        "
+        relay chunk 1
+        origin put cds c@1 xdstp://a/CDS/a@1
+        client subscribe cds keeps
+        client <- cds -[keeps], ack
+        client stalls
+        client subscribe cds c xdstp://a/CDS/*
+        client reads 1
+        client <- cds [c@1]
+        origin drop cds xdstp://a/CDS/a
+        client reads
+        client <- cds -[xdstp://a/CDS/*], ack
+        nothing for 20s
+        ",
+    );
+}
+
 /// B-24, C-22: a collection of which something was sent counts as answered, even if that is gone before the client reads on.
 #[test]
 fn a_collection_is_emptied_while_its_member_is_on_its_way() {

@@ -388,12 +388,10 @@ impl View {
 }
 
 /// What concerns all sessions that want anything of a type: it decides what clients are told of names that do not exist.
-fn flags(slot: Option<&Slot>) -> (bool, bool, bool) {
-    slot.map_or((false, false, false), |slot| {
-        (
-            slot.answered,
-            slot.stale(),
-            slot.wildcard.as_ref().is_some_and(|state| state.complete()),
-        )
+fn flags(slot: Option<&Slot>) -> [bool; 4] {
+    slot.map_or([false; 4], |slot| {
+        let whole = slot.wildcard.as_ref();
+        let (stale, complete) = whole.map_or((false, false), |state| (state.stale(), state.complete()));
+        [slot.answered, slot.named.stale(), stale, complete]
     })
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use xds::{Dialect, HoldAction, HoldOrder, HoldReason, HoldTarget};
 
 use super::plane::{cluster, route};
@@ -110,6 +111,46 @@ fn a_large_route_and_very_many_removals() {
     println!(
         "{CLUSTERS} removals named by a route of {size} bytes: {first:?}, and {each:?} for each change of the route"
     );
+}
+
+/// A route configuration of 5 MB changes each second while a removal waits that it holds: each content is read once, whatever else is
+/// decided meanwhile. The figures are printed.
+#[test]
+fn a_huge_route_changes_each_second() {
+    const BYTES: usize = 5 << 20;
+    let mut stage = Stage::new(Dialect::Delta, USUAL, &[(CDS, "*"), (RDS, "r")]);
+    stage.wanted.insert("r".to_owned());
+    let names: Vec<String> = (0..60).map(|n| format!("c{n}")).collect();
+    names.iter().for_each(|name| stage.put(CDS, name, cluster(name)));
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let part = route("r", &all);
+    let whole = part.repeat(BYTES / part.len());
+    let body = |turn: usize| Bytes::from([&whole[..], &route("r", &[&format!("c{turn}")])].concat());
+    stage.put(RDS, "r", body(0));
+    stage.pass(Duration::from_secs(20));
+    stage.remove(CDS, "c0");
+    stage.pass(Duration::from_secs(1));
+    let (mut changes, mut others) = (Duration::ZERO, Duration::ZERO);
+    for turn in 1..=20 {
+        stage.put(RDS, "r", body(turn));
+        stage.spent = Duration::ZERO;
+        stage.pass(ms(500));
+        changes += std::mem::take(&mut stage.spent);
+        // Another removal is decided by what was read of the present content.
+        stage.remove(CDS, &format!("c{}", 20 + turn));
+        stage.pass(ms(500));
+        others += std::mem::take(&mut stage.spent);
+        assert_eq!(
+            (held(&stage), stage.why(CDS, "c0").as_str()),
+            (1 + turn, "referenced by rds r")
+        );
+    }
+    println!(
+        "a route of {BYTES} bytes: {:?} for each change, {:?} for a removal",
+        changes / 20,
+        others / 20
+    );
+    assert!(others * 4 < changes, "{others:?}, {changes:?}");
 }
 
 /// Of two people with opposite orders who do not know of each other, the last one decides.

@@ -64,7 +64,7 @@ impl Client {
         if let Some(holds) = self.holds.get_mut(&kind) {
             // No wildcard covers names of new style.
             let waits = |name: &str| mux.wildcard && !name.starts_with("xdstp:");
-            holds.retain(|name, holding| waits(name) || mux.explicit(kind, name, &holding.aliases));
+            holds.retain(|name, _| waits(name) || mux.explicit(name));
         }
     }
 

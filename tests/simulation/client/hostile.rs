@@ -12,7 +12,7 @@ use xds::Dialect;
 
 use super::{Act, Client, Do, rejection};
 use crate::body::Type;
-use crate::names::{alias, anywhere, name};
+use crate::names::{anywhere, missing, name};
 use crate::rng::Rng;
 use crate::wire::{Answer, Up};
 
@@ -55,7 +55,7 @@ impl Client {
         (0..rng.below(most + 1))
             .map(|_| match rng.below(12) {
                 0 => "*".to_owned(),
-                1 if delta => alias(&name(kind, rng.below(8))),
+                1 if delta => missing(&name(kind, rng.below(8))),
                 2 | 3 if !authorities.is_empty() => rng.pick(GARBAGE).unwrap_or(&"?").to_string(),
                 4..=7 if !authorities.is_empty() => anywhere(authorities, kind, rng.below(8), rng),
                 _ => name(kind, rng.below(8)),

@@ -60,9 +60,11 @@ impl Memory {
         if want.wildcard && !before.wildcard {
             self.asked.insert("*".to_owned(), serial);
         }
+        // C-08: in delta, who gives up a name that its wildcard covers waits for an answer.
+        let delta = matches!(request, Up::Delta(_));
         self.asked.retain(|name, _| match name.as_str() {
             "*" => want.wildcard,
-            name => want.asks(name, &[]) || want.covers(name),
+            name => want.asks(name) || delta && want.covers(name),
         });
         self.again.retain(|_, _| want.wildcard);
         self.want = Arc::new(want);

@@ -19,7 +19,7 @@ use xds::Dialect;
 
 use super::body::Type;
 use super::classes::Profile;
-use super::names::{canonical, covers};
+use super::names::covers;
 use super::rng::Rng;
 use super::subscription::Subscription;
 use super::wire::{Answer, Up};
@@ -136,7 +136,8 @@ pub(crate) struct Holding {
     pub(crate) version: String,
     pub(crate) refers: Arc<[String]>,
     endpoints: Option<String>,
-    pub(crate) aliases: Vec<String>,
+    /// Whether it came with a time to live.
+    pub(crate) mortal: bool,
 }
 
 /// An acknowledgement that waits for endpoints (M-01).
@@ -364,17 +365,10 @@ impl Line {
 }
 
 impl Mux {
-    /// Whether it asks for a name, for its collection, or for an alias of it. Who asks for an alias, and for the name by another
-    /// text, holds the resource by that text alone (C-13).
-    fn explicit(&self, kind: Type, name: &str, aliases: &[String]) -> bool {
+    /// Whether it asks for a name, or for its collection.
+    fn explicit(&self, name: &str) -> bool {
         let collection = |collection: &String| covers(collection, name);
-        let by_alias = || aliases.iter().any(|alias| self.names.contains(alias));
-        let otherwise = || {
-            self.names
-                .iter()
-                .any(|asked| canonical(kind, asked) == canonical(kind, name))
-        };
-        self.names.contains(name) || self.names.iter().any(collection) || by_alias() && !otherwise()
+        self.names.contains(name) || self.names.iter().any(collection)
     }
 }
 

@@ -95,9 +95,9 @@ impl Client {
         let mut waits = BTreeSet::new();
         for entry in &answer.entries {
             let Some(facts) = &entry.facts else { continue };
-            // What came too late for a subscription that has ended is passed over. But what is held of it by an alias, it replaces.
+            // What came too late for a subscription that has ended is passed over.
             let covered = mux.wildcard && !entry.name.starts_with("xdstp:");
-            if !covered && !mux.explicit(answer.kind, &entry.name, &entry.aliases) {
+            if !covered && !mux.explicit(&entry.name) {
                 holds.remove(&entry.name);
                 continue;
             }
@@ -108,7 +108,7 @@ impl Client {
                 version: entry.version.clone(),
                 refers: facts.refers.clone(),
                 endpoints: facts.endpoints.clone(),
-                aliases: entry.aliases.clone(),
+                mortal: entry.ttl.is_some(),
             };
             let old = holds.insert(entry.name.clone(), holding);
             if old.is_none_or(|old| old.revision != facts.revision) {

@@ -8,7 +8,7 @@ use xds::Dialect;
 
 use super::{Client, Persona};
 use crate::body::Type;
-use crate::names::{alias, anywhere, canonical, collection, is_collection, name, respelled};
+use crate::names::{anywhere, canonical, collection, is_collection, missing, name, respelled};
 use crate::rng::Rng;
 
 /// What is wanted of one type.
@@ -86,7 +86,6 @@ impl Client {
             [] => name(kind, at),
             authorities => anywhere(authorities, kind, at, rng),
         };
-        // Only a delta client learns which names a resource answers to (C-20).
         let delta = self.dialect == Dialect::Delta;
         if delta && name.starts_with("xdstp:") {
             name = match rng.below(10) {
@@ -97,7 +96,7 @@ impl Client {
         }
         let own = canonical(kind, &name) == name && !is_collection(&name);
         if own && on_demand && matches!(kind, Type::Sds | Type::Odd) && rng.chance(30) {
-            name = alias(&name);
+            name = missing(&name);
         }
         let names = self.whims.entry(kind).or_default();
         if !names.remove(&name) {

@@ -3,11 +3,13 @@
 //!
 //! Owns the judgement of open questions. Which are open the client knows.
 
+use std::collections::BTreeSet;
+
 use xds::{Dialect, Reason};
 
 use crate::body::Type;
 use crate::client::{Client, Mux, Persona};
-use crate::names::{covers, is_alias, is_collection};
+use crate::names::{covers, is_collection};
 use crate::reading::{Reading, Seen};
 use crate::tally::{Broken, Rule, Tally};
 
@@ -21,35 +23,32 @@ pub(super) fn check(
     let (memory, want) = (&mux.memory, &mux.memory.want);
     // C-15: an Envoy is not told that routes do not exist.
     let told = client.dialect == Dialect::Delta && !(client.is_undeclared_envoy() && kind == Type::Rds);
-    for name in memory.asked.keys() {
-        tally.hit(Rule::B14);
-        let owes = |rule, what: Seen| {
-            let what = format!("{kind:?} {name} was asked for and never answered, and the view has {what:?}");
-            Err(Broken::new(rule, what))
-        };
-        if name == "*" {
-            if reading.is_complete(kind) {
-                return owes(Rule::B20, Seen::Unwanted);
-            }
-            continue;
-        }
+    let all = want.wildcard.then(|| "*".to_owned());
+    let names: BTreeSet<&String> = want.names.iter().chain(memory.asked.keys()).chain(&all).collect();
+    for name in names {
+        let open = memory.asked.contains_key(name);
         let mut held = client.held(kind).keys();
-        let known = held.any(|held| held == name || covers(name, held)) || memory.had_any(name) || is_alias(name);
-        match reading.seen(kind, name, want) {
+        let known = held.any(|held| held == name || covers(name, held)) || memory.had_any(name);
+        let rule = match reading.seen(kind, name, want) {
+            _ if name == "*" && reading.is_certain(kind) => Rule::B20,
+            _ if name == "*" => continue,
             // The members of a collection are compared one by one.
-            Seen::Present(_) if is_collection(name) => {}
-            seen @ Seen::Present(_) => return owes(Rule::B14, seen),
-            seen @ Seen::Absent(Reason::Said | Reason::Expired) if told => return owes(Rule::C15, seen),
+            Seen::Present(_) if is_collection(name) => continue,
+            Seen::Present(_) => Rule::B14,
+            Seen::Absent(Reason::Said | Reason::Expired) if told => Rule::C15,
             // K-16: who may hold it is told nothing.
-            seen @ Seen::Absent(Reason::TimedOut) if told && !known => return owes(Rule::C15, seen),
-            Seen::Absent(_) | Seen::Unwanted | Seen::Uncovered | Seen::Unknown => {}
+            Seen::Absent(Reason::TimedOut) if told && !known => Rule::C15,
+            Seen::Absent(_) | Seen::Unwanted | Seen::Uncovered | Seen::Unknown => continue,
+        };
+        tally.hit(rule);
+        if open {
+            let seen = reading.seen(kind, name, want);
+            let what = format!("{kind:?} {name} was asked for and never answered, and the view has {seen:?}");
+            return Err(Broken::new(rule, what));
         }
     }
     match memory.again.keys().find(|name| reading.covers(kind, name)) {
-        Some(name) => Err(Broken::new(
-            Rule::B14,
-            format!("{kind:?} {name} was asked for again with all others"),
-        )),
+        Some(name) => broken!(B14, "{kind:?} {name} was asked for again with all others"),
         None => Ok(()),
     }
 }
@@ -63,7 +62,7 @@ pub(super) fn check_warming(client: &Client, mux: &Mux, reading: &Reading, tally
     };
     let mut waits = client.warming.iter().filter(|_| client.persona != Persona::Grpc);
     match waits.find(exists) {
-        Some(name) => Err(Broken::new(Rule::M01, format!("it still waits for endpoints {name}"))),
+        Some(name) => broken!(M01, "it still waits for endpoints {name}"),
         None => Ok(()),
     }
 }

@@ -41,12 +41,12 @@ impl Bounds {
                 }
                 let most = if client.dialect == Dialect::Sotw { 1 } else { OPEN_MAX };
                 if open.len() > most {
-                    let what = format!(
+                    return broken!(
+                        B24,
                         "stream {stream}: {} responses of {:?} on their way",
                         open.len(),
                         answer.kind
                     );
-                    return Err(Broken::new(Rule::B24, what));
                 }
             }
             Moment::Heard(stream, kind, request) => {
@@ -64,8 +64,7 @@ impl Bounds {
                     .iter()
                     .filter(|((stream, _), _)| !self.hostile.contains(stream));
                 if let Some(((stream, kind), open)) = open.find(|(_, open)| !open.is_empty()) {
-                    let what = format!("stream {stream}: {kind:?} {open:?} was never settled");
-                    return Err(Broken::new(Rule::Held, what));
+                    return broken!(Held, "stream {stream}: {kind:?} {open:?} was never settled");
                 }
             }
             Moment::Asked(..) | Moment::Came(_) | Moment::Moved(_) => {}

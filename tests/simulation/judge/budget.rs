@@ -72,16 +72,15 @@ impl Budget {
             _ => 1,
         };
         purse.earned += match request {
-            _ if first => all,
             Up::Delta(request) => {
-                let names = request
-                    .resource_names_subscribe
-                    .iter()
-                    .chain(&request.resource_names_unsubscribe);
-                names.map(one).sum()
+                let (more, less) = (&request.resource_names_subscribe, &request.resource_names_unsubscribe);
+                let names: u64 = more.iter().chain(less).map(one).sum();
+                names + if first { all } else { 0 }
             }
             // M-01: who sends the same nonce once more asks for its names again.
-            Up::Sotw(request) if request.response_nonce == purse.nonce => all + request.resource_names.len() as u64,
+            Up::Sotw(request) if first || request.response_nonce == purse.nonce => {
+                all + request.resource_names.len() as u64
+            }
             Up::Sotw(_) => 0,
         };
         if let Up::Sotw(request) = request {
@@ -135,14 +134,14 @@ impl Budget {
             }
         }
         if purse.spent > purse.earned + SPARE {
-            let what = format!(
+            return broken!(
+                B21,
                 "client {}: {kind:?} {} times again, and there were reasons for {}: {}",
                 client.id,
                 purse.spent,
                 purse.earned,
                 came.answer.brief()
             );
-            return Err(Broken::new(Rule::B21, what));
         }
         self.follow(came);
         Ok(())

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use cache::View;
 use xds::{Cut, Hold, HoldReason, Known, Name, ReferenceHold, State, TypeUrl};
 
-use super::timed_out;
-use crate::body::{Facts, Type, facts};
+use crate::abilities::timed_out;
+use crate::body::Type;
 use crate::feed::Zone;
 use crate::guarded::serves;
 use crate::lists::Source;
@@ -28,7 +28,7 @@ impl Holds {
     pub(super) fn see(&mut self, at: usize, zone: &Zone, now: Instant, tally: &mut Tally) -> Result<(), Broken> {
         let cut = zone.view.cut();
         if let Some(what) = overdue(zone, &cut, now).or_else(|| groundless(&cut, now)) {
-            return Err(Broken::new(Rule::Hold, format!("zone {at}: {what}")));
+            return broken!(Hold, "zone {at}: {what}");
         }
         if self.0.get(&at).is_some_and(|(_, last)| Arc::ptr_eq(last, &cut)) {
             return Ok(());
@@ -46,9 +46,8 @@ impl Holds {
         }
         for cluster in lost(zone, &before, &cut) {
             tally.hit(Rule::D09);
-            if let Some(route) = leading(zone, &cut, cluster) {
-                let what = format!("zone {at}: cluster {cluster} goes, and {route} leads to it");
-                return Err(Broken::new(Rule::D09, what));
+            if let Some(route) = zone.leading(&cut, cluster) {
+                return broken!(D09, "zone {at}: cluster {cluster} goes, and {route} leads to it");
             }
         }
         Ok(())
@@ -122,24 +121,4 @@ fn lost<'a>(zone: &Zone, before: &'a Cut, cut: &Cut) -> Vec<&'a str> {
     gone.filter(|name| !kept(name) && !silent(name))
         .map(|name| name.as_str())
         .collect()
-}
-
-/// Returns a served route in use that leads to a cluster.
-fn leading(zone: &Zone, cut: &Cut, cluster: &str) -> Option<String> {
-    let named = |kind: Type, name: &str| {
-        let slot = cut.slot(kind.type_url());
-        let all = slot
-            .into_iter()
-            .flat_map(|slot| slot.halves())
-            .flat_map(|state| state.resources());
-        let all = all.filter_map(|it| Some((it.name().clone(), facts(kind, &it.body()).ok()?)));
-        let leads = |(_, facts): &(Name, Facts)| facts.refers.iter().any(|other| other == name);
-        all.filter(move |found| leads(found))
-            .map(|(name, _)| name)
-            .collect::<Vec<_>>()
-    };
-    let used =
-        |route: &Name| zone.view.wants(Type::Rds.type_url(), route) || !named(Type::Lds, route.as_str()).is_empty();
-    let mut routes = named(Type::Rds, cluster).into_iter().filter(used);
-    routes.next().map(|route| route.as_str().to_owned())
 }

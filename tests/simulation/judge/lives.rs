@@ -20,28 +20,28 @@ pub(super) fn check(client: &Client, answer: &Answer, scene: &Scene, tally: &mut
     let envoy = client.is_undeclared_envoy();
     let reads = (ttl && (!sotw || wrapper) || envoy) && !(sotw && kind == Type::Eds);
     for entry in &answer.entries {
-        let wrong = |rule, what: &str| Err(Broken::new(rule, format!("{kind:?} {} {what}", entry.name)));
+        let name = &entry.name;
         if entry.wrapped && !wrapper && !(envoy && entry.ttl.is_some()) {
-            return wrong(Rule::K18, "is wrapped");
+            return broken!(K18, "{kind:?} {name} is wrapped");
         }
         if entry.facts.is_none() && (sotw || entry.ttl.is_none()) {
-            return wrong(Rule::K17, "has neither a body nor a time to live");
+            return broken!(K17, "{kind:?} {name} has neither a body nor a time to live");
         }
         let Some(ttl) = entry.ttl else {
             if reads && is_mortal(answer, entry, scene) {
-                return wrong(Rule::K17, "is sent without its time to live");
+                return broken!(K17, "{kind:?} {name} is sent without its time to live");
             }
             continue;
         };
         tally.hit(Rule::K18);
         if !reads {
-            return wrong(Rule::K18, "has a time to live, which the client cannot read");
+            return broken!(K18, "{kind:?} {name} has a time to live, which the client cannot read");
         }
         tally.hit(Rule::K17);
-        let expiry = scene.reading.expiry(kind, &entry.name);
+        let expiry = scene.reading.expiry(kind, name);
         let remains = expiry.map(|expiry| expiry.at.saturating_duration_since(scene.now));
         if remains.is_some_and(|remains| remains < ttl) {
-            return wrong(Rule::K17, &format!("lives {ttl:?} of {remains:?}"));
+            return broken!(K17, "{kind:?} {name} lives {ttl:?} of {remains:?}");
         }
     }
     Ok(())

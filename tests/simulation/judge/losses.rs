@@ -12,22 +12,23 @@ use crate::tally::{Broken, Rule, Tally};
 
 pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
     let kind = came.kind();
+    tally.hit(Rule::B29);
     let Some(want) = came.want(kind) else {
-        return Err(Broken::new(Rule::B29, format!("{kind:?} was never asked for")));
+        return broken!(B29, "{kind:?} was never asked for");
     };
     if came.is_hostile() {
         return Ok(());
     }
     let held = came.client.held(kind);
     for name in came.answer.removed.iter().chain(came.omitted()) {
-        tally.hit(Rule::G20);
         let seen = came.scene.reading.seen(kind, name, want);
+        let rule = if seen == Seen::Absent(Reason::TimedOut) {
+            Rule::K16
+        } else {
+            Rule::G20
+        };
+        tally.hit(rule);
         if !is_sound(came, want, name, seen, held.get(name)) {
-            let rule = if seen == Seen::Absent(Reason::TimedOut) {
-                Rule::K16
-            } else {
-                Rule::G20
-            };
             let held = held.get(name).map(|held| held.revision);
             let what = format!("{kind:?} {name} goes, the view has {seen:?}, and the client holds @{held:?}");
             return Err(Broken::new(rule, what));
@@ -35,7 +36,7 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
     }
     let full = came.client.is_full(kind);
     if full && want.wildcard && !came.scene.reading.is_complete(kind) {
-        return Err(Broken::new(Rule::G20, format!("{kind:?} is not complete, and is sent")));
+        return broken!(G20, "{kind:?} is not complete, and is sent");
     }
     // The empty answer to a wildcard with nothing behind it brings nothing.
     if full || came.client.is_listed(kind) && !came.answer.entries.is_empty() {
@@ -56,22 +57,17 @@ fn check_all(came: &Came<'_>, want: &Subscription, tally: &mut Tally) -> Result<
         // B-22: of secrets that were rejected some may be held back.
         let refused = memory.is_some_and(|memory| memory.refused.contains_key(&name)) && came.client.is_listed(kind);
         if !came.answer.lists(&name) && !refused {
-            return Err(Broken::new(
-                Rule::B16,
-                format!("{kind:?} {name} is left out, and it is there"),
-            ));
+            return broken!(B16, "{kind:?} {name} is left out, and it is there");
         }
     }
     if came.client.is_listed(kind) {
+        tally.hit(Rule::B18);
         let mut held = came.client.held(kind).iter().filter(|(name, held)| {
             let unknown = reading.seen(kind, name, want) == Seen::Unknown;
-            held.stream == came.stream && want.names.contains(*name) && unknown
+            held.stream == came.stream && !held.mortal && want.names.contains(*name) && unknown
         });
         if let Some((name, _)) = held.find(|(name, _)| !came.answer.lists(name)) {
-            return Err(Broken::new(
-                Rule::B18,
-                format!("{kind:?} {name} is left out, and the client holds it"),
-            ));
+            return broken!(B18, "{kind:?} {name} is left out, and the client holds it");
         }
     }
     Ok(())
@@ -95,14 +91,7 @@ fn is_sound(came: &Came<'_>, want: &Subscription, name: &str, seen: Seen, held: 
             let left = zone.is_some_and(|zone| want.covers(name) && zone.book.has_left(kind, name));
             !here || unsure || left || refused
         }
-        Seen::Unknown => {
-            // C-20: it was asked for by an alias that is gone.
-            let gone = |alias: &String| {
-                want.names.contains(alias) && matches!(reading.seen(kind, alias, want), Seen::Absent(_))
-            };
-            let by_alias = held.is_some_and(|held| held.aliases.iter().any(gone));
-            by_alias || unsure || !here && came.client.dialect == Dialect::Sotw
-        }
+        Seen::Unknown => unsure || !here && came.client.dialect == Dialect::Sotw,
         // The rest of an answer that has begun may be older than the view.
         Seen::Present(_) => came.answer.goes_on() || memory.is_some_and(|memory| memory.goes_on),
     }

@@ -13,36 +13,15 @@ mod origins;
 mod rest;
 mod views;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::body::Type;
 use super::client::{Client, Persona};
 use super::feed::Zone;
-use super::reading::Reading;
+use super::scene::Scene;
 use super::subscription::Subscription;
 use super::tally::{Broken, Tally};
 use super::wire::{Answer, Up};
-
-pub(crate) use origins::{current, strays};
-pub(crate) use views::timed_out;
-
-/// What the relay read when it composed a response.
-pub(crate) struct Scene {
-    pub(crate) reading: Reading,
-    /// What the client asked for, by the requests that the relay had read.
-    pub(crate) wants: Arc<BTreeMap<Type, Arc<Subscription>>>,
-    /// Names in the response whose content is not what the views that are read ever had, or that the client may not have.
-    pub(crate) strays: BTreeSet<String>,
-    /// The names in it whose content the views that were read had last.
-    pub(crate) current: BTreeSet<String>,
-    pub(crate) now: Instant,
-    /// Whether a gate opened because its time was over (D-04).
-    pub(crate) expired: bool,
-    /// Whether the relay may have kept only hashes of what this client holds.
-    pub(crate) loose: bool,
-}
 
 /// One event of the log.
 pub(crate) enum Moment<'a> {

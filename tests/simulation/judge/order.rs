@@ -31,7 +31,10 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
 /// Whether the client has asked for something that was not answered yet, or rejected it: then it may lack it, or hold it.
 fn is_open(came: &Came<'_>, kind: Type, name: &str) -> bool {
     let memory = came.client.memory(came.stream, kind);
-    memory.is_some_and(|memory| memory.asked.contains_key(name) || memory.refused.contains_key(name))
+    memory.is_some_and(|memory| {
+        let all = memory.asked.contains_key("*") && memory.want.covers(name);
+        all || memory.asked.contains_key(name) || memory.refused.contains_key(name)
+    })
 }
 
 /// D-01, L-27: a cluster that exists and is wanted comes before a route that leads to it.
@@ -39,7 +42,7 @@ fn check_routes(came: &Came<'_>, want: &Subscription, tally: &mut Tally) -> Resu
     let reading = &came.scene.reading;
     let unknown = |name: &String| reading.seen(Type::Cds, name, want) == Seen::Unknown;
     // Where a full state cannot be sent, routes do not wait for it.
-    let waits = want.wildcard && !reading.is_complete(Type::Cds) || want.names.iter().any(unknown);
+    let waits = want.wildcard && !reading.is_certain(Type::Cds) || want.names.iter().any(unknown);
     if came.client.dialect == Dialect::Sotw && waits {
         return Ok(());
     }
@@ -47,7 +50,7 @@ fn check_routes(came: &Came<'_>, want: &Subscription, tally: &mut Tally) -> Resu
     // What the client has given up meanwhile it ignores.
     let wants = |kind: Type, name: &str| {
         let memory = came.client.memory(came.stream, kind);
-        memory.is_some_and(|memory| memory.want.asks(name, &[]) || memory.want.covers(name))
+        memory.is_some_and(|memory| memory.want.asks(name) || memory.want.covers(name))
     };
     for entry in &came.answer.entries {
         let Some(facts) = &entry.facts else { continue };
@@ -65,8 +68,11 @@ fn check_routes(came: &Came<'_>, want: &Subscription, tally: &mut Tally) -> Resu
             tally.hit(Rule::D01);
             let holds = came.client.held(Type::Cds).contains_key(cluster);
             if !holds && !is_open(came, Type::Cds, cluster) && !came.scene.expired {
-                let what = format!("route {} leads to cluster {cluster}, which was not sent", entry.name);
-                return Err(Broken::new(Rule::D01, what));
+                return broken!(
+                    D01,
+                    "route {} leads to cluster {cluster}, which was not sent",
+                    entry.name
+                );
             }
         }
     }
@@ -83,7 +89,9 @@ fn check_clusters(
     let reading = &came.scene.reading;
     let held = came.client.held(Type::Cds);
     let going: BTreeSet<&String> = came.answer.removed.iter().chain(came.omitted()).collect();
-    for cluster in going.into_iter().filter(|name| held.contains_key(*name)) {
+    // What it holds from an earlier stream, a SotW client does not say.
+    let known = |held: &Holding| came.client.dialect == Dialect::Delta || held.stream == came.stream;
+    for cluster in going.into_iter().filter(|name| held.get(*name).is_some_and(known)) {
         let unwanted = reading.seen(Type::Cds, cluster, clusters) == Seen::Unwanted;
         if unwanted || is_open(came, Type::Cds, cluster) || came.scene.expired {
             continue;
@@ -92,11 +100,11 @@ fn check_clusters(
         for (name, route) in leading.filter(|(_, route)| route.refers.contains(cluster)) {
             tally.hit(Rule::D03);
             if leaves(came, routes, name, route, cluster) && !is_open(came, Type::Rds, name) {
-                let what = format!(
+                return broken!(
+                    D03,
                     "cluster {cluster} goes while route {name}@{} leads to it",
                     route.revision
                 );
-                return Err(Broken::new(Rule::D03, what));
             }
         }
     }

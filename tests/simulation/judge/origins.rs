@@ -3,44 +3,10 @@
 //!
 //! Owns the comparison of contents with the books of the views. Knows nothing of why they are sent.
 
-use std::collections::BTreeSet;
-
 use super::Came;
-use crate::feed::Zone;
 use crate::names::{canonical, is_unnamed};
-use crate::reading::{Reading, Seen};
+use crate::reading::Seen;
 use crate::tally::{Broken, Rule, Tally};
-use crate::wire::Answer;
-
-/// The names in a response that is about to be sent whose content the views that are read never had, or that are denied.
-pub(crate) fn strays(answer: &Answer, reading: &Reading, zones: &[Zone]) -> BTreeSet<String> {
-    let kind = answer.kind;
-    let said = |name: &str, revision: u64| {
-        let zone = reading.zone(name).and_then(|zone| zones.get(zone));
-        zone.is_some_and(|zone| zone.book.has(kind, &canonical(kind, name), revision))
-    };
-    let entries = answer.entries.iter().filter(|entry| {
-        let said = entry
-            .facts
-            .as_ref()
-            .is_none_or(|facts| said(&entry.name, facts.revision));
-        !said || !reading.allows(kind, &entry.name)
-    });
-    entries.map(|entry| entry.name.clone()).collect()
-}
-
-/// The names in a response that is about to be sent whose content is what the views that are read have now.
-pub(crate) fn current(answer: &Answer, reading: &Reading, zones: &[Zone]) -> BTreeSet<String> {
-    let is_last = |name: &str, revision: u64| {
-        let zone = reading.zone(name).and_then(|zone| zones.get(zone));
-        zone.is_some_and(|zone| zone.book.is_last(answer.kind, &canonical(answer.kind, name), revision))
-    };
-    let entries = answer.entries.iter().filter(|entry| {
-        let facts = entry.facts.as_ref();
-        facts.is_some_and(|facts| is_last(&entry.name, facts.revision))
-    });
-    entries.map(|entry| entry.name.clone()).collect()
-}
 
 pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
     let (kind, reading) = (came.kind(), &came.scene.reading);
@@ -48,7 +14,7 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
     for entry in &came.answer.entries {
         let Some(facts) = &entry.facts else { continue };
         let (name, revision) = (&entry.name, facts.revision);
-        tally.hit(Rule::K02);
+        tally.hit(Rule::G17);
         if reading.permitted.is_some() {
             tally.hit(Rule::S01);
         }
@@ -93,8 +59,7 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
                 .book
                 .is_before(kind, &canonical(kind, name), revision, held.revision)
         {
-            let what = format!("{kind:?} {name}@{revision} after @{}", held.revision);
-            return Err(Broken::new(Rule::Age, what));
+            return broken!(Age, "{kind:?} {name}@{revision} after @{}", held.revision);
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use xds::{Dialect, Reason};
 
 use super::{Moment, answers};
 use crate::body::{Type, facts};
-use crate::client::{Client, Holding, Mux, Persona};
+use crate::client::{Client, Persona};
 use crate::names::is_collection;
 use crate::reading::{Reading, Seen};
 use crate::tally::{Broken, Rule, Tally};
@@ -46,10 +46,7 @@ impl World {
             .iter()
             .find_map(|client| client.lines.keys().find(here).filter(|_| quiet));
         match lost {
-            Some(stream) => Err(Broken::new(
-                Rule::Held,
-                format!("a client is on stream {stream}, which is gone"),
-            )),
+            Some(stream) => broken!(Held, "a client is on stream {stream}, which is gone"),
             None => Ok(()),
         }
     }
@@ -63,7 +60,7 @@ fn compare(client: &Client, id: u64, reading: &Reading, tally: &mut Tally) -> Re
         let want = &mux.memory.want;
         // G-20: a full state waits for what it cannot leave out.
         let unknown = |name: &String| reading.seen(*kind, name, want) == Seen::Unknown;
-        let waits = want.names.iter().any(unknown) || want.wildcard && !reading.is_complete(*kind);
+        let waits = want.names.iter().any(unknown) || want.wildcard && !reading.is_certain(*kind);
         if client.is_full(*kind) && waits {
             tally.hit(Rule::G20);
             continue;
@@ -93,19 +90,17 @@ fn compare(client: &Client, id: u64, reading: &Reading, tally: &mut Tally) -> Re
         names.retain(|name| !is_collection(name));
         for name in names {
             tally.hit(Rule::Held);
-            let by_alias = || client.held(*kind).iter().find(|(_, held)| held.aliases.contains(&name));
-            let found = client.held(*kind).get_key_value(&name).or_else(by_alias);
             let seen = reading.seen(*kind, &name, want);
             let rejected = mux.memory.refused.get(&name).map(|revision| Seen::Present(*revision));
             if stuck && rejected == Some(seen) {
                 continue;
             }
-            if !agrees(client, id, (*kind, &name), mux, reading, found) {
-                let held = found.map(|(own, held)| (own, held.revision));
-                return Err(Broken::new(
-                    Rule::Held,
-                    format!("{kind:?} {name}: the view has {seen:?}, and the client holds {held:?}"),
-                ));
+            if !agrees(client, (*kind, &name), seen, reading) {
+                let held = client.held(*kind).get(&name).map(|held| held.revision);
+                return broken!(
+                    Held,
+                    "{kind:?} {name}: the view has {seen:?}, and the client holds {held:?}"
+                );
             }
         }
     }
@@ -113,38 +108,16 @@ fn compare(client: &Client, id: u64, reading: &Reading, tally: &mut Tally) -> Re
 }
 
 /// Whether a client holds what its view has of one name.
-fn agrees(
-    client: &Client,
-    id: u64,
-    (kind, name): (Type, &str),
-    mux: &Mux,
-    reading: &Reading,
-    found: Option<(&String, &Holding)>,
-) -> bool {
-    let want = &mux.memory.want;
-    let seen = |name: &str| reading.seen(kind, name, want);
-    // K-16: a name that only got no answer in time is not certain either.
-    let open = |name: &String| matches!(seen(name), Seen::Unknown | Seen::Absent(Reason::TimedOut));
-    let held = found.map(|(_, held)| held.revision);
-    match seen(name) {
+fn agrees(client: &Client, (kind, name): (Type, &str), seen: Seen, reading: &Reading) -> bool {
+    let held = client.held(kind).get(name).map(|held| held.revision);
+    match seen {
         // A resource with a time to live may have come back this very moment, before the session could send it.
         Seen::Present(_) if held.is_none() && reading.expiry(kind, name).is_some() => true,
         Seen::Present(revision) => held == Some(revision),
+        // K-16: a name that only got no answer in time is not certain either.
         Seen::Absent(Reason::TimedOut) | Seen::Unknown | Seen::Unwanted => true,
         Seen::Uncovered | Seen::Absent(_) => {
-            let Some((own, holding)) = found else { return true };
-            // C-20: it may be the resource of an alias that the client asks for and of which nothing is known.
-            let asked = want.names.iter().filter(|asked| !asked.starts_with("xdstp:"));
-            let perhaps = match holding.stream == id {
-                true => holding
-                    .aliases
-                    .iter()
-                    .filter(|alias| want.names.contains(*alias))
-                    .any(open),
-                false => asked.into_iter().any(open),
-            };
-            let elsewhere = own != name && !seen(own).is_gone();
-            perhaps || elsewhere || !(client.is_full(kind) || client.dialect == Dialect::Delta)
+            held.is_none() || !(client.is_full(kind) || client.dialect == Dialect::Delta)
         }
     }
 }

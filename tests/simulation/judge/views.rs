@@ -5,67 +5,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use xds::{Cut, Dialect, Known, Name, Reason, Resource, State, Target};
+use xds::{Cut, Name, Resource, Target};
 
+use crate::abilities::{is_whole, timed_out};
 use crate::body::{Content, Type};
 use crate::book::revision;
 use crate::feed::Zone;
-use crate::lists::Source;
 use crate::names::{covers, is_collection};
 use crate::tally::{Broken, Rule, Tally};
-use crate::upstream::Wire;
 
 impl Zone {
-    /// Whether a control plane of this zone can report that a resource of this type is gone.
-    pub(crate) fn says_gone(&self, kind: Type) -> bool {
-        let sotw = self.wire.as_ref().is_some_and(Wire::sotw);
-        let polled = matches!(self.source, Some(Source::Polled(_)));
-        let above = self.upper.as_ref().is_none_or(|upper| upper.says_gone(kind));
-        !(sotw || polled) && above || kind.full_state()
-    }
-
-    /// H-03: whether its control plane cannot serve a type.
-    pub(crate) fn cannot_say(&self, kind: Type) -> bool {
-        matches!(self.source, Some(Source::Polled(_))) && kind.type_url().path().is_none()
-    }
-
-    /// Whether a wildcard covers a content; all that a file has it does (I-06).
-    pub(crate) fn covers(&self, content: &Content) -> bool {
-        let files = matches!(self.source, Some(Source::Folder(_)));
-        content.covered || files && !content.name.starts_with("xdstp:")
-    }
-
-    /// Whether a stale entry in the wildcard hides the resource of this name: the control plane cannot report that its wildcard
-    /// no longer covers it.
-    pub(crate) fn hides(&self, kind: Type, name: &str) -> bool {
-        let cut = self.view.cut();
-        let state = cut.slot(kind.type_url()).and_then(|slot| slot.wildcard.clone());
-        let found = self.truth.find(kind, name);
-        let covered = found.is_some_and(|content| self.covers(content));
-        // C-20: while the wildcard has other content of a resource, it is unknown what the aliases of that resource mean.
-        let name = Name::from(found.map_or(name, |content| content.name.as_str()));
-        let stale = |state: &State| state.resource(&name).is_some();
-        (!self.says_gone(kind) || !self.is_sure()) && !covered && state.is_some_and(|state| stale(&state))
-    }
-
-    /// Whether its control plane does not answer for a type, for everything or for names (E-18).
-    fn withholds(&self, kind: Type, wildcard: bool) -> bool {
-        let legs = self.wire.iter().flat_map(|wire| &wire.legs);
-        let mut sessions = legs.filter_map(|leg| leg.link.as_ref()).map(|link| &link.session);
-        sessions.any(|session| {
-            let all = session.types.get(&kind).is_some_and(|served| served.wildcard);
-            all == wildcard && session.withholds(kind, &self.truth)
-        })
-    }
-
-    /// Whether its control plane reports what has gone of what the relay declared. If it ignores declarations it cannot (C-13),
-    /// and such leftovers are not judged.
-    fn is_sure(&self) -> bool {
-        self.wire
-            .as_ref()
-            .is_none_or(|wire| wire.habits.believes || wire.habits.dialect == Dialect::Sotw)
-    }
-
     /// The view has exactly what the control plane has of the wanted names.
     pub(crate) fn check(&self, above: Option<&Self>, tally: &mut Tally) -> Result<(), Broken> {
         tally.hit(Rule::K23);
@@ -92,10 +41,7 @@ impl Zone {
                     let state = slot.and_then(|slot| slot.wildcard.as_ref());
                     known.extend(state.into_iter().flat_map(|state| state.resources()).map(entry));
                     if !state.is_some_and(|state| state.complete()) {
-                        return Err(Broken::new(
-                            Rule::K23,
-                            format!("the wildcard of {kind:?} is not complete"),
-                        ));
+                        return broken!(K23, "the wildcard of {kind:?} is not complete");
                     }
                     self.truth
                         .of(*kind)
@@ -110,7 +56,7 @@ impl Zone {
                 }
                 Target::Name(name) => {
                     known.extend(slot.and_then(|slot| slot.resource(name)).map(entry));
-                    self.truth.find(*kind, name.as_str()).map(truth).into_iter().collect()
+                    self.truth.get(*kind, name.as_str()).map(truth).into_iter().collect()
                 }
             };
             if !self.says_gone(*kind) || !self.is_sure() {
@@ -125,16 +71,13 @@ impl Zone {
             known.retain(|name, _| !held(name));
             expected.retain(|name, _| !held(name));
             if known != expected {
-                return Err(Broken::new(
-                    Rule::K23,
-                    format!("{kind:?} {target:?}: {known:?}, not {expected:?}"),
-                ));
+                return broken!(K23, "{kind:?} {target:?}: {known:?}, not {expected:?}");
             }
         }
         self.check_asked(&cut)
     }
 
-    /// K-16: a relay above does not report a resource as gone, or an alias, if it only got no answer in time.
+    /// K-16: a relay above does not report a resource as gone if it only got no answer in time.
     fn forgive_silence(
         kind: Type,
         target: &Target,
@@ -175,10 +118,7 @@ impl Zone {
                 let unseen = target == Target::Wildcard;
                 let wanted = wire.wanted.contains(&(*kind, target.clone())) || unseen;
                 if !wanted || !asked.insert((*kind, target.clone())) {
-                    return Err(Broken::new(
-                        Rule::K23,
-                        format!("{kind:?} {target:?} is asked for, and not wanted"),
-                    ));
+                    return broken!(K23, "{kind:?} {target:?} is asked for, and not wanted");
                 }
             }
         }
@@ -191,29 +131,9 @@ impl Zone {
                 (None, _) | (_, Target::Wildcard) => false,
             };
             if !covered && !asked.contains(&(*kind, target.clone())) {
-                return Err(Broken::new(
-                    Rule::K23,
-                    format!("{kind:?} {target:?} is wanted, and not asked for"),
-                ));
+                return broken!(K23, "{kind:?} {target:?} is wanted, and not asked for");
             }
         }
         Ok(())
     }
-}
-
-/// Whether every member of a collection is known (C-22).
-fn is_whole(cut: &Cut, kind: Type, collection: &str) -> bool {
-    let slot = cut.slot(kind.type_url());
-    slot.is_some_and(|slot| slot.named.whole(&Name::from(collection)))
-}
-
-/// Whether a name, or its collection, counts as absent only because nobody answered for it in time.
-pub(crate) fn timed_out(cut: &Cut, kind: Type, name: &str) -> bool {
-    let name = Name::from(name);
-    let slot = cut.slot(kind.type_url());
-    let silent = |name: &Name| {
-        let known = slot.and_then(|slot| slot.known(name));
-        matches!(known, Some(Known::Absent(Reason::TimedOut)))
-    };
-    silent(&name) || name.collection().is_some_and(|all| silent(&all))
 }

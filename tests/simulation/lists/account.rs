@@ -12,11 +12,10 @@ use crate::truth::Key;
 /// What a file says.
 pub(super) type Said = BTreeMap<Key, Line>;
 
-/// One resource in a file: revision, aliases, and time to live from the moment it is read.
+/// One resource in a file: revision, and time to live from the moment it is read.
 #[derive(Clone)]
 pub(super) struct Line {
     pub(super) revision: u64,
-    pub(super) aliases: Vec<String>,
     pub(super) ttl: Option<Duration>,
 }
 
@@ -33,7 +32,6 @@ pub(super) struct Written {
 #[derive(Clone, Debug)]
 pub(super) struct Counted {
     pub(super) revision: u64,
-    aliases: Vec<String>,
     pub(super) until: Option<Instant>,
 }
 
@@ -56,16 +54,13 @@ impl Counted {
     }
 
     fn is_like(&self, other: &Self) -> bool {
-        self.revision == other.revision && self.aliases == other.aliases
+        self.revision == other.revision
     }
 }
 
 impl Model {
     pub(super) fn find(&self, kind: Type, name: &str) -> Option<&Counted> {
-        let own = self.merged.get(&(kind, name.to_owned()));
-        let mut all = self.merged.iter().filter(|((of, _), _)| *of == kind);
-        let mut alias = || all.find(|(_, counted)| counted.aliases.iter().any(|alias| alias == name));
-        own.or_else(|| alias().map(|(_, counted)| counted))
+        self.merged.get(&(kind, name.to_owned()))
     }
 
     /// Whether the time to live of a name is over.
@@ -97,7 +92,6 @@ impl Model {
             let counted = says.iter().map(|(key, line)| {
                 let counted = Counted {
                     revision: line.revision,
-                    aliases: line.aliases.clone(),
                     until: line.ttl.map(|ttl| now + ttl),
                 };
                 (key.clone(), counted)

@@ -207,7 +207,7 @@ impl World {
         let zone = self.zone_of(&view)?;
         self.log(|| format!("upstream {zone}: a view begins"));
         if !self.zones[zone].attach(view, node) {
-            return Err(Broken::new(Rule::K02, format!("zone {zone} has two views")));
+            return broken!(K02, "zone {zone} has two views");
         }
         Ok(())
     }
@@ -235,8 +235,7 @@ impl World {
         };
         let found = self.taken_for(node);
         if found != expected {
-            let what = format!("server {zone} is for {expected:?}, and {node:?} is of {found:?}");
-            return Err(Broken::new(Rule::K04, what));
+            return broken!(K04, "server {zone} is for {expected:?}, and {node:?} is of {found:?}");
         }
         self.tally.hit(Rule::K04);
         Ok(())

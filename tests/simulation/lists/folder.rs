@@ -139,7 +139,6 @@ impl Folder {
                     truth.of(*kind).map(|content| {
                         let line = Line {
                             revision: content.revision,
-                            aliases: content.aliases.clone(),
                             ttl: content.ttl.filter(|_| mortal),
                         };
                         ((*kind, content.name.clone()), line)
@@ -200,7 +199,7 @@ impl Folder {
         let model = &self.model;
         for (kind, target) in wanted {
             let slot = cut.slot(kind.type_url());
-            let wrong = |what: String| Err(Broken::new(Rule::I05, format!("{kind:?} {target:?}: {what}")));
+            let wrong = |what: String| broken!(I05, "{kind:?} {target:?}: {what}");
             match target {
                 Target::Wildcard => {
                     let state = slot.and_then(|slot| slot.wildcard.as_ref());
@@ -384,14 +383,7 @@ impl World {
         }
         let (wants, cut) = (here.view.take_wants(now), here.view.cut());
         for want in &wants {
-            if let Some(kind) = Type::of(want.type_url.url()) {
-                let target = (kind, want.target.clone());
-                let _ = if want.wanted {
-                    here.wanted.insert(target)
-                } else {
-                    here.wanted.remove(&target)
-                };
-            }
+            here.note_want(want);
         }
         let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
             return Ok(());

@@ -329,16 +329,18 @@ impl World {
             }
         };
         if let Some(version) = declared.iter().find(|version| foreign(version)) {
-            let what = format!("server {} is told of the version {version}", at.zone);
-            return Err(Broken::new(Rule::G12, what));
+            return broken!(G12, "server {} is told of the version {version}", at.zone);
         }
         let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
         let clean = leg.and_then(|leg| leg.link.as_ref()).is_some_and(|link| link.clean);
         if clean && first {
             self.tally.hit(Rule::L20);
             if !declared.is_empty() {
-                let what = format!("server {} is told of {declared:?} after another one stood in", at.zone);
-                return Err(Broken::new(Rule::L20, what));
+                return broken!(
+                    L20,
+                    "server {} is told of {declared:?} after another one stood in",
+                    at.zone
+                );
             }
         }
         Ok(())

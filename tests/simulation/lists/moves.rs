@@ -95,8 +95,11 @@ impl World {
         let left = self.zones[from].view.cut();
         let lacks = self.lacks_at(stream, authority, from);
         if left.server_state() != ServerState::Failing || !knob && !lacks {
-            let what = format!("{authority:?} left {from}, {:?}, lacks {lacks}", left.server_state());
-            return Err(Broken::new(Rule::G03, what));
+            return broken!(
+                G03,
+                "{authority:?} left {from}, {:?}, lacks {lacks}",
+                left.server_state()
+            );
         }
         Ok(())
     }
@@ -128,8 +131,7 @@ impl World {
         let views = zones.filter(|(_, zone)| zone.attached);
         let readers: BTreeMap<usize, usize> = views.map(|(at, zone)| (at, zone.view.readers().0)).collect();
         if readers.values().sum::<usize>() != expected {
-            let what = format!("{expected} authorities of sessions are read at {readers:?}");
-            return Err(Broken::new(Rule::F11, what));
+            return broken!(F11, "{expected} authorities of sessions are read at {readers:?}");
         }
         Ok(())
     }

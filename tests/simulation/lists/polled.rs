@@ -188,10 +188,9 @@ fn answer(kind: Type, request: &DiscoveryRequest, truth: &Truth, server: usize, 
     // H-06: an empty list is everything.
     let asked = truth.of(kind).filter(|content| match names.is_empty() {
         true => content.covered,
-        false => {
-            let named = |name: &String| *name == content.name || content.aliases.contains(name);
-            names.iter().any(|name| named(name) || covers(name, &content.name))
-        }
+        false => names
+            .iter()
+            .any(|name| *name == content.name || covers(name, &content.name)),
     });
     Outcome::News(DiscoveryResponse {
         version_info,
@@ -235,14 +234,7 @@ impl World {
             self.log(|| format!("upstream {server}: {want:?}"));
             let here = &mut self.zones[server];
             let cut = here.view.cut();
-            if let Some(kind) = Type::of(want.type_url.url()) {
-                let target = (kind, want.target.clone());
-                let _ = if want.wanted {
-                    here.wanted.insert(target)
-                } else {
-                    here.wanted.remove(&target)
-                };
-            }
+            here.note_want(&want);
             let Some(polled) = self.polled(server) else {
                 return Ok(());
             };
@@ -379,11 +371,11 @@ impl World {
             .find(|name| !wanted.contains(&target(name)));
         let everything = request.resource_names.is_empty() && !wanted.contains(&(kind, Target::Wildcard));
         if odd.is_some() || everything {
-            let what = format!(
+            return broken!(
+                K23,
                 "server {server} is asked for {kind:?} {:?}, which nobody wants",
                 request.resource_names
             );
-            return Err(Broken::new(Rule::K23, what));
         }
         let Some(polled) = self.polled(server) else {
             return Ok(());
@@ -392,11 +384,11 @@ impl World {
         if clean {
             self.tally.hit(Rule::L20);
             if !request.version_info.is_empty() {
-                let what = format!(
+                return broken!(
+                    L20,
                     "server {server} is told of {} after another one stood in",
                     request.version_info
                 );
-                return Err(Broken::new(Rule::L20, what));
             }
         }
         Ok(())
@@ -471,7 +463,7 @@ impl World {
             self.tally.hit(Rule::H07);
             let quiet = |changes: &Changes| changes.updates.is_empty() && changes.complete.is_none();
             if !changes.iter().all(quiet) {
-                return Err(Broken::new(Rule::H07, format!("a failed poll changed {changes:?}")));
+                return broken!(H07, "a failed poll changed {changes:?}");
             }
         }
         self.write_polls(poll.server, changes)

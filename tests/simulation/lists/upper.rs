@@ -15,10 +15,10 @@ use proto::envoy::config::core::v3::Node;
 use protocol::{Opening, Request, Server, StreamSettings, come_through, read_node};
 use xds::{Dialect, Resource};
 
+use crate::abilities::timed_out;
 use crate::body::Type;
 use crate::classes::{self, relay_node};
 use crate::feed::Zone;
-use crate::judge::timed_out;
 use crate::origin::{Habits, Reply};
 use crate::tally::{Broken, Rule};
 use crate::upstream::{At, Stage, Wire};
@@ -66,16 +66,11 @@ fn scopes() -> Scopes {
 impl World {
     /// Turns some servers into relays. Their control planes are zones that are in no list.
     pub(super) fn with_uppers(&mut self) {
-        let aliases = self.zones.iter().any(|zone| zone.truth.has_aliases());
         for server in 0..self.zones.len() {
             let origin = self.zones.len();
             let here = &mut self.zones[server];
-            let Some(wire) = here.wire.as_mut().filter(|_| self.rng.chance(30)) else {
+            if here.wire.is_none() || !self.rng.chance(30) {
                 continue;
-            };
-            // SotW carries aliases only in a wrapper, which is only there for other reasons.
-            if aliases {
-                wire.habits.dialect = Dialect::Delta;
             }
             let truth = here.truth.clone();
             let habits = Habits::of_server(origin, &mut self.rng);
@@ -179,7 +174,7 @@ impl World {
             return Ok(());
         }
         if settings.relay_id == "relay" {
-            return Err(Broken::new(Rule::K25, "a relay talks to itself"));
+            return broken!(K25, "a relay talks to itself");
         }
         if let (None, Some(node)) = (&ahead.place, ahead.server.node())
             && let Some(upper) = &self.zones[at.zone].upper
@@ -280,6 +275,9 @@ impl World {
         if let Some(upper) = &mut self.zones[server].upper {
             upper.forget();
         }
+        if self.besides.amnesia && self.rng.chance(70) {
+            self.zones[origin].save();
+        }
         self.zones[origin].detach();
         self.sever(server)
     }
@@ -294,8 +292,11 @@ impl World {
         expected.extend(above.map(|upper| upper.settings.relay_id.clone()));
         let relays = read_node(node).relays;
         if *relays != *expected {
-            let what = format!("server {} is asked by way of {relays:?}, not {expected:?}", at.zone);
-            return Err(Broken::new(Rule::K25, what));
+            return broken!(
+                K25,
+                "server {} is asked by way of {relays:?}, not {expected:?}",
+                at.zone
+            );
         }
         Ok(())
     }
@@ -319,12 +320,12 @@ impl World {
                     && unsays
                     && ours.sum() != theirs.sum()
                 {
-                    let what = format!(
+                    return broken!(
+                        Chain,
                         "server {server}: {type_url:?} is {} here, and {} there",
                         ours.sum(),
                         theirs.sum()
                     );
-                    return Err(Broken::new(Rule::Chain, what));
                 }
                 for resource in slot
                     .named
@@ -332,20 +333,21 @@ impl World {
                     .chain(state.into_iter().flat_map(|state| state.resources()))
                 {
                     let theirs = other.and_then(|slot| slot.resource(resource.name()));
-                    let names = || std::iter::once(resource.name()).chain(resource.aliases());
-                    let silent = |kind| names().any(|name| timed_out(&upper, kind, name.as_str()));
-                    if theirs.is_none() && (!unsays || kind.is_some_and(silent)) {
+                    let silent = |kind| timed_out(&upper, kind, resource.name().as_str());
+                    // What the relay above has not confirmed in time goes for this one, which may hold that.
+                    let held = |kind| below.holds(kind, resource.name().as_str());
+                    if theirs.is_none() && (!unsays || kind.is_some_and(silent) || kind.is_some_and(held)) {
                         continue;
                     }
                     compared += 1;
                     if theirs.map(|theirs| theirs.version()) != Some(resource.version()) {
-                        let what = format!(
+                        return broken!(
+                            Chain,
                             "server {server}: {} is {} here, and {:?} there",
                             resource.name(),
                             resource.version(),
                             theirs.map(|theirs| Resource::version(theirs).to_string())
                         );
-                        return Err(Broken::new(Rule::Chain, what));
                     }
                 }
             }

@@ -28,13 +28,11 @@ impl World {
             };
             let first = servers.first().filter(|first| healed && *first != server);
             if first.is_some_and(|first| self.zones[*first].view.cut().server_state() == ServerState::Up) {
-                let what = format!("{authority:?} is still read from {server}");
-                return Err(Broken::new(Rule::G08, what));
+                return broken!(G08, "{authority:?} is still read from {server}");
             }
             let above: Vec<usize> = servers.iter().copied().take_while(|other| other != server).collect();
             if let Some(better) = above.iter().find(|server| up(server)) {
-                let what = format!("{authority:?} is read from {server}, though {better} answers");
-                return Err(Broken::new(Rule::G08, what));
+                return broken!(G08, "{authority:?} is read from {server}, though {better} answers");
             }
             let cut = self.zones[*server].view.cut();
             let knob = lists
@@ -46,8 +44,10 @@ impl World {
             let fails = |server: &&usize| self.zones[**server].view.cut().server_state() == ServerState::Failing;
             let fine = servers.iter().find(|server| !fails(server)).is_some_and(up);
             if cut.server_state() == ServerState::Failing && (knob || lacks) && fine {
-                let what = format!("{authority:?} is read from {server}, which fails, though another one answers");
-                return Err(Broken::new(Rule::G04, what));
+                return broken!(
+                    G04,
+                    "{authority:?} is read from {server}, which fails, though another one answers"
+                );
             }
         }
         Ok(())
@@ -71,10 +71,7 @@ impl World {
         self.tally.hit(Rule::G01);
         match others.as_slice() {
             [] => Ok(()),
-            others => Err(Broken::new(
-                Rule::G01,
-                format!("the servers {others:?} are still asked"),
-            )),
+            others => broken!(G01, "the servers {others:?} are still asked"),
         }
     }
 }

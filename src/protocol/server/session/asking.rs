@@ -238,12 +238,24 @@ impl Subscription {
         self.agenda.wake();
     }
 
+    /// C-22: returns the collections with this member that are not answered yet. It answers them when it is sent; if it goes before
+    /// that, they may be empty.
+    pub(super) fn open_collections(&self, member: &Name) -> Vec<Name> {
+        let all = self.want.covering(member);
+        let texts = all.iter().flat_map(|all| self.want.texts(all));
+        let open = texts.filter(|text| matches!(self.ledger.get(text), Row::Asked | Row::Perhaps));
+        open.cloned().collect()
+    }
+
     fn touch(&mut self, name: &Name) {
         let others = self.want.texts(name).filter(|text| *text != name);
         others.for_each(|text| self.agenda.look(text.clone()));
         let own = self.ledger.own(name.as_str()).is_some();
         if own || self.want.covering(name).is_some() {
             self.agenda.look(name.clone());
+        }
+        for collection in self.open_collections(name) {
+            self.agenda.look(collection);
         }
         if self.want.has_collection(name) {
             let asked = self.want.texts(name).filter(|text| self.ledger.asks(text));

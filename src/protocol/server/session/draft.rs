@@ -128,6 +128,9 @@ impl Subscription {
             Some(beat) => drop(self.rare.note(|rare| rare.beats.insert(name.clone(), beat))),
             None => drop(self.rare.forget(|rare| rare.beats.remove(name))),
         }
+        for text in self.open_collections(name) {
+            self.ledger.put(&text, Row::Nothing);
+        }
     }
 
     /// Notes that the client is told that a name is gone.

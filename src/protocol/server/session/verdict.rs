@@ -149,8 +149,15 @@ impl Subscription {
                     Verdict::Nothing
                 }
             }
+            // A member answers it when it is sent, and may go before that.
+            Extent::Some if waits && self.has_due_member(name, slot) => Verdict::Nothing,
             Extent::Empty | Extent::Some => Verdict::Settled(Row::Nothing),
         }
+    }
+
+    fn has_due_member(&self, collection: &Name, slot: TypeSight<'_>) -> bool {
+        let mut members = slot.members(self.want.meaning(collection));
+        members.any(|member| self.say(member.name(), slot).is_some())
     }
 
     /// Whether the client must be sent a heartbeat: it holds exactly this content. E-11: if the resource has no time to live any
