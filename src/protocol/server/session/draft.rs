@@ -114,6 +114,9 @@ impl Subscription {
         draft.items.insert(name.clone(), item);
         draft.last = Some(name.clone());
         self.ledger.put(name, Row::Sent(resource.clone()));
+        for collection in self.open_collections(name) {
+            self.ledger.put(&collection, Row::Nothing);
+        }
         self.rejections.forget(name);
         self.rare.forget(|rare| rare.errors.remove(name));
         if self.reader.reads_ttl() {
@@ -127,9 +130,6 @@ impl Subscription {
         match beat {
             Some(beat) => drop(self.rare.note(|rare| rare.beats.insert(name.clone(), beat))),
             None => drop(self.rare.forget(|rare| rare.beats.remove(name))),
-        }
-        for text in self.open_collections(name) {
-            self.ledger.put(&text, Row::Nothing);
         }
     }
 
