@@ -79,8 +79,8 @@ impl Subscription {
         true
     }
 
-    /// Lists the members of collections that may be new, everything that an incomplete wildcard kept in doubt, and what another state
-    /// may lack.
+    /// Lists what may be due: the next rows, if all must be looked at, as when an incomplete wildcard has become certain; and the members
+    /// of collections that may be new.
     pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>) {
         self.agenda.set_short(false);
         let state = slot.wildcard().filter(|_| self.want.wildcard());
