@@ -40,8 +40,8 @@ pub(in crate::server) struct Entries {
 
 /// More names over the limit than this are not answered: they are not bounded by anything else.
 const LONG_MAX: usize = 64;
-/// How many names are a slice: some milliseconds of work.
-pub const SLICE: usize = 1024;
+/// How many names are a slice: some milliseconds of work at the most.
+pub const SLICE: usize = 256;
 
 impl Entries {
     fn new(lists: Lists, first: bool) -> Self {
