@@ -379,3 +379,19 @@ fn what_was_rejected_and_goes() {
         ",
     );
 }
+
+/// B-22: a rejected full state goes again once the client does not ask for a part of it any more: the rest may have been good.
+#[test]
+fn a_part_of_what_was_rejected_is_given_up() {
+    sotw(
+        "
+        origin put lds l0@1 l1@bad
+        client sends lds [l0 l1]
+        client <- lds [l0@1 l1@bad], nack
+        nothing for 20s
+        client sends lds [l0] n1
+        client <- lds [l0@1], ack
+        nothing for 20s
+        ",
+    );
+}

@@ -28,6 +28,8 @@ pub(in crate::server) struct Entries {
     last_row: Option<Name>,
     /// SotW: how many names the client asked for before.
     before: usize,
+    /// SotW: how many of these it still asks for, as far as the list was read.
+    kept: usize,
     /// Whether the wildcard ends.
     ends_all: bool,
     /// Whether it is the first request of its type.
@@ -52,6 +54,7 @@ impl Entries {
             listed: BTreeSet::new(),
             last_row: None,
             before: 0,
+            kept: 0,
             ends_all: false,
             first,
             remembers: false,
@@ -180,6 +183,9 @@ impl Subscription {
             } else if let Some(name) = self.next_row(entries) {
                 if !entries.listed.contains(&name) {
                     self.unsubscribe(&name);
+                } else if entries.kept < entries.before && self.rare.get().refused.is_some() {
+                    // B-22: a part of what was rejected is given up, so what is listed is another state.
+                    self.ask(&name);
                 }
             } else if let Some((text, version)) = entries.versions.next().filter(|_| entries.first) {
                 // C-12: the versions that the client declares count in its first request only.
@@ -242,8 +248,8 @@ impl Subscription {
         if let Some(fault) = self.fault(&name).filter(|_| new) {
             faults.note(fault, text);
         }
-        if !delta {
-            entries.listed.insert(name);
+        if !delta && entries.listed.insert(name) && !new {
+            entries.kept += 1;
         }
     }
 
