@@ -168,6 +168,21 @@ fn known_versions_are_not_sent_again() {
     );
 }
 
+/// C-14: the same of endpoints that only a wildcard covers.
+#[test]
+fn endpoints_of_a_wildcard_are_sent_again() {
+    delta(
+        "
+        origin put eds e1@1 e2@1
+        client subscribe eds *
+        client <- eds [e1@1 e2@1], ack
+        client reconnects
+        client subscribe eds
+        client <- eds [e1@1 e2@1], ack
+        ",
+    );
+}
+
 /// C-12, C-13: what a client brings along says what it holds, not what it wants; what is not asked for, or gone, is removed.
 #[test]
 fn knowledge_is_not_interest() {

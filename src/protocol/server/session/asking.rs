@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::Subscription;
 use crate::server::ledger::{Entry, Row};
-use xds::{Answers, Dialect, Dirty, Kind, Name, Resource, Rights, State, Target, Update, Version, Viewer};
+use xds::{Answers, Dialect, Dirty, Name, Resource, Rights, State, Target, Update, Version, Viewer};
 
 impl Subscription {
     /// B-14, C-08, C-11: the client wants to be told of a name (again).
@@ -200,16 +200,19 @@ impl Subscription {
         }
     }
 
-    /// C-12, C-13: the client says that it holds this version of a name. They are what it holds, not what it asks for. C-14: endpoints
-    /// are sent in any case, because a cluster may wait for them to finish warming. Returns whether it has a row of its own.
+    /// C-12, C-13: the client says that it holds this version of a name; none: any version. They are what it holds, not what it asks
+    /// for. Returns whether the name has a row of its own.
     pub(super) fn remember(&mut self, name: &Name, version: Version) -> bool {
         let shared = self.want.wildcard() && !name.is_new_style();
         if shared && !self.ledger.asks(name) {
             return false;
         }
-        let doubtful = version == Version::EMPTY || self.reader.traits().kind == Kind::Eds;
-        self.ledger
-            .put(name, if doubtful { Row::Perhaps } else { Row::Brought(version) });
+        let row = if version == Version::EMPTY {
+            Row::Perhaps
+        } else {
+            Row::Brought(version)
+        };
+        self.ledger.put(name, row);
         self.agenda.look(name.clone());
         true
     }

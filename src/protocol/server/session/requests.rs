@@ -15,7 +15,7 @@ use crate::server::nonce::Nonces;
 use crate::server::request::{ClientRequest, Lists};
 use crate::server::response::ReceiptKind;
 use xds::xdstp::canonical;
-use xds::{Answers, Dialect, Name, Version};
+use xds::{Answers, Dialect, Kind, Name, Version};
 
 /// What is left of a request's lists: first all that begins is read, then what ends, then versions are noted.
 #[derive(Debug)]
@@ -191,7 +191,11 @@ impl Subscription {
                 // C-12: the versions that the client declares count in its first request only.
                 if bound.admits(&text) {
                     let name = self.name(&text, answers);
-                    let version = Version::parse(&version).unwrap_or(Version::EMPTY);
+                    // C-14: endpoints are sent in any case, because a cluster may wait for them to finish warming.
+                    let endpoints = self.reader.traits().kind == Kind::Eds;
+                    let version = Version::parse(&version)
+                        .filter(|_| !endpoints)
+                        .unwrap_or(Version::EMPTY);
                     if !self.remember(&name, version) {
                         entries.held.insert(name, version);
                     }
