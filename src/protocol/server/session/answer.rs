@@ -6,8 +6,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::draft::Draft;
 use super::verdict::Say;
-use super::{Attempt, Draft, Step, Subscription};
+use super::{Attempt, Step, Subscription};
 use crate::server::flights::Flight;
 use crate::server::rejections::Group;
 use crate::server::response::Response;
@@ -58,8 +59,7 @@ impl Subscription {
             .forget(|rare| std::mem::take(&mut rare.long))
             .unwrap_or_default()
         {
-            draft.missing.insert(name.clone());
-            draft.removed.insert(name);
+            draft.deny(name);
         }
         let waits = trial.is_none() && self.write_due(&mut draft, difference, attempt);
         self.write_removals(&mut draft, attempt);
@@ -67,7 +67,7 @@ impl Subscription {
         if draft.is_empty() && !greets {
             return self.rest(waits, difference, attempt.slot);
         }
-        if draft.covers || greets || full {
+        if draft.covers() || greets || full {
             self.agenda.set_hello(false);
         }
         if full {
@@ -79,22 +79,8 @@ impl Subscription {
         if let Some(group) = &trial {
             self.rejections.begin(attempt.nonces.coming(), group);
         }
-        let (since, more) = (draft.since, draft.room.is_full() && draft.adds());
-        if full {
-            draft.removed.clear();
-            draft.missing.clear();
-        }
-        let batch = Batch::new(draft.items.into_values().collect(), draft.removed.into_iter().collect());
-        let batch = batch
-            .alone()
-            .with_missing(draft.missing, self.reader.traits().kind == Kind::Vhds);
-        self.send(
-            Arc::new(batch.with_errors(draft.errors)),
-            since,
-            more,
-            draft.endpoints,
-            attempt,
-        )
+        let (batch, since, more, endpoints) = draft.finish(self.reader.traits().kind, full);
+        self.send(batch, since, more, endpoints, attempt)
     }
 
     /// Writes the next part of what was rejected, if it can be tried now.
@@ -134,8 +120,7 @@ impl Subscription {
                 break;
             }
         }
-        self.agenda
-            .set_cursor(draft.last.clone().filter(|_| draft.room.is_full()));
+        self.agenda.set_cursor(draft.cursor());
         waits
     }
 
@@ -150,7 +135,7 @@ impl Subscription {
             attempt.removals && !draft.adds() && !self.agenda.is_short()
         };
         let shares = !all && draft.adds() && self.reader.traits().kind == Kind::Lds;
-        let taken = shares.then(|| Addresses::of(draft.items.values().map(|item| &item.resource)));
+        let taken = shares.then(|| draft.addresses());
         if all || shares {
             let max = if full { usize::MAX } else { GONE_MAX };
             let gone: Vec<Name> = self.agenda.gone().take(max).cloned().collect();

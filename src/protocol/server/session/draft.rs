@@ -4,11 +4,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::verdict::Say;
-use super::{Attempt, Draft, Subscription};
+use super::{Attempt, Subscription};
 use crate::server::ledger::Row;
-use xds::{Answers, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, TypeSight};
+use xds::{Addresses, Answers, Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, TypeSight};
+
+/// A response that is being written.
+#[derive(Debug)]
+pub(super) struct Draft {
+    room: Room,
+    items: BTreeMap<Name, Item>,
+    removed: BTreeSet<Name>,
+    /// Those of them of which the client held nothing.
+    missing: BTreeSet<Name>,
+    errors: Errors,
+    /// When the oldest content in it that is new to the client was received.
+    since: Option<Instant>,
+    /// The last name that was added.
+    last: Option<Name>,
+    /// The endpoints that its new or changed clusters wait for (K-13).
+    endpoints: Vec<Name>,
+    /// Whether any of it was asked for by the wildcard alone.
+    covers: bool,
+}
 
 impl Draft {
     pub(super) const fn new(room: Room) -> Self {
@@ -32,6 +52,57 @@ impl Draft {
     /// Whether it brings any resource.
     pub(super) fn adds(&self) -> bool {
         !self.items.is_empty()
+    }
+
+    /// Whether it brings a resource under this name.
+    pub(super) fn brings(&self, name: &Name) -> bool {
+        self.items.contains_key(name)
+    }
+
+    /// Whether any of it was asked for by the wildcard alone.
+    pub(super) const fn covers(&self) -> bool {
+        self.covers
+    }
+
+    /// Returns the last name that there was room for; `None` if there is room for more.
+    pub(super) fn cursor(&self) -> Option<Name> {
+        self.last.clone().filter(|_| self.room.is_full())
+    }
+
+    /// Returns the addresses of the listeners in it.
+    pub(super) fn addresses(&self) -> Addresses {
+        Addresses::of(self.resources())
+    }
+
+    fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.items.values().map(|item| &item.resource)
+    }
+
+    /// Adds that a name does not exist.
+    pub(super) fn deny(&mut self, name: Name) {
+        self.missing.insert(name.clone());
+        self.removed.insert(name);
+    }
+
+    /// K-13: all of its clusters wait for their endpoints.
+    pub(super) fn follow_all(&mut self) {
+        self.endpoints = Subscription::endpoints(self.resources());
+    }
+
+    /// Returns what is sent, since when that is new, whether more follows, and the endpoints that clusters in it wait for. A full state
+    /// leaves out what is gone, and does not name it.
+    pub(super) fn finish(self, kind: Kind, full: bool) -> (Arc<Batch>, Option<Instant>, bool, Vec<Name>) {
+        let more = self.room.is_full() && self.adds();
+        let gone = |names: BTreeSet<Name>| if full { BTreeSet::new() } else { names };
+        let removed = gone(self.removed).into_iter().collect();
+        let batch = Batch::new(self.items.into_values().collect(), removed).alone();
+        let batch = batch.with_missing(gone(self.missing), kind == Kind::Vhds);
+        (
+            Arc::new(batch.with_errors(self.errors)),
+            self.since,
+            more,
+            self.endpoints,
+        )
     }
 
     /// Adds a resource that the client holds already.

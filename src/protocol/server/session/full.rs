@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
+use super::draft::Draft;
 use super::lens::Look;
 use super::verdict::Say;
-use super::{Attempt, Draft, Step, Subscription};
+use super::{Attempt, Step, Subscription};
 use crate::server::ledger::Row;
 use xds::{Answers, Difference, Name, State, TypeSight};
 
@@ -114,7 +115,7 @@ impl Subscription {
     pub(super) fn list_held(&mut self, draft: &mut Draft, trial: bool, attempt: &Attempt<'_, impl Answers>) {
         let full = self.reader.full_state();
         let repeats = full || !trial && !self.rare.get().omits;
-        let listed = |name: &Name| draft.items.contains_key(name) || !full && !self.is_wanted(name);
+        let listed = |name: &Name| draft.brings(name) || !full && !self.is_wanted(name);
         let held = self.ledger.held().filter(|(name, _)| !listed(name));
         let held: Vec<(Name, Row)> = held.map(|(name, row)| (name.clone(), row)).collect();
         for (name, row) in held {
@@ -131,7 +132,7 @@ impl Subscription {
         }
         if self.rare.get().refused.is_some() {
             // K-13: the client may have none of the changes that it rejected.
-            draft.endpoints = Self::endpoints(draft.items.values().map(|item| &item.resource));
+            draft.follow_all();
         }
     }
 }

@@ -17,7 +17,7 @@ mod settling;
 mod shared;
 mod verdict;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ pub use portrait::{Portrait, Stand};
 use reader::Reader;
 pub(super) use requests::Entries;
 pub use requests::SLICE;
-use xds::{Dialect, Errors, Item, Name, Rights, Room, TypeSight, TypeUrl};
+use xds::{Dialect, Name, Rights, TypeSight, TypeUrl};
 
 /// One type on one client stream.
 ///
@@ -91,25 +91,6 @@ impl<'a, A> Attempt<'a, A> {
             now,
         }
     }
-}
-
-/// A response that is being written.
-#[derive(Debug)]
-struct Draft {
-    room: Room,
-    items: BTreeMap<Name, Item>,
-    removed: BTreeSet<Name>,
-    /// Those of them of which the client held nothing.
-    missing: BTreeSet<Name>,
-    errors: Errors,
-    /// When the oldest content in it that is new to the client was received.
-    since: Option<Instant>,
-    /// The last name that was added.
-    last: Option<Name>,
-    /// The endpoints that its new or changed clusters wait for (K-13).
-    endpoints: Vec<Name>,
-    /// Whether any of it was asked for by the wildcard alone.
-    covers: bool,
 }
 
 /// What a type can do now.
