@@ -416,8 +416,8 @@ fn rejected_of_what_never_was() {
     );
 }
 
-/// B-22: a name that was given up before its rejection, and that the wildcard still wants, counts as unchanged: the other members
-/// are not sent again.
+/// B-22: a name that was given up before its rejection, and that the wildcard still wants, is sent for the wildcard; the other
+/// member is tried alone.
 #[test]
 fn rejected_after_it_was_wanted_for_another_reason() {
     delta(
@@ -430,6 +430,7 @@ fn rejected_after_it_was_wanted_for_another_reason() {
         client sends eds -a +*
         client nack
         client reads
+        client <- eds [b@1], ack
         client <- eds [a@1], ack
         nothing for 2s
         origin put eds b@2
@@ -439,8 +440,8 @@ fn rejected_after_it_was_wanted_for_another_reason() {
     );
 }
 
-/// B-22, C-08: a name that was given up, and that a wildcard with nothing known yet still wants, counts as unchanged: the other
-/// members are not sent again.
+/// B-22, C-08: a name that was given up, and that a wildcard with nothing known yet still wants, waits for the wildcard; the other
+/// member is tried alone.
 #[test]
 fn rejected_of_what_was_given_up_beside_a_wildcard() {
     delta(
@@ -454,6 +455,7 @@ fn rejected_of_what_was_given_up_beside_a_wildcard() {
         client sends eds -a
         client sends eds n1 ! => nack
         client reads
+        client <- eds [b@1], ack
         nothing for 2s
         origin punctual eds
         client <- eds [a@1], ack
@@ -499,6 +501,7 @@ fn rejected_of_what_the_wildcard_had_brought_before() {
         client sends eds +*
         client sends eds n1 ! => nack
         client reads
+        client <- eds [b@1], ack
         client <- eds [a@1], ack
         nothing for 2s
         ",
@@ -536,6 +539,34 @@ fn a_rejected_full_state_is_given_up() {
         origin put lds a@1
         client <- lds [a@1], ack
         nothing for 2s
+        ",
+    );
+}
+
+/// B-22: what is left of a rejected response, because its neighbour has gone meanwhile, was not rejected alone.
+#[test]
+fn rejected_with_what_has_gone_meanwhile() {
+    sotw(
+        "
+        origin put eds a@1 b@bad
+        client sends eds [a b]
+        client <- eds [a@1 b@bad]
+        origin drop eds b
+        client sends eds [a b] n1 ! => nack
+        client <- eds [a@1], ack
+        client status eds Synced
+        ",
+    );
+    // The neighbour is given up.
+    delta(
+        "
+        origin put eds a@1 b@bad
+        client sends eds +a +b
+        client <- eds [a@1 b@bad]
+        client sends eds -b
+        client sends eds n1 ! => nack
+        client <- eds [a@1], ack
+        client status eds Synced
         ",
     );
 }

@@ -131,7 +131,9 @@ impl Subscription {
         }
         let mut members = BTreeMap::new();
         // What was only listed beside the news, the client accepted before.
-        for item in flight.batch.items().iter().filter(|item| item.form != Form::Repeated) {
+        let news = flight.batch.items().iter().filter(|item| item.form != Form::Repeated);
+        let alone = news.clone().count() == 1;
+        for item in news {
             let (name, version) = (item.name(), item.resource.version());
             if self.ledger.get(name).is(version) {
                 self.ledger.put(name, Row::Perhaps);
@@ -143,14 +145,15 @@ impl Subscription {
             }
         }
         self.settle_dropped(flight);
-        self.divide(members, message, again.unwrap_or_default(), objection)
+        self.divide(members, alone, message, again.unwrap_or_default(), objection)
     }
 
     /// B-22: the members that the message does not name go again first, then each named one alone; if it names none or all, halves.
-    /// What was rejected alone is held back.
+    /// What was rejected `alone` is held back; what is left of several, because the others have changed or gone meanwhile, was not.
     fn divide(
         &mut self,
         mut members: BTreeMap<Name, Version>,
+        alone: bool,
         message: &str,
         again: bool,
         objection: &Arc<Objection>,
@@ -166,7 +169,7 @@ impl Subscription {
         let mut held_back = BTreeMap::new();
         if named.is_empty() || others.is_empty() {
             others.append(&mut named);
-            if others.len() == 1 || self.reader.lists_all() && !self.rare.get().omits {
+            if alone || self.reader.lists_all() && !self.rare.get().omits {
                 held_back.append(&mut others);
             }
             if let Some(middle) = others.keys().nth(others.len() / 2).cloned() {
