@@ -205,3 +205,18 @@ fn equal_content_is_not_sent_again() {
         ",
     );
 }
+
+/// C-08: what was given up while it was on its way, and is wanted for no other reason, the client has forgotten once it answers.
+#[test]
+fn given_up_on_its_way() {
+    delta(
+        "
+        origin put eds a@1 b@1
+        client sends eds +a +b
+        client <- eds [a@1 b@1]
+        client sends eds -b
+        client sends eds n1 => ack
+        nothing
+        ",
+    );
+}
