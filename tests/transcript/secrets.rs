@@ -169,3 +169,23 @@ fn one_bad_secret_of_many() {
     sotw(&(blamed + &beside));
     sotw(&(asked + &beside));
 }
+
+/// B-18, B-22: who has accepted a response without all its secrets is sent news of the others without the one that it has rejected.
+#[test]
+fn a_rejected_secret_is_left_out() {
+    sotw(
+        "
+        origin put sds a@1
+        client sends sds [a b]
+        client <- sds [a@1], ack
+        origin put sds a@2 b@bad
+        client stalls
+        client reads
+        client <- sds [a@2 b@bad], nack
+        client <- sds [a@2], ack
+        client <- sds [a@2 b@bad], nack
+        origin put sds a@3
+        client <- sds [a@3], ack
+        ",
+    );
+}
