@@ -131,6 +131,24 @@ fn rejected_for_what_goes() {
     );
 }
 
+/// C-25, C-26: a listener that goes beside the one that takes its address goes once more if the client rejects that response: it may
+/// hold any part of it.
+#[test]
+fn rejected_with_a_removal() {
+    delta(
+        "
+        origin put lds a@1:leads=80
+        client subscribe lds *
+        client <- lds [a@1], ack
+        origin put lds b@bad:leads=80, drop lds a
+        client <- lds [b@bad] -[a], nack
+        client <- lds -[a], ack
+        client <- lds [b@bad], nack
+        nothing for 20s
+        ",
+    );
+}
+
 /// C-26: a client applies the removals of a response that it rejects, so a response of removals counts as accepted.
 #[test]
 fn a_rejected_response_of_removals() {

@@ -289,6 +289,22 @@ fn leaving_the_wildcard_is_not_the_end_of_an_alias() {
     );
 }
 
+/// C-20: what a client held by an alias alone, it has forgotten once it gives that up: a wildcard that begins then brings it.
+#[test]
+fn an_alias_that_is_given_up_before_the_wildcard() {
+    delta(
+        "
+        origin put address a@1:aka=nick
+        client sends address +nick
+        client <- address [a@1:aka=nick], ack
+        client sends address -nick
+        nothing
+        client sends address +*
+        client <- address [a@1:aka=nick], ack
+        ",
+    );
+}
+
 /// B-29: a SotW client that has given up everything is sent nothing, not even the state, which would be empty.
 #[test]
 fn nothing_is_said_to_who_wants_nothing() {

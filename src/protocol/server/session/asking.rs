@@ -74,8 +74,7 @@ impl Subscription {
 
     /// The client asks for a name or a collection.
     pub(super) fn subscribe(&mut self, name: &Name) {
-        let known = self.ledger.asks(name);
-        if !known {
+        if !self.ledger.asks(name) {
             self.want.spell(name, self.reader.type_url());
             self.begin_want(name);
         }
@@ -84,10 +83,6 @@ impl Subscription {
             held(self.ledger.within(&all)).iter().for_each(|name| self.ask(name));
             self.want.add_collection(all);
             self.agenda.stir(name.clone());
-        } else if known && self.reader.has_aliases() {
-            // C-11: what the client knew by this alias.
-            let called = self.called(name);
-            called.iter().for_each(|name| self.ask(name));
         }
         self.ledger.mark(name, true);
         self.ask(name);
