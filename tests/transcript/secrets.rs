@@ -189,3 +189,19 @@ fn a_rejected_secret_is_left_out() {
         ",
     );
 }
+
+/// B-18, B-22: secrets that were held back as one are sent when one of them is given up: it may have been the bad one.
+#[test]
+fn a_rejected_secret_is_given_up() {
+    sotw(
+        "
+        origin put sds a@bad b@1
+        client sends sds [a b]
+        client <- sds [a@bad b@1], nack
+        nothing for 2s
+        client sends sds [b]
+        client <- sds [b@1], ack
+        client status sds Synced
+        ",
+    );
+}

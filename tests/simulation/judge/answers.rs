@@ -56,9 +56,11 @@ pub(super) fn check(
 /// M-01: no cluster warms for endpoints that exist.
 pub(super) fn check_warming(client: &Client, mux: &Mux, reading: &Reading, tally: &mut Tally) -> Result<(), Broken> {
     tally.hit(Rule::M01);
-    let exists = |name: &&String| {
-        let asked = mux.memory.want.names.contains(*name);
-        asked && matches!(reading.seen(Type::Eds, name, &mux.memory.want), Seen::Present(_))
+    let (memory, want) = (&mux.memory, &mux.memory.want);
+    // B-22: what it has rejected does not come again.
+    let exists = |name: &&String| match reading.seen(Type::Eds, name, want) {
+        Seen::Present(revision) => want.names.contains(*name) && memory.refused.get(*name) != Some(&revision),
+        _ => false,
     };
     let mut waits = client.warming.iter().filter(|_| client.persona != Persona::Grpc);
     match waits.find(exists) {
