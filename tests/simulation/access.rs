@@ -12,11 +12,12 @@ use protocol::{End, StreamSettings};
 use xds::{Access, AccessRule};
 
 use super::body::Type;
+use super::event::Event;
 use super::judge::Moment;
 use super::names::canonical;
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
-use super::world::{Event, World};
+use super::world::World;
 
 /// The rules of a world.
 pub(crate) struct Permits {
@@ -173,7 +174,7 @@ impl World {
         let mut permits = Permits::random(Rng::new(seed ^ PERMITS));
         for _ in 0..permits.rng.below(CHANGES_MAX) {
             let at = permits.rng.millis(0, 40_000);
-            self.at(at, Event::Decree);
+            self.course.at(at, Event::Decree);
         }
         self.enact(permits);
         self
@@ -189,7 +190,7 @@ impl World {
 
     /// S-07: the rules change, also for the streams that are open.
     pub(crate) fn decree(&mut self) -> Result<(), Broken> {
-        self.log(|| "other rules".to_owned());
+        self.course.log(|| "other rules".to_owned());
         let mut streams = std::mem::take(&mut self.streams);
         let said = streams.values_mut().try_for_each(|stream| self.say_wants(stream));
         let Some(mut permits) = self.permits.take() else {
@@ -197,7 +198,7 @@ impl World {
         };
         permits.rules = Permits::rules(&mut permits.rng);
         self.enact(permits);
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let ended = streams.iter_mut().try_for_each(|(id, stream)| {
             let client = stream.client;
             let identity = self
@@ -208,11 +209,11 @@ impl World {
             let access = self.settings.access.clone();
             stream.server.handle_access(access, &identity, &self.answers, now)?;
             self.woken.wake(*id);
-            self.tally.hit(Rule::S07);
+            self.course.tally.hit(Rule::S07);
             Ok::<_, End>(())
         });
         for client in &self.clients {
-            self.judge.see(&Moment::Moved(client), &mut self.tally)?;
+            self.judge.see(&Moment::Moved(client), &mut self.course.tally)?;
         }
         self.streams = streams;
         said?;

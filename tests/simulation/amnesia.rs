@@ -8,11 +8,12 @@ use std::time::Duration;
 use xds::{GuardSettings, Guards, HoldAction, HoldOrder, HoldTarget, MassHold, ReferenceHold, Within};
 
 use super::body::Type;
+use super::event::Event;
 use super::rng::Rng;
 use super::tally::Broken;
 use super::truth::{Key, Step, Truth};
 use super::upstream::GUARD;
-use super::world::{Event, World};
+use super::world::World;
 
 impl Truth {
     /// Forgets a part, or all.
@@ -44,56 +45,52 @@ impl Truth {
 impl World {
     /// Control planes begin to forget.
     pub(crate) fn stir_amnesia(&mut self) {
-        if !self.besides.amnesia {
+        if !self.course.besides.amnesia {
             return;
         }
         for zone in 0..self.zones.len() {
-            let pause = self.rng.millis(500, 20_000);
-            self.after(pause, Event::Forget(zone));
+            self.course.soon(500, 20_000, Event::Forget(zone));
         }
-        let pause = self.rng.millis(0, 20_000);
-        self.after(pause, Event::Guard);
+        self.course.soon(0, 20_000, Event::Guard);
     }
 
     /// A control plane forgets something, and will know it again or not.
     pub(crate) fn forget(&mut self, zone: usize) -> Result<(), Broken> {
         let here = &mut self.zones[zone];
-        if self.calm || here.wire.is_none() && here.source.is_none() {
+        if self.course.calm || here.wire.is_none() && here.source.is_none() {
             return Ok(());
         }
         let before = here.truth.clone();
-        here.truth.forget(&mut self.rng);
-        let pause = match self.rng.below(4) {
-            0 => self.rng.millis(0, 300),
-            1 => self.rng.millis(300, 4000),
-            _ => self.rng.millis(4000, 40_000),
+        here.truth.forget(&mut self.course.rng);
+        let pause = match self.course.rng.below(4) {
+            0 => self.course.rng.millis(0, 300),
+            1 => self.course.rng.millis(300, 4000),
+            _ => self.course.rng.millis(4000, 40_000),
         };
-        let next = match self.rng.chance(70) {
+        let next = match self.course.rng.chance(70) {
             true => Event::Recall(zone, Box::new(before)),
             false => Event::Forget(zone),
         };
-        self.after(pause, next);
-        self.log(|| format!("origin {zone}: forgets"));
+        self.course.after(pause, next);
+        self.course.log(|| format!("origin {zone}: forgets"));
         self.restart_origin(zone)
     }
 
     /// A control plane knows again what it had.
     pub(crate) fn recall(&mut self, zone: usize, before: &Truth) -> Result<(), Broken> {
-        if self.calm {
+        if self.course.calm {
             return Ok(());
         }
-        let pause = self.rng.millis(200, 20_000);
-        self.after(pause, Event::Forget(zone));
-        self.log(|| format!("origin {zone}: remembers"));
+        self.course.soon(200, 20_000, Event::Forget(zone));
+        self.course.log(|| format!("origin {zone}: remembers"));
         self.zones[zone].truth.adopt(before);
         self.restart_origin(zone)
     }
 
     /// A control plane restarts, or says in the middle of its life what has changed.
     fn restart_origin(&mut self, zone: usize) -> Result<(), Broken> {
-        let delay = self.delay();
-        self.after(delay, Event::Utter(zone, false));
-        match self.rng.chance(70) {
+        self.course.deliver(Event::Utter(zone, false));
+        match self.course.rng.chance(70) {
             true => self.sever(zone),
             false => Ok(()),
         }
@@ -101,26 +98,25 @@ impl World {
 
     /// The operator changes the rules by which removals are held, or orders something.
     pub(crate) fn reset_guard(&mut self) {
-        if self.calm {
+        if self.course.calm {
             return;
         }
-        let pause = self.rng.millis(1000, 30_000);
-        self.after(pause, Event::Guard);
-        if self.rng.chance(40) {
-            let settings = settings(&mut self.rng);
-            self.log(|| format!("operator: {settings:?}"));
+        self.course.soon(1000, 30_000, Event::Guard);
+        if self.course.rng.chance(40) {
+            let settings = settings(&mut self.course.rng);
+            self.course.log(|| format!("operator: {settings:?}"));
             let (all, classes) = (settings, Vec::new());
             self.scopes.set_guards(Guards { all, classes });
         }
         for zone in 0..self.zones.len() {
             let view = self.zones[zone].view.clone();
-            if let Some(hold) = view.holds().first().filter(|_| self.rng.chance(30)) {
-                let action = match self.rng.chance(50) {
+            if let Some(hold) = view.holds().first().filter(|_| self.course.rng.chance(30)) {
+                let action = match self.course.rng.chance(50) {
                     true => HoldAction::Release,
-                    false => HoldAction::Extend(self.rng.millis(0, 5000)),
+                    false => HoldAction::Extend(self.course.rng.millis(0, 5000)),
                 };
                 let target = HoldTarget::Hold(hold.type_url.clone(), hold.reason);
-                self.log(|| format!("operator: {action:?} {target:?} of {zone}"));
+                self.course.log(|| format!("operator: {action:?} {target:?} of {zone}"));
                 self.zones[zone].forced |= action == HoldAction::Release;
                 view.order(HoldOrder {
                     target,
@@ -128,7 +124,7 @@ impl World {
                     reason: "a world".into(),
                 });
             }
-            self.after(Duration::ZERO, Event::Upstream(zone));
+            self.course.after(Duration::ZERO, Event::Upstream(zone));
         }
     }
 }

@@ -64,7 +64,7 @@ impl World {
     /// Moves the types that are suspected from now on, and those that no longer are; wakes sessions that wait for the latter.
     /// Returns the newly suspected types.
     pub(crate) fn judge_types(&mut self, zone: usize, changes: &mut Vec<Changes>) -> Vec<TypeUrl> {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let (mut moved, mut suspected) = (Vec::new(), Vec::new());
         let Some(wire) = &mut self.zones[zone].wire else {
             return suspected;
@@ -92,8 +92,8 @@ impl World {
             }
         }
         for what in moved {
-            self.tally.hit(Rule::E15);
-            self.log(|| format!("upstream {zone}: {what}"));
+            self.course.tally.hit(Rule::E15);
+            self.course.log(|| format!("upstream {zone}: {what}"));
         }
         suspected
     }

@@ -13,10 +13,11 @@ use proto::google::protobuf::{Struct, Value, value::Kind};
 use protocol::{self, read_node};
 use xds::{self, Guards, Types};
 
+use super::event::Event;
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
 use super::upstream::GUARD;
-use super::world::{Event, World};
+use super::world::World;
 
 /// What the clients of a zone have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +181,7 @@ pub(crate) fn stream_settings(rules: &Classes) -> protocol::StreamSettings {
 impl World {
     /// K-04: the zone that a control plane takes a node for.
     pub(crate) fn recognise(&mut self, node: &Node) -> Result<usize, Broken> {
-        self.tally.hit(Rule::K04);
+        self.course.tally.hit(Rule::K04);
         let read = read_node(node);
         let zone = self.profiles.iter().position(|profile| profile.is(&read));
         zone.ok_or_else(|| Broken::new(Rule::K04, format!("no control plane knows {node:?}")))
@@ -209,7 +210,7 @@ impl World {
                 return broken!(K02, "zone {zone} has two views");
             }
         }
-        self.tally.hit(Rule::K02);
+        self.course.tally.hit(Rule::K02);
         let (open, limit) = (self.scopes.all(), self.views);
         match entered {
             Ok((_, seat)) if !Arc::ptr_eq(seat.view(), &self.zones[zone].view) => {
@@ -224,7 +225,7 @@ impl World {
             }
             Ok((place, _)) => Ok(Some(place)),
             Err(full) => {
-                self.tally.hit(Rule::Views);
+                self.course.tally.hit(Rule::Views);
                 if limit == 0 || open.len() < limit || open.iter().any(|view| view.seats() == 0) {
                     return broken!(Views, "refused without need: {full}");
                 }
@@ -235,13 +236,12 @@ impl World {
 
     /// Ends views that no client has used for long.
     pub(crate) fn sweep(&mut self) {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         self.scopes.sweep(now);
         self.sweep_above();
         self.see_ends();
-        if !self.calm {
-            let pause = self.rng.millis(1000, 10_000);
-            self.after(pause, Event::Sweep);
+        if !self.course.calm {
+            self.course.soon(1000, 10_000, Event::Sweep);
         }
     }
 
@@ -249,7 +249,7 @@ impl World {
     pub(crate) fn see_ends(&mut self) {
         for zone in 0..self.zones.len() {
             if self.zones[zone].view.is_closed() {
-                self.log(|| format!("upstream {zone}: the view has ended"));
+                self.course.log(|| format!("upstream {zone}: the view has ended"));
                 self.zones[zone].detach();
             }
         }
@@ -267,7 +267,7 @@ impl World {
     pub(crate) fn close_lower(&mut self) -> Result<(), Broken> {
         if self.lists.is_some() {
             self.sweep();
-            self.skip(LINGER);
+            self.course.clock.skip(LINGER);
             self.sweep();
         }
         self.check_firsts()
@@ -276,9 +276,9 @@ impl World {
     /// In the end no view is left.
     pub(crate) fn close_views(&mut self) -> Result<(), Broken> {
         self.sweep();
-        self.skip(LINGER);
+        self.course.clock.skip(LINGER);
         self.sweep();
-        self.skip(LINGER);
+        self.course.clock.skip(LINGER);
         self.sweep();
         match self.scopes.all().first() {
             None if self.views_above() > 0 => broken!(Empty, "a view of a relay above is left"),

@@ -11,12 +11,12 @@ use super::world::World;
 impl World {
     /// The relay writes snapshots for the last time, or is killed before it does so.
     pub(crate) fn save_views(&mut self) {
-        if !self.besides.amnesia || self.rng.chance(30) {
+        if !self.course.besides.amnesia || self.course.rng.chance(30) {
             return;
         }
         for zone in self.zones.iter_mut().filter(|zone| zone.below.is_none()) {
             let saved = zone.save();
-            (0..saved).for_each(|_| self.tally.hit(Rule::Warm));
+            (0..saved).for_each(|_| self.course.tally.hit(Rule::Warm));
         }
     }
 }

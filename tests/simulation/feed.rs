@@ -16,13 +16,14 @@ use xds::{
 use super::body::{Content, Type};
 use super::book::Book;
 use super::classes::nobody;
+use super::event::Event;
 use super::guarded::Removal;
 use super::lists::{Source, Upper};
 use super::rng::Rng;
 use super::tally::Broken;
 use super::truth::{Step, Truth};
 use super::upstream::{Wire, way};
-use super::world::{Event, World};
+use super::world::World;
 
 /// A control plane and the view of it.
 pub(crate) struct Zone {
@@ -245,40 +246,37 @@ pub(crate) fn resource(kind: Type, content: &Content, received: Instant) -> Reso
 impl World {
     /// An operator begins a change.
     pub(crate) fn plan(&mut self, zone: usize) {
-        if self.calm {
+        if self.course.calm {
             return;
         }
-        let mut time = self.now;
-        for (pause, step) in self.zones[zone].truth.plan(&mut self.rng) {
+        let mut time = self.course.clock.now();
+        for (pause, step) in self.zones[zone].truth.plan(&mut self.course.rng) {
             time += pause;
-            self.at(time, Event::Step(zone, step));
+            self.course.at(time, Event::Step(zone, step));
         }
-        let pause = self.rng.millis(50, 4000);
-        self.after(pause, Event::Plan(zone));
+        self.course.soon(50, 4000, Event::Plan(zone));
     }
 
     pub(crate) fn change(&mut self, zone: usize, step: &Step) {
-        if self.calm && !matches!(step, Step::Mend(..)) {
+        if self.course.calm && !matches!(step, Step::Mend(..)) {
             return;
         }
         let here = &mut self.zones[zone];
-        let changed = here.truth.apply(step, &mut self.rng);
+        let changed = here.truth.apply(step, &mut self.course.rng);
         if changed.is_empty() {
             return;
         }
         if here.wire.is_some() || here.source.is_some() {
-            self.log(|| format!("origin {zone}: {step:?}"));
-            let delay = self.delay();
-            self.after(delay, Event::Utter(zone, false));
+            self.course.log(|| format!("origin {zone}: {step:?}"));
+            self.course.deliver(Event::Utter(zone, false));
             return;
         }
         for (kind, name) in &changed {
             let content = here.truth.get(*kind, name).cloned();
             here.news.push_back(News::Is(*kind, name.clone(), content));
         }
-        self.log(|| format!("origin {zone}: {step:?}"));
-        let delay = self.delay();
-        self.after(delay, Event::Upstream(zone));
+        self.course.log(|| format!("origin {zone}: {step:?}"));
+        self.course.deliver(Event::Upstream(zone));
     }
 
     /// The relay's upstream task runs.
@@ -290,7 +288,7 @@ impl World {
             self.write(zone, Vec::new());
             return Ok(());
         }
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let here = &self.zones[zone];
         let server_state = if here.connected {
             ServerState::Up
@@ -309,16 +307,22 @@ impl World {
 
     /// The writer runs again when unwanted names have lingered long enough.
     pub(crate) fn set_lease(&mut self, zone: usize) {
-        let due = self.zones[zone].view.poll_timeout().map(|due| self.time(due));
+        let due = self.zones[zone]
+            .view
+            .poll_timeout()
+            .map(|due| self.course.clock.time(due));
         let here = &mut self.zones[zone];
-        if let Some(due) = due.filter(|due| here.timer.is_none_or(|timer| *due < timer || timer <= self.now)) {
+        if let Some(due) = due.filter(|due| {
+            here.timer
+                .is_none_or(|timer| *due < timer || timer <= self.course.clock.now())
+        }) {
             here.timer = Some(due);
-            self.at(due, Event::Upstream(zone));
+            self.course.at(due, Event::Upstream(zone));
         }
     }
 
     fn want(&mut self, zone: usize, want: &Want) {
-        self.log(|| {
+        self.course.log(|| {
             format!(
                 "upstream {zone}: {} {:?} {:?}",
                 if want.wanted { '+' } else { '-' },
@@ -338,26 +342,30 @@ impl World {
         let pause = match &want.target {
             Target::Wildcard => {
                 here.news.push_back(News::Complete(kind));
-                self.delay()
+                self.course.delay()
             }
             Target::Name(name) => {
                 let name = name.as_str().to_owned();
-                self.after(DOES_NOT_EXIST, Event::Silence(zone, kind, name));
-                self.delay()
+                self.course.after(DOES_NOT_EXIST, Event::Silence(zone, kind, name));
+                self.course.delay()
             }
         };
-        self.after(pause, Event::Upstream(zone));
+        self.course.after(pause, Event::Upstream(zone));
     }
 
     /// Publishes some of the control plane's pending changes.
     fn hear(&mut self, zone: usize) {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let here = &mut self.zones[zone];
         if !here.connected {
             return;
         }
-        let all = self.calm || self.rng.chance(50);
-        let count = if all { here.news.len() } else { self.rng.range(1, 3) };
+        let all = self.course.calm || self.course.rng.chance(50);
+        let count = if all {
+            here.news.len()
+        } else {
+            self.course.rng.range(1, 3)
+        };
         let mut published = Vec::new();
         for _ in 0..count {
             let Some(news) = here.news.pop_front() else { break };
@@ -370,11 +378,10 @@ impl World {
         let more = !here.news.is_empty();
         here.publish(&published);
         if !published.is_empty() {
-            self.log(|| format!("upstream {zone}: heard {published:?}"));
+            self.course.log(|| format!("upstream {zone}: heard {published:?}"));
         }
         if more {
-            let delay = self.delay();
-            self.after(delay, Event::Upstream(zone));
+            self.course.deliver(Event::Upstream(zone));
         }
     }
 
@@ -386,9 +393,9 @@ impl World {
 
     /// The control plane of a zone can be reached again.
     pub(crate) fn reach(&mut self, zone: usize) {
-        self.log(|| format!("upstream {zone}: connected"));
+        self.course.log(|| format!("upstream {zone}: connected"));
         self.zones[zone].connected = true;
-        self.after(Duration::ZERO, Event::Upstream(zone));
+        self.course.after(Duration::ZERO, Event::Upstream(zone));
     }
 }
 

@@ -9,10 +9,11 @@ use protocol::{Client, Ending, Pause, Request, read_delta, read_sotw};
 use xds::{Changes, Dialect};
 
 use super::body::Type;
+use super::event::Event;
 use super::origin::{Reply, begins};
 use super::tally::{Broken, Rule};
 use super::upstream::{At, Hop, Stage};
-use super::world::{Event, World};
+use super::world::World;
 
 impl World {
     pub(crate) fn hop(&mut self, hop: Hop) -> Result<(), Broken> {
@@ -22,7 +23,7 @@ impl World {
             Hop::Response(at) => return self.answered(at),
             Hop::Idle(at) => self.idle(at),
             Hop::Noticed(at) => {
-                self.tally.hit(Rule::Mute);
+                self.course.tally.hit(Rule::Mute);
                 // A connection that is still being opened fails.
                 self.unreachable(at);
                 return self.hang_up(at);
@@ -54,7 +55,7 @@ impl World {
     }
 
     fn opened(&mut self, at: At) {
-        let now = self.now;
+        let now = self.course.clock.now();
         if self.hangs(at) {
             return;
         }
@@ -79,14 +80,15 @@ impl World {
         if let Some(link) = &mut leg.link {
             (link.opened, link.clean) = (now, clean);
         }
-        self.log(|| format!("upstream {}/{}: stream {} opened", at.zone, at.leg, at.id));
+        self.course
+            .log(|| format!("upstream {}/{}: stream {} opened", at.zone, at.leg, at.id));
         self.write(at.zone, Vec::new());
     }
 
     /// G-02: the connection fails.
     fn unreachable(&mut self, at: At) {
-        let now = self.instant();
-        let dice = self.rng.range(0, 100) as f64 / 100.0;
+        let now = self.course.clock.instant();
+        let dice = self.course.rng.range(0, 100) as f64 / 100.0;
         let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
             return;
         };
@@ -97,8 +99,9 @@ impl World {
         leg.failing = true;
         let pause = Pause::new(leg.backoff.handle_failure(dice), now);
         let due = pause.due(leg.client.lacks());
-        self.at(self.time(due), Event::Hop(Hop::Retry(at)));
-        self.log(|| format!("upstream {}/{}: not reached", at.zone, at.leg));
+        self.course.at(self.course.clock.time(due), Event::Hop(Hop::Retry(at)));
+        self.course
+            .log(|| format!("upstream {}/{}: not reached", at.zone, at.leg));
         self.write(at.zone, Vec::new());
     }
 
@@ -134,19 +137,19 @@ impl World {
                 self.reply(at, vec![Reply::Refuse(ending)]);
                 return Ok(());
             }
-            let mut replies = link.session.request(&request, &here.truth, &mut self.rng);
+            let mut replies = link.session.request(&request, &here.truth, &mut self.course.rng);
             if let Some(kind) = begins(&request) {
                 let mut coming = link.down.iter().flat_map(|reply| reply.brings(kind));
                 link.blurred |= coming.any(|key| !link.session.has_sent(kind, &key));
             }
-            if let Some(ending) = link.session.shuns(&request).filter(|_| !self.calm) {
+            if let Some(ending) = link.session.shuns(&request).filter(|_| !self.course.calm) {
                 replies.push(Reply::Refuse(ending));
             }
             if Type::EVERY
                 .iter()
                 .any(|kind| link.session.withholds(*kind, &here.truth))
             {
-                self.tally.hit(Rule::E18);
+                self.course.tally.hit(Rule::E18);
             }
             let replies = self.cut_short(at.zone, replies);
             self.reply(at, replies);
@@ -156,14 +159,13 @@ impl World {
 
     /// The control plane has changed its content, or confirms it.
     pub(crate) fn utter(&mut self, zone: usize, beat: bool) {
-        if beat && !self.calm {
-            let pause = self.rng.millis(2000, 8000);
-            self.after(pause, Event::Utter(zone, true));
+        if beat && !self.course.calm {
+            self.course.soon(2000, 8000, Event::Utter(zone, true));
         }
         if self.zones[zone].source.is_some() && !beat {
             self.rewrite(zone);
         }
-        if beat && !self.calm {
+        if beat && !self.course.calm {
             self.renew_files(zone);
         }
         for leg in 0..self.zones[zone].wire.as_ref().map_or(0, |wire| wire.legs.len()) {
@@ -176,8 +178,8 @@ impl World {
                 continue;
             };
             let replies = match beat {
-                true => link.session.beat(&here.truth, &mut self.rng),
-                false => link.session.push(&here.truth, &mut self.rng),
+                true => link.session.beat(&here.truth, &mut self.course.rng),
+                false => link.session.push(&here.truth, &mut self.course.rng),
             };
             let id = link.id;
             self.reply(At { zone, leg, id }, replies);
@@ -190,20 +192,21 @@ impl World {
                 .wire
                 .as_ref()
                 .map_or(Dialect::Delta, |wire| wire.dialect_of(at.leg));
-            self.log(|| format!("origin {}/{}: -> {}", at.zone, at.leg, reply.brief(dialect)));
-            let arrives = self.now + self.delay();
+            self.course
+                .log(|| format!("origin {}/{}: -> {}", at.zone, at.leg, reply.brief(dialect)));
+            let arrives = self.course.clock.now() + self.course.delay();
             let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
             let Some(link) = leg.and_then(|leg| leg.link.as_mut()) else {
                 return;
             };
             let arrives = link.down.send(reply, arrives);
-            self.at(arrives, Event::Hop(Hop::Response(at)));
+            self.course.at(arrives, Event::Hop(Hop::Response(at)));
         }
     }
 
     /// A response arrives at the relay.
     fn answered(&mut self, at: At) -> Result<(), Broken> {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
             return Ok(());
         };
@@ -243,8 +246,8 @@ impl World {
 
     /// The stream has ended. G-19: that changes nothing.
     fn ended(&mut self, at: At, ending: Ending) -> Result<(), Broken> {
-        let (now, instant) = (self.now, self.instant());
-        let dice = self.rng.range(0, 100) as f64 / 100.0;
+        let (now, instant) = (self.course.clock.now(), self.course.clock.instant());
+        let dice = self.course.rng.range(0, 100) as f64 / 100.0;
         let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
             return Ok(());
         };
@@ -273,14 +276,15 @@ impl World {
             }
         };
         let lacks = leg.client.lacks();
-        self.log(|| format!("upstream {}/{}: stream {} ended", at.zone, at.leg, at.id));
-        self.tally.hit(Rule::G19);
+        self.course
+            .log(|| format!("upstream {}/{}: stream {} ended", at.zone, at.leg, at.id));
+        self.course.tally.hit(Rule::G19);
         let quiet = |changes: &Changes| changes.updates.is_empty() && changes.complete.is_none();
         if !lost.iter().all(quiet) {
             return broken!(G19, "a lost stream changed {lost:?}");
         }
-        let due = Pause::new(wait, self.instant()).due(lacks);
-        self.at(self.time(due), Event::Hop(Hop::Retry(at)));
+        let due = Pause::new(wait, self.course.clock.instant()).due(lacks);
+        self.course.at(self.course.clock.time(due), Event::Hop(Hop::Retry(at)));
         self.write(at.zone, lost);
         Ok(())
     }
@@ -290,7 +294,7 @@ impl World {
         let wire = self.zones[at.zone].wire.as_mut();
         let other = wire.is_some_and(|wire| wire.refused(at.leg, ending));
         if other {
-            self.tally.hit(Rule::E23);
+            self.course.tally.hit(Rule::E23);
         }
         other
     }
@@ -304,9 +308,9 @@ impl World {
             muted.push(At { zone, leg, id: link.id });
         }
         for at in muted {
-            self.log(|| format!("upstream {}/{}: stream {} falls silent", at.zone, at.leg, at.id));
-            let pause = self.rng.millis(10_000, 60_000);
-            self.after(pause, Event::Hop(Hop::Noticed(at)));
+            self.course
+                .log(|| format!("upstream {}/{}: stream {} falls silent", at.zone, at.leg, at.id));
+            self.course.soon(10_000, 60_000, Event::Hop(Hop::Noticed(at)));
         }
     }
 

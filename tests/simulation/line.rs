@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
+use super::event::Event;
 use super::feed;
 use super::judge::Moment;
 use super::tally::{Broken, Rule};
-use super::world::{Event, World};
+use super::world::World;
 
 impl World {
     /// The relay's half is gone; the client learns it later.
@@ -20,9 +21,8 @@ impl World {
         stream.place = None;
         let over = self.observe(&Moment::Over(id));
         debug_assert!(over.is_ok(), "the end of a stream breaks no rule");
-        let delay = self.delay();
-        self.after(delay, Event::EndAtClient(id));
-        self.after(Duration::ZERO, Event::Upstream(zone));
+        self.course.deliver(Event::EndAtClient(id));
+        self.course.after(Duration::ZERO, Event::Upstream(zone));
     }
 
     /// The client's half is gone; the relay learns it later.
@@ -33,11 +33,11 @@ impl World {
         if stream.at_client {
             stream.at_client = false;
             let (client, at_relay) = (stream.client, stream.at_relay);
-            self.log(|| format!("stream {id}: has ended for client {client}"));
+            self.course
+                .log(|| format!("stream {id}: has ended for client {client}"));
             self.lost(client, id);
             if at_relay {
-                let delay = self.delay();
-                self.after(delay, Event::EndAtRelay(id));
+                self.course.deliver(Event::EndAtRelay(id));
             } else {
                 self.streams.remove(&id);
             }
@@ -55,12 +55,12 @@ impl World {
         };
         let client = stream.client;
         let (low, high) = self.clients[client].reading;
-        let read = if self.calm {
+        let read = if self.course.calm {
             Duration::ZERO
         } else {
-            self.rng.millis(low, high)
+            self.course.rng.millis(low, high)
         };
-        self.after(read, Event::Credit(id));
+        self.course.after(read, Event::Credit(id));
         self.receive(client, id, &answer, &scene)
     }
 
@@ -76,7 +76,7 @@ impl World {
     pub(crate) fn stall(&mut self, id: u64) {
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.stalled = true;
-            self.log(|| format!("stream {id}: stalls"));
+            self.course.log(|| format!("stream {id}: stalls"));
         }
     }
 
@@ -86,14 +86,14 @@ impl World {
         };
         stream.stalled = false;
         let (up, down) = (stream.up.take_late(), stream.down.take_late());
-        self.log(|| format!("stream {id}: heals"));
-        (0..up).for_each(|_| self.after(Duration::ZERO, Event::ToRelay(id)));
-        (0..down).for_each(|_| self.after(Duration::ZERO, Event::ToClient(id)));
+        self.course.log(|| format!("stream {id}: heals"));
+        (0..up).for_each(|_| self.course.after(Duration::ZERO, Event::ToRelay(id)));
+        (0..down).for_each(|_| self.course.after(Duration::ZERO, Event::ToClient(id)));
     }
 
     /// All streams end, and nothing is known any more but what is on disk.
     pub(crate) fn restart(&mut self) {
-        self.log(|| "the relay restarts".to_owned());
+        self.course.log(|| "the relay restarts".to_owned());
         self.save_views();
         let streams: Vec<u64> = self.streams.keys().copied().collect();
         streams.into_iter().for_each(|id| self.end_at_relay(id));
@@ -103,8 +103,8 @@ impl World {
 
     /// The control plane of a zone is gone.
     pub(crate) fn lose(&mut self, zone: usize) -> Result<(), Broken> {
-        self.log(|| format!("upstream {zone}: lost"));
-        self.tally.hit(Rule::G19);
+        self.course.log(|| format!("upstream {zone}: lost"));
+        self.course.tally.hit(Rule::G19);
         if self.zones[zone].wire.is_none() {
             return feed::lost(&mut self.zones[zone]);
         }

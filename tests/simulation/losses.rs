@@ -37,7 +37,7 @@ impl World {
         if stream.server.sent() > 1 || !self.is_grpc(stream) {
             return Ok(());
         }
-        self.tally.hit(Rule::G18);
+        self.course.tally.hit(Rule::G18);
         if self.is_forsaken(stream) {
             let what = "gRPC is answered, though a name that it asks for is lost";
             return Err(Broken::new(Rule::G18, what));
@@ -47,7 +47,7 @@ impl World {
 
     /// Nobody waits in vain for ever.
     pub(crate) fn check_forsaken(&mut self, id: u64) -> Result<(), Broken> {
-        self.tally.hit(Rule::G18);
+        self.course.tally.hit(Rule::G18);
         let stream = &self.streams[&id];
         if stream.at_relay && stream.place.is_some() && self.is_forsaken(stream) {
             return broken!(G18, "stream {id} of gRPC waits in vain");

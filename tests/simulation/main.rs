@@ -64,14 +64,17 @@ mod abilities;
 mod access;
 mod amnesia;
 mod apart;
+mod besides;
 mod body;
 mod book;
 mod bytes;
 mod classes;
 mod client;
+mod clock;
+mod course;
 mod disk;
+mod event;
 mod feed;
-mod frozen;
 mod guarded;
 mod hops;
 mod judge;
@@ -79,6 +82,7 @@ mod line;
 mod lists;
 mod losses;
 mod names;
+mod network;
 mod origin;
 mod people;
 mod quiet;
@@ -99,8 +103,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use besides::BESIDES;
 use tally::{Broken, Rule, Tally};
-use world::{BESIDES, World};
+use world::World;
 
 /// Seeds that have found something once, since the worlds are as they are.
 const KEPT: &[u64] = &[];
@@ -138,9 +143,9 @@ const LINES: usize = 40;
 /// One seed from its beginning to its end.
 fn live(world: &mut World) -> Result<(), Broken> {
     world.begin();
-    let mut steps = world.rng.range(STEPS, STEPS * 3) * world.width();
-    for _ in 0..world.rng.below(LULLS) {
-        let part = world.rng.range(0, steps);
+    let mut steps = world.course.rng.range(STEPS, STEPS * 3) * world.width();
+    for _ in 0..world.course.rng.below(LULLS) {
+        let part = world.course.rng.range(0, steps);
         world.run(part as u64)?;
         world.pause()?;
         steps -= part;
@@ -177,7 +182,7 @@ fn run(seed: u64, base: Instant, lines: usize) -> (World, Option<String>) {
 /// Prints the trace of a seed.
 fn tell(seed: u64, base: Instant, lines: usize) -> String {
     let (world, broken) = run(seed, base, lines);
-    let lines: Vec<&str> = world.lines().map(String::as_str).collect();
+    let lines: Vec<&str> = world.course.lines().map(String::as_str).collect();
     let verdict = broken.unwrap_or_else(|| "nothing is wrong".to_owned());
     format!("{}\nseed {seed}: {verdict}", lines.join("\n"))
 }
@@ -216,7 +221,7 @@ fn worlds() {
         let seed = seed.parse().expect("DISTRIBUTARY_SEED is a number");
         let (world, broken) = run(seed, base, 0);
         println!("{}", tell(seed, base, usize::MAX));
-        println!("{} steps", world.tally.steps);
+        println!("{} steps", world.course.tally.steps);
         assert_eq!(broken, None, "seed {seed}");
         return;
     }
@@ -244,7 +249,7 @@ fn worlds() {
                         break;
                     };
                     let (world, broken) = run(seed, base, 0);
-                    mine.add(&world.tally);
+                    mine.add(&world.course.tally);
                     if let Some(broken) = broken {
                         println!("seed {seed}: {broken}");
                         failed.lock().expect("no panic in here").push((seed, broken));

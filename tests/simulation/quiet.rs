@@ -5,23 +5,25 @@
 use std::time::Duration;
 
 use super::client::Act;
+use super::event::Event;
 use super::tally::{Broken, Rule};
 use super::truth::{Key, Step};
-use super::world::{Event, World};
+use super::world::World;
 
 impl World {
     /// Everything heals, and all participants behave.
     pub(crate) fn calm_down(&mut self) -> Result<(), Broken> {
-        self.log(|| "calm".to_owned());
-        self.calm = true;
+        self.course.log(|| "calm".to_owned());
+        self.course.calm = true;
         let streams: Vec<u64> = self.streams.keys().copied().collect();
         streams.into_iter().for_each(|stream| self.heal(stream));
         self.end_blurred()?;
         for zone in 0..self.zones.len() {
-            self.after(Duration::ZERO, Event::Reach(zone));
+            self.course.after(Duration::ZERO, Event::Reach(zone));
             let keys: Vec<Key> = self.zones[zone].truth.keys().cloned().collect();
             for (kind, name) in keys {
-                self.after(Duration::ZERO, Event::Step(zone, Step::Mend(kind, name)));
+                self.course
+                    .after(Duration::ZERO, Event::Step(zone, Step::Mend(kind, name)));
             }
         }
         for id in 0..self.clients.len() {
@@ -38,7 +40,7 @@ impl World {
 
     /// A lull in the middle: everything rests and is judged, and then goes on.
     pub(crate) fn pause(&mut self) -> Result<(), Broken> {
-        self.tally.hit(Rule::Lull);
+        self.course.tally.hit(Rule::Lull);
         match self.lists.is_some() {
             true => self.lull()?,
             false => {
@@ -46,12 +48,12 @@ impl World {
                 self.judge()?;
             }
         }
-        self.log(|| "life goes on".to_owned());
-        self.calm = false;
+        self.course.log(|| "life goes on".to_owned());
+        self.course.calm = false;
         for id in 0..self.clients.len() {
             self.clients[id].behave(false);
             if std::mem::take(&mut self.clients[id].retired) {
-                self.after(Duration::ZERO, Event::Act(id, Act::Connect));
+                self.course.after(Duration::ZERO, Event::Act(id, Act::Connect));
             }
         }
         self.stir();
@@ -61,16 +63,16 @@ impl World {
     /// Checks that all content is right.
     pub(crate) fn judge(&mut self) -> Result<(), Broken> {
         self.see_origins();
-        let mut tally = std::mem::take(&mut self.tally);
+        let mut tally = std::mem::take(&mut self.course.tally);
         let checked = self.zones.iter().enumerate().try_for_each(|(at, zone)| {
             let above = zone.upper.is_some().then(|| &self.zones[self.origin(at)]);
             let checked = zone.check(above, &mut tally);
             checked.map_err(|broken| Broken::new(broken.rule, format!("zone {at}: {}", broken.what)))
         });
-        self.tally = tally;
+        self.course.tally = tally;
         checked?;
         self.compare_chains()?;
-        self.judge_rest(self.last_stream, true)
+        self.judge_rest(self.course.last_stream(), true)
     }
 
     /// All clients leave, and nothing may be left of them.
@@ -80,10 +82,10 @@ impl World {
         }
         let streams: Vec<u64> = self.streams.keys().copied().collect();
         for stream in streams {
-            self.after(Duration::ZERO, Event::EndAtClient(stream));
+            self.course.after(Duration::ZERO, Event::EndAtClient(stream));
         }
         self.rest()?;
-        self.tally.hit(Rule::Empty);
+        self.course.tally.hit(Rule::Empty);
         if let Some(stream) = self.streams.keys().next() {
             return broken!(Empty, "stream {stream} is still there");
         }

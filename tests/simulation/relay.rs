@@ -16,13 +16,15 @@ use xds::{Dialect, Sight, Status, Target, TypeUrl, Want};
 use super::access::Permitted;
 use super::body::Type;
 use super::client::Persona;
+use super::event::Event;
 use super::judge::{Came, Moment};
+use super::network::{Pipe, Ringer};
 use super::reading::Reading;
 use super::scene::{Scene, current, strays};
 use super::subscription::Subscription;
 use super::tally::{Broken, Rule};
 use super::wire::{Answer, Up, decode, encode};
-use super::world::{Event, Pipe, Ringer, World};
+use super::world::World;
 
 /// A stream between a client and the relay.
 pub(crate) struct Stream {
@@ -88,8 +90,7 @@ impl Stream {
 impl World {
     /// A client opens a stream.
     pub(crate) fn open(&mut self, client: usize, service: Option<Type>) -> u64 {
-        self.last_stream += 1;
-        let id = self.last_stream;
+        let id = self.course.next_stream();
         let asks = &self.clients[client];
         let opening = Opening {
             dialect: asks.dialect,
@@ -128,14 +129,16 @@ impl World {
             at_client: true,
         };
         self.streams.insert(id, Box::new(stream));
-        self.log(|| format!("client {client}: opens stream {id} {service:?}"));
+        self.course
+            .log(|| format!("client {client}: opens stream {id} {service:?}"));
         id
     }
 
     /// A client sends a request.
     pub(crate) fn send(&mut self, id: u64, request: Up) {
-        self.log(|| format!("stream {id}: client -> {}", request.brief()));
-        let at = self.now + self.delay();
+        self.course
+            .log(|| format!("stream {id}: client -> {}", request.brief()));
+        let at = self.course.clock.now() + self.course.delay();
         let Some((client, kind)) = self.streams.get(&id).map(|stream| stream.client).zip(request.kind()) else {
             return;
         };
@@ -143,18 +146,18 @@ impl World {
         let mut judge = std::mem::take(&mut self.judge);
         let asked = judge.see(
             &Moment::Asked(&self.clients[client], id, kind, &request),
-            &mut self.tally,
+            &mut self.course.tally,
         );
         debug_assert!(asked.is_ok(), "no question breaks a rule");
         self.judge = judge;
         if let Some(stream) = self.streams.get_mut(&id) {
             let at = stream.up.send((request, want), at);
-            self.at(at, Event::ToRelay(id));
+            self.course.at(at, Event::ToRelay(id));
         }
     }
 
     pub(crate) fn arrive_at_relay(&mut self, id: u64) -> Result<(), Broken> {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let Some(mut stream) = self.streams.remove(&id) else {
             return Ok(());
         };
@@ -175,7 +178,7 @@ impl World {
             },
         };
         if let Some(node) = stream.server.node() {
-            self.tally.hit(Rule::B01);
+            self.course.tally.hit(Rule::B01);
             if *node.id != *format!("client-{}", stream.client) {
                 return broken!(B01, "stream {id} is now {}", node.id);
             }
@@ -191,7 +194,7 @@ impl World {
         }
         self.say_wants(&mut stream)?;
         stream.fired = None;
-        self.log(|| {
+        self.course.log(|| {
             let kind = receipt.as_ref().map(|receipt| format!("{:?}", receipt.kind));
             format!("stream {id}: relay <- {} = {kind:?}", request.brief())
         });
@@ -223,10 +226,10 @@ impl World {
     }
 
     fn speak(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let read = stream.reads.get(&None).copied().unwrap_or(stream.zone);
         let view = self.zones[read].view.clone();
-        let loose = stream.lag(&view, id ^ self.now.as_micros() as u64, id);
+        let loose = stream.lag(&view, id ^ self.course.clock.now().as_micros() as u64, id);
         let Some(place) = &mut stream.place else {
             return Ok(());
         };
@@ -250,7 +253,8 @@ impl World {
             };
             let expired = loose || stream.server.expired_gates() > gates;
             let gate = if expired { " (gate)" } else { "" };
-            self.log(|| format!("stream {id}: relay -> {}{gate}", answer.brief()));
+            self.course
+                .log(|| format!("stream {id}: relay -> {}{gate}", answer.brief()));
             let reading = self.reading(stream);
             let scene = Scene {
                 strays: strays(&answer, &reading, &self.zones),
@@ -286,13 +290,13 @@ impl World {
 
     /// Adds an event to the log that the judge reads.
     pub(crate) fn observe(&mut self, moment: &Moment<'_>) -> Result<(), Broken> {
-        self.judge.see(moment, &mut self.tally)
+        self.judge.see(moment, &mut self.course.tally)
     }
 
     /// The judge looks at the views.
     pub(crate) fn see_holds(&mut self) -> Result<(), Broken> {
-        let now = self.instant();
-        self.judge.look(&self.zones, now, &mut self.tally)
+        let now = self.course.clock.instant();
+        self.judge.look(&self.zones, now, &mut self.course.tally)
     }
 
     /// A response has reached its client.
@@ -304,7 +308,7 @@ impl World {
             scene,
             zones: &self.zones,
         };
-        let judged = self.judge.see(&Moment::Came(&came), &mut self.tally);
+        let judged = self.judge.see(&Moment::Came(&came), &mut self.course.tally);
         let client = &mut self.clients[id];
         let serial = scene.wants.get(&answer.kind).map_or(0, |want| want.serial);
         client.answered(stream, answer, serial);
@@ -326,8 +330,7 @@ impl World {
             place.rest();
         }
         if wanted && self.lists.is_none() {
-            let delay = self.rng.millis(0, 5);
-            self.after(delay, Event::Upstream(stream.zone));
+            self.course.soon(0, 5, Event::Upstream(stream.zone));
         }
         Ok(())
     }
@@ -342,7 +345,7 @@ impl World {
             (Some(kind), Target::Name(name)) => want.wanted && !permitted.allows(kind, name.as_str()),
             (None, _) | (_, Target::Wildcard) => false,
         };
-        self.tally.hit(Rule::S03);
+        self.course.tally.hit(Rule::S03);
         if denied {
             return broken!(S03, "{want:?}");
         }
@@ -351,7 +354,7 @@ impl World {
 
     /// The relay's next response, as it is on the wire.
     fn next_response(&mut self, stream: &mut Stream, sight: &Sight) -> Result<Option<Answer>, Broken> {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let done = stream.server.is_done();
         let response = stream.server.poll_response(sight, &self.answers, now);
         if let Some(late) = response.as_ref().filter(|_| done) {
@@ -362,7 +365,7 @@ impl World {
             );
         }
         if done {
-            self.tally.hit(Rule::Done);
+            self.course.tally.hit(Rule::Done);
         }
         if response.is_some() {
             self.check_first_response(stream)?;
@@ -375,19 +378,19 @@ impl World {
     }
 
     fn transmit(&mut self, id: u64, stream: &mut Stream, answer: Answer, scene: Scene) -> Result<(), Broken> {
-        self.tally.responses += 1;
+        self.course.tally.responses += 1;
         let sent = Moment::Sent(&self.clients[stream.client], id, &answer, &scene);
-        let judged = self.judge.see(&sent, &mut self.tally);
+        let judged = self.judge.see(&sent, &mut self.course.tally);
         judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
         stream.room -= 1;
-        let at = self.now + self.delay();
+        let at = self.course.clock.now() + self.course.delay();
         let at = stream.down.send((answer, scene), at);
-        self.at(at, Event::ToClient(id));
+        self.course.at(at, Event::ToClient(id));
         Ok(())
     }
 
     fn check_kept(&mut self, id: u64, stream: &Stream) -> Result<(), Broken> {
-        self.tally.hit(Rule::K21);
+        self.course.tally.hit(Rule::K21);
         let kept = stream.server.kept();
         if kept > KEPT_MAX {
             return broken!(K21, "stream {id}: {kept} entries are kept");
@@ -399,16 +402,18 @@ impl World {
         let Some(due) = stream.due().filter(|due| stream.fired != Some(*due)) else {
             return;
         };
-        let time = self.time(due).max(self.now);
-        let earlier = stream.timer.is_none_or(|timer| time < timer || timer < self.now);
+        let time = self.course.clock.time(due).max(self.course.clock.now());
+        let earlier = stream
+            .timer
+            .is_none_or(|timer| time < timer || timer < self.course.clock.now());
         if earlier {
             stream.timer = Some(time);
-            self.at(time, Event::Timer(id));
+            self.course.at(time, Event::Timer(id));
         }
     }
 
     pub(crate) fn timer(&mut self, id: u64) -> Result<(), Broken> {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.at_relay) else {
             return Ok(());
         };
@@ -429,7 +434,7 @@ impl World {
         let sight = place.sight();
         match stream.server.handle_timeout(&sight, now) {
             Some(end) => {
-                self.own.late(Some(due), self.now, "a stream counted as unanswered");
+                self.course.clock.late(Some(due), "a stream counted as unanswered");
                 self.end(id, &end)
             }
             None => self.turn(id),
@@ -438,11 +443,11 @@ impl World {
 
     /// The relay ends a stream.
     fn end(&mut self, id: u64, end: &End) -> Result<(), Broken> {
-        self.log(|| format!("stream {id}: the relay ends it: {end}"));
+        self.course.log(|| format!("stream {id}: the relay ends it: {end}"));
         let Some(stream) = self.streams.get(&id) else {
             return Ok(());
         };
-        self.tally.hit(Rule::G18);
+        self.course.tally.hit(Rule::G18);
         let lonely = end.code == Code::Unavailable && stream.server.sent() == 0;
         let lonely = lonely || end.code == Code::Unavailable && self.is_forsaken(stream);
         let hostile = self.clients[stream.client].persona == Persona::Hostile;
@@ -456,8 +461,9 @@ impl World {
 
     /// Ends a stream because there are too many views. At the end, clients that were refused give up.
     fn refuse(&mut self, id: u64) {
-        self.log(|| format!("stream {id}: refused, there are too many views"));
-        if let Some(stream) = self.streams.get(&id).filter(|_| self.calm) {
+        self.course
+            .log(|| format!("stream {id}: refused, there are too many views"));
+        if let Some(stream) = self.streams.get(&id).filter(|_| self.course.calm) {
             self.clients[stream.client].retired = true;
         }
         self.end_at_relay(id);

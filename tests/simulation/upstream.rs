@@ -16,14 +16,17 @@ use xds::{
     Want, Within,
 };
 
+use super::besides::Besides;
 use super::body::Type;
+use super::event::Event;
 use super::feed::Zone;
 use super::lists::Ahead;
+use super::network::Pipe;
 use super::origin::{Habits, Reply, Session};
 use super::rng::Rng;
 use super::tally::Rule;
 use super::wire::Up;
-use super::world::{Besides, Event, Pipe, World};
+use super::world::World;
 
 /// The relay's writer of one view, and the control plane at the other end.
 pub(crate) struct Wire {
@@ -368,7 +371,7 @@ pub(crate) const GUARD: GuardSettings = GuardSettings {
 impl World {
     /// The writer's turn: wants go to the machines, changes into the view, requests to the transport.
     pub(crate) fn write(&mut self, zone: usize, mut changes: Vec<Changes>) {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let superseded = self.zones[zone].view.take_superseded();
         for leg in self.zones[zone].wire.iter_mut().flat_map(|wire| &mut wire.legs) {
             leg.superseded |= superseded;
@@ -377,7 +380,7 @@ impl World {
         self.hold(zone, &mut changes);
         let wants = self.zones[zone].view.take_wants(now);
         for want in wants {
-            self.log(|| {
+            self.course.log(|| {
                 format!(
                     "upstream {zone}: {} {:?} {:?}",
                     if want.wanted { '+' } else { '-' },
@@ -418,12 +421,13 @@ impl World {
                 }
                 here.view.publish_server_state(server_state);
                 if before != server_state {
-                    self.log(|| format!("upstream {zone}: {before:?} -> {server_state:?}"));
+                    self.course
+                        .log(|| format!("upstream {zone}: {before:?} -> {server_state:?}"));
                 }
                 break;
             }
             let heard = std::mem::take(&mut changes);
-            self.log(|| format!("upstream {zone}: heard {heard:?}"));
+            self.course.log(|| format!("upstream {zone}: heard {heard:?}"));
             let here = &mut self.zones[zone];
             here.publish(&heard);
             let cut = here.view.cut();
@@ -436,7 +440,7 @@ impl World {
 
     /// Adds the removals that wait for nothing any more, once all else is published.
     fn release(&mut self, zone: usize, changes: &mut Vec<Changes>) {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let here = &mut self.zones[zone];
         let Some(mut wire) = here.wire.take() else { return };
         if changes.is_empty() {
@@ -444,14 +448,14 @@ impl World {
             *changes = wire.guard.release(&here.view.cut(), wanted, now);
         }
         if here.note_holds(&mut wire.guard) {
-            self.tally.hit(Rule::Hold);
+            self.course.tally.hit(Rule::Hold);
         }
         here.wire = Some(wire);
     }
 
     /// D-03, D-09, D-10: holds removals back.
     fn hold(&mut self, zone: usize, changes: &mut Vec<Changes>) {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let here = &mut self.zones[zone];
         if let Some(mut wire) = here.wire.take() {
             here.hold(&mut wire.guard, changes, now);
@@ -469,9 +473,9 @@ impl World {
             .flat_map(|leg| [leg.client.poll_timeout(), leg.suspects.poll_timeout()])
             .flatten();
         let Some(due) = legs.chain(view).min() else { return };
-        let (due, timer) = (self.time(due).max(self.now), wire.timer);
-        if timer.is_none_or(|timer| due < timer || timer <= self.now) {
-            self.at(due, Event::Upstream(zone));
+        let (due, timer) = (self.course.clock.time(due).max(self.course.clock.now()), wire.timer);
+        if timer.is_none_or(|timer| due < timer || timer <= self.course.clock.now()) {
+            self.course.at(due, Event::Upstream(zone));
             if let Some(wire) = &mut self.zones[zone].wire {
                 wire.timer = Some(due);
             }
@@ -479,14 +483,14 @@ impl World {
     }
 
     fn turn_leg(&mut self, zone: usize, at: usize, changes: &mut Vec<Changes>) {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let Some(wire) = &mut self.zones[zone].wire else { return };
         let dialect = wire.dialect(at);
         let leg = &mut wire.legs[at];
         let due = leg.client.poll_timeout();
         let late = leg.client.handle_timeout(now);
         if !late.is_empty() {
-            self.own.late(due, self.now, "a control plane's silence counted");
+            self.course.clock.late(due, "a control plane's silence counted");
         }
         changes.extend(late);
         if let Some(seen) = leg.client.take_rhythm() {
@@ -498,14 +502,13 @@ impl World {
         }
         if leg.stage == Stage::Rest && leg.client.wanted() {
             leg.stage = Stage::Opening;
-            self.last_stream += 1;
-            let id = self.last_stream;
+            let id = self.course.next_stream();
             let wire_at = At { zone, leg: at, id };
             leg.client.handle_dialect(dialect);
             let mut habits = wire.habits.clone();
             habits.dialect = dialect;
-            let session = Session::new(&habits, self.calm, &mut self.rng);
-            let refusal = habits.refusal(self.calm, &mut self.refusals);
+            let session = Session::new(&habits, self.course.calm, &mut self.course.rng);
+            let refusal = habits.refusal(self.course.calm, &mut self.course.refusals);
             leg.link = Some(Link {
                 id,
                 session,
@@ -515,12 +518,11 @@ impl World {
                 answered: false,
                 refusal,
                 mute: false,
-                opened: self.now,
+                opened: self.course.clock.now(),
                 clean: false,
                 blurred: false,
             });
-            let delay = self.delay();
-            self.after(delay, Event::Hop(Hop::Opened(wire_at)));
+            self.course.deliver(Event::Hop(Hop::Opened(wire_at)));
             return;
         }
         if leg.stage != Stage::Live {
@@ -528,7 +530,7 @@ impl World {
         }
         let idle = !leg.client.wanted() && !std::mem::replace(&mut leg.idle, true);
         if let Some(id) = leg.link.as_ref().map(|link| link.id).filter(|_| idle) {
-            self.after(IDLE, Event::Hop(Hop::Idle(At { zone, leg: at, id })));
+            self.course.after(IDLE, Event::Hop(Hop::Idle(At { zone, leg: at, id })));
         }
         self.speak_up(zone, at, now);
     }
@@ -546,8 +548,9 @@ impl World {
             }
         }
         for request in requests {
-            self.log(|| format!("upstream {zone}/{at}: relay -> {}", brief(&request)));
-            let arrives = self.now + self.delay();
+            self.course
+                .log(|| format!("upstream {zone}/{at}: relay -> {}", brief(&request)));
+            let arrives = self.course.clock.now() + self.course.delay();
             let Some(link) = self.zones[zone]
                 .wire
                 .as_mut()
@@ -561,7 +564,7 @@ impl World {
                 id: link.id,
             };
             let arrives = link.up.send(request, arrives);
-            self.at(arrives, Event::Hop(Hop::Request(wire_at)));
+            self.course.at(arrives, Event::Hop(Hop::Request(wire_at)));
         }
     }
 }

@@ -34,9 +34,9 @@ impl World {
             self.check_binding(stream, quiet)?;
             // Resources with a time to live come and go at any time. What is on its way is not compared.
             if stream.up.is_empty() && stream.down.is_empty() && !self.judge.awaits(id) {
-                let mut tally = std::mem::take(&mut self.tally);
+                let mut tally = std::mem::take(&mut self.course.tally);
                 let judged = compare(&self.clients[stream.client], id, &self.reading(stream), &mut tally);
-                self.tally = tally;
+                self.course.tally = tally;
                 judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
             }
         }

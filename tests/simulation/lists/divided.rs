@@ -157,13 +157,13 @@ impl World {
     /// Decides which clients see which zones as servers. Adds the zones for clients that do not see the first ones.
     pub(super) fn with_sides(&mut self, seed: u64) -> Sides {
         let servers = self.zones.len();
-        if !self.besides.classes {
+        if !self.course.besides.classes {
             self.divide(Classes::default());
             return Sides::one(servers);
         }
         let (sides, mut rng) = Sides::several(servers, seed);
         for from in (0..sides.count()).step_by(servers).skip(1) {
-            let more = super::side(self.besides, from, servers, &mut rng);
+            let more = super::side(self.course.besides, from, servers, &mut rng);
             self.zones.extend(more);
         }
         self.divide(rules(&mut rng));
@@ -197,7 +197,7 @@ impl World {
             None => Eyes::All(view.class().endpoint_collections),
             Some(at) => Eyes::Class(lists.class(&self.profiles[at])),
         };
-        self.tally.hit(Rule::K02);
+        self.course.tally.hit(Rule::K02);
         Ok(lists.sides.at(eyes, view.server()))
     }
 
@@ -205,7 +205,7 @@ impl World {
     pub(super) fn begin_view(&mut self, view: Arc<View>) -> Result<(), Broken> {
         let node = view.class().presented().over(&relay_node());
         let zone = self.zone_of(&view)?;
-        self.log(|| format!("upstream {zone}: a view begins"));
+        self.course.log(|| format!("upstream {zone}: a view begins"));
         if !self.zones[zone].attach(view, node) {
             return broken!(K02, "zone {zone} has two views");
         }
@@ -237,7 +237,7 @@ impl World {
         if found != expected {
             return broken!(K04, "server {zone} is for {expected:?}, and {node:?} is of {found:?}");
         }
-        self.tally.hit(Rule::K04);
+        self.course.tally.hit(Rule::K04);
         Ok(())
     }
 }

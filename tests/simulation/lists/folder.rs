@@ -20,13 +20,14 @@ use super::Mood;
 use super::account::{Counted, Line, Model, Said, Written};
 use crate::body::Type;
 use crate::book::revision;
+use crate::event::Event;
 use crate::names::{covers, is_collection};
 use crate::rng::Rng;
 use crate::served::entry;
 use crate::tally::{Broken, Rule};
 use crate::truth::{Key, Truth};
 use crate::upstream::{ORDER_GATE, REMOVAL_QUIET};
-use crate::world::{Event, World};
+use crate::world::World;
 
 /// The files, and what the relay has read of them.
 pub(crate) struct Folder {
@@ -307,11 +308,11 @@ fn bytes(truth: &Truth, says: &Said, mortal: bool) -> Vec<u8> {
 impl World {
     /// Writes the files of a server.
     pub(super) fn write_files(&mut self, server: usize, mood: Mood) {
-        let (calm, here) = (self.calm, &mut self.zones[server]);
+        let (calm, here) = (self.course.calm, &mut self.zones[server]);
         let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
             return;
         };
-        folder.write(&here.truth, mood, calm, &mut self.rng);
+        folder.write(&here.truth, mood, calm, &mut self.course.rng);
         let says = |written: &Written| written.says.is_some();
         let disk: Vec<(&Path, bool)> = folder
             .disk
@@ -319,20 +320,19 @@ impl World {
             .map(|(path, it)| (path.as_path(), says(it)))
             .collect();
         let line = format!("origin {server}: writes {disk:?} {}", folder.readable);
-        self.log(|| line);
-        let delay = self.rng.millis(20, 1500);
-        self.after(delay, Event::Look(server));
+        self.course.log(|| line);
+        self.course.soon(20, 1500, Event::Look(server));
     }
 
     /// The relay looks at the files.
     pub(crate) fn look(&mut self, server: usize) -> Result<(), Broken> {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let Some(folder) = self.zones[server].source.as_mut().and_then(super::Source::folder) else {
             return Ok(());
         };
         folder.look(now);
         let line = format!("upstream {server}: looked, {:?}", folder.file_set.faults());
-        self.log(|| line);
+        self.course.log(|| line);
         self.set_alarm(server);
         self.read_files(server)
     }
@@ -343,12 +343,12 @@ impl World {
         let Some(super::Source::Folder(folder)) = folder else {
             return;
         };
-        let (now, alarm) = (self.now, folder.alarm);
-        let Some(due) = folder.file_set.ends().map(|ends| self.time(ends).max(now)) else {
+        let (now, alarm) = (self.course.clock.now(), folder.alarm);
+        let Some(due) = folder.file_set.ends().map(|ends| self.course.clock.time(ends).max(now)) else {
             return;
         };
         if alarm.is_none_or(|alarm| due < alarm || alarm <= now) {
-            self.at(due, Event::Look(server));
+            self.course.at(due, Event::Look(server));
             if let Some(folder) = self.zones[server].source.as_mut().and_then(super::Source::folder) {
                 folder.alarm = Some(due);
             }
@@ -369,14 +369,14 @@ impl World {
     /// Rewrites, now and then, files whose resources have a time to live.
     pub(crate) fn renew_files(&mut self, server: usize) {
         let folder = self.zones[server].source.as_mut().and_then(super::Source::folder);
-        if folder.is_some_and(|folder| folder.mortal) && self.rng.chance(60) {
+        if folder.is_some_and(|folder| folder.mortal) && self.course.rng.chance(60) {
             self.rewrite(server);
         }
     }
 
     /// The writer's turn, as its shell would take it.
     pub(super) fn read_files(&mut self, server: usize) -> Result<(), Broken> {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let here = &mut self.zones[server];
         if !here.attached {
             return Ok(());
@@ -415,14 +415,14 @@ impl World {
             ServerState::Failing
         };
         here.view.publish_server_state(server_state);
-        self.log(|| {
+        self.course.log(|| {
             format!("upstream {server}: {server_state:?}, wants {wants:?}, heard {first:?} {second:?} {gone:?}")
         });
         if let Some(due) = waits {
-            let due = self.time(due).max(self.now);
-            self.at(due, Event::Upstream(server));
+            let due = self.course.clock.time(due).max(self.course.clock.now());
+            self.course.at(due, Event::Upstream(server));
         }
-        self.tally.hit(Rule::I05);
+        self.course.tally.hit(Rule::I05);
         let here = &mut self.zones[server];
         let checked = match here.source.as_ref() {
             // What waits for routes is still there.

@@ -26,8 +26,10 @@ use proto::envoy::config::core::v3::Node;
 use protocol::Request;
 use xds::ServerState;
 
+use super::besides::Besides;
 use super::classes as rules;
 use super::client::Client;
+use super::event::Event;
 use super::feed::Zone;
 use super::names::{AUTHORITIES, SERVED};
 use super::origin::{Habits, Reply};
@@ -35,7 +37,7 @@ use super::rng::Rng;
 use super::tally::{Broken, Rule};
 use super::truth::Truth;
 use super::upstream::{At, Hop, Wire};
-use super::world::{Besides, Event, World};
+use super::world::World;
 use divided::Sides;
 
 /// The lists of a world. Servers are its zones.
@@ -150,9 +152,9 @@ fn side(besides: Besides, from: usize, servers: usize, rng: &mut Rng) -> Vec<Zon
 impl World {
     /// The same world with servers in lists instead of a control plane for each class of clients.
     pub(crate) fn with_lists(mut self, seed: u64) -> Self {
-        let rng = &mut self.rng;
+        let rng = &mut self.course.rng;
         let servers = rng.range(2, 4);
-        self.zones = side(self.besides, 0, servers, rng);
+        self.zones = side(self.course.besides, 0, servers, rng);
         let top = route(servers, false, rng);
         let authorities: BTreeMap<Arc<str>, Route> = SERVED
             .iter()
@@ -160,10 +162,10 @@ impl World {
             .collect();
         let routes = Routes::new(top, authorities);
         let sides = self.with_sides(seed);
-        if self.besides.files {
+        if self.course.besides.files {
             self.with_files(seed);
         }
-        if self.besides.endpoints {
+        if self.course.besides.endpoints {
             self.with_endpoints(&sides, seed);
         }
         self.views = 0;
@@ -183,7 +185,7 @@ impl World {
     pub(crate) fn log_lists(&mut self) {
         let Some(lists) = &self.lists else { return };
         let (routes, servers) = (lists.routes.clone(), lists.moods.len());
-        self.log(|| format!("{routes:?}"));
+        self.course.log(|| format!("{routes:?}"));
         for server in 0..servers {
             let kind = match &self.zones[server].source {
                 Some(Source::Folder(_)) => "files",
@@ -191,7 +193,7 @@ impl World {
                 None if self.zones[server].upper.is_some() => "a relay",
                 None => "streams",
             };
-            self.log(|| format!("server {server}: {kind}"));
+            self.course.log(|| format!("server {server}: {kind}"));
             self.write_files(server, Mood::Fine);
         }
     }
@@ -200,20 +202,18 @@ impl World {
     pub(crate) fn stir_lists(&mut self) {
         let Some(lists) = &self.lists else { return };
         for server in 0..lists.moods.len() {
-            let pause = self.rng.millis(500, 30_000);
-            self.after(pause, Event::Sway(server));
+            self.course.soon(500, 30_000, Event::Sway(server));
         }
-        self.after(Duration::from_secs(5), Event::Adopt);
+        self.course.after(Duration::from_secs(5), Event::Adopt);
     }
 
     /// A server changes its behaviour.
     pub(crate) fn sway(&mut self, server: usize) -> Result<(), Broken> {
-        if self.calm {
+        if self.course.calm {
             return Ok(());
         }
-        let pause = self.rng.millis(200, 40_000);
-        self.after(pause, Event::Sway(server));
-        let mood = match self.rng.below(10) {
+        self.course.soon(200, 40_000, Event::Sway(server));
+        let mood = match self.course.rng.below(10) {
             0..=3 => Mood::Fine,
             4..=6 => Mood::Refuses,
             7 => Mood::Hangs,
@@ -228,35 +228,36 @@ impl World {
         if std::mem::replace(&mut lists.moods[server], mood) == mood {
             return Ok(());
         }
-        self.log(|| format!("origin {server}: {mood:?}"));
+        self.course.log(|| format!("origin {server}: {mood:?}"));
         self.zones[server].connected = mood != Mood::Refuses;
         self.write_files(server, mood);
         if mood == Mood::Fine {
             return Ok(());
         }
-        self.tally.hit(Rule::G19);
+        self.course.tally.hit(Rule::G19);
         self.sever(server)
     }
 
     /// A server takes over what another one has: it comes to have equal, older or newer content.
     pub(crate) fn adopt(&mut self) {
-        if self.calm {
+        if self.course.calm {
             return;
         }
-        let pause = self.rng.millis(500, 20_000);
-        self.after(pause, Event::Adopt);
+        self.course.soon(500, 20_000, Event::Adopt);
         self.copy();
     }
 
     fn copy(&mut self) {
-        let (to, from) = (self.rng.below(self.zones.len()), self.rng.below(self.zones.len()));
+        let (to, from) = (
+            self.course.rng.below(self.zones.len()),
+            self.course.rng.below(self.zones.len()),
+        );
         let from = self.beside(to, from);
-        self.log(|| format!("origin {to}: takes over what {from} has"));
+        self.course.log(|| format!("origin {to}: takes over what {from} has"));
         let other = self.zones[self.origin(from)].truth.clone();
         let to = self.origin(to);
         self.zones[to].truth.adopt(&other);
-        let delay = self.delay();
-        self.after(delay, Event::Utter(to, false));
+        self.course.deliver(Event::Utter(to, false));
     }
 
     /// Rewrites the files of a server, if it has files.
@@ -280,8 +281,7 @@ impl World {
         for server in 0..self.zones.len() {
             if let Some(folder) = self.zones[server].source.as_mut().and_then(Source::folder) {
                 folder.forget();
-                let delay = self.rng.millis(0, 200);
-                self.after(delay, Event::Look(server));
+                self.course.soon(0, 200, Event::Look(server));
             }
         }
     }
@@ -293,7 +293,7 @@ impl World {
             .as_ref()
             .is_some_and(|lists| lists.moods.get(at.zone) == Some(&Mood::Hangs));
         if hangs {
-            self.after(CONNECT, Event::Hop(Hop::TimedOut(at)));
+            self.course.after(CONNECT, Event::Hop(Hop::TimedOut(at)));
         }
         hangs
     }
@@ -319,7 +319,7 @@ impl World {
             Request::Delta(request) => (request.initial_resource_versions.values().collect(), true),
         };
         let declared: Vec<&&String> = declared.iter().filter(|version| !version.is_empty()).collect();
-        self.tally.hit(Rule::G12);
+        self.course.tally.hit(Rule::G12);
         let (mark, relay) = (format!(".s{}", at.zone), self.zones[at.zone].upper.is_some());
         let foreign = |version: &str| {
             if relay {
@@ -334,7 +334,7 @@ impl World {
         let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
         let clean = leg.and_then(|leg| leg.link.as_ref()).is_some_and(|link| link.clean);
         if clean && first {
-            self.tally.hit(Rule::L20);
+            self.course.tally.hit(Rule::L20);
             if !declared.is_empty() {
                 return broken!(
                     L20,
@@ -359,7 +359,7 @@ impl World {
             let view = self.zones[server].view.clone();
             if let Some(lists) = &mut self.lists {
                 match view.cut().server_state() {
-                    ServerState::Up => drop(lists.up_since.entry(server).or_insert(self.now)),
+                    ServerState::Up => drop(lists.up_since.entry(server).or_insert(self.course.clock.now())),
                     ServerState::Trying | ServerState::Open | ServerState::Failing => {
                         lists.up_since.remove(&server);
                     }
@@ -369,8 +369,7 @@ impl World {
                 .poll(&mut Context::from_waker(Waker::noop()))
                 .is_ready();
             if called && self.zones[server].attached {
-                let delay = self.rng.millis(0, 3);
-                self.after(delay, Event::Upstream(server));
+                self.course.soon(0, 3, Event::Upstream(server));
             }
         }
         Ok(())
@@ -385,13 +384,13 @@ impl World {
         for server in restless {
             self.turn_to(server, Mood::Fine)?;
         }
-        self.log(|| "lull".to_owned());
-        self.calm = true;
+        self.course.log(|| "lull".to_owned());
+        self.course.calm = true;
         let streams: Vec<u64> = self.streams.keys().copied().collect();
         streams.into_iter().for_each(|stream| self.heal(stream));
         self.clients.iter_mut().for_each(|client| client.behave(true));
         self.pass(LULL)?;
-        let settled = self.last_stream;
+        let settled = self.course.last_stream();
         self.pass(LULL)?;
         self.judge_rest(settled, false)
     }
@@ -402,18 +401,17 @@ impl World {
             return Ok(());
         }
         self.mend_loops();
-        for _ in 0..self.rng.below(4) {
+        for _ in 0..self.course.rng.below(4) {
             self.copy();
         }
         for server in 0..self.zones.len() {
-            for _ in 0..self.rng.below(3) {
-                let steps = self.zones[server].truth.plan(&mut self.rng);
+            for _ in 0..self.course.rng.below(3) {
+                let steps = self.zones[server].truth.plan(&mut self.course.rng);
                 for (_, step) in steps {
-                    self.zones[server].truth.apply(&step, &mut self.rng);
+                    self.zones[server].truth.apply(&step, &mut self.course.rng);
                 }
             }
-            let delay = self.delay();
-            self.after(delay, Event::Utter(server, false));
+            self.course.deliver(Event::Utter(server, false));
             if self.zones[server].below.is_none() {
                 self.turn_to(server, Mood::Fine)?;
             }

@@ -55,10 +55,11 @@ impl World {
         }
         if !moves.is_empty() {
             let client = &self.clients[stream.client];
-            self.judge.see(&Moment::Moved(client), &mut self.tally)?;
+            self.judge.see(&Moment::Moved(client), &mut self.course.tally)?;
         }
         for (authority, from, to, above) in moves {
-            self.log(|| format!("stream {id}: {authority:?} from server {from} to {to}"));
+            self.course
+                .log(|| format!("stream {id}: {authority:?} from server {from} to {to}"));
             self.check_move(stream, authority, from, to, !above.contains(&from))
                 .map_err(wrong)?;
             if above.contains(&from) {
@@ -83,7 +84,7 @@ impl World {
             (false, true) => Rule::G04,
             (false, false) => Rule::G03,
         };
-        self.tally.hit(rule);
+        self.course.tally.hit(rule);
         let server_state = self.zones[to].view.cut().server_state();
         if server_state != ServerState::Up {
             let what = format!("{authority:?} is read from {to}, which is {server_state:?}");
@@ -116,7 +117,7 @@ impl World {
 
     /// F-11: each session has one reading seat for each of its authorities; all other seats only watch.
     fn check_seats(&mut self, stream: &Stream) -> Result<(), Broken> {
-        self.tally.hit(Rule::F11);
+        self.course.tally.hit(Rule::F11);
         let others = self.streams.values().map(|other| &**other);
         let sessions = others.chain([stream]).filter(|stream| stream.place.is_some());
         let authorities = |stream: &Stream| {

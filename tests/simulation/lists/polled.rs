@@ -14,13 +14,14 @@ use xds::{Changes, Cut, Dialect, ServerState, Target, Want};
 
 use super::Mood;
 use crate::body::Type;
+use crate::event::Event;
 use crate::names::{canonical, covers};
 use crate::rng::Rng;
 use crate::served::{entry, spoil};
 use crate::tally::{Broken, Rule};
 use crate::truth::Truth;
 use crate::upstream::{GUARD, ORDER_GATE, RECONNECT_MAX, REMOVAL_QUIET};
-use crate::world::{Event, World};
+use crate::world::World;
 
 /// The two ways to a server that is polled.
 pub(crate) struct Polled {
@@ -211,7 +212,7 @@ impl World {
 
     /// The writer's turn, as its shell would take it.
     pub(super) fn write_polls(&mut self, server: usize, mut changes: Vec<Changes>) -> Result<(), Broken> {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         if !self.zones[server].attached {
             return Ok(());
         }
@@ -231,7 +232,7 @@ impl World {
             }
         }
         for want in wants {
-            self.log(|| format!("upstream {server}: {want:?}"));
+            self.course.log(|| format!("upstream {server}: {want:?}"));
             let here = &mut self.zones[server];
             let cut = here.view.cut();
             here.note_want(&want);
@@ -258,12 +259,13 @@ impl World {
                 let server_state = polled.server_state(before);
                 view.publish_server_state(server_state);
                 if before != server_state {
-                    self.log(|| format!("upstream {server}: {before:?} -> {server_state:?}"));
+                    self.course
+                        .log(|| format!("upstream {server}: {before:?} -> {server_state:?}"));
                 }
                 break;
             }
             let heard = std::mem::take(&mut changes);
-            self.log(|| format!("upstream {server}: heard {heard:?}"));
+            self.course.log(|| format!("upstream {server}: heard {heard:?}"));
             self.zones[server].publish(&heard);
             let Some(polled) = self.polled(server) else {
                 return Ok(());
@@ -276,7 +278,7 @@ impl World {
     }
 
     fn hold_polled(&mut self, server: usize, changes: &mut Vec<Changes>) {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let here = &mut self.zones[server];
         let mut source = here.source.take();
         if let Some(polled) = source.as_mut().and_then(super::Source::polled) {
@@ -291,7 +293,7 @@ impl World {
         if let Some(polled) = source.as_mut().and_then(super::Source::polled)
             && here.note_holds(&mut polled.guard)
         {
-            self.tally.hit(Rule::Hold);
+            self.course.tally.hit(Rule::Hold);
         }
         self.zones[server].source = source;
     }
@@ -305,9 +307,9 @@ impl World {
         let Some(due) = ways.chain(polled.guard.poll_timeout()).min() else {
             return;
         };
-        let due = self.time(due).max(self.now);
-        if timer.is_none_or(|timer| due < timer || timer <= self.now) {
-            self.at(due, Event::Poll(Pass::Due(server)));
+        let due = self.course.clock.time(due).max(self.course.clock.now());
+        if timer.is_none_or(|timer| due < timer || timer <= self.course.clock.now()) {
+            self.course.at(due, Event::Poll(Pass::Due(server)));
             if let Some(polled) = self.polled(server) {
                 polled.timer = Some(due);
             }
@@ -315,7 +317,7 @@ impl World {
     }
 
     fn turn_way(&mut self, server: usize, way: usize, changes: &mut Vec<Changes>) -> Result<(), Broken> {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let Some(polled) = self.polled(server) else {
             return Ok(());
         };
@@ -329,8 +331,7 @@ impl World {
         for Question { type_url, request, .. } in questions {
             let Some(kind) = Type::of(type_url.url()) else { continue };
             self.check_question(server, way, kind, &request)?;
-            self.last_stream += 1;
-            let id = self.last_stream;
+            let id = self.course.next_stream();
             let Some(polled) = self.polled(server) else {
                 return Ok(());
             };
@@ -340,10 +341,9 @@ impl World {
                 "upstream {server}/{way}: polls {kind:?} {names:?} v={}",
                 request.version_info
             );
-            self.log(|| line);
+            self.course.log(|| line);
             let poll = Poll { server, way, kind, id };
-            let delay = self.delay();
-            self.after(delay, Event::Poll(Pass::Asked(poll, Box::new(request))));
+            self.course.deliver(Event::Poll(Pass::Asked(poll, Box::new(request))));
         }
         Ok(())
     }
@@ -382,7 +382,7 @@ impl World {
         };
         let clean = polled.ways[way].clean.remove(&kind);
         if clean {
-            self.tally.hit(Rule::L20);
+            self.course.tally.hit(Rule::L20);
             if !request.version_info.is_empty() {
                 return broken!(
                     L20,
@@ -408,11 +408,11 @@ impl World {
     /// What the server makes of a poll in its present mood.
     fn answer_poll(&mut self, poll: Poll, request: &DiscoveryRequest) {
         let mood = self.lists.as_ref().map_or(Mood::Fine, |lists| lists.moods[poll.server]);
-        let restless = !self.calm;
+        let restless = !self.course.calm;
         let mut outcome = match mood {
             Mood::Refuses | Mood::Closes | Mood::Hangs => Outcome::Failed(false),
-            Mood::AnswersOnce if self.rng.chance(50) => Outcome::Failed(false),
-            Mood::Fine | Mood::AnswersOnce if restless && self.rng.chance(3) => Outcome::Failed(true),
+            Mood::AnswersOnce if self.course.rng.chance(50) => Outcome::Failed(false),
+            Mood::Fine | Mood::AnswersOnce if restless && self.course.rng.chance(3) => Outcome::Failed(true),
             Mood::Fine | Mood::AnswersOnce => {
                 let mortal = self.polled(poll.server).is_some_and(|polled| polled.mortal);
                 answer(poll.kind, request, &self.zones[poll.server].truth, poll.server, mortal)
@@ -421,16 +421,24 @@ impl World {
         let noise = self.polled(poll.server).map_or(0, |polled| polled.noise);
         if let Outcome::News(response) = &mut outcome
             && restless
-            && self.rng.chance(noise)
+            && self.course.rng.chance(noise)
         {
-            spoil(&mut response.resources, poll.kind, &mut self.rng);
+            spoil(&mut response.resources, poll.kind, &mut self.course.rng);
         }
-        let delay = if mood == Mood::Hangs { PATIENCE } else { self.delay() };
-        self.after(delay, Event::Poll(Pass::Answered(poll, Box::new(outcome))));
+        let delay = if mood == Mood::Hangs {
+            PATIENCE
+        } else {
+            self.course.delay()
+        };
+        self.course
+            .after(delay, Event::Poll(Pass::Answered(poll, Box::new(outcome))));
     }
 
     fn take_answer(&mut self, poll: Poll, outcome: Outcome) -> Result<(), Broken> {
-        let (now, dice) = (self.instant(), self.rng.range(0, 100) as f64 / 100.0);
+        let (now, dice) = (
+            self.course.clock.instant(),
+            self.course.rng.range(0, 100) as f64 / 100.0,
+        );
         let Some(way) = self.polled(poll.server).map(|polled| &mut polled.ways[poll.way]) else {
             return Ok(());
         };
@@ -457,10 +465,11 @@ impl World {
                     .1
             }
         };
-        self.log(|| format!("origin {}/{}: {:?}: {line}", poll.server, poll.way, poll.kind));
+        self.course
+            .log(|| format!("origin {}/{}: {:?}: {line}", poll.server, poll.way, poll.kind));
         if failed {
             // H-07: good content stays.
-            self.tally.hit(Rule::H07);
+            self.course.tally.hit(Rule::H07);
             let quiet = |changes: &Changes| changes.updates.is_empty() && changes.complete.is_none();
             if !changes.iter().all(quiet) {
                 return broken!(H07, "a failed poll changed {changes:?}");

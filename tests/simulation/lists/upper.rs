@@ -18,12 +18,14 @@ use xds::{Dialect, Resource};
 use crate::abilities::timed_out;
 use crate::body::Type;
 use crate::classes::{self, relay_node};
+use crate::event::Event;
 use crate::feed::Zone;
+use crate::network::Ringer;
 use crate::origin::{Habits, Reply};
 use crate::tally::{Broken, Rule};
 use crate::upstream::{At, Stage, Wire};
 use crate::wire::encode;
-use crate::world::{Event, Ringer, World};
+use crate::world::World;
 
 /// The relay above.
 pub(crate) struct Upper {
@@ -69,13 +71,13 @@ impl World {
         for server in 0..self.zones.len() {
             let origin = self.zones.len();
             let here = &mut self.zones[server];
-            if here.wire.is_none() || !self.rng.chance(30) {
+            if here.wire.is_none() || !self.course.rng.chance(30) {
                 continue;
             }
             let truth = here.truth.clone();
-            let habits = Habits::of_server(origin, &mut self.rng);
+            let habits = Habits::of_server(origin, &mut self.course.rng);
             // Now and then it is this very relay (K-25).
-            let relay_id = if self.rng.chance(10) {
+            let relay_id = if self.course.rng.chance(10) {
                 "relay".to_owned()
             } else {
                 format!("upper-{server}")
@@ -91,7 +93,7 @@ impl World {
                 settings: Arc::new(settings),
                 full: habits.dialect == Dialect::Delta,
             }));
-            let mut zone = Zone::new(origin, &mut self.rng);
+            let mut zone = Zone::new(origin, &mut self.course.rng);
             zone.truth = truth;
             zone.wire = Some(Wire::above(habits, Node::default(), &relay_id));
             zone.below = Some(server);
@@ -132,7 +134,7 @@ impl World {
 
     /// Handles a request of the relay below.
     pub(crate) fn ask_upper(&mut self, at: At, request: &Request) -> Result<(), Broken> {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         let here = &mut self.zones[at.zone];
         let Some(settings) = here.upper.as_ref().map(|upper| upper.settings.clone()) else {
             return Ok(());
@@ -169,7 +171,8 @@ impl World {
             Request::Delta(request) => ahead.server.handle(request.clone(), &self.answers, now),
         };
         if let Err(end) = receipt {
-            self.log(|| format!("upper {}/{}: ends stream {}: {end}", at.zone, at.leg, at.id));
+            self.course
+                .log(|| format!("upper {}/{}: ends stream {}: {end}", at.zone, at.leg, at.id));
             self.reply(at, vec![Reply::Close]);
             return Ok(());
         }
@@ -201,22 +204,22 @@ impl World {
     }
 
     fn turn_upper(&mut self, at: At, mut ahead: Box<Ahead>) -> Result<(), Broken> {
-        let now = self.instant();
-        ahead.timer.take_if(|timer| *timer <= self.now);
+        let now = self.course.clock.instant();
+        ahead.timer.take_if(|timer| *timer <= self.course.clock.now());
         let (replies, wanted) = match &self.zones[at.zone].upper {
             Some(upper) => ahead.speak(&upper.scopes, &self.answers, now)?,
             None => return Ok(()),
         };
         self.see_above(at.zone);
         if wanted {
-            let (delay, origin) = (self.rng.millis(0, 5), self.origin(at.zone));
-            self.after(delay, Event::Upstream(origin));
+            let (delay, origin) = (self.course.rng.millis(0, 5), self.origin(at.zone));
+            self.course.after(delay, Event::Upstream(origin));
         }
         if let Some(due) = ahead.due().filter(|due| ahead.fired != Some(*due)) {
-            let time = self.time(due).max(self.now);
+            let time = self.course.clock.time(due).max(self.course.clock.now());
             if ahead.timer.is_none_or(|timer| time < timer) {
                 ahead.timer = Some(time);
-                self.at(time, Event::Turn(at.id));
+                self.course.at(time, Event::Turn(at.id));
             }
         }
         let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
@@ -235,14 +238,15 @@ impl World {
         for view in created {
             let node = view.class().presented().over(&relay_node());
             let node = come_through(node, view.take_relays().unwrap_or_default());
-            self.log(|| format!("upstream {origin}: a view of the relay above begins"));
+            self.course
+                .log(|| format!("upstream {origin}: a view of the relay above begins"));
             self.zones[origin].attach(view, node);
         }
     }
 
     /// Ends the views of relays above that no session has used for long.
     pub(crate) fn sweep_above(&self) {
-        let now = self.instant();
+        let now = self.course.clock.instant();
         for upper in self.zones.iter().filter_map(|zone| zone.upper.as_ref()) {
             upper.scopes.sweep(now);
         }
@@ -259,23 +263,23 @@ impl World {
         let uppers: Vec<usize> = (0..self.zones.len())
             .filter(|at| self.zones[*at].upper.is_some())
             .collect();
-        let Some(server) = self.rng.pick(&uppers).copied() else {
+        let Some(server) = self.course.rng.pick(&uppers).copied() else {
             return Ok(());
         };
         let origin = self.origin(server);
-        if self.rng.chance(50) {
-            let pause = self.rng.millis(50, 15_000);
-            self.after(pause, Event::Reach(origin));
+        if self.course.rng.chance(50) {
+            self.course.soon(50, 15_000, Event::Reach(origin));
             return self.lose(origin);
         }
-        self.log(|| format!("the relay that is server {server} restarts"));
+        self.course
+            .log(|| format!("the relay that is server {server} restarts"));
         let legs = self.zones[server].wire.iter_mut().flat_map(|wire| &mut wire.legs);
         legs.filter_map(|leg| leg.link.as_mut())
             .for_each(|link| link.ahead = None);
         if let Some(upper) = &mut self.zones[server].upper {
             upper.forget();
         }
-        if self.besides.amnesia && self.rng.chance(70) {
+        if self.course.besides.amnesia && self.course.rng.chance(70) {
             self.zones[origin].save();
         }
         self.zones[origin].detach();
@@ -284,7 +288,7 @@ impl World {
 
     /// K-25: each relay on the way has left its mark, once.
     pub(crate) fn check_marks(&mut self, at: At, node: &Node) -> Result<(), Broken> {
-        self.tally.hit(Rule::K25);
+        self.course.tally.hit(Rule::K25);
         let mut expected = vec!["relay".to_owned()];
         let above = self.zones[at.zone]
             .below
@@ -351,7 +355,7 @@ impl World {
                     }
                 }
             }
-            (0..compared).for_each(|_| self.tally.hit(Rule::Chain));
+            (0..compared).for_each(|_| self.course.tally.hit(Rule::Chain));
         }
         Ok(())
     }

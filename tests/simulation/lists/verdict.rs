@@ -24,7 +24,7 @@ impl World {
                 lists
                     .up_since
                     .get(server)
-                    .is_some_and(|since| *since + patience <= self.now)
+                    .is_some_and(|since| *since + patience <= self.course.clock.now())
             };
             let first = servers.first().filter(|first| healed && *first != server);
             if first.is_some_and(|first| self.zones[*first].view.cut().server_state() == ServerState::Up) {
@@ -68,7 +68,7 @@ impl World {
         let views = self.scopes.all().into_iter();
         let others: Vec<usize> = views.map(|view| self.zone_of(&view)).collect::<Result<_, _>>()?;
         let others: Vec<usize> = others.into_iter().filter(|server| !firsts.contains(server)).collect();
-        self.tally.hit(Rule::G01);
+        self.course.tally.hit(Rule::G01);
         match others.as_slice() {
             [] => Ok(()),
             others => broken!(G01, "the servers {others:?} are still asked"),
