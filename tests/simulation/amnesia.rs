@@ -8,7 +8,10 @@ use std::time::Duration;
 use xds::{GuardSettings, Guards, HoldAction, HoldOrder, HoldTarget, MassHold, ReferenceHold, Within};
 
 use super::body::Type;
+use super::course::Course;
 use super::event::Event;
+use super::feed::Zone;
+use super::origins::Origins;
 use super::rng::Rng;
 use super::tally::Broken;
 use super::truth::{Key, Step, Truth};
@@ -43,59 +46,6 @@ impl Truth {
 }
 
 impl World {
-    /// Control planes begin to forget.
-    pub(crate) fn stir_amnesia(&mut self) {
-        if !self.course.besides.amnesia {
-            return;
-        }
-        for zone in 0..self.zones.len() {
-            self.course.soon(500, 20_000, Event::Forget(zone));
-        }
-        self.course.soon(0, 20_000, Event::Guard);
-    }
-
-    /// A control plane forgets something, and will know it again or not.
-    pub(crate) fn forget(&mut self, zone: usize) -> Result<(), Broken> {
-        let here = &mut self.zones[zone];
-        if self.course.calm || here.wire.is_none() && here.source.is_none() {
-            return Ok(());
-        }
-        let before = here.truth.clone();
-        here.truth.forget(&mut self.course.rng);
-        let pause = match self.course.rng.below(4) {
-            0 => self.course.rng.millis(0, 300),
-            1 => self.course.rng.millis(300, 4000),
-            _ => self.course.rng.millis(4000, 40_000),
-        };
-        let next = match self.course.rng.chance(70) {
-            true => Event::Recall(zone, Box::new(before)),
-            false => Event::Forget(zone),
-        };
-        self.course.after(pause, next);
-        self.course.log(|| format!("origin {zone}: forgets"));
-        self.restart_origin(zone)
-    }
-
-    /// A control plane knows again what it had.
-    pub(crate) fn recall(&mut self, zone: usize, before: &Truth) -> Result<(), Broken> {
-        if self.course.calm {
-            return Ok(());
-        }
-        self.course.soon(200, 20_000, Event::Forget(zone));
-        self.course.log(|| format!("origin {zone}: remembers"));
-        self.zones[zone].truth.adopt(before);
-        self.restart_origin(zone)
-    }
-
-    /// A control plane restarts, or says in the middle of its life what has changed.
-    fn restart_origin(&mut self, zone: usize) -> Result<(), Broken> {
-        self.course.deliver(Event::Utter(zone, false));
-        match self.course.rng.chance(70) {
-            true => self.sever(zone),
-            false => Ok(()),
-        }
-    }
-
     /// The operator changes the rules by which removals are held, or orders something.
     pub(crate) fn reset_guard(&mut self) {
         if self.course.calm {
@@ -106,10 +56,10 @@ impl World {
             let settings = settings(&mut self.course.rng);
             self.course.log(|| format!("operator: {settings:?}"));
             let (all, classes) = (settings, Vec::new());
-            self.scopes.set_guards(Guards { all, classes });
+            self.relay.scopes.set_guards(Guards { all, classes });
         }
-        for zone in 0..self.zones.len() {
-            let view = self.zones[zone].view.clone();
+        for zone in 0..self.origins.len() {
+            let view = self.origins[zone].view.clone();
             if let Some(hold) = view.holds().first().filter(|_| self.course.rng.chance(30)) {
                 let action = match self.course.rng.chance(50) {
                     true => HoldAction::Release,
@@ -117,7 +67,7 @@ impl World {
                 };
                 let target = HoldTarget::Hold(hold.type_url.clone(), hold.reason);
                 self.course.log(|| format!("operator: {action:?} {target:?} of {zone}"));
-                self.zones[zone].forced |= action == HoldAction::Release;
+                self.origins[zone].forced |= action == HoldAction::Release;
                 view.order(HoldOrder {
                     target,
                     action,
@@ -125,6 +75,64 @@ impl World {
                 });
             }
             self.course.after(Duration::ZERO, Event::Upstream(zone));
+        }
+    }
+}
+
+impl Origins {
+    /// Control planes begin to forget.
+    pub(crate) fn stir_amnesia(&mut self, course: &mut Course) {
+        if !course.besides.amnesia {
+            return;
+        }
+        for zone in 0..self.zones.len() {
+            course.soon(500, 20_000, Event::Forget(zone));
+        }
+        course.soon(0, 20_000, Event::Guard);
+    }
+}
+
+impl Zone {
+    /// A control plane forgets something, and will know it again or not.
+    pub(crate) fn forget(&mut self, course: &mut Course) -> Result<(), Broken> {
+        let zone = self.id;
+        if course.calm || self.wire.is_none() && self.source.is_none() {
+            return Ok(());
+        }
+        let before = self.truth.clone();
+        self.truth.forget(&mut course.rng);
+        let pause = match course.rng.below(4) {
+            0 => course.rng.millis(0, 300),
+            1 => course.rng.millis(300, 4000),
+            _ => course.rng.millis(4000, 40_000),
+        };
+        let next = match course.rng.chance(70) {
+            true => Event::Recall(zone, Box::new(before)),
+            false => Event::Forget(zone),
+        };
+        course.after(pause, next);
+        course.log(|| format!("origin {zone}: forgets"));
+        self.restart_origin(course)
+    }
+
+    /// A control plane knows again what it had.
+    pub(crate) fn recall(&mut self, before: &Truth, course: &mut Course) -> Result<(), Broken> {
+        let zone = self.id;
+        if course.calm {
+            return Ok(());
+        }
+        course.soon(200, 20_000, Event::Forget(zone));
+        course.log(|| format!("origin {zone}: remembers"));
+        self.truth.adopt(before);
+        self.restart_origin(course)
+    }
+
+    /// A control plane restarts, or says in the middle of its life what has changed.
+    fn restart_origin(&mut self, course: &mut Course) -> Result<(), Broken> {
+        course.deliver(Event::Utter(self.id, false));
+        match course.rng.chance(70) {
+            true => self.sever(course),
+            false => Ok(()),
         }
     }
 }

@@ -13,9 +13,12 @@ use proto::google::protobuf::{Struct, Value, value::Kind};
 use protocol::{self, read_node};
 use xds::{self, Guards, Types};
 
+use super::course::Course;
 use super::event::Event;
+use super::feed::Zone;
+use super::origins::Origins;
 use super::rng::Rng;
-use super::tally::{Broken, Rule};
+use super::tally::{Broken, Rule, Tally};
 use super::upstream::GUARD;
 use super::world::World;
 
@@ -34,24 +37,22 @@ const TENANT: &str = "tenant";
 const EDGE: &str = "edge-";
 
 /// All clients are of one class.
-pub(crate) const ANYBODY: Profile = Profile {
-    name: "edge-a",
-    collections: false,
-};
+pub(crate) const ANYBODY: Profile = ALL[0];
+
+const ALL: [Profile; 3] = [
+    Profile::new("edge-a", false),
+    Profile::new("edge-b", false),
+    Profile::new("edge-b", true),
+];
 
 /// The zones of a world.
 pub(crate) fn profiles(rng: &mut Rng) -> Vec<Profile> {
-    let profile = |name, collections| Profile { name, collections };
-    let (one, two, third) = (
-        profile("edge-a", false),
-        profile("edge-b", false),
-        profile("edge-b", true),
-    );
-    match rng.below(10) {
-        0..=3 => vec![one, two],
-        4..=6 => vec![two, third],
-        _ => vec![one, two, third],
-    }
+    let count = match rng.below(10) {
+        0..=3 => 0..2,
+        4..=6 => 1..3,
+        _ => 0..3,
+    };
+    ALL[count].to_vec()
 }
 
 /// The rules of the relay. Whichever they are, they keep the zones apart.
@@ -98,6 +99,10 @@ pub(crate) fn relay_node() -> Node {
 }
 
 impl Profile {
+    const fn new(name: &'static str, collections: bool) -> Self {
+        Self { name, collections }
+    }
+
     /// The node of one of its clients.
     pub(crate) fn node(&self, id: String, mut client_features: Vec<String>) -> Node {
         if self.collections {
@@ -125,6 +130,18 @@ impl Profile {
 
     pub(crate) const fn reads_collections(&self) -> bool {
         self.collections
+    }
+
+    /// K-04: the clients that a control plane takes a node for.
+    pub(crate) fn recognise(node: &Node, tally: &mut Tally) -> Result<Self, Broken> {
+        tally.hit(Rule::K04);
+        Self::of(node).ok_or_else(|| Broken::new(Rule::K04, format!("no control plane knows {node:?}")))
+    }
+
+    /// The same, if there are any.
+    pub(crate) fn of(node: &Node) -> Option<Self> {
+        let read = read_node(node);
+        ALL.into_iter().find(|profile| profile.is(&read))
     }
 
     /// Whether a control plane takes this node for one of its clients, from all its fields.
@@ -179,41 +196,32 @@ pub(crate) fn stream_settings(rules: &Classes) -> protocol::StreamSettings {
 }
 
 impl World {
-    /// K-04: the zone that a control plane takes a node for.
-    pub(crate) fn recognise(&mut self, node: &Node) -> Result<usize, Broken> {
-        self.course.tally.hit(Rule::K04);
-        let read = read_node(node);
-        let zone = self.profiles.iter().position(|profile| profile.is(&read));
-        zone.ok_or_else(|| Broken::new(Rule::K04, format!("no control plane knows {node:?}")))
-    }
-
-    /// The profile of clients that a control plane takes a node for, if any.
-    pub(crate) fn taken_for(&self, node: &Node) -> Option<&Profile> {
-        let read = read_node(node);
-        self.profiles.iter().find(|profile| profile.is(&read))
-    }
-
     /// A place for a stream at the view of its client's class; none if there are too many views.
     pub(crate) fn seat(&mut self, zone: usize, node: &Arc<classes::Node>) -> Result<Option<Seats>, Broken> {
-        let place = Seats::enter(&self.scopes, node, &Arc::default(), self.settings.timers.move_after);
-        if self.lists.is_some() {
+        let place = Seats::enter(
+            &self.relay.scopes,
+            node,
+            &Arc::default(),
+            self.relay.settings.timers.move_after,
+        );
+        if self.origins.lists.is_some() {
             return place
                 .map(Some)
                 .map_err(|full| Broken::new(Rule::Views, full.to_string()));
         }
-        let entered = place.and_then(|place| Ok((place, self.scopes.enter(node, None, 0, &Arc::default())?)));
-        self.see_ends();
-        for view in self.scopes.take_created() {
+        let entered = place.and_then(|place| Ok((place, self.relay.scopes.enter(node, None, 0, &Arc::default())?)));
+        self.origins.see_ends(&mut self.course);
+        for view in self.relay.scopes.take_created() {
             let node = view.class().presented().over(&relay_node());
-            let zone = self.recognise(&node)?;
-            if !self.zones[zone].attach(view, node) {
+            let zone = self.origins.recognise(&node, &mut self.course.tally)?;
+            if !self.origins[zone].attach(view, node) {
                 return broken!(K02, "zone {zone} has two views");
             }
         }
         self.course.tally.hit(Rule::K02);
-        let (open, limit) = (self.scopes.all(), self.views);
+        let (open, limit) = (self.relay.scopes.all(), self.relay.views);
         match entered {
-            Ok((_, seat)) if !Arc::ptr_eq(seat.view(), &self.zones[zone].view) => {
+            Ok((_, seat)) if !Arc::ptr_eq(seat.view(), &self.origins[zone].view) => {
                 broken!(
                     K02,
                     "a client of zone {zone} is at the view of {:?}",
@@ -237,53 +245,54 @@ impl World {
     /// Ends views that no client has used for long.
     pub(crate) fn sweep(&mut self) {
         let now = self.course.clock.instant();
-        self.scopes.sweep(now);
-        self.sweep_above();
-        self.see_ends();
+        self.relay.scopes.sweep(now);
+        self.origins.sweep_above(now);
+        self.origins.see_ends(&mut self.course);
         if !self.course.calm {
             self.course.soon(1000, 10_000, Event::Sweep);
         }
     }
 
-    /// The writers of views that have ended stop.
-    pub(crate) fn see_ends(&mut self) {
-        for zone in 0..self.zones.len() {
-            if self.zones[zone].view.is_closed() {
-                self.course.log(|| format!("upstream {zone}: the view has ended"));
-                self.zones[zone].detach();
-            }
-        }
-    }
-
     /// Restarts the relay, with nothing known.
     pub(crate) fn forget_views(&mut self) {
-        let routes = self.lists.as_ref().map(|lists| lists.routes.clone());
-        self.scopes = scopes(&self.settings.classes, routes.unwrap_or_default(), self.views);
-        let ours = self.zones.iter_mut().filter(|zone| zone.below.is_none());
-        ours.for_each(super::feed::Zone::detach);
+        let routes = self.origins.lists.as_ref().map(|lists| lists.routes.clone());
+        self.relay.restart(routes.unwrap_or_default());
+        let ours = self.origins.iter_mut().filter(|zone| zone.below.is_none());
+        ours.for_each(Zone::detach);
     }
 
     /// When all sessions read the first servers, the views of the others end.
     pub(crate) fn close_lower(&mut self) -> Result<(), Broken> {
-        if self.lists.is_some() {
+        if self.origins.lists.is_some() {
             self.sweep();
             self.course.clock.skip(LINGER);
             self.sweep();
         }
-        self.check_firsts()
+        let views = self.relay.scopes.all();
+        self.origins.check_firsts(&views, &mut self.course.tally)
     }
 
     /// In the end no view is left.
     pub(crate) fn close_views(&mut self) -> Result<(), Broken> {
         self.sweep();
-        self.course.clock.skip(LINGER);
-        self.sweep();
-        self.course.clock.skip(LINGER);
-        self.sweep();
-        match self.scopes.all().first() {
-            None if self.views_above() > 0 => broken!(Empty, "a view of a relay above is left"),
+        for _ in 0..2 {
+            self.course.clock.skip(LINGER);
+            self.sweep();
+        }
+        match self.relay.scopes.all().first() {
+            None if self.origins.views_above() > 0 => broken!(Empty, "a view of a relay above is left"),
             Some(view) => broken!(Empty, "the view of {:?} is left", view.class()),
             None => Ok(()),
+        }
+    }
+}
+
+impl Origins {
+    /// The writers of views that have ended stop.
+    pub(crate) fn see_ends(&mut self, course: &mut Course) {
+        for zone in self.iter_mut().filter(|zone| zone.view.is_closed()) {
+            course.log(|| format!("upstream {}: the view has ended", zone.id));
+            zone.detach();
         }
     }
 }

@@ -4,19 +4,20 @@
 
 use xds::{Changes, Cut, Known, Phase, Reason, State, TypeUrl, Update};
 
+use super::course::Course;
 use super::feed::Zone;
+use super::origins::Origins;
 use super::tally::Rule;
-use super::world::World;
 
-impl World {
+impl Origins {
     /// The relay writes snapshots for the last time, or is killed before it does so.
-    pub(crate) fn save_views(&mut self) {
-        if !self.course.besides.amnesia || self.course.rng.chance(30) {
+    pub(crate) fn save_views(&mut self, course: &mut Course) {
+        if !course.besides.amnesia || course.rng.chance(30) {
             return;
         }
         for zone in self.zones.iter_mut().filter(|zone| zone.below.is_none()) {
             let saved = zone.save();
-            (0..saved).for_each(|_| self.course.tally.hit(Rule::Warm));
+            (0..saved).for_each(|_| course.tally.hit(Rule::Warm));
         }
     }
 }

@@ -15,18 +15,26 @@ use xds::{
 
 use super::body::{Content, Type};
 use super::book::Book;
-use super::classes::nobody;
+use super::classes::{Profile, nobody};
+use super::course::Course;
 use super::event::Event;
 use super::guarded::Removal;
-use super::lists::{Source, Upper};
+use super::lists::{Eyes, Mood, Source, Upper};
 use super::rng::Rng;
 use super::tally::Broken;
 use super::truth::{Step, Truth};
 use super::upstream::{Wire, way};
-use super::world::World;
 
 /// A control plane and the view of it.
 pub(crate) struct Zone {
+    /// Its place among the zones.
+    pub(crate) id: usize,
+    /// What the clients that begin here have in common.
+    pub(crate) profile: Profile,
+    /// How the server behaves towards new streams, where there are lists.
+    pub(crate) mood: Mood,
+    /// Where there are lists and several classes of clients: who reads this server.
+    pub(crate) eyes: Option<Eyes>,
     pub(crate) truth: Truth,
     pub(crate) view: Arc<View>,
     /// Whether there is a view of it.
@@ -68,9 +76,13 @@ enum News {
 const DOES_NOT_EXIST: Duration = Duration::from_secs(15);
 
 impl Zone {
-    pub(crate) fn new(zone: usize, rng: &mut Rng) -> Self {
-        let first = 1_000_000 * (zone as u64 + 1);
+    pub(crate) fn new(id: usize, profile: Profile, rng: &mut Rng) -> Self {
+        let first = 1_000_000 * (id as u64 + 1);
         Self {
+            id,
+            profile,
+            mood: Mood::Fine,
+            eyes: None,
             truth: Truth::new(first, rng),
             view: nobody(),
             attached: false,
@@ -243,86 +255,82 @@ pub(crate) fn resource(kind: Type, content: &Content, received: Instant) -> Reso
     Resource::new(parts, 0)
 }
 
-impl World {
+impl Zone {
     /// An operator begins a change.
-    pub(crate) fn plan(&mut self, zone: usize) {
-        if self.course.calm {
+    pub(crate) fn plan(&mut self, course: &mut Course) {
+        if course.calm {
             return;
         }
-        let mut time = self.course.clock.now();
-        for (pause, step) in self.zones[zone].truth.plan(&mut self.course.rng) {
+        let mut time = course.clock.now();
+        for (pause, step) in self.truth.plan(&mut course.rng) {
             time += pause;
-            self.course.at(time, Event::Step(zone, step));
+            course.at(time, Event::Step(self.id, step));
         }
-        self.course.soon(50, 4000, Event::Plan(zone));
+        course.soon(50, 4000, Event::Plan(self.id));
     }
 
-    pub(crate) fn change(&mut self, zone: usize, step: &Step) {
-        if self.course.calm && !matches!(step, Step::Mend(..)) {
+    pub(crate) fn change(&mut self, step: &Step, course: &mut Course) {
+        let zone = self.id;
+        if course.calm && !matches!(step, Step::Mend(..)) {
             return;
         }
-        let here = &mut self.zones[zone];
-        let changed = here.truth.apply(step, &mut self.course.rng);
+        let changed = self.truth.apply(step, &mut course.rng);
         if changed.is_empty() {
             return;
         }
-        if here.wire.is_some() || here.source.is_some() {
-            self.course.log(|| format!("origin {zone}: {step:?}"));
-            self.course.deliver(Event::Utter(zone, false));
+        if self.wire.is_some() || self.source.is_some() {
+            course.log(|| format!("origin {zone}: {step:?}"));
+            course.deliver(Event::Utter(zone, false));
             return;
         }
         for (kind, name) in &changed {
-            let content = here.truth.get(*kind, name).cloned();
-            here.news.push_back(News::Is(*kind, name.clone(), content));
+            let content = self.truth.get(*kind, name).cloned();
+            self.news.push_back(News::Is(*kind, name.clone(), content));
         }
-        self.course.log(|| format!("origin {zone}: {step:?}"));
-        self.course.deliver(Event::Upstream(zone));
+        course.log(|| format!("origin {zone}: {step:?}"));
+        course.deliver(Event::Upstream(zone));
     }
 
     /// The relay's upstream task runs.
-    pub(crate) fn upstream(&mut self, zone: usize) -> Result<(), Broken> {
-        if self.zones[zone].source.is_some() {
-            return self.read_source(zone);
+    pub(crate) fn upstream(&mut self, course: &mut Course) -> Result<(), Broken> {
+        if self.source.is_some() {
+            return self.read_source(course);
         }
-        if self.zones[zone].wire.is_some() {
-            self.write(zone, Vec::new());
+        if self.wire.is_some() {
+            self.write(Vec::new(), course);
             return Ok(());
         }
-        let now = self.course.clock.instant();
-        let here = &self.zones[zone];
-        let server_state = if here.connected {
+        let now = course.clock.instant();
+        let server_state = if self.connected {
             ServerState::Up
         } else {
             ServerState::Failing
         };
-        here.view.publish_server_state(server_state);
-        let wants = here.view.take_wants(now);
+        self.view.publish_server_state(server_state);
+        let wants = self.view.take_wants(now);
         for want in wants {
-            self.want(zone, &want);
+            self.want(&want, course);
         }
-        self.hear(zone);
-        self.set_lease(zone);
+        self.hear(course);
+        self.set_lease(course);
         Ok(())
     }
 
     /// The writer runs again when unwanted names have lingered long enough.
-    pub(crate) fn set_lease(&mut self, zone: usize) {
-        let due = self.zones[zone]
-            .view
-            .poll_timeout()
-            .map(|due| self.course.clock.time(due));
-        let here = &mut self.zones[zone];
+    pub(crate) fn set_lease(&mut self, course: &mut Course) {
+        let due = self.view.poll_timeout().map(|due| course.clock.time(due));
         if let Some(due) = due.filter(|due| {
-            here.timer
-                .is_none_or(|timer| *due < timer || timer <= self.course.clock.now())
+            self.timer
+                .is_none_or(|timer| *due < timer || timer <= course.clock.now())
         }) {
-            here.timer = Some(due);
-            self.course.at(due, Event::Upstream(zone));
+            self.timer = Some(due);
+            course.at(due, Event::Upstream(self.id));
         }
     }
 
-    fn want(&mut self, zone: usize, want: &Want) {
-        self.course.log(|| {
+    fn want(&mut self, want: &Want, course: &mut Course) {
+        let zone = self.id;
+        course.log(|| {
             format!(
                 "upstream {zone}: {} {:?} {:?}",
                 if want.wanted { '+' } else { '-' },
@@ -332,70 +340,66 @@ impl World {
         });
         let kind = kind(&want.type_url);
         let target = (kind, want.target.clone());
-        let here = &mut self.zones[zone];
         if !want.wanted {
-            here.wanted.remove(&target);
+            self.wanted.remove(&target);
             return;
         }
-        here.wanted.insert(target);
-        here.news.push_back(News::Begin(kind, want.target.clone()));
+        self.wanted.insert(target);
+        self.news.push_back(News::Begin(kind, want.target.clone()));
         let pause = match &want.target {
             Target::Wildcard => {
-                here.news.push_back(News::Complete(kind));
-                self.course.delay()
+                self.news.push_back(News::Complete(kind));
+                course.delay()
             }
             Target::Name(name) => {
                 let name = name.as_str().to_owned();
-                self.course.after(DOES_NOT_EXIST, Event::Silence(zone, kind, name));
-                self.course.delay()
+                course.after(DOES_NOT_EXIST, Event::Silence(zone, kind, name));
+                course.delay()
             }
         };
-        self.course.after(pause, Event::Upstream(zone));
+        course.after(pause, Event::Upstream(zone));
     }
 
     /// Publishes some of the control plane's pending changes.
-    fn hear(&mut self, zone: usize) {
-        let now = self.course.clock.instant();
-        let here = &mut self.zones[zone];
-        if !here.connected {
+    fn hear(&mut self, course: &mut Course) {
+        let zone = self.id;
+        let now = course.clock.instant();
+        if !self.connected {
             return;
         }
-        let all = self.course.calm || self.course.rng.chance(50);
-        let count = if all {
-            here.news.len()
-        } else {
-            self.course.rng.range(1, 3)
-        };
+        let all = course.calm || course.rng.chance(50);
+        let count = if all { self.news.len() } else { course.rng.range(1, 3) };
         let mut published = Vec::new();
         for _ in 0..count {
-            let Some(news) = here.news.pop_front() else { break };
+            let Some(news) = self.news.pop_front() else { break };
             // Removals are computed from the view, so earlier changes must be in it.
             if matches!(news, News::Is(_, _, None)) {
-                here.publish(&std::mem::take(&mut published));
+                self.publish(&std::mem::take(&mut published));
             }
-            published.extend(here.changes(news, now));
+            published.extend(self.changes(news, now));
         }
-        let more = !here.news.is_empty();
-        here.publish(&published);
+        let more = !self.news.is_empty();
+        self.publish(&published);
         if !published.is_empty() {
-            self.course.log(|| format!("upstream {zone}: heard {published:?}"));
+            course.log(|| format!("upstream {zone}: heard {published:?}"));
         }
         if more {
-            self.course.deliver(Event::Upstream(zone));
+            course.deliver(Event::Upstream(zone));
         }
     }
 
     /// The control plane has not answered for a name in time.
-    pub(crate) fn silence(&mut self, zone: usize, kind: Type, name: String) {
-        self.zones[zone].news.push_back(News::Silent(kind, name));
-        self.hear(zone);
+    pub(crate) fn silence(&mut self, kind: Type, name: String, course: &mut Course) {
+        self.news.push_back(News::Silent(kind, name));
+        self.hear(course);
     }
 
     /// The control plane of a zone can be reached again.
-    pub(crate) fn reach(&mut self, zone: usize) {
-        self.course.log(|| format!("upstream {zone}: connected"));
-        self.zones[zone].connected = true;
-        self.course.after(Duration::ZERO, Event::Upstream(zone));
+    pub(crate) fn reach(&mut self, course: &mut Course) {
+        let zone = self.id;
+        course.log(|| format!("upstream {zone}: connected"));
+        self.connected = true;
+        course.after(Duration::ZERO, Event::Upstream(zone));
     }
 }
 

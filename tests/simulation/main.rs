@@ -84,6 +84,7 @@ mod losses;
 mod names;
 mod network;
 mod origin;
+mod origins;
 mod people;
 mod quiet;
 mod reading;
@@ -91,6 +92,7 @@ mod relay;
 mod rng;
 mod scene;
 mod served;
+mod stream;
 mod subscription;
 mod tenants;
 mod truth;
@@ -143,7 +145,7 @@ const LINES: usize = 40;
 /// One seed from its beginning to its end.
 fn live(world: &mut World) -> Result<(), Broken> {
     world.begin();
-    let mut steps = world.course.rng.range(STEPS, STEPS * 3) * world.width();
+    let mut steps = world.course.rng.range(STEPS, STEPS * 3) * world.origins.width();
     for _ in 0..world.course.rng.below(LULLS) {
         let part = world.course.rng.range(0, steps);
         world.run(part as u64)?;
@@ -152,7 +154,7 @@ fn live(world: &mut World) -> Result<(), Broken> {
     }
     world.run(steps as u64)?;
     world.lull()?;
-    world.restore()?;
+    world.origins.restore(&mut world.course)?;
     world.calm_down()?;
     world.judge()?;
     world.close_lower()?;

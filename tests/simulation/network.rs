@@ -2,10 +2,21 @@
 //!
 //! Knows nothing of the content of messages.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
-use std::task::Wake;
+use std::task::{Wake, Waker};
 use std::time::Duration;
+
+use super::course::Course;
+use super::event::Event;
+use super::stream::Stream;
+
+/// The streams between the relay and its clients.
+#[derive(Default)]
+pub(crate) struct Network {
+    streams: BTreeMap<u64, Box<Stream>>,
+    woken: Arc<Woken>,
+}
 
 /// Messages on their way in one direction of one stream.
 #[derive(Debug)]
@@ -58,26 +69,87 @@ impl<T> Pipe<T> {
 
 /// The streams whose bells have rung.
 #[derive(Default)]
-pub(crate) struct Woken(Mutex<Vec<u64>>);
+struct Woken(Mutex<Vec<u64>>);
 
 /// The waker of one stream.
-pub(crate) struct Ringer {
-    pub(crate) stream: u64,
-    pub(crate) woken: Arc<Woken>,
+struct Ringer {
+    stream: u64,
+    woken: Arc<Woken>,
 }
 
 impl Wake for Ringer {
     fn wake(self: Arc<Self>) {
-        self.woken.wake(self.stream);
+        self.woken.0.lock().expect("one thread").push(self.stream);
     }
 }
 
-impl Woken {
-    pub(crate) fn wake(&self, stream: u64) {
-        self.0.lock().expect("one thread").push(stream);
+impl Network {
+    /// The streams that there are, the oldest one first.
+    pub(crate) fn ids(&self) -> Vec<u64> {
+        self.streams.keys().copied().collect()
     }
 
-    pub(crate) fn take(&self) -> Vec<u64> {
-        std::mem::take(&mut *self.0.lock().expect("one thread"))
+    pub(crate) fn get(&self, id: u64) -> Option<&Stream> {
+        self.streams.get(&id).map(|stream| &**stream)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut Stream> {
+        self.streams.get_mut(&id).map(|stream| &mut **stream)
+    }
+
+    pub(crate) fn streams(&self) -> impl Iterator<Item = &Stream> {
+        self.streams.values().map(|stream| &**stream)
+    }
+
+    pub(crate) fn streams_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+        self.streams.values_mut().map(|stream| &mut **stream)
+    }
+
+    /// Takes a stream out, to put it back or not.
+    pub(crate) fn take(&mut self, id: u64) -> Option<Box<Stream>> {
+        self.streams.remove(&id)
+    }
+
+    pub(crate) fn put(&mut self, stream: Box<Stream>) {
+        self.streams.insert(stream.id, stream);
+    }
+
+    /// What rings the bell of a stream.
+    pub(crate) fn waker(&self, stream: u64) -> Waker {
+        let woken = self.woken.clone();
+        Waker::from(Arc::new(Ringer { stream, woken }))
+    }
+
+    pub(crate) fn ring(&self, id: u64) {
+        self.waker(id).wake();
+    }
+
+    /// The streams whose bells have rung since the last call.
+    pub(crate) fn take_woken(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.woken.0.lock().expect("one thread"))
+    }
+
+    /// Nothing passes on this link until it heals.
+    pub(crate) fn stall(&mut self, id: u64, course: &mut Course) {
+        if let Some(stream) = self.get_mut(id) {
+            stream.stalled = true;
+            course.log(|| format!("stream {id}: stalls"));
+        }
+    }
+
+    pub(crate) fn heal(&mut self, id: u64, course: &mut Course) {
+        let Some(stream) = self.get_mut(id).filter(|stream| stream.stalled) else {
+            return;
+        };
+        stream.stalled = false;
+        let (up, down) = (stream.up.take_late(), stream.down.take_late());
+        course.log(|| format!("stream {id}: heals"));
+        (0..up).for_each(|_| course.after(Duration::ZERO, Event::ToRelay(id)));
+        (0..down).for_each(|_| course.after(Duration::ZERO, Event::ToClient(id)));
+    }
+
+    /// All links heal.
+    pub(crate) fn heal_all(&mut self, course: &mut Course) {
+        self.ids().into_iter().for_each(|id| self.heal(id, course));
     }
 }

@@ -42,9 +42,16 @@ impl World {
                     (persona, if delta { Dialect::Delta } else { Dialect::Sotw })
                 }
             };
-            let zone = self.course.rng.below(self.zones.len());
-            let mut client = Client::new(id, zone, self.profiles[zone], persona, dialect, &mut self.course.rng);
-            if let Some(lists) = &self.lists {
+            let zone = self.course.rng.below(self.origins.len());
+            let mut client = Client::new(
+                id,
+                zone,
+                self.origins[zone].profile,
+                persona,
+                dialect,
+                &mut self.course.rng,
+            );
+            if let Some(lists) = &self.origins.lists {
                 lists.instruct(&mut client);
             }
             self.course
@@ -52,7 +59,7 @@ impl World {
             self.clients.push(client);
             self.course.soon(0, 2000, Event::Act(id, Act::Connect));
         }
-        self.log_lists();
+        self.origins.log_lists(&mut self.course);
         self.stir();
     }
 
@@ -61,15 +68,15 @@ impl World {
         for id in 0..self.clients.len() {
             self.course.soon(100, 5000, Event::Act(id, Act::Whim));
         }
-        for zone in 0..self.zones.len() {
+        for zone in 0..self.origins.len() {
             self.course.soon(0, 3000, Event::Plan(zone));
             self.course.soon(2000, 8000, Event::Utter(zone, true));
         }
         let pause = self.course.rng.millis(500, 10_000);
         self.course.after(pause, Event::Fault);
         self.course.after(pause, Event::Sweep);
-        self.stir_lists();
-        self.stir_amnesia();
+        self.origins.stir_lists(&mut self.course);
+        self.origins.stir_amnesia(&mut self.course);
     }
 
     pub(crate) fn act(&mut self, id: usize, act: Act) -> Result<(), Broken> {
@@ -128,9 +135,9 @@ impl World {
             self.course.log(|| format!("client {id}: forgets everything"));
         }
         if self.course.rng.chance(5) && self.clients[id].lines.is_empty() {
-            let zone = self.course.rng.below(self.zones.len());
+            let zone = self.course.rng.below(self.origins.len());
             self.clients[id].forget();
-            (self.clients[id].zone, self.clients[id].profile) = (zone, self.profiles[zone]);
+            (self.clients[id].zone, self.clients[id].profile) = (zone, self.origins[zone].profile);
             self.course.log(|| format!("client {id}: begins anew in zone {zone}"));
         }
         self.course.soon(1, 3000, Event::Act(id, Act::Connect));
@@ -183,11 +190,11 @@ impl World {
             self.freeze();
             return Ok(());
         }
-        let streams: Vec<u64> = self.streams.keys().copied().collect();
+        let streams = self.network.ids();
         match self.course.rng.below(11) {
             0..=3 => {
                 if let Some(stream) = self.course.rng.pick(&streams).copied() {
-                    self.stall(stream);
+                    self.network.stall(stream, &mut self.course);
                     let pause = self.course.rng.millis(100, 20_000);
                     let end = if self.course.rng.chance(50) {
                         Event::Heal(stream)
@@ -206,17 +213,17 @@ impl World {
                     self.course.after(delay, second);
                 }
             }
-            7 | 8 if self.lists.is_some() => return self.fault_above(),
+            7 | 8 if self.origins.lists.is_some() => return self.origins.fault_above(&mut self.course),
             7 | 8 => {
-                let zone = self.course.rng.below(self.zones.len());
-                if self.zones[zone].connected {
+                let zone = self.course.rng.below(self.origins.len());
+                if self.origins[zone].connected {
                     self.course.soon(50, 15_000, Event::Reach(zone));
-                    return self.lose(zone);
+                    return self.origins[zone].lose(&mut self.course);
                 }
             }
             9 => {
-                let zone = self.course.rng.below(self.zones.len());
-                self.mute(zone);
+                let zone = self.course.rng.below(self.origins.len());
+                self.origins[zone].mute(&mut self.course);
             }
             _ => self.restart(),
         }

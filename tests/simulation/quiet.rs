@@ -15,12 +15,11 @@ impl World {
     pub(crate) fn calm_down(&mut self) -> Result<(), Broken> {
         self.course.log(|| "calm".to_owned());
         self.course.calm = true;
-        let streams: Vec<u64> = self.streams.keys().copied().collect();
-        streams.into_iter().for_each(|stream| self.heal(stream));
-        self.end_blurred()?;
-        for zone in 0..self.zones.len() {
+        self.network.heal_all(&mut self.course);
+        self.origins.end_blurred(&mut self.course)?;
+        for zone in 0..self.origins.len() {
             self.course.after(Duration::ZERO, Event::Reach(zone));
-            let keys: Vec<Key> = self.zones[zone].truth.keys().cloned().collect();
+            let keys: Vec<Key> = self.origins[zone].truth.keys().cloned().collect();
             for (kind, name) in keys {
                 self.course
                     .after(Duration::ZERO, Event::Step(zone, Step::Mend(kind, name)));
@@ -41,7 +40,7 @@ impl World {
     /// A lull in the middle: everything rests and is judged, and then goes on.
     pub(crate) fn pause(&mut self) -> Result<(), Broken> {
         self.course.tally.hit(Rule::Lull);
-        match self.lists.is_some() {
+        match self.origins.lists.is_some() {
             true => self.lull()?,
             false => {
                 self.calm_down()?;
@@ -62,16 +61,16 @@ impl World {
 
     /// Checks that all content is right.
     pub(crate) fn judge(&mut self) -> Result<(), Broken> {
-        self.see_origins();
+        self.origins.see_origins();
         let mut tally = std::mem::take(&mut self.course.tally);
-        let checked = self.zones.iter().enumerate().try_for_each(|(at, zone)| {
-            let above = zone.upper.is_some().then(|| &self.zones[self.origin(at)]);
+        let checked = self.origins.iter().enumerate().try_for_each(|(at, zone)| {
+            let above = zone.upper.is_some().then(|| &self.origins[self.origins.origin(at)]);
             let checked = zone.check(above, &mut tally);
             checked.map_err(|broken| Broken::new(broken.rule, format!("zone {at}: {}", broken.what)))
         });
         self.course.tally = tally;
         checked?;
-        self.compare_chains()?;
+        self.origins.compare_chains(&mut self.course.tally)?;
         self.judge_rest(self.course.last_stream(), true)
     }
 
@@ -80,16 +79,15 @@ impl World {
         for id in 0..self.clients.len() {
             self.clients[id].retired = true;
         }
-        let streams: Vec<u64> = self.streams.keys().copied().collect();
-        for stream in streams {
+        for stream in self.network.ids() {
             self.course.after(Duration::ZERO, Event::EndAtClient(stream));
         }
         self.rest()?;
         self.course.tally.hit(Rule::Empty);
-        if let Some(stream) = self.streams.keys().next() {
+        if let Some(stream) = self.network.ids().first() {
             return broken!(Empty, "stream {stream} is still there");
         }
-        for (at, zone) in self.zones.iter().enumerate() {
+        for (at, zone) in self.origins.iter().enumerate() {
             let cut = zone.view.cut();
             let known = cut.slots().count();
             if !zone.view.is_idle() || known > 0 {

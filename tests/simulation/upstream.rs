@@ -18,6 +18,7 @@ use xds::{
 
 use super::besides::Besides;
 use super::body::Type;
+use super::course::Course;
 use super::event::Event;
 use super::feed::Zone;
 use super::lists::Ahead;
@@ -26,7 +27,6 @@ use super::origin::{Habits, Reply, Session};
 use super::rng::Rng;
 use super::tally::Rule;
 use super::wire::Up;
-use super::world::World;
 
 /// The relay's writer of one view, and the control plane at the other end.
 pub(crate) struct Wire {
@@ -303,6 +303,11 @@ impl Leg {
 }
 
 impl Zone {
+    /// The stream that an event is about, if it still is.
+    pub(crate) fn leg(&mut self, at: At) -> Option<&mut Leg> {
+        self.wire.as_mut()?.leg(at)
+    }
+
     /// The view begins or ceases to want something.
     pub(crate) fn note_want(&mut self, want: &Want) {
         let Some(kind) = Type::of(want.type_url.url()) else {
@@ -368,19 +373,20 @@ pub(crate) const GUARD: GuardSettings = GuardSettings {
     },
 };
 
-impl World {
+impl Zone {
     /// The writer's turn: wants go to the machines, changes into the view, requests to the transport.
-    pub(crate) fn write(&mut self, zone: usize, mut changes: Vec<Changes>) {
-        let now = self.course.clock.instant();
-        let superseded = self.zones[zone].view.take_superseded();
-        for leg in self.zones[zone].wire.iter_mut().flat_map(|wire| &mut wire.legs) {
+    pub(crate) fn write(&mut self, mut changes: Vec<Changes>, course: &mut Course) {
+        let zone = self.id;
+        let now = course.clock.instant();
+        let superseded = self.view.take_superseded();
+        for leg in self.wire.iter_mut().flat_map(|wire| &mut wire.legs) {
             leg.superseded |= superseded;
             leg.stood_in = leg.stood_in.map(|_| true);
         }
-        self.hold(zone, &mut changes);
-        let wants = self.zones[zone].view.take_wants(now);
+        self.hold_back(&mut changes, course);
+        let wants = self.view.take_wants(now);
         for want in wants {
-            self.course.log(|| {
+            course.log(|| {
                 format!(
                     "upstream {zone}: {} {:?} {:?}",
                     if want.wanted { '+' } else { '-' },
@@ -388,84 +394,77 @@ impl World {
                     want.target
                 )
             });
-            let here = &mut self.zones[zone];
-            here.note_want(&want);
-            let Some(wire) = &mut here.wire else { return };
+            self.note_want(&want);
+            let Some(wire) = &mut self.wire else { return };
             if !want.wanted {
                 wire.guard.handle_unwanted(&want.type_url, &want.target);
             }
-            let told = wire.demand.handle_want(&want, &here.view.cut());
-            here.tell(told, &mut changes);
+            let told = wire.demand.handle_want(&want, &self.view.cut());
+            self.tell(told, &mut changes);
         }
         loop {
-            let suspected = self.judge_types(zone, &mut changes);
-            let here = &mut self.zones[zone];
+            let suspected = self.judge_types(&mut changes, course);
             for type_url in suspected {
-                let wire = here.wire.as_mut();
-                let told = wire.map(|wire| wire.demand.handle_unserved(&type_url, &here.view.cut()));
-                here.tell(told.unwrap_or_default(), &mut changes);
+                let wire = self.wire.as_mut();
+                let told = wire.map(|wire| wire.demand.handle_unserved(&type_url, &self.view.cut()));
+                self.tell(told.unwrap_or_default(), &mut changes);
             }
-            let count = self.zones[zone].wire.as_ref().map_or(0, |wire| wire.legs.len());
+            let count = self.wire.as_ref().map_or(0, |wire| wire.legs.len());
             let mut said = Vec::new();
-            (0..count).for_each(|leg| self.turn_leg(zone, leg, &mut said));
-            self.hold(zone, &mut said);
+            (0..count).for_each(|leg| self.turn_leg(leg, &mut said, course));
+            self.hold_back(&mut said, course);
             changes.append(&mut said);
-            self.release(zone, &mut changes);
-            let here = &mut self.zones[zone];
-            let Some(wire) = &mut here.wire else { return };
+            self.release(&mut changes, course);
+            let Some(wire) = &mut self.wire else { return };
             if changes.is_empty() {
-                let before = here.view.cut().server_state();
+                let before = self.view.cut().server_state();
                 let server_state = wire.server_state(before);
                 if server_state == ServerState::Up {
-                    here.view.forget_restored();
+                    self.view.forget_restored();
                 }
-                here.view.publish_server_state(server_state);
+                self.view.publish_server_state(server_state);
                 if before != server_state {
-                    self.course
-                        .log(|| format!("upstream {zone}: {before:?} -> {server_state:?}"));
+                    course.log(|| format!("upstream {zone}: {before:?} -> {server_state:?}"));
                 }
                 break;
             }
             let heard = std::mem::take(&mut changes);
-            self.course.log(|| format!("upstream {zone}: heard {heard:?}"));
-            let here = &mut self.zones[zone];
-            here.publish(&heard);
-            let cut = here.view.cut();
-            let Some(wire) = &mut here.wire else { return };
+            course.log(|| format!("upstream {zone}: heard {heard:?}"));
+            self.publish(&heard);
+            let cut = self.view.cut();
+            let Some(wire) = &mut self.wire else { return };
             let told = wire.demand.handle_cut(&cut);
-            here.tell(told, &mut changes);
+            self.tell(told, &mut changes);
         }
-        self.set_writer(zone);
+        self.set_writer(course);
     }
 
     /// Adds the removals that wait for nothing any more, once all else is published.
-    fn release(&mut self, zone: usize, changes: &mut Vec<Changes>) {
-        let now = self.course.clock.instant();
-        let here = &mut self.zones[zone];
-        let Some(mut wire) = here.wire.take() else { return };
+    fn release(&mut self, changes: &mut Vec<Changes>, course: &mut Course) {
+        let now = course.clock.instant();
+        let Some(mut wire) = self.wire.take() else { return };
         if changes.is_empty() {
-            let wanted = |type_url: &TypeUrl, name: &Name| here.view.wants(type_url, name);
-            *changes = wire.guard.release(&here.view.cut(), wanted, now);
+            let wanted = |type_url: &TypeUrl, name: &Name| self.view.wants(type_url, name);
+            *changes = wire.guard.release(&self.view.cut(), wanted, now);
         }
-        if here.note_holds(&mut wire.guard) {
-            self.course.tally.hit(Rule::Hold);
+        if self.note_holds(&mut wire.guard) {
+            course.tally.hit(Rule::Hold);
         }
-        here.wire = Some(wire);
+        self.wire = Some(wire);
     }
 
     /// D-03, D-09, D-10: holds removals back.
-    fn hold(&mut self, zone: usize, changes: &mut Vec<Changes>) {
-        let now = self.course.clock.instant();
-        let here = &mut self.zones[zone];
-        if let Some(mut wire) = here.wire.take() {
-            here.hold(&mut wire.guard, changes, now);
-            here.wire = Some(wire);
+    fn hold_back(&mut self, changes: &mut Vec<Changes>, course: &mut Course) {
+        let now = course.clock.instant();
+        if let Some(mut wire) = self.wire.take() {
+            self.hold(&mut wire.guard, changes, now);
+            self.wire = Some(wire);
         }
     }
 
-    fn set_writer(&mut self, zone: usize) {
-        let Some(wire) = &self.zones[zone].wire else { return };
-        let view = self.zones[zone].view.poll_timeout();
+    fn set_writer(&mut self, course: &mut Course) {
+        let Some(wire) = &self.wire else { return };
+        let view = self.view.poll_timeout();
         let view = view.into_iter().chain(wire.guard.poll_timeout());
         let legs = wire
             .legs
@@ -473,24 +472,25 @@ impl World {
             .flat_map(|leg| [leg.client.poll_timeout(), leg.suspects.poll_timeout()])
             .flatten();
         let Some(due) = legs.chain(view).min() else { return };
-        let (due, timer) = (self.course.clock.time(due).max(self.course.clock.now()), wire.timer);
-        if timer.is_none_or(|timer| due < timer || timer <= self.course.clock.now()) {
-            self.course.at(due, Event::Upstream(zone));
-            if let Some(wire) = &mut self.zones[zone].wire {
+        let (due, timer) = (course.clock.time(due).max(course.clock.now()), wire.timer);
+        if timer.is_none_or(|timer| due < timer || timer <= course.clock.now()) {
+            course.at(due, Event::Upstream(self.id));
+            if let Some(wire) = &mut self.wire {
                 wire.timer = Some(due);
             }
         }
     }
 
-    fn turn_leg(&mut self, zone: usize, at: usize, changes: &mut Vec<Changes>) {
-        let now = self.course.clock.instant();
-        let Some(wire) = &mut self.zones[zone].wire else { return };
+    fn turn_leg(&mut self, at: usize, changes: &mut Vec<Changes>, course: &mut Course) {
+        let zone = self.id;
+        let now = course.clock.instant();
+        let Some(wire) = &mut self.wire else { return };
         let dialect = wire.dialect(at);
         let leg = &mut wire.legs[at];
         let due = leg.client.poll_timeout();
         let late = leg.client.handle_timeout(now);
         if !late.is_empty() {
-            self.course.clock.late(due, "a control plane's silence counted");
+            course.clock.late(due, "a control plane's silence counted");
         }
         changes.extend(late);
         if let Some(seen) = leg.client.take_rhythm() {
@@ -502,13 +502,13 @@ impl World {
         }
         if leg.stage == Stage::Rest && leg.client.wanted() {
             leg.stage = Stage::Opening;
-            let id = self.course.next_stream();
+            let id = course.next_stream();
             let wire_at = At { zone, leg: at, id };
             leg.client.handle_dialect(dialect);
             let mut habits = wire.habits.clone();
             habits.dialect = dialect;
-            let session = Session::new(&habits, self.course.calm, &mut self.course.rng);
-            let refusal = habits.refusal(self.course.calm, &mut self.course.refusals);
+            let session = Session::new(&habits, course.calm, &mut course.rng);
+            let refusal = habits.refusal(course.calm, &mut course.refusals);
             leg.link = Some(Link {
                 id,
                 session,
@@ -518,11 +518,11 @@ impl World {
                 answered: false,
                 refusal,
                 mute: false,
-                opened: self.course.clock.now(),
+                opened: course.clock.now(),
                 clean: false,
                 blurred: false,
             });
-            self.course.deliver(Event::Hop(Hop::Opened(wire_at)));
+            course.deliver(Event::Hop(Hop::Opened(wire_at)));
             return;
         }
         if leg.stage != Stage::Live {
@@ -530,14 +530,15 @@ impl World {
         }
         let idle = !leg.client.wanted() && !std::mem::replace(&mut leg.idle, true);
         if let Some(id) = leg.link.as_ref().map(|link| link.id).filter(|_| idle) {
-            self.course.after(IDLE, Event::Hop(Hop::Idle(At { zone, leg: at, id })));
+            course.after(IDLE, Event::Hop(Hop::Idle(At { zone, leg: at, id })));
         }
-        self.speak_up(zone, at, now);
+        self.speak_up(at, now, course);
     }
 
     /// Sends the requests of the leg's machine.
-    fn speak_up(&mut self, zone: usize, at: usize, now: Instant) {
-        let Some(wire) = &mut self.zones[zone].wire else { return };
+    fn speak_up(&mut self, at: usize, now: Instant, course: &mut Course) {
+        let zone = self.id;
+        let Some(wire) = &mut self.wire else { return };
         let leg = &mut wire.legs[at];
         leg.idle &= !leg.client.wanted();
         let mut requests = Vec::new();
@@ -548,14 +549,9 @@ impl World {
             }
         }
         for request in requests {
-            self.course
-                .log(|| format!("upstream {zone}/{at}: relay -> {}", brief(&request)));
-            let arrives = self.course.clock.now() + self.course.delay();
-            let Some(link) = self.zones[zone]
-                .wire
-                .as_mut()
-                .and_then(|wire| wire.legs[at].link.as_mut())
-            else {
+            course.log(|| format!("upstream {zone}/{at}: relay -> {}", brief(&request)));
+            let arrives = course.clock.now() + course.delay();
+            let Some(link) = self.wire.as_mut().and_then(|wire| wire.legs[at].link.as_mut()) else {
                 return;
             };
             let wire_at = At {
@@ -564,7 +560,7 @@ impl World {
                 id: link.id,
             };
             let arrives = link.up.send(request, arrives);
-            self.course.at(arrives, Event::Hop(Hop::Request(wire_at)));
+            course.at(arrives, Event::Hop(Hop::Request(wire_at)));
         }
     }
 }

@@ -2,44 +2,26 @@
 //!
 //! Owns the loop of events, and what needs several of these parts.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cache::{Library, Routes, Scopes};
-use protocol::{StreamSettings, StreamTimers};
-
-use super::access::Permits;
-use super::classes::{self, Profile};
+use super::classes;
 use super::client::Client;
 use super::course::Course;
 use super::event::Event;
-use super::feed::Zone;
 use super::judge::Judge;
-use super::lists::Lists;
-use super::network::Woken;
-use super::relay::Stream;
+use super::network::Network;
+use super::origins::Origins;
+use super::relay::Relay;
 use super::tally::Broken;
 
 /// A world and all that is in it.
 pub(crate) struct World {
     pub(crate) course: Course,
-    pub(crate) judge: Judge,
-    pub(crate) settings: Arc<StreamSettings>,
-    /// The shared answers.
-    pub(crate) answers: Library,
-    pub(crate) profiles: Vec<Profile>,
-    pub(crate) zones: Vec<Zone>,
-    /// In worlds where each authority has servers of its own: the lists. The servers are the zones.
-    pub(crate) lists: Option<Box<Lists>>,
-    /// What clients may have, in worlds with rules about that.
-    pub(crate) permits: Option<Permits>,
-    pub(crate) scopes: Scopes,
-    /// The most views that there may be; 0: no bound.
-    pub(crate) views: usize,
-    pub(crate) streams: BTreeMap<u64, Box<Stream>>,
+    pub(crate) network: Network,
+    pub(crate) origins: Origins,
+    pub(crate) relay: Relay,
     pub(crate) clients: Vec<Client>,
-    pub(crate) woken: Arc<Woken>,
+    pub(crate) judge: Judge,
 }
 
 /// A world that does not come to rest within so many steps never will.
@@ -56,43 +38,21 @@ impl World {
             Duration::ZERO
         };
         course.set_slowness();
-        let rng = &mut course.rng;
-        let profiles = classes::profiles(rng);
-        let mut zones: Vec<Zone> = (0..profiles.len()).map(|zone| Zone::new(zone, rng)).collect();
-        let routing = zones
-            .iter_mut()
-            .filter(|zone| course.besides.hasty && zone.wire.is_some());
-        routing.for_each(|zone| zone.truth = zone.truth.clone().hasty());
-        for wire in zones.iter_mut().filter_map(|zone| zone.wire.as_mut()) {
-            wire.trouble(course.besides, &mut course.refusals);
-        }
-        let rules = classes::rules(rng);
-        let settings = StreamSettings {
-            timers: StreamTimers {
-                pace,
-                ..StreamTimers::default()
-            },
-            ..classes::stream_settings(&rules)
-        };
-        let views = if rng.chance(30) {
-            rng.range(1, profiles.len() - 1)
+        let profiles = classes::profiles(&mut course.rng);
+        let origins = Origins::new(&profiles, &mut course);
+        let rules = classes::rules(&mut course.rng);
+        let views = if course.rng.chance(30) {
+            course.rng.range(1, profiles.len() - 1)
         } else {
             0
         };
         Self {
             course,
-            judge: Judge::default(),
-            settings: Arc::new(settings),
-            answers: Library::new(1 << 16, chunk),
-            profiles,
-            zones,
-            lists: None,
-            scopes: classes::scopes(&rules, Routes::default(), views),
-            permits: None,
-            views,
-            streams: BTreeMap::new(),
+            network: Network::default(),
+            origins,
+            relay: Relay::new(&rules, pace, chunk, views),
             clients: Vec::new(),
-            woken: Arc::default(),
+            judge: Judge::default(),
         }
     }
 
@@ -132,9 +92,10 @@ impl World {
             self.happen(event)?;
         }
         self.course.clock.verdict()?;
-        self.see_views()?;
-        self.see_holds()?;
-        for stream in self.woken.take() {
+        self.origins.see_views(&self.relay.scopes, &mut self.course)?;
+        let now = self.course.clock.instant();
+        self.judge.look(&self.origins, now, &mut self.course.tally)?;
+        for stream in self.network.take_woken() {
             self.course.soon(0, 3, Event::Turn(stream));
         }
         Ok(true)
@@ -142,11 +103,11 @@ impl World {
 
     fn happen(&mut self, event: Event) -> Result<(), Broken> {
         match event {
-            Event::Plan(zone) => self.plan(zone),
-            Event::Step(zone, step) => self.change(zone, &step),
-            Event::Upstream(zone) => return self.upstream(zone),
+            Event::Plan(zone) => self.origins[zone].plan(&mut self.course),
+            Event::Step(zone, step) => self.origins[zone].change(&step, &mut self.course),
+            Event::Upstream(zone) => return self.origins[zone].upstream(&mut self.course),
             Event::Hop(hop) => return self.hop(hop),
-            Event::Utter(zone, beat) => self.utter(zone, beat),
+            Event::Utter(zone, beat) => self.origins[zone].utter(beat, &mut self.course),
             Event::ToRelay(stream) => return self.arrive_at_relay(stream),
             Event::ToClient(stream) => return self.arrive_at_client(stream),
             Event::Turn(stream) => return self.turn(stream),
@@ -154,19 +115,19 @@ impl World {
             Event::EndAtRelay(stream) => self.end_at_relay(stream),
             Event::EndAtClient(stream) => self.end_at_client(stream),
             Event::Credit(stream) => return self.credit(stream),
-            Event::Heal(stream) => self.heal(stream),
+            Event::Heal(stream) => self.network.heal(stream, &mut self.course),
             Event::Act(client, act) => return self.act(client, act),
             Event::Fault => return self.fault(),
             Event::Sweep => self.sweep(),
-            Event::Reach(zone) => self.reach(zone),
-            Event::Silence(zone, kind, name) => self.silence(zone, kind, name),
-            Event::Sway(server) => return self.sway(server),
-            Event::Adopt => self.adopt(),
-            Event::Look(server) => return self.look(server),
-            Event::Poll(pass) => return self.pass_on(pass),
+            Event::Reach(zone) => self.origins[zone].reach(&mut self.course),
+            Event::Silence(zone, kind, name) => self.origins[zone].silence(kind, name, &mut self.course),
+            Event::Sway(server) => return self.origins[server].sway(&mut self.course),
+            Event::Adopt => self.origins.adopt(&mut self.course),
+            Event::Look(server) => return self.origins[server].look(&mut self.course),
+            Event::Poll(pass) => return self.origins[pass.server()].pass_on(pass, &mut self.course),
             Event::Decree => return self.decree(),
-            Event::Forget(zone) => return self.forget(zone),
-            Event::Recall(zone, before) => return self.recall(zone, &before),
+            Event::Forget(zone) => return self.origins[zone].forget(&mut self.course),
+            Event::Recall(zone, before) => return self.origins[zone].recall(&before, &mut self.course),
             Event::Guard => self.reset_guard(),
         }
         Ok(())

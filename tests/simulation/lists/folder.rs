@@ -20,14 +20,16 @@ use super::Mood;
 use super::account::{Counted, Line, Model, Said, Written};
 use crate::body::Type;
 use crate::book::revision;
+use crate::course::Course;
 use crate::event::Event;
+use crate::feed::Zone;
 use crate::names::{covers, is_collection};
+use crate::origins::Origins;
 use crate::rng::Rng;
 use crate::served::entry;
 use crate::tally::{Broken, Rule};
 use crate::truth::{Key, Truth};
 use crate::upstream::{ORDER_GATE, REMOVAL_QUIET};
-use crate::world::World;
 
 /// The files, and what the relay has read of them.
 pub(crate) struct Folder {
@@ -305,56 +307,7 @@ fn bytes(truth: &Truth, says: &Said, mortal: bool) -> Vec<u8> {
     .encode_to_vec()
 }
 
-impl World {
-    /// Writes the files of a server.
-    pub(super) fn write_files(&mut self, server: usize, mood: Mood) {
-        let (calm, here) = (self.course.calm, &mut self.zones[server]);
-        let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
-            return;
-        };
-        folder.write(&here.truth, mood, calm, &mut self.course.rng);
-        let says = |written: &Written| written.says.is_some();
-        let disk: Vec<(&Path, bool)> = folder
-            .disk
-            .iter()
-            .map(|(path, it)| (path.as_path(), says(it)))
-            .collect();
-        let line = format!("origin {server}: writes {disk:?} {}", folder.readable);
-        self.course.log(|| line);
-        self.course.soon(20, 1500, Event::Look(server));
-    }
-
-    /// The relay looks at the files.
-    pub(crate) fn look(&mut self, server: usize) -> Result<(), Broken> {
-        let now = self.course.clock.instant();
-        let Some(folder) = self.zones[server].source.as_mut().and_then(super::Source::folder) else {
-            return Ok(());
-        };
-        folder.look(now);
-        let line = format!("upstream {server}: looked, {:?}", folder.file_set.faults());
-        self.course.log(|| line);
-        self.set_alarm(server);
-        self.read_files(server)
-    }
-
-    /// E-11: schedules a look at the time when a resource ends.
-    fn set_alarm(&mut self, server: usize) {
-        let folder = self.zones[server].source.as_ref();
-        let Some(super::Source::Folder(folder)) = folder else {
-            return;
-        };
-        let (now, alarm) = (self.course.clock.now(), folder.alarm);
-        let Some(due) = folder.file_set.ends().map(|ends| self.course.clock.time(ends).max(now)) else {
-            return;
-        };
-        if alarm.is_none_or(|alarm| due < alarm || alarm <= now) {
-            self.course.at(due, Event::Look(server));
-            if let Some(folder) = self.zones[server].source.as_mut().and_then(super::Source::folder) {
-                folder.alarm = Some(due);
-            }
-        }
-    }
-
+impl Origins {
     /// Turns most servers into files with times to live.
     pub(super) fn with_files(&mut self, seed: u64) {
         let mut rng = Rng::new(seed ^ FILES_THAT_END);
@@ -365,34 +318,86 @@ impl World {
             }
         }
     }
+}
+
+impl Zone {
+    /// Writes the files of a server.
+    pub(crate) fn write_files(&mut self, course: &mut Course) {
+        let server = self.id;
+        let Some(folder) = self.source.as_mut().and_then(super::Source::folder) else {
+            return;
+        };
+        folder.write(&self.truth, self.mood, course.calm, &mut course.rng);
+        let says = |written: &Written| written.says.is_some();
+        let disk: Vec<(&Path, bool)> = folder
+            .disk
+            .iter()
+            .map(|(path, it)| (path.as_path(), says(it)))
+            .collect();
+        let line = format!("origin {server}: writes {disk:?} {}", folder.readable);
+        course.log(|| line);
+        course.soon(20, 1500, Event::Look(server));
+    }
+
+    /// The relay looks at the files.
+    pub(crate) fn look(&mut self, course: &mut Course) -> Result<(), Broken> {
+        let server = self.id;
+        let now = course.clock.instant();
+        let Some(folder) = self.source.as_mut().and_then(super::Source::folder) else {
+            return Ok(());
+        };
+        folder.look(now);
+        let line = format!("upstream {server}: looked, {:?}", folder.file_set.faults());
+        course.log(|| line);
+        self.set_alarm(course);
+        self.read_files(course)
+    }
+
+    /// E-11: schedules a look at the time when a resource ends.
+    fn set_alarm(&mut self, course: &mut Course) {
+        let folder = self.source.as_ref();
+        let Some(super::Source::Folder(folder)) = folder else {
+            return;
+        };
+        let (now, alarm) = (course.clock.now(), folder.alarm);
+        let Some(due) = folder.file_set.ends().map(|ends| course.clock.time(ends).max(now)) else {
+            return;
+        };
+        if alarm.is_none_or(|alarm| due < alarm || alarm <= now) {
+            course.at(due, Event::Look(self.id));
+            if let Some(folder) = self.source.as_mut().and_then(super::Source::folder) {
+                folder.alarm = Some(due);
+            }
+        }
+    }
 
     /// Rewrites, now and then, files whose resources have a time to live.
-    pub(crate) fn renew_files(&mut self, server: usize) {
-        let folder = self.zones[server].source.as_mut().and_then(super::Source::folder);
-        if folder.is_some_and(|folder| folder.mortal) && self.course.rng.chance(60) {
-            self.rewrite(server);
+    pub(crate) fn renew_files(&mut self, course: &mut Course) {
+        let folder = self.source.as_mut().and_then(super::Source::folder);
+        if folder.is_some_and(|folder| folder.mortal) && course.rng.chance(60) {
+            self.write_files(course);
         }
     }
 
     /// The writer's turn, as its shell would take it.
-    pub(super) fn read_files(&mut self, server: usize) -> Result<(), Broken> {
-        let now = self.course.clock.instant();
-        let here = &mut self.zones[server];
-        if !here.attached {
+    pub(super) fn read_files(&mut self, course: &mut Course) -> Result<(), Broken> {
+        let server = self.id;
+        let now = course.clock.instant();
+        if !self.attached {
             return Ok(());
         }
-        let (wants, cut) = (here.view.take_wants(now), here.view.cut());
+        let (wants, cut) = (self.view.take_wants(now), self.view.cut());
         for want in &wants {
-            here.note_want(want);
+            self.note_want(want);
         }
-        let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
+        let Some(folder) = self.source.as_mut().and_then(super::Source::folder) else {
             return Ok(());
         };
         let content = folder.file_set.content().clone();
         let first = folder.asked.handle_wants(&wants, &content, &cut);
-        here.publish(&first);
-        let cut = here.view.cut();
-        let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
+        self.publish(&first);
+        let cut = self.view.cut();
+        let Some(folder) = self.source.as_mut().and_then(super::Source::folder) else {
             return Ok(());
         };
         let mut second = Vec::new();
@@ -401,35 +406,34 @@ impl World {
             second = folder.asked.handle_content(&content, &cut);
             folder.guard.hold_again(&mut second, &cut, now);
         }
-        here.publish(&second);
-        let cut = here.view.cut();
-        let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
+        self.publish(&second);
+        let cut = self.view.cut();
+        let Some(folder) = self.source.as_mut().and_then(super::Source::folder) else {
             return Ok(());
         };
         let gone = folder.guard.release(&cut, |_, _| false, now);
         let waits = folder.guard.poll_timeout();
-        here.publish(&gone);
+        self.publish(&gone);
         let server_state = if content.whole() {
             ServerState::Up
         } else {
             ServerState::Failing
         };
-        here.view.publish_server_state(server_state);
-        self.course.log(|| {
+        self.view.publish_server_state(server_state);
+        course.log(|| {
             format!("upstream {server}: {server_state:?}, wants {wants:?}, heard {first:?} {second:?} {gone:?}")
         });
         if let Some(due) = waits {
-            let due = self.course.clock.time(due).max(self.course.clock.now());
-            self.course.at(due, Event::Upstream(server));
+            let due = course.clock.time(due).max(course.clock.now());
+            course.at(due, Event::Upstream(server));
         }
-        self.course.tally.hit(Rule::I05);
-        let here = &mut self.zones[server];
-        let checked = match here.source.as_ref() {
+        course.tally.hit(Rule::I05);
+        let checked = match self.source.as_ref() {
             // What waits for routes is still there.
-            Some(super::Source::Folder(folder)) if waits.is_none() => folder.check(&here.wanted, &here.view.cut()),
+            Some(super::Source::Folder(folder)) if waits.is_none() => folder.check(&self.wanted, &self.view.cut()),
             Some(super::Source::Folder(_) | super::Source::Polled(_)) | None => Ok(()),
         };
-        self.set_lease(server);
+        self.set_lease(course);
         checked.map_err(|broken| Broken::new(broken.rule, format!("server {server}: {}", broken.what)))
     }
 }

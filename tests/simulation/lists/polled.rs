@@ -14,14 +14,15 @@ use xds::{Changes, Cut, Dialect, ServerState, Target, Want};
 
 use super::Mood;
 use crate::body::Type;
+use crate::course::Course;
 use crate::event::Event;
+use crate::feed::Zone;
 use crate::names::{canonical, covers};
 use crate::rng::Rng;
 use crate::served::{entry, spoil};
-use crate::tally::{Broken, Rule};
+use crate::tally::{Broken, Rule, Tally};
 use crate::truth::Truth;
 use crate::upstream::{GUARD, ORDER_GATE, RECONNECT_MAX, REMOVAL_QUIET};
-use crate::world::World;
 
 /// The two ways to a server that is polled.
 pub(crate) struct Polled {
@@ -205,21 +206,43 @@ fn answer(kind: Type, request: &DiscoveryRequest, truth: &Truth, server: usize, 
     })
 }
 
-impl World {
-    fn polled(&mut self, server: usize) -> Option<&mut Polled> {
-        self.zones[server].source.as_mut().and_then(super::Source::polled)
+impl Pass {
+    /// Whose poll it is.
+    pub(crate) const fn server(&self) -> usize {
+        match self {
+            Self::Due(server) => *server,
+            Self::Asked(poll, _) | Self::Answered(poll, _) => poll.server,
+        }
+    }
+}
+
+impl Zone {
+    pub(crate) fn pass_on(&mut self, pass: Pass, course: &mut Course) -> Result<(), Broken> {
+        match pass {
+            Pass::Due(_) => self.write_polls(Vec::new(), course),
+            Pass::Asked(poll, request) => {
+                self.answer_poll(poll, &request, course);
+                Ok(())
+            }
+            Pass::Answered(poll, outcome) => self.take_answer(poll, *outcome, course),
+        }
+    }
+
+    fn polled(&mut self) -> Option<&mut Polled> {
+        self.source.as_mut().and_then(super::Source::polled)
     }
 
     /// The writer's turn, as its shell would take it.
-    pub(super) fn write_polls(&mut self, server: usize, mut changes: Vec<Changes>) -> Result<(), Broken> {
-        let now = self.course.clock.instant();
-        if !self.zones[server].attached {
+    pub(super) fn write_polls(&mut self, mut changes: Vec<Changes>, course: &mut Course) -> Result<(), Broken> {
+        let server = self.id;
+        let now = course.clock.instant();
+        if !self.attached {
             return Ok(());
         }
-        self.hold_polled(server, &mut changes);
-        let superseded = self.zones[server].view.take_superseded();
-        let wants = self.zones[server].view.take_wants(now);
-        let Some(polled) = self.polled(server) else {
+        self.hold_polled(&mut changes, course);
+        let superseded = self.view.take_superseded();
+        let wants = self.view.take_wants(now);
+        let Some(polled) = self.polled() else {
             return Ok(());
         };
         if superseded {
@@ -232,23 +255,22 @@ impl World {
             }
         }
         for want in wants {
-            self.course.log(|| format!("upstream {server}: {want:?}"));
-            let here = &mut self.zones[server];
-            let cut = here.view.cut();
-            here.note_want(&want);
-            let Some(polled) = self.polled(server) else {
+            course.log(|| format!("upstream {server}: {want:?}"));
+            let cut = self.view.cut();
+            self.note_want(&want);
+            let Some(polled) = self.polled() else {
                 return Ok(());
             };
             changes.extend(polled.want(&want, &cut, now));
         }
         loop {
             let mut said = Vec::new();
-            (0..2).try_for_each(|way| self.turn_way(server, way, &mut said))?;
-            self.hold_polled(server, &mut said);
-            let view = self.zones[server].view.clone();
+            (0..2).try_for_each(|way| self.turn_way(way, &mut said, course))?;
+            self.hold_polled(&mut said, course);
+            let view = self.view.clone();
             let cut = view.cut();
             let before = cut.server_state();
-            let Some(polled) = self.polled(server) else {
+            let Some(polled) = self.polled() else {
                 return Ok(());
             };
             changes.append(&mut said);
@@ -259,66 +281,64 @@ impl World {
                 let server_state = polled.server_state(before);
                 view.publish_server_state(server_state);
                 if before != server_state {
-                    self.course
-                        .log(|| format!("upstream {server}: {before:?} -> {server_state:?}"));
+                    course.log(|| format!("upstream {server}: {before:?} -> {server_state:?}"));
                 }
                 break;
             }
             let heard = std::mem::take(&mut changes);
-            self.course.log(|| format!("upstream {server}: heard {heard:?}"));
-            self.zones[server].publish(&heard);
-            let Some(polled) = self.polled(server) else {
+            course.log(|| format!("upstream {server}: heard {heard:?}"));
+            self.publish(&heard);
+            let Some(polled) = self.polled() else {
                 return Ok(());
             };
             let told = polled.demand.handle_cut(&view.cut());
             changes = polled.tell(told, now);
         }
-        self.set_polls(server);
+        self.set_polls(course);
         Ok(())
     }
 
-    fn hold_polled(&mut self, server: usize, changes: &mut Vec<Changes>) {
-        let now = self.course.clock.instant();
-        let here = &mut self.zones[server];
-        let mut source = here.source.take();
+    fn hold_polled(&mut self, changes: &mut Vec<Changes>, course: &mut Course) {
+        let now = course.clock.instant();
+        let mut source = self.source.take();
         if let Some(polled) = source.as_mut().and_then(super::Source::polled) {
-            here.hold(&mut polled.guard, changes, now);
+            self.hold(&mut polled.guard, changes, now);
         }
-        here.source = source;
+        self.source = source;
     }
 
-    fn note_poll_holds(&mut self, server: usize) {
-        let here = &mut self.zones[server];
-        let mut source = here.source.take();
+    fn note_poll_holds(&mut self, course: &mut Course) {
+        let mut source = self.source.take();
         if let Some(polled) = source.as_mut().and_then(super::Source::polled)
-            && here.note_holds(&mut polled.guard)
+            && self.note_holds(&mut polled.guard)
         {
-            self.course.tally.hit(Rule::Hold);
+            course.tally.hit(Rule::Hold);
         }
-        self.zones[server].source = source;
+        self.source = source;
     }
 
-    fn set_polls(&mut self, server: usize) {
-        self.note_poll_holds(server);
-        self.set_lease(server);
-        let Some(polled) = self.polled(server) else { return };
+    fn set_polls(&mut self, course: &mut Course) {
+        self.note_poll_holds(course);
+        self.set_lease(course);
+        let Some(polled) = self.polled() else { return };
         let timer = polled.timer;
         let ways = polled.ways.iter().filter_map(|way| way.poller.poll_timeout());
         let Some(due) = ways.chain(polled.guard.poll_timeout()).min() else {
             return;
         };
-        let due = self.course.clock.time(due).max(self.course.clock.now());
-        if timer.is_none_or(|timer| due < timer || timer <= self.course.clock.now()) {
-            self.course.at(due, Event::Poll(Pass::Due(server)));
-            if let Some(polled) = self.polled(server) {
+        let due = course.clock.time(due).max(course.clock.now());
+        if timer.is_none_or(|timer| due < timer || timer <= course.clock.now()) {
+            course.at(due, Event::Poll(Pass::Due(self.id)));
+            if let Some(polled) = self.polled() {
                 polled.timer = Some(due);
             }
         }
     }
 
-    fn turn_way(&mut self, server: usize, way: usize, changes: &mut Vec<Changes>) -> Result<(), Broken> {
-        let now = self.course.clock.instant();
-        let Some(polled) = self.polled(server) else {
+    fn turn_way(&mut self, way: usize, changes: &mut Vec<Changes>, course: &mut Course) -> Result<(), Broken> {
+        let server = self.id;
+        let now = course.clock.instant();
+        let Some(polled) = self.polled() else {
             return Ok(());
         };
         let here = &mut polled.ways[way];
@@ -330,9 +350,9 @@ impl World {
         }
         for Question { type_url, request, .. } in questions {
             let Some(kind) = Type::of(type_url.url()) else { continue };
-            self.check_question(server, way, kind, &request)?;
-            let id = self.course.next_stream();
-            let Some(polled) = self.polled(server) else {
+            self.check_question(way, kind, &request, &mut course.tally)?;
+            let id = course.next_stream();
+            let Some(polled) = self.polled() else {
                 return Ok(());
             };
             polled.ways[way].asked.insert(kind, id);
@@ -341,9 +361,9 @@ impl World {
                 "upstream {server}/{way}: polls {kind:?} {names:?} v={}",
                 request.version_info
             );
-            self.course.log(|| line);
+            course.log(|| line);
             let poll = Poll { server, way, kind, id };
-            self.course.deliver(Event::Poll(Pass::Asked(poll, Box::new(request))));
+            course.deliver(Event::Poll(Pass::Asked(poll, Box::new(request))));
         }
         Ok(())
     }
@@ -351,19 +371,20 @@ impl World {
     /// K-23, G-12, L-20: what is polled is what is wanted, with versions that count.
     fn check_question(
         &mut self,
-        server: usize,
         way: usize,
         kind: Type,
         request: &DiscoveryRequest,
+        tally: &mut Tally,
     ) -> Result<(), Broken> {
+        let server = self.id;
         let at = crate::upstream::At {
             zone: server,
             leg: way,
             id: 0,
         };
-        self.check_versions(at, &Request::Sotw(request.clone()))?;
-        self.check_side(server, request.node.as_ref())?;
-        let wanted = &self.zones[server].wanted;
+        self.check_versions(at, &Request::Sotw(request.clone()), tally)?;
+        self.check_side(request.node.as_ref(), tally)?;
+        let wanted = &self.wanted;
         let target = |name: &String| (kind, Target::Name(canonical(kind, name).as_str().into()));
         let odd = request
             .resource_names
@@ -377,12 +398,12 @@ impl World {
                 request.resource_names
             );
         }
-        let Some(polled) = self.polled(server) else {
+        let Some(polled) = self.polled() else {
             return Ok(());
         };
         let clean = polled.ways[way].clean.remove(&kind);
         if clean {
-            self.course.tally.hit(Rule::L20);
+            tally.hit(Rule::L20);
             if !request.version_info.is_empty() {
                 return broken!(
                     L20,
@@ -394,52 +415,33 @@ impl World {
         Ok(())
     }
 
-    pub(crate) fn pass_on(&mut self, pass: Pass) -> Result<(), Broken> {
-        match pass {
-            Pass::Due(server) => self.write_polls(server, Vec::new()),
-            Pass::Asked(poll, request) => {
-                self.answer_poll(poll, &request);
-                Ok(())
-            }
-            Pass::Answered(poll, outcome) => self.take_answer(poll, *outcome),
-        }
-    }
-
     /// What the server makes of a poll in its present mood.
-    fn answer_poll(&mut self, poll: Poll, request: &DiscoveryRequest) {
-        let mood = self.lists.as_ref().map_or(Mood::Fine, |lists| lists.moods[poll.server]);
-        let restless = !self.course.calm;
+    fn answer_poll(&mut self, poll: Poll, request: &DiscoveryRequest, course: &mut Course) {
+        let mood = self.mood;
+        let restless = !course.calm;
         let mut outcome = match mood {
             Mood::Refuses | Mood::Closes | Mood::Hangs => Outcome::Failed(false),
-            Mood::AnswersOnce if self.course.rng.chance(50) => Outcome::Failed(false),
-            Mood::Fine | Mood::AnswersOnce if restless && self.course.rng.chance(3) => Outcome::Failed(true),
+            Mood::AnswersOnce if course.rng.chance(50) => Outcome::Failed(false),
+            Mood::Fine | Mood::AnswersOnce if restless && course.rng.chance(3) => Outcome::Failed(true),
             Mood::Fine | Mood::AnswersOnce => {
-                let mortal = self.polled(poll.server).is_some_and(|polled| polled.mortal);
-                answer(poll.kind, request, &self.zones[poll.server].truth, poll.server, mortal)
+                let mortal = self.polled().is_some_and(|polled| polled.mortal);
+                answer(poll.kind, request, &self.truth, poll.server, mortal)
             }
         };
-        let noise = self.polled(poll.server).map_or(0, |polled| polled.noise);
+        let noise = self.polled().map_or(0, |polled| polled.noise);
         if let Outcome::News(response) = &mut outcome
             && restless
-            && self.course.rng.chance(noise)
+            && course.rng.chance(noise)
         {
-            spoil(&mut response.resources, poll.kind, &mut self.course.rng);
+            spoil(&mut response.resources, poll.kind, &mut course.rng);
         }
-        let delay = if mood == Mood::Hangs {
-            PATIENCE
-        } else {
-            self.course.delay()
-        };
-        self.course
-            .after(delay, Event::Poll(Pass::Answered(poll, Box::new(outcome))));
+        let delay = if mood == Mood::Hangs { PATIENCE } else { course.delay() };
+        course.after(delay, Event::Poll(Pass::Answered(poll, Box::new(outcome))));
     }
 
-    fn take_answer(&mut self, poll: Poll, outcome: Outcome) -> Result<(), Broken> {
-        let (now, dice) = (
-            self.course.clock.instant(),
-            self.course.rng.range(0, 100) as f64 / 100.0,
-        );
-        let Some(way) = self.polled(poll.server).map(|polled| &mut polled.ways[poll.way]) else {
+    fn take_answer(&mut self, poll: Poll, outcome: Outcome, course: &mut Course) -> Result<(), Broken> {
+        let (now, dice) = (course.clock.instant(), course.rng.range(0, 100) as f64 / 100.0);
+        let Some(way) = self.polled().map(|polled| &mut polled.ways[poll.way]) else {
             return Ok(());
         };
         if way.asked.get(&poll.kind) != Some(&poll.id) {
@@ -465,16 +467,15 @@ impl World {
                     .1
             }
         };
-        self.course
-            .log(|| format!("origin {}/{}: {:?}: {line}", poll.server, poll.way, poll.kind));
+        course.log(|| format!("origin {}/{}: {:?}: {line}", poll.server, poll.way, poll.kind));
         if failed {
             // H-07: good content stays.
-            self.course.tally.hit(Rule::H07);
+            course.tally.hit(Rule::H07);
             let quiet = |changes: &Changes| changes.updates.is_empty() && changes.complete.is_none();
             if !changes.iter().all(quiet) {
                 return broken!(H07, "a failed poll changed {changes:?}");
             }
         }
-        self.write_polls(poll.server, changes)
+        self.write_polls(changes, course)
     }
 }

@@ -2,30 +2,33 @@
 //!
 //! Owns that judgement alone. Never waits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use cache::View;
 use xds::ServerState;
 
 use super::Mood;
-use crate::relay::Stream;
-use crate::tally::{Broken, Rule};
-use crate::world::World;
+use crate::origins::Origins;
+use crate::stream::Stream;
+use crate::tally::{Broken, Rule, Tally};
 
-impl World {
+impl Origins {
     /// Every session is where it should be: with the first server that answers, or when everything has `healed` with the first one.
-    pub(crate) fn check_binding(&self, stream: &Stream, healed: bool) -> Result<(), Broken> {
+    pub(crate) fn check_binding(
+        &self,
+        stream: &Stream,
+        healed: bool,
+        unanswered: Duration,
+        now: Duration,
+    ) -> Result<(), Broken> {
         let Some(lists) = &self.lists else { return Ok(()) };
         for (authority, server) in &stream.reads {
             let authority = authority.as_deref();
             let servers = lists.servers_of(stream.class, authority);
             // G-08: a session that holds something waits this long for a server that lacks what the session wants.
-            let patience = self.settings.timers.unanswered + Duration::from_secs(1);
-            let up = |server: &usize| {
-                lists
-                    .up_since
-                    .get(server)
-                    .is_some_and(|since| *since + patience <= self.course.clock.now())
-            };
+            let patience = unanswered + Duration::from_secs(1);
+            let up = |server: &usize| lists.up_since.get(server).is_some_and(|since| *since + patience <= now);
             let first = servers.first().filter(|first| healed && *first != server);
             if first.is_some_and(|first| self.zones[*first].view.cut().server_state() == ServerState::Up) {
                 return broken!(G08, "{authority:?} is still read from {server}");
@@ -54,10 +57,10 @@ impl World {
     }
 
     /// G-01: when everything has healed, only the first servers are asked for anything.
-    pub(crate) fn check_firsts(&mut self) -> Result<(), Broken> {
+    pub(crate) fn check_firsts(&self, views: &[Arc<View>], tally: &mut Tally) -> Result<(), Broken> {
         let Some(lists) = &self.lists else { return Ok(()) };
         let firsts = lists.firsts();
-        let all_fine = lists.moods.iter().all(|mood| *mood == Mood::Fine);
+        let all_fine = self.zones.iter().all(|zone| zone.mood == Mood::Fine);
         let up = |server: &usize| {
             let zone = &self.zones[*server];
             !zone.attached || zone.view.cut().server_state() == ServerState::Up
@@ -65,10 +68,12 @@ impl World {
         if !all_fine || !firsts.iter().all(up) {
             return Ok(());
         }
-        let views = self.scopes.all().into_iter();
-        let others: Vec<usize> = views.map(|view| self.zone_of(&view)).collect::<Result<_, _>>()?;
+        let others: Vec<usize> = views
+            .iter()
+            .map(|view| self.zone_of(view, tally))
+            .collect::<Result<_, _>>()?;
         let others: Vec<usize> = others.into_iter().filter(|server| !firsts.contains(server)).collect();
-        self.course.tally.hit(Rule::G01);
+        tally.hit(Rule::G01);
         match others.as_slice() {
             [] => Ok(()),
             others => broken!(G01, "the servers {others:?} are still asked"),
