@@ -11,11 +11,11 @@ use super::body::Type;
 use super::course::Course;
 use super::event::Event;
 use super::feed::Zone;
+use super::guarded::GUARD;
 use super::origins::Origins;
 use super::rng::Rng;
 use super::tally::Broken;
 use super::truth::{Key, Step, Truth};
-use super::upstream::GUARD;
 use super::world::World;
 
 impl Truth {

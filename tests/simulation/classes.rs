@@ -16,10 +16,10 @@ use xds::{self, Guards, Types};
 use super::course::Course;
 use super::event::Event;
 use super::feed::Zone;
+use super::guarded::GUARD;
 use super::origins::Origins;
 use super::rng::Rng;
 use super::tally::{Broken, Rule, Tally};
-use super::upstream::GUARD;
 use super::world::World;
 
 /// What the clients of a zone have in common.

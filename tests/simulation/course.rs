@@ -30,6 +30,22 @@ pub(crate) struct Course {
     kept: usize,
 }
 
+/// When a task of the relay runs, if nothing happens before.
+#[derive(Default)]
+pub(crate) struct Alarm(Option<Duration>);
+
+impl Alarm {
+    /// Sets it, unless it is set for an earlier time.
+    pub(crate) fn set(&mut self, due: Option<Instant>, event: Event, course: &mut Course) {
+        let Some(due) = due else { return };
+        let (due, now) = (course.clock.time(due).max(course.clock.now()), course.clock.now());
+        if self.0.is_none_or(|set| due < set || set <= now) {
+            self.0 = Some(due);
+            course.at(due, event);
+        }
+    }
+}
+
 /// Separates the random numbers of refusals from all others.
 const REFUSALS: u64 = 0x5eed_0000_0023;
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use cache::View;
 use proto::envoy::config::core::v3::Node;
+use protocol::{Demand, Guard};
 use xds::{
     Changes, Cut, Expiry, Name, Phase, Reason, Resource, ResourceParts, ServerState, Target, TypeUrl, Update, Want,
 };
@@ -16,9 +17,9 @@ use xds::{
 use super::body::{Content, Type};
 use super::book::Book;
 use super::classes::{Profile, nobody};
-use super::course::Course;
+use super::course::{Alarm, Course};
 use super::event::Event;
-use super::guarded::Removal;
+use super::guarded::{Removal, guard};
 use super::lists::{Eyes, Mood, Source, Upper};
 use super::rng::Rng;
 use super::tally::Broken;
@@ -48,7 +49,11 @@ pub(crate) struct Zone {
     pub(crate) upper: Option<Box<Upper>>,
     /// If this is the control plane of such a relay: the relay's zone.
     pub(crate) below: Option<usize>,
+    /// What the view has asked for.
     pub(crate) wanted: BTreeSet<(Type, Target)>,
+    pub(crate) demand: Demand,
+    /// D-03, D-09, D-10: removals that wait.
+    pub(crate) guard: Guard,
     /// What the relay has on disk of the view.
     pub(crate) saved: Option<Cut>,
     /// Removals that the guard has kept, and since when.
@@ -61,7 +66,10 @@ pub(crate) struct Zone {
     beats: u32,
     /// Whether it reports that a name does not exist, or stays silent (C-16).
     says_missing: bool,
-    timer: Option<Duration>,
+    /// For unwanted names that linger.
+    lease: Alarm,
+    /// For all else that the writer waits for.
+    pub(crate) alarm: Alarm,
 }
 
 /// One change that a control plane sends.
@@ -92,6 +100,8 @@ impl Zone {
             upper: None,
             below: None,
             wanted: BTreeSet::new(),
+            demand: Demand::default(),
+            guard: guard(false),
             saved: None,
             waiting: BTreeMap::new(),
             forced: false,
@@ -99,7 +109,8 @@ impl Zone {
             connected: true,
             beats: 0,
             says_missing: rng.chance(60),
-            timer: None,
+            lease: Alarm::default(),
+            alarm: Alarm::default(),
         }
     }
 
@@ -110,8 +121,10 @@ impl Zone {
         self.book = Book::default();
         let saved = self.saved.as_ref().filter(|_| self.wire.is_some());
         saved.into_iter().for_each(|cut| self.view.set_restored(cut.clone()));
-        let holds = saved.map(|cut| cut.holds().clone()).unwrap_or_default();
-        self.wire = self.wire.take().map(|wire| wire.anew(node.clone(), &holds));
+        self.guard = guard(matches!(self.source, Some(Source::Folder(_))));
+        saved.into_iter().for_each(|cut| self.guard.remember(cut.holds()));
+        self.demand = Demand::default();
+        self.wire = self.wire.take().map(|wire| wire.anew(node.clone()));
         if let Some(source) = &mut self.source {
             source.attach(node);
         }
@@ -119,7 +132,7 @@ impl Zone {
         self.waiting.clear();
         self.forced = false;
         self.news.clear();
-        self.timer = None;
+        (self.lease, self.alarm) = Default::default();
         alone
     }
 
@@ -131,12 +144,11 @@ impl Zone {
 
     /// Whether the view wants this of its control plane: with a wildcard, or by its name or collection.
     pub(crate) fn wants(&self, kind: Type, name: &Name, wildcard: bool) -> bool {
-        let wanted = self.wire.as_ref().map_or(&self.wanted, |wire| &wire.wanted);
         let named = std::iter::once(name.clone()).chain(name.collection());
         let named = named.map(Target::Name).filter(|_| !wildcard);
         let all = [Target::Wildcard].into_iter().filter(|_| wildcard);
         let mut targets = named.chain(all);
-        targets.any(|target| wanted.contains(&(kind, target)))
+        targets.any(|target| self.wanted.contains(&(kind, target)))
     }
 
     fn hears(&self, kind: Type, content: &Content) -> bool {
@@ -318,14 +330,8 @@ impl Zone {
 
     /// The writer runs again when unwanted names have lingered long enough.
     pub(crate) fn set_lease(&mut self, course: &mut Course) {
-        let due = self.view.poll_timeout().map(|due| course.clock.time(due));
-        if let Some(due) = due.filter(|due| {
-            self.timer
-                .is_none_or(|timer| *due < timer || timer <= course.clock.now())
-        }) {
-            self.timer = Some(due);
-            course.at(due, Event::Upstream(self.id));
-        }
+        let due = self.view.poll_timeout();
+        self.lease.set(due, Event::Upstream(self.id), course);
     }
 
     fn want(&mut self, want: &Want, course: &mut Course) {
@@ -338,26 +344,20 @@ impl Zone {
                 want.target
             )
         });
-        let kind = kind(&want.type_url);
-        let target = (kind, want.target.clone());
+        self.note_want(want);
         if !want.wanted {
-            self.wanted.remove(&target);
             return;
         }
-        self.wanted.insert(target);
+        let kind = kind(&want.type_url);
         self.news.push_back(News::Begin(kind, want.target.clone()));
-        let pause = match &want.target {
-            Target::Wildcard => {
-                self.news.push_back(News::Complete(kind));
-                course.delay()
-            }
+        match &want.target {
+            Target::Wildcard => self.news.push_back(News::Complete(kind)),
             Target::Name(name) => {
                 let name = name.as_str().to_owned();
                 course.after(DOES_NOT_EXIST, Event::Silence(zone, kind, name));
-                course.delay()
             }
-        };
-        course.after(pause, Event::Upstream(zone));
+        }
+        course.deliver(Event::Upstream(zone));
     }
 
     /// Publishes some of the control plane's pending changes.

@@ -2,29 +2,49 @@
 //!
 //! Owns the order of its inputs, and which removals it keeps. Does not judge them.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use protocol::Guard;
-use xds::{Changes, Cut, Name, Reason, Update};
+use xds::{Changes, Cut, GuardSettings, MassHold, Name, Reason, ReferenceHold, TypeUrl, Update, Within};
 
 use super::body::Type;
 use super::feed::Zone;
+use super::tally::{Rule, Tally};
 
 /// A removal in one half of a type.
 pub(crate) type Removal = (Type, bool, String);
 
+/// By which settings the relay holds removals. A loss is held for less time than a world takes to heal.
+pub(crate) const GUARD: GuardSettings = GuardSettings {
+    references: ReferenceHold::UntilFree,
+    mass: MassHold {
+        hold: Duration::from_secs(2),
+        within: Within::FirstState,
+        ..GuardSettings::OFF.mass
+    },
+};
+/// How long nothing that directs traffic must have come before a removal goes out.
+const REMOVAL_QUIET: Duration = Duration::from_millis(100);
+/// How long a removal waits for that at most.
+pub(crate) const ORDER_GATE: Duration = Duration::from_secs(2);
+
+/// The guard of a new view.
+pub(crate) fn guard(files: bool) -> Guard {
+    let settings = if files { GuardSettings::OFF } else { GUARD };
+    Guard::new(REMOVAL_QUIET, ORDER_GATE, settings)
+}
+
 impl Zone {
     /// Takes out of what the control plane has said what must wait.
-    pub(crate) fn hold(&mut self, guard: &mut Guard, changes: &mut Vec<Changes>, now: Instant) {
-        let settings = self.view.guard();
-        guard.handle_settings(settings);
+    pub(crate) fn hold(&mut self, changes: &mut Vec<Changes>, now: Instant) {
+        self.guard.handle_settings(self.view.guard());
         for order in self.view.take_orders() {
-            guard.handle_order(&order, now);
+            self.guard.handle_order(&order, now);
         }
         if Guard::asks_for_inheritance(changes)
             && let Some(served) = self.view.served_before()
         {
-            guard.inherit(served);
+            self.guard.inherit(served);
         }
         let cut = self.view.cut();
         self.waiting.retain(|removal, _| serves(&cut, removal));
@@ -34,7 +54,7 @@ impl Zone {
                 .remove(&(kind, wildcard, update.name().as_str().to_owned()));
         }
         let said = removals(changes);
-        guard.hold(changes, &cut, now);
+        self.guard.hold(changes, &cut, now);
         let passed = removals(changes);
         let kept = said.into_iter().filter(|removal| !passed.contains(removal));
         for removal in kept {
@@ -42,13 +62,20 @@ impl Zone {
         }
     }
 
-    /// Publishes what the guard holds now; returns whether it has begun or ceased to hold anything.
-    pub(crate) fn note_holds(&mut self, guard: &mut Guard) -> bool {
-        let Some((holds, events)) = guard.take_holds() else {
-            return false;
-        };
-        self.view.publish_holds(holds);
-        !events.is_empty()
+    /// Publishes what the guard holds now.
+    pub(crate) fn note_holds(&mut self, tally: &mut Tally) {
+        if let Some((holds, events)) = self.guard.take_holds() {
+            self.view.publish_holds(holds);
+            if !events.is_empty() {
+                tally.hit(Rule::Hold);
+            }
+        }
+    }
+
+    /// Takes the removals that wait for nothing any more.
+    pub(crate) fn release(&mut self, now: Instant) -> Vec<Changes> {
+        let wanted = |type_url: &TypeUrl, name: &Name| self.view.wants(type_url, name);
+        self.guard.release(&self.view.cut(), wanted, now)
     }
 
     /// Whether something is held that the control plane has removed or emptied.

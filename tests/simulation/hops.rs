@@ -48,6 +48,7 @@ impl World {
     fn asked(&mut self, at: At) -> Result<(), Broken> {
         let leg = self.origins[at.zone].leg(at);
         let link = leg.and_then(|leg| leg.link.as_mut());
+        let clean = link.as_ref().is_some_and(|link| link.clean);
         let Some(request) = link.and_then(|link| link.up.arrive(false).filter(|_| !link.mute)) else {
             return Ok(());
         };
@@ -66,7 +67,11 @@ impl World {
             self.origins[at.zone].check_side(Some(node), &mut self.course.tally)?;
         }
         if self.origins.lists.is_some() {
-            self.origins[at.zone].check_versions(at, &request, &mut self.course.tally)?;
+            let (declared, first): (Vec<&String>, bool) = match &request {
+                Request::Sotw(request) => (vec![&request.version_info], request.response_nonce.is_empty()),
+                Request::Delta(request) => (request.initial_resource_versions.values().collect(), true),
+            };
+            self.origins[at.zone].check_versions(&declared, clean && first, &mut self.course.tally)?;
         }
         if self.origins[at.zone].upper.is_some() {
             return self.ask_upper(at, &request);

@@ -8,13 +8,9 @@ use std::time::{Duration, Instant};
 
 use proto::envoy::config::core::v3::Node;
 use protocol::{
-    Backoff, Client, ClientSettings, Declined, Demand, Dialects, Ending, Guard, Leg as Which, Next, Request, Rhythm,
-    Suspects, Trial,
+    Backoff, Client, ClientSettings, Declined, Dialects, Ending, Leg as Which, Next, Request, Rhythm, Suspects, Trial,
 };
-use xds::{
-    Changes, Cut, Dialect, GuardSettings, Hold, MassHold, Name, ReferenceHold, ServerState, Target, TypeUrl, Update,
-    Want, Within,
-};
+use xds::{Changes, Cut, Dialect, ServerState, TypeUrl, Update, Want};
 
 use super::besides::Besides;
 use super::body::Type;
@@ -25,7 +21,6 @@ use super::lists::Ahead;
 use super::network::Pipe;
 use super::origin::{Habits, Reply, Session};
 use super::rng::Rng;
-use super::tally::Rule;
 use super::wire::Up;
 
 /// The relay's writer of one view, and the control plane at the other end.
@@ -33,14 +28,8 @@ pub(crate) struct Wire {
     pub(crate) habits: Habits,
     /// What the relay has learned of its dialects.
     pub(crate) dialects: Dialects,
-    demand: Demand,
-    /// D-03: removals that wait.
-    guard: Guard,
     /// The two streams that all types share, and then those for types that end streams.
     pub(crate) legs: Vec<Leg>,
-    /// What the view has asked for.
-    pub(crate) wanted: BTreeSet<(Type, Target)>,
-    timer: Option<Duration>,
     pub(crate) settings: Arc<ClientSettings>,
     /// What the relay has learned of how the control plane answers.
     pub(crate) rhythm: Arc<Rhythm>,
@@ -128,10 +117,6 @@ pub(crate) enum Hop {
 
 /// How long a stream on which nothing is wanted is kept.
 const IDLE: Duration = Duration::from_secs(10);
-/// How long nothing that directs traffic must have come before a removal goes out.
-pub(crate) const REMOVAL_QUIET: Duration = Duration::from_millis(100);
-/// How long a removal waits for that at most.
-pub(crate) const ORDER_GATE: Duration = Duration::from_secs(2);
 /// The longest pause before another attempt.
 pub(crate) const RECONNECT_MAX: Duration = Duration::from_secs(30);
 
@@ -157,12 +142,8 @@ impl Wire {
             )
         };
         Self {
-            demand: Demand::default(),
-            guard: Guard::new(REMOVAL_QUIET, ORDER_GATE, GUARD),
             legs: vec![leg(0, false), leg(1, false)],
             settings: settings.clone(),
-            wanted: BTreeSet::new(),
-            timer: None,
             rhythm: Arc::default(),
             relay: relay.to_owned(),
             dialects: Dialects::new(true),
@@ -216,15 +197,12 @@ impl Wire {
         self.habits.refuses.is_some() && leg.trial.handle_end(declined, true, &self.dialects) == Next::Other
     }
 
-    /// The same for the next view; it keeps what was learned of how the control plane answers. An earlier run of the relay held
-    /// these.
-    pub(crate) fn anew(self, node: Node, holds: &[Hold]) -> Self {
-        let mut wire = Self {
+    /// The same for the next view; it keeps what was learned of how the control plane answers.
+    pub(crate) fn anew(self, node: Node) -> Self {
+        Self {
             rhythm: self.rhythm,
             ..Self::above(self.habits, node, &self.relay)
-        };
-        wire.guard.remember(holds);
-        wire
+        }
     }
 
     /// Tells a stream what is wanted; returns what an earlier run of the relay knew of that.
@@ -314,12 +292,20 @@ impl Zone {
             return;
         };
         let target = (kind, want.target.clone());
-        let wanted = self.wire.as_mut().map_or(&mut self.wanted, |wire| &mut wire.wanted);
         let _ = if want.wanted {
-            wanted.insert(target)
+            self.wanted.insert(target)
         } else {
-            wanted.remove(&target)
+            self.wanted.remove(&target)
         };
+    }
+
+    /// The same, for the machines; returns what they must be told.
+    pub(crate) fn demand(&mut self, want: &Want) -> Vec<(Which, Want)> {
+        self.note_want(want);
+        if !want.wanted {
+            self.guard.handle_unwanted(&want.type_url, &want.target);
+        }
+        self.demand.handle_want(want, &self.view.cut())
     }
 
     /// Tells the streams what is wanted, and publishes what an earlier run of the relay knew of that.
@@ -334,9 +320,7 @@ impl Zone {
             }
             self.note(&restored);
             drop(self.view.publish_restored(&restored));
-            if let Some(wire) = &mut self.wire {
-                told = wire.demand.handle_cut(&self.view.cut());
-            }
+            told = self.demand.handle_cut(&self.view.cut());
         }
     }
 
@@ -363,16 +347,6 @@ impl Zone {
     }
 }
 
-/// By which settings the relay holds removals. A loss is held for less time than a world takes to heal.
-pub(crate) const GUARD: GuardSettings = GuardSettings {
-    references: ReferenceHold::UntilFree,
-    mass: MassHold {
-        hold: Duration::from_secs(2),
-        within: Within::FirstState,
-        ..GuardSettings::OFF.mass
-    },
-};
-
 impl Zone {
     /// The writer's turn: wants go to the machines, changes into the view, requests to the transport.
     pub(crate) fn write(&mut self, mut changes: Vec<Changes>, course: &mut Course) {
@@ -383,7 +357,7 @@ impl Zone {
             leg.superseded |= superseded;
             leg.stood_in = leg.stood_in.map(|_| true);
         }
-        self.hold_back(&mut changes, course);
+        self.hold(&mut changes, now);
         let wants = self.view.take_wants(now);
         for want in wants {
             course.log(|| {
@@ -394,27 +368,24 @@ impl Zone {
                     want.target
                 )
             });
-            self.note_want(&want);
-            let Some(wire) = &mut self.wire else { return };
-            if !want.wanted {
-                wire.guard.handle_unwanted(&want.type_url, &want.target);
-            }
-            let told = wire.demand.handle_want(&want, &self.view.cut());
+            let told = self.demand(&want);
             self.tell(told, &mut changes);
         }
         loop {
             let suspected = self.judge_types(&mut changes, course);
             for type_url in suspected {
-                let wire = self.wire.as_mut();
-                let told = wire.map(|wire| wire.demand.handle_unserved(&type_url, &self.view.cut()));
-                self.tell(told.unwrap_or_default(), &mut changes);
+                let told = self.demand.handle_unserved(&type_url, &self.view.cut());
+                self.tell(told, &mut changes);
             }
             let count = self.wire.as_ref().map_or(0, |wire| wire.legs.len());
             let mut said = Vec::new();
             (0..count).for_each(|leg| self.turn_leg(leg, &mut said, course));
-            self.hold_back(&mut said, course);
+            self.hold(&mut said, now);
             changes.append(&mut said);
-            self.release(&mut changes, course);
+            if changes.is_empty() {
+                changes = self.release(now);
+            }
+            self.note_holds(&mut course.tally);
             let Some(wire) = &mut self.wire else { return };
             if changes.is_empty() {
                 let before = self.view.cut().server_state();
@@ -431,54 +402,18 @@ impl Zone {
             let heard = std::mem::take(&mut changes);
             course.log(|| format!("upstream {zone}: heard {heard:?}"));
             self.publish(&heard);
-            let cut = self.view.cut();
-            let Some(wire) = &mut self.wire else { return };
-            let told = wire.demand.handle_cut(&cut);
+            let told = self.demand.handle_cut(&self.view.cut());
             self.tell(told, &mut changes);
         }
         self.set_writer(course);
     }
 
-    /// Adds the removals that wait for nothing any more, once all else is published.
-    fn release(&mut self, changes: &mut Vec<Changes>, course: &mut Course) {
-        let now = course.clock.instant();
-        let Some(mut wire) = self.wire.take() else { return };
-        if changes.is_empty() {
-            let wanted = |type_url: &TypeUrl, name: &Name| self.view.wants(type_url, name);
-            *changes = wire.guard.release(&self.view.cut(), wanted, now);
-        }
-        if self.note_holds(&mut wire.guard) {
-            course.tally.hit(Rule::Hold);
-        }
-        self.wire = Some(wire);
-    }
-
-    /// D-03, D-09, D-10: holds removals back.
-    fn hold_back(&mut self, changes: &mut Vec<Changes>, course: &mut Course) {
-        let now = course.clock.instant();
-        if let Some(mut wire) = self.wire.take() {
-            self.hold(&mut wire.guard, changes, now);
-            self.wire = Some(wire);
-        }
-    }
-
     fn set_writer(&mut self, course: &mut Course) {
-        let Some(wire) = &self.wire else { return };
-        let view = self.view.poll_timeout();
-        let view = view.into_iter().chain(wire.guard.poll_timeout());
-        let legs = wire
-            .legs
-            .iter()
-            .flat_map(|leg| [leg.client.poll_timeout(), leg.suspects.poll_timeout()])
-            .flatten();
-        let Some(due) = legs.chain(view).min() else { return };
-        let (due, timer) = (course.clock.time(due).max(course.clock.now()), wire.timer);
-        if timer.is_none_or(|timer| due < timer || timer <= course.clock.now()) {
-            course.at(due, Event::Upstream(self.id));
-            if let Some(wire) = &mut self.wire {
-                wire.timer = Some(due);
-            }
-        }
+        let legs = self.wire.iter().flat_map(|wire| &wire.legs);
+        let legs = legs.flat_map(|leg| [leg.client.poll_timeout(), leg.suspects.poll_timeout()]);
+        let ours = [self.view.poll_timeout(), self.guard.poll_timeout()];
+        let due = legs.chain(ours).flatten().min();
+        self.alarm.set(due, Event::Upstream(self.id), course);
     }
 
     fn turn_leg(&mut self, at: usize, changes: &mut Vec<Changes>, course: &mut Course) {

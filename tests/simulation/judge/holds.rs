@@ -13,10 +13,10 @@ use xds::{Cut, Hold, HoldReason, Known, Name, ReferenceHold, State, TypeUrl};
 use crate::abilities::timed_out;
 use crate::body::Type;
 use crate::feed::Zone;
+use crate::guarded::ORDER_GATE;
 use crate::guarded::serves;
 use crate::lists::Source;
 use crate::tally::{Broken, Rule, Tally};
-use crate::upstream::ORDER_GATE;
 
 /// How much later than it should something may be seen.
 const SLACK: Duration = Duration::from_millis(50);

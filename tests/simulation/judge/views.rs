@@ -19,8 +19,7 @@ impl Zone {
     pub(crate) fn check(&self, above: Option<&Self>, tally: &mut Tally) -> Result<(), Broken> {
         tally.hit(Rule::K23);
         let cut = self.view.cut();
-        let wanted = self.wire.as_ref().map_or(&self.wanted, |wire| &wire.wanted);
-        for (kind, target) in wanted {
+        for (kind, target) in &self.wanted {
             let mut views = std::iter::once(self).chain(above);
             // What is held in a wildcard hides what there is by name, too.
             let hides = |zone: &Self, name: &str| zone.hides(*kind, name) || zone.holds(*kind, name);
@@ -116,13 +115,13 @@ impl Zone {
             for target in names.chain(served.wildcard.then_some(Target::Wildcard)) {
                 // E-17: a wildcard cannot be ended and begun again on one stream, so it goes on unseen.
                 let unseen = target == Target::Wildcard;
-                let wanted = wire.wanted.contains(&(*kind, target.clone())) || unseen;
+                let wanted = self.wanted.contains(&(*kind, target.clone())) || unseen;
                 if !wanted || !asked.insert((*kind, target.clone())) {
                     return broken!(K23, "{kind:?} {target:?} is asked for, and not wanted");
                 }
             }
         }
-        for (kind, target) in &wire.wanted {
+        for (kind, target) in &self.wanted {
             let covered = match (cut.slot(kind.type_url()), target) {
                 (Some(slot), Target::Name(name)) => slot
                     .wildcard

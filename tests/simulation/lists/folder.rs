@@ -7,20 +7,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use distributary::upstream::{Asked, Content as Stated, Dictionary, FileSet, Listed, Stamp};
 use json::{Schemas, Unknown};
 use prost::Message as _;
 use proto::envoy::service::discovery::v3::DiscoveryResponse;
-use protocol::Guard;
-use xds::{Cut, GuardSettings, Known, Name, Reason, Resource, ServerState, Slot, State, Target, Types};
+use xds::{Cut, Known, Name, Reason, Resource, ServerState, Slot, State, Target, Types};
 
 use super::Mood;
 use super::account::{Counted, Line, Model, Said, Written};
 use crate::body::Type;
 use crate::book::revision;
-use crate::course::Course;
+use crate::course::{Alarm, Course};
 use crate::event::Event;
 use crate::feed::Zone;
 use crate::names::{covers, is_collection};
@@ -29,7 +28,6 @@ use crate::rng::Rng;
 use crate::served::entry;
 use crate::tally::{Broken, Rule};
 use crate::truth::{Key, Truth};
-use crate::upstream::{ORDER_GATE, REMOVAL_QUIET};
 
 /// The files, and what the relay has read of them.
 pub(crate) struct Folder {
@@ -41,8 +39,6 @@ pub(crate) struct Folder {
     salt: usize,
     file_set: FileSet,
     asked: Asked,
-    /// D-03: removals that wait.
-    guard: Guard,
     /// The content that the view has.
     content: Arc<Stated>,
     model: Model,
@@ -51,7 +47,7 @@ pub(crate) struct Folder {
     /// The number of writes, over all files.
     writings: i64,
     /// When the files are read because a resource ends then.
-    alarm: Option<Duration>,
+    alarm: Alarm,
 }
 
 static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(|| Dictionary {
@@ -81,12 +77,11 @@ impl Folder {
             salt: 0,
             file_set: file_set(single),
             asked: Asked::default(),
-            guard: Guard::new(REMOVAL_QUIET, ORDER_GATE, GuardSettings::OFF),
             content: Arc::default(),
             model: Model::default(),
             mortal: false,
             writings: 0,
-            alarm: None,
+            alarm: Alarm::default(),
         }
     }
 
@@ -101,7 +96,6 @@ impl Folder {
     /// A view begins: it wants nothing yet.
     pub(crate) fn attach(&mut self) {
         self.asked = Asked::default();
-        self.guard = Guard::new(REMOVAL_QUIET, ORDER_GATE, GuardSettings::OFF);
         self.content = Arc::default();
     }
 
@@ -109,7 +103,7 @@ impl Folder {
     pub(super) fn forget(&mut self) {
         self.file_set = file_set(self.single);
         self.model = Model::default();
-        self.alarm = None;
+        self.alarm = Alarm::default();
     }
 
     fn paths(&self) -> &'static [&'static str] {
@@ -334,8 +328,7 @@ impl Zone {
             .iter()
             .map(|(path, it)| (path.as_path(), says(it)))
             .collect();
-        let line = format!("origin {server}: writes {disk:?} {}", folder.readable);
-        course.log(|| line);
+        course.log(|| format!("origin {server}: writes {disk:?} {}", folder.readable));
         course.soon(20, 1500, Event::Look(server));
     }
 
@@ -347,28 +340,11 @@ impl Zone {
             return Ok(());
         };
         folder.look(now);
-        let line = format!("upstream {server}: looked, {:?}", folder.file_set.faults());
-        course.log(|| line);
-        self.set_alarm(course);
+        course.log(|| format!("upstream {server}: looked, {:?}", folder.file_set.faults()));
+        // E-11: it looks again when a resource ends.
+        let ends = folder.file_set.ends();
+        folder.alarm.set(ends, Event::Look(server), course);
         self.read_files(course)
-    }
-
-    /// E-11: schedules a look at the time when a resource ends.
-    fn set_alarm(&mut self, course: &mut Course) {
-        let folder = self.source.as_ref();
-        let Some(super::Source::Folder(folder)) = folder else {
-            return;
-        };
-        let (now, alarm) = (course.clock.now(), folder.alarm);
-        let Some(due) = folder.file_set.ends().map(|ends| course.clock.time(ends).max(now)) else {
-            return;
-        };
-        if alarm.is_none_or(|alarm| due < alarm || alarm <= now) {
-            course.at(due, Event::Look(self.id));
-            if let Some(folder) = self.source.as_mut().and_then(super::Source::folder) {
-                folder.alarm = Some(due);
-            }
-        }
     }
 
     /// Rewrites, now and then, files whose resources have a time to live.
@@ -404,15 +380,11 @@ impl Zone {
         if !Arc::ptr_eq(&folder.content, &content) {
             folder.content = content.clone();
             second = folder.asked.handle_content(&content, &cut);
-            folder.guard.hold_again(&mut second, &cut, now);
+            self.guard.hold_again(&mut second, &cut, now);
         }
         self.publish(&second);
-        let cut = self.view.cut();
-        let Some(folder) = self.source.as_mut().and_then(super::Source::folder) else {
-            return Ok(());
-        };
-        let gone = folder.guard.release(&cut, |_, _| false, now);
-        let waits = folder.guard.poll_timeout();
+        let gone = self.guard.release(&self.view.cut(), |_, _| false, now);
+        let waits = self.guard.poll_timeout();
         self.publish(&gone);
         let server_state = if content.whole() {
             ServerState::Up

@@ -24,7 +24,6 @@ use std::time::Duration;
 
 use cache::{Route, Routes, Scopes};
 use proto::envoy::config::core::v3::Node;
-use protocol::Request;
 use xds::ServerState;
 
 use super::besides::Besides;
@@ -371,34 +370,21 @@ impl Zone {
     }
 
     /// G-12, L-20: the versions that are declared to a server.
-    pub(crate) fn check_versions(&mut self, at: At, request: &Request, tally: &mut Tally) -> Result<(), Broken> {
-        let (declared, first): (Vec<&String>, bool) = match request {
-            Request::Sotw(request) => (vec![&request.version_info], request.response_nonce.is_empty()),
-            Request::Delta(request) => (request.initial_resource_versions.values().collect(), true),
-        };
-        let declared: Vec<&&String> = declared.iter().filter(|version| !version.is_empty()).collect();
+    pub(crate) fn check_versions(&self, declared: &[&String], clean: bool, tally: &mut Tally) -> Result<(), Broken> {
+        let mut declared = declared.iter().filter(|version| !version.is_empty());
         tally.hit(Rule::G12);
-        let (mark, relay) = (format!(".s{}", at.zone), self.upper.is_some());
-        let foreign = |version: &str| {
-            if relay {
-                version.contains('.')
-            } else {
-                !version.ends_with(&mark)
-            }
+        let (id, mark, relay) = (self.id, format!(".s{}", self.id), self.upper.is_some());
+        let foreign = |version: &str| match relay {
+            true => version.contains('.'),
+            false => !version.ends_with(&mark),
         };
-        if let Some(version) = declared.iter().find(|version| foreign(version)) {
-            return broken!(G12, "server {} is told of the version {version}", at.zone);
+        if let Some(version) = declared.clone().find(|version| foreign(version)) {
+            return broken!(G12, "server {id} is told of the version {version}");
         }
-        let leg = self.leg(at);
-        let clean = leg.and_then(|leg| leg.link.as_ref()).is_some_and(|link| link.clean);
-        if clean && first {
+        if clean {
             tally.hit(Rule::L20);
-            if !declared.is_empty() {
-                return broken!(
-                    L20,
-                    "server {} is told of {declared:?} after another one stood in",
-                    at.zone
-                );
+            if let Some(version) = declared.next() {
+                return broken!(L20, "server {id} is told of {version} after another one stood in");
             }
         }
         Ok(())

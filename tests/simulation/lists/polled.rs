@@ -4,13 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use distributary::upstream::{Poller, Question};
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
-use protocol::{Client, ClientSettings, Demand, Guard, Leg, Request};
-use xds::{Changes, Cut, Dialect, ServerState, Target, Want};
+use protocol::{Client, ClientSettings, Leg};
+use xds::{Changes, Dialect, ServerState, Target, Want};
 
 use super::Mood;
 use crate::body::Type;
@@ -22,19 +22,15 @@ use crate::rng::Rng;
 use crate::served::{entry, spoil};
 use crate::tally::{Broken, Rule, Tally};
 use crate::truth::Truth;
-use crate::upstream::{GUARD, ORDER_GATE, RECONNECT_MAX, REMOVAL_QUIET};
+use crate::upstream::RECONNECT_MAX;
 
 /// The two ways to a server that is polled.
 pub(crate) struct Polled {
-    demand: Demand,
-    /// D-03: removals that wait.
-    guard: Guard,
     ways: [Way; 2],
     /// How many answers in a hundred have something wrong in them.
     noise: usize,
     /// Whether its resources may have a time to live (E-11): they end unless they are sent once more.
     mortal: bool,
-    timer: Option<Duration>,
     superseded: bool,
 }
 
@@ -103,12 +99,9 @@ impl Polled {
             clean: BTreeSet::new(),
         };
         Self {
-            demand: Demand::default(),
-            guard: Guard::new(REMOVAL_QUIET, ORDER_GATE, GUARD),
             ways: [way(), way()],
             noise: 0,
             mortal: false,
-            timer: None,
             superseded: false,
         }
     }
@@ -127,16 +120,7 @@ impl Polled {
         self.superseded = true;
     }
 
-    /// The view begins or ends a want.
-    fn want(&mut self, want: &Want, cut: &Cut, now: std::time::Instant) -> Vec<Changes> {
-        if !want.wanted {
-            self.guard.handle_unwanted(&want.type_url, &want.target);
-        }
-        let told = self.demand.handle_want(want, cut);
-        self.tell(told, now)
-    }
-
-    fn tell(&mut self, told: Vec<(Leg, Want)>, now: std::time::Instant) -> Vec<Changes> {
+    fn tell(&mut self, told: Vec<(Leg, Want)>, now: Instant) -> Vec<Changes> {
         let mut changes = Vec::new();
         for (which, want) in told {
             let way = &mut self.ways[usize::from(which == Leg::Aside)];
@@ -239,7 +223,7 @@ impl Zone {
         if !self.attached {
             return Ok(());
         }
-        self.hold_polled(&mut changes, course);
+        self.hold(&mut changes, now);
         let superseded = self.view.take_superseded();
         let wants = self.view.take_wants(now);
         let Some(polled) = self.polled() else {
@@ -256,30 +240,21 @@ impl Zone {
         }
         for want in wants {
             course.log(|| format!("upstream {server}: {want:?}"));
-            let cut = self.view.cut();
-            self.note_want(&want);
-            let Some(polled) = self.polled() else {
-                return Ok(());
-            };
-            changes.extend(polled.want(&want, &cut, now));
+            let told = self.demand(&want);
+            changes.extend(self.tell_polls(told, now));
         }
         loop {
             let mut said = Vec::new();
             (0..2).try_for_each(|way| self.turn_way(way, &mut said, course))?;
-            self.hold_polled(&mut said, course);
-            let view = self.view.clone();
-            let cut = view.cut();
-            let before = cut.server_state();
-            let Some(polled) = self.polled() else {
-                return Ok(());
-            };
+            self.hold(&mut said, now);
             changes.append(&mut said);
             if changes.is_empty() {
-                changes = polled.guard.release(&cut, |kind, name| view.wants(kind, name), now);
+                changes = self.release(now);
             }
             if changes.is_empty() {
-                let server_state = polled.server_state(before);
-                view.publish_server_state(server_state);
+                let before = self.view.cut().server_state();
+                let server_state = self.polled().map_or(before, |polled| polled.server_state(before));
+                self.view.publish_server_state(server_state);
                 if before != server_state {
                     course.log(|| format!("upstream {server}: {before:?} -> {server_state:?}"));
                 }
@@ -288,51 +263,21 @@ impl Zone {
             let heard = std::mem::take(&mut changes);
             course.log(|| format!("upstream {server}: heard {heard:?}"));
             self.publish(&heard);
-            let Some(polled) = self.polled() else {
-                return Ok(());
-            };
-            let told = polled.demand.handle_cut(&view.cut());
-            changes = polled.tell(told, now);
+            let told = self.demand.handle_cut(&self.view.cut());
+            changes = self.tell_polls(told, now);
         }
-        self.set_polls(course);
+        self.note_holds(&mut course.tally);
+        self.set_lease(course);
+        let holds = self.guard.poll_timeout();
+        let ways = self.polled().into_iter().flat_map(|polled| &polled.ways);
+        let ways = ways.filter_map(|way| way.poller.poll_timeout());
+        let due = ways.chain(holds).min();
+        self.alarm.set(due, Event::Poll(Pass::Due(server)), course);
         Ok(())
     }
 
-    fn hold_polled(&mut self, changes: &mut Vec<Changes>, course: &mut Course) {
-        let now = course.clock.instant();
-        let mut source = self.source.take();
-        if let Some(polled) = source.as_mut().and_then(super::Source::polled) {
-            self.hold(&mut polled.guard, changes, now);
-        }
-        self.source = source;
-    }
-
-    fn note_poll_holds(&mut self, course: &mut Course) {
-        let mut source = self.source.take();
-        if let Some(polled) = source.as_mut().and_then(super::Source::polled)
-            && self.note_holds(&mut polled.guard)
-        {
-            course.tally.hit(Rule::Hold);
-        }
-        self.source = source;
-    }
-
-    fn set_polls(&mut self, course: &mut Course) {
-        self.note_poll_holds(course);
-        self.set_lease(course);
-        let Some(polled) = self.polled() else { return };
-        let timer = polled.timer;
-        let ways = polled.ways.iter().filter_map(|way| way.poller.poll_timeout());
-        let Some(due) = ways.chain(polled.guard.poll_timeout()).min() else {
-            return;
-        };
-        let due = course.clock.time(due).max(course.clock.now());
-        if timer.is_none_or(|timer| due < timer || timer <= course.clock.now()) {
-            course.at(due, Event::Poll(Pass::Due(self.id)));
-            if let Some(polled) = self.polled() {
-                polled.timer = Some(due);
-            }
-        }
+    fn tell_polls(&mut self, told: Vec<(Leg, Want)>, now: Instant) -> Vec<Changes> {
+        self.polled().map(|polled| polled.tell(told, now)).unwrap_or_default()
     }
 
     fn turn_way(&mut self, way: usize, changes: &mut Vec<Changes>, course: &mut Course) -> Result<(), Broken> {
@@ -377,12 +322,8 @@ impl Zone {
         tally: &mut Tally,
     ) -> Result<(), Broken> {
         let server = self.id;
-        let at = crate::upstream::At {
-            zone: server,
-            leg: way,
-            id: 0,
-        };
-        self.check_versions(at, &Request::Sotw(request.clone()), tally)?;
+        let clean = self.polled().is_some_and(|polled| polled.ways[way].clean.remove(&kind));
+        self.check_versions(&[&request.version_info], clean, tally)?;
         self.check_side(request.node.as_ref(), tally)?;
         let wanted = &self.wanted;
         let target = |name: &String| (kind, Target::Name(canonical(kind, name).as_str().into()));
@@ -397,20 +338,6 @@ impl Zone {
                 "server {server} is asked for {kind:?} {:?}, which nobody wants",
                 request.resource_names
             );
-        }
-        let Some(polled) = self.polled() else {
-            return Ok(());
-        };
-        let clean = polled.ways[way].clean.remove(&kind);
-        if clean {
-            tally.hit(Rule::L20);
-            if !request.version_info.is_empty() {
-                return broken!(
-                    L20,
-                    "server {server} is told of {} after another one stood in",
-                    request.version_info
-                );
-            }
         }
         Ok(())
     }

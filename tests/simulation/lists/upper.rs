@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ::classes::Classes;
 use cache::{Route, Routes, Scopes};
@@ -18,7 +18,7 @@ use xds::{Dialect, Resource};
 use crate::abilities::timed_out;
 use crate::body::Type;
 use crate::classes::{self, ANYBODY, relay_node};
-use crate::course::Course;
+use crate::course::{Alarm, Course};
 use crate::event::Event;
 use crate::feed::Zone;
 use crate::origin::{Habits, Reply};
@@ -44,7 +44,7 @@ pub(crate) struct Ahead {
     server: Server,
     place: Option<Seats>,
     waker: Waker,
-    timer: Option<Duration>,
+    alarm: Alarm,
     /// The time for which the timer has already fired.
     fired: Option<Instant>,
 }
@@ -93,7 +93,7 @@ impl World {
                 server: Server::new(settings.clone(), opening),
                 place: None,
                 waker: self.network.waker(at.id),
-                timer: None,
+                alarm: Alarm::default(),
                 fired: None,
             })
         });
@@ -137,7 +137,6 @@ impl World {
 
     fn turn_upper(&mut self, at: At, mut ahead: Box<Ahead>) -> Result<(), Broken> {
         let now = self.course.clock.instant();
-        ahead.timer.take_if(|timer| *timer <= self.course.clock.now());
         let (replies, wanted) = match &self.origins[at.zone].upper {
             Some(upper) => ahead.speak(&upper.scopes, &self.relay.answers, now)?,
             None => return Ok(()),
@@ -147,13 +146,8 @@ impl World {
             let (delay, origin) = (self.course.rng.millis(0, 5), self.origins.origin(at.zone));
             self.course.after(delay, Event::Upstream(origin));
         }
-        if let Some(due) = ahead.due().filter(|due| ahead.fired != Some(*due)) {
-            let time = self.course.clock.time(due).max(self.course.clock.now());
-            if ahead.timer.is_none_or(|timer| time < timer) {
-                ahead.timer = Some(time);
-                self.course.at(time, Event::Turn(at.id));
-            }
-        }
+        let due = ahead.due().filter(|due| ahead.fired != Some(*due));
+        ahead.alarm.set(due, Event::Turn(at.id), &mut self.course);
         let leg = self.origins[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
         if let Some(link) = leg.and_then(|leg| leg.link.as_mut()) {
             link.ahead = Some(ahead);
