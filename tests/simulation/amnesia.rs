@@ -58,23 +58,8 @@ impl World {
             let (all, classes) = (settings, Vec::new());
             self.relay.scopes.set_guards(Guards { all, classes });
         }
-        for zone in 0..self.origins.len() {
-            let view = self.origins[zone].view.clone();
-            if let Some(hold) = view.holds().first().filter(|_| self.course.rng.chance(30)) {
-                let action = match self.course.rng.chance(50) {
-                    true => HoldAction::Release,
-                    false => HoldAction::Extend(self.course.rng.millis(0, 5000)),
-                };
-                let target = HoldTarget::Hold(hold.type_url.clone(), hold.reason);
-                self.course.log(|| format!("operator: {action:?} {target:?} of {zone}"));
-                self.origins[zone].forced |= action == HoldAction::Release;
-                view.order(HoldOrder {
-                    target,
-                    action,
-                    reason: "a world".into(),
-                });
-            }
-            self.course.after(Duration::ZERO, Event::Upstream(zone));
+        for zone in self.origins.iter_mut() {
+            zone.order(&mut self.course);
         }
     }
 }
@@ -93,6 +78,25 @@ impl Origins {
 }
 
 impl Zone {
+    /// The operator perhaps releases or extends what is held, or does not.
+    fn order(&mut self, course: &mut Course) {
+        if let Some(hold) = self.view.holds().first().filter(|_| course.rng.chance(30)) {
+            let action = match course.rng.chance(50) {
+                true => HoldAction::Release,
+                false => HoldAction::Extend(course.rng.millis(0, 5000)),
+            };
+            let target = HoldTarget::Hold(hold.type_url.clone(), hold.reason);
+            course.log(|| format!("operator: {action:?} {target:?} of {}", self.id));
+            self.forced |= action == HoldAction::Release;
+            self.view.order(HoldOrder {
+                target,
+                action,
+                reason: "a world".into(),
+            });
+        }
+        course.at_once(Event::Upstream(self.id));
+    }
+
     /// A control plane forgets something, and will know it again or not.
     pub(crate) fn forget(&mut self, course: &mut Course) -> Result<(), Broken> {
         let zone = self.id;

@@ -8,10 +8,11 @@ use std::time::Duration;
 use cache::{self, Routes, Scopes, View};
 use classes::{Classes, ENDPOINT_COLLECTIONS, Path, Pattern, Piece, Rule as ClassRule, Selector};
 use distributary::downstream::Seats;
+use identity::Identity;
 use proto::envoy::config::core::v3::{Locality, Node};
 use proto::google::protobuf::{Struct, Value, value::Kind};
-use protocol::{self, read_node};
-use xds::{self, Guards, Types};
+use protocol::{self, ClientSettings, Opening, read_node};
+use xds::{self, Dialect, Guards, Types};
 
 use super::course::Course;
 use super::event::Event;
@@ -180,6 +181,28 @@ pub(crate) fn scopes(rules: &Classes, routes: Routes, limit: usize) -> Scopes {
         classes: Vec::new(),
     });
     scopes
+}
+
+/// How a relay opens streams to control planes.
+pub(crate) fn client_settings(relay: &str, wildcard_quiet: Duration) -> Arc<ClientSettings> {
+    Arc::new(ClientSettings {
+        types: Types::default(),
+        relay_id: relay.to_owned(),
+        does_not_exist: Duration::from_secs(15),
+        wildcard_quiet,
+        features: Default::default(),
+    })
+}
+
+/// The beginning of a stream of which nothing else is known.
+pub(crate) fn opening(dialect: Dialect, nonce_prefix: u32) -> Opening {
+    Opening {
+        dialect,
+        service: None,
+        nonce_prefix,
+        identity: Identity::default(),
+        polls: false,
+    }
 }
 
 /// What the streams of clients are allowed.

@@ -79,6 +79,10 @@ impl Course {
         self.at(self.clock.now() + pause, event);
     }
 
+    pub(crate) fn at_once(&mut self, event: Event) {
+        self.at(self.clock.now(), event);
+    }
+
     /// Something happens after a random time in milliseconds.
     pub(crate) fn soon(&mut self, low: usize, high: usize, event: Event) {
         let pause = self.rng.millis(low, high);

@@ -399,7 +399,7 @@ impl Zone {
         let zone = self.id;
         course.log(|| format!("upstream {zone}: connected"));
         self.connected = true;
-        course.after(Duration::ZERO, Event::Upstream(zone));
+        course.at_once(Event::Upstream(zone));
     }
 }
 

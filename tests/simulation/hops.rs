@@ -15,7 +15,7 @@ use super::feed::Zone;
 use super::origin::{Reply, begins};
 use super::origins::Origins;
 use super::tally::{Broken, Rule};
-use super::upstream::{At, Hop, Stage};
+use super::upstream::{At, Hop, Link, Stage};
 use super::world::World;
 
 impl World {
@@ -84,16 +84,10 @@ impl World {
 impl Origins {
     /// E-17: ends the streams on which the relay may hold content that is gone. On the next ones it learns that.
     pub(crate) fn end_blurred(&mut self, course: &mut Course) -> Result<(), Broken> {
-        let mut blurred = Vec::new();
-        for (zone, here) in self.zones.iter().enumerate() {
-            let legs = here.wire.iter().flat_map(|wire| &wire.legs).enumerate();
-            let links = legs.filter_map(|(leg, it)| Some((leg, it.link.as_ref()?)));
-            let some = links.filter(|(_, link)| link.blurred);
-            blurred.extend(some.map(|(leg, link)| At { zone, leg, id: link.id }));
-        }
-        blurred
-            .into_iter()
-            .try_for_each(|at| self.zones[at.zone].hang_up(at, course))
+        self.zones.iter_mut().try_for_each(|zone| {
+            let mut blurred = zone.links(|link| link.blurred).into_iter();
+            blurred.try_for_each(|at| zone.hang_up(at, course))
+        })
     }
 }
 
@@ -217,11 +211,9 @@ impl Zone {
     }
 
     pub(crate) fn reply(&mut self, at: At, replies: Vec<Reply>, course: &mut Course) {
+        let dialect = self.wire.as_ref().map(|wire| wire.dialect_of(at.leg));
+        let dialect = dialect.unwrap_or(Dialect::Delta);
         for reply in replies {
-            let dialect = self
-                .wire
-                .as_ref()
-                .map_or(Dialect::Delta, |wire| wire.dialect_of(at.leg));
             course.log(|| format!("origin {}/{}: -> {}", at.zone, at.leg, reply.brief(dialect)));
             let arrives = course.clock.now() + course.delay();
             let leg = self.leg(at);
@@ -329,17 +321,22 @@ impl Zone {
 
     /// Nothing arrives on either stream any more, until the transport's own checks notice.
     pub(crate) fn mute(&mut self, course: &mut Course) {
-        let zone = self.id;
-        let mut muted = Vec::new();
-        let legs = self.wire.iter_mut().flat_map(|wire| wire.legs.iter_mut());
-        for (leg, link) in legs.enumerate().filter_map(|(leg, it)| Some((leg, it.link.as_mut()?))) {
-            link.mute = true;
-            muted.push(At { zone, leg, id: link.id });
-        }
-        for at in muted {
+        for at in self.links(|_| true) {
+            if let Some(link) = self.leg(at).and_then(|leg| leg.link.as_mut()) {
+                link.mute = true;
+            }
             course.log(|| format!("upstream {}/{}: stream {} falls silent", at.zone, at.leg, at.id));
             course.soon(10_000, 60_000, Event::Hop(Hop::Noticed(at)));
         }
+    }
+
+    /// The streams of this kind.
+    fn links(&self, kind: impl Fn(&Link) -> bool) -> Vec<At> {
+        let legs = self.wire.iter().flat_map(|wire| &wire.legs).enumerate();
+        let links = legs.filter_map(|(leg, it)| Some((leg, it.link.as_ref()?)));
+        let links = links.filter(|(_, link)| kind(link));
+        let zone = self.id;
+        links.map(|(leg, link)| At { zone, leg, id: link.id }).collect()
     }
 
     /// Both streams to a control plane break.

@@ -24,7 +24,7 @@ impl World {
         let over = self.judge.see(&Moment::Over(id), &mut self.course.tally);
         debug_assert!(over.is_ok(), "the end of a stream breaks no rule");
         self.course.deliver(Event::EndAtClient(id));
-        self.course.after(Duration::ZERO, Event::Upstream(zone));
+        self.course.at_once(Event::Upstream(zone));
     }
 
     /// The client's half is gone; the relay learns it later.

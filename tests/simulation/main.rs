@@ -17,6 +17,14 @@
 //!   formula of the protocol says; whoever asks is answered; routes and clusters come and go in order; what is kept is bounded.
 //!   `tally` says how often each of these was at stake.
 //!
+//! A world has these parts (`world` has the loop of events, for all kinds of worlds, and what needs several parts):
+//!
+//! - `course`: the `clock`, the agenda of `event`s, chance, trace and tally; what all others share.
+//! - `origins`: the control planes, each with the relay's view of it (a zone: `feed`, `upstream`, `hops`, `guarded`); in `lists/` those
+//!   that are servers in lists, files, polled, or relays.
+//! - `relay`: settings, views, shared answers and rules. `network`: a `stream` for each client, on which the relay's half runs.
+//! - `client/`: the clients; `people` has their lives and the faults. `judge/`: the observers.
+//!
 //! Seeds from 1,000,000,000 on are worlds with lists (`lists/`): two to four servers, a list of some of them for names of old
 //! style and for each of two authorities, with and without `fallback_on_reachability_only`; replicas that lag behind each other
 //! or differ. Servers die, refuse, hang, end streams at once or after one answer, and come back with any content.
@@ -32,7 +40,7 @@
 //!   that change, and people (`amnesia`).
 //! - 2, with lists: times to live at every server, also at polled ones.
 //! - 4, without lists: control planes that end delta streams unanswered, each in its own way, always or now and then (E-23).
-//! - 8, without lists: a relay that stands still at times (K-27, `frozen`).
+//! - 8, without lists: a relay that stands still at times (K-27, `clock`).
 //! - 16, without lists: clients that ask for names that are none (B-32).
 //! - 16, with lists: two classes of clients, with different servers for names of old style and the same servers for names under an
 //!   authority (F-13).

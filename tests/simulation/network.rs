@@ -144,8 +144,8 @@ impl Network {
         stream.stalled = false;
         let (up, down) = (stream.up.take_late(), stream.down.take_late());
         course.log(|| format!("stream {id}: heals"));
-        (0..up).for_each(|_| course.after(Duration::ZERO, Event::ToRelay(id)));
-        (0..down).for_each(|_| course.after(Duration::ZERO, Event::ToClient(id)));
+        (0..up).for_each(|_| course.at_once(Event::ToRelay(id)));
+        (0..down).for_each(|_| course.at_once(Event::ToClient(id)));
     }
 
     /// All links heal.

@@ -36,6 +36,17 @@ impl Origins {
         Self { zones, lists: None }
     }
 
+    /// At rest: each view has what its control plane has.
+    pub(crate) fn check(&mut self, tally: &mut Tally) -> Result<(), Broken> {
+        self.see_origins();
+        for zone in self.iter() {
+            let above = zone.upper.is_some().then(|| &self.zones[self.origin(zone.id)]);
+            let checked = zone.check(above, tally);
+            checked.map_err(|broken| broken.of("zone", zone.id))?;
+        }
+        self.compare_chains(tally)
+    }
+
     /// K-04: the zone that a control plane takes a node for.
     pub(crate) fn recognise(&self, node: &Node, tally: &mut Tally) -> Result<usize, Broken> {
         let profile = Profile::recognise(node, tally)?;

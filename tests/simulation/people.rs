@@ -2,8 +2,6 @@
 //!
 //! Owns when clients connect, how they behave, and their faults. Knows nothing of what clients send.
 
-use std::time::Duration;
-
 use xds::Dialect;
 
 use super::body::Type;
@@ -79,7 +77,7 @@ impl World {
         self.origins.stir_amnesia(&mut self.course);
     }
 
-    pub(crate) fn act(&mut self, id: usize, act: Act) -> Result<(), Broken> {
+    pub(crate) fn act(&mut self, id: usize, act: Act) {
         let todo = match act {
             Act::Connect => self.connect(id),
             Act::Sync => self.clients[id].sync(&mut self.course.rng),
@@ -90,7 +88,6 @@ impl World {
             Act::Whim => self.whim(id),
         };
         self.carry_out(id, todo);
-        Ok(())
     }
 
     pub(crate) fn carry_out(&mut self, id: usize, todo: Vec<Do>) {
@@ -158,23 +155,8 @@ impl World {
             return Vec::new();
         }
         self.course.soon(100, 6000, Event::Act(id, Act::Whim));
-        let client = &mut self.clients[id];
-        if client.persona == Persona::Hostile {
-            return client.provoke(&mut self.course.rng);
-        }
-        if self.course.besides.slips && self.course.rng.chance(30) {
-            client.slip(&mut self.course.rng);
-            return client.sync(&mut self.course.rng);
-        }
-        if client.dialect == Dialect::Delta && self.course.rng.chance(30) {
-            let request = client.repeat(&mut self.course.rng);
-            return request
-                .map(|(stream, request)| Do::Send(stream, request))
-                .into_iter()
-                .collect();
-        }
-        client.whim(&mut self.course.rng);
-        client.sync(&mut self.course.rng)
+        let slips = self.course.besides.slips;
+        self.clients[id].indulge(slips, &mut self.course.rng)
     }
 
     /// Something fails.
@@ -206,11 +188,8 @@ impl World {
             }
             4..=6 => {
                 if let Some(stream) = self.course.rng.pick(&streams).copied() {
-                    let ends = [Event::EndAtClient(stream), Event::EndAtRelay(stream)];
-                    let delay = self.course.delay();
-                    let [first, second] = ends;
-                    self.course.after(Duration::ZERO, first);
-                    self.course.after(delay, second);
+                    self.course.at_once(Event::EndAtClient(stream));
+                    self.course.deliver(Event::EndAtRelay(stream));
                 }
             }
             7 | 8 if self.origins.lists.is_some() => return self.origins.fault_above(&mut self.course),
@@ -237,16 +216,5 @@ impl World {
         self.course.tally.hit(Rule::K27);
         self.course.clock.freeze(pause);
         self.course.after(pause, Event::Sweep);
-    }
-}
-
-impl Client {
-    fn has(&self, service: Option<Type>) -> bool {
-        self.line(service).is_some()
-    }
-
-    fn line(&self, service: Option<Type>) -> Option<u64> {
-        let line = self.lines.iter().find(|(_, line)| line.service() == service)?;
-        Some(*line.0)
     }
 }

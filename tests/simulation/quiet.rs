@@ -2,12 +2,10 @@
 //!
 //! Owns when that is, and how life goes on. Does not judge.
 
-use std::time::Duration;
-
 use super::client::Act;
 use super::event::Event;
 use super::tally::{Broken, Rule};
-use super::truth::{Key, Step};
+use super::truth::Step;
 use super::world::World;
 
 impl World {
@@ -17,17 +15,13 @@ impl World {
         self.course.calm = true;
         self.network.heal_all(&mut self.course);
         self.origins.end_blurred(&mut self.course)?;
-        for zone in 0..self.origins.len() {
-            self.course.after(Duration::ZERO, Event::Reach(zone));
-            let keys: Vec<Key> = self.origins[zone].truth.keys().cloned().collect();
-            for (kind, name) in keys {
-                self.course
-                    .after(Duration::ZERO, Event::Step(zone, Step::Mend(kind, name)));
+        for zone in self.origins.iter() {
+            self.course.at_once(Event::Reach(zone.id));
+            for (kind, name) in zone.truth.keys().cloned() {
+                self.course.at_once(Event::Step(zone.id, Step::Mend(kind, name)));
             }
         }
-        for id in 0..self.clients.len() {
-            self.clients[id].behave(true);
-        }
+        self.clients.iter_mut().for_each(|client| client.behave(true));
         self.rest()?;
         // Clients that rejected or ignored responses answer them now.
         for id in 0..self.clients.len() {
@@ -52,7 +46,7 @@ impl World {
         for id in 0..self.clients.len() {
             self.clients[id].behave(false);
             if std::mem::take(&mut self.clients[id].retired) {
-                self.course.after(Duration::ZERO, Event::Act(id, Act::Connect));
+                self.course.at_once(Event::Act(id, Act::Connect));
             }
         }
         self.stir();
@@ -61,41 +55,25 @@ impl World {
 
     /// Checks that all content is right.
     pub(crate) fn judge(&mut self) -> Result<(), Broken> {
-        self.origins.see_origins();
-        let mut tally = std::mem::take(&mut self.course.tally);
-        let checked = self.origins.iter().enumerate().try_for_each(|(at, zone)| {
-            let above = zone.upper.is_some().then(|| &self.origins[self.origins.origin(at)]);
-            let checked = zone.check(above, &mut tally);
-            checked.map_err(|broken| Broken::new(broken.rule, format!("zone {at}: {}", broken.what)))
-        });
-        self.course.tally = tally;
-        checked?;
-        self.origins.compare_chains(&mut self.course.tally)?;
+        self.origins.check(&mut self.course.tally)?;
         self.judge_rest(self.course.last_stream(), true)
     }
 
     /// All clients leave, and nothing may be left of them.
     pub(crate) fn leave(&mut self) -> Result<(), Broken> {
-        for id in 0..self.clients.len() {
-            self.clients[id].retired = true;
-        }
+        self.clients.iter_mut().for_each(|client| client.retired = true);
         for stream in self.network.ids() {
-            self.course.after(Duration::ZERO, Event::EndAtClient(stream));
+            self.course.at_once(Event::EndAtClient(stream));
         }
         self.rest()?;
         self.course.tally.hit(Rule::Empty);
         if let Some(stream) = self.network.ids().first() {
             return broken!(Empty, "stream {stream} is still there");
         }
-        for (at, zone) in self.origins.iter().enumerate() {
-            let cut = zone.view.cut();
-            let known = cut.slots().count();
-            if !zone.view.is_idle() || known > 0 {
-                return broken!(
-                    Empty,
-                    "zone {at}: {} sessions, {known} types: {cut:?}",
-                    zone.view.seats()
-                );
+        for zone in self.origins.iter() {
+            let (id, view, cut) = (zone.id, &zone.view, zone.view.cut());
+            if !view.is_idle() || cut.slots().next().is_some() {
+                return broken!(Empty, "zone {id}: {} sessions: {cut:?}", view.seats());
             }
         }
         self.close_views()

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ::classes::Classes;
 use cache::{Library, Routes, Scopes};
 use identity::Identity;
-use protocol::{StreamSettings, StreamTimers};
+use protocol::StreamSettings;
 use xds::{Target, Want};
 
 use super::access::{Permits, Permitted};
@@ -34,13 +34,8 @@ pub(crate) struct Relay {
 
 impl Relay {
     pub(crate) fn new(rules: &Classes, pace: Duration, chunk: usize, views: usize) -> Self {
-        let settings = StreamSettings {
-            timers: StreamTimers {
-                pace,
-                ..StreamTimers::default()
-            },
-            ..classes::stream_settings(rules)
-        };
+        let mut settings = classes::stream_settings(rules);
+        settings.timers.pace = pace;
         Self {
             settings: Arc::new(settings),
             answers: Library::new(1 << 16, chunk),
@@ -53,10 +48,7 @@ impl Relay {
     /// The same relay for lists of servers, and with these classes of clients.
     pub(crate) fn divide(&mut self, classes: Classes, routes: Routes) {
         self.views = 0;
-        self.settings = Arc::new(StreamSettings {
-            classes,
-            ..(*self.settings).clone()
-        });
+        Arc::make_mut(&mut self.settings).classes = classes;
         self.restart(routes);
     }
 
@@ -67,10 +59,7 @@ impl Relay {
 
     /// From now on these rules hold.
     pub(crate) fn enact(&mut self, permits: Permits) {
-        self.settings = Arc::new(StreamSettings {
-            access: Arc::new(permits.access()),
-            ..(*self.settings).clone()
-        });
+        Arc::make_mut(&mut self.settings).access = Arc::new(permits.access());
         self.permits = Some(permits);
     }
 

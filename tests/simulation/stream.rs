@@ -14,14 +14,16 @@ use protocol::{Code, End, Opening, Receipt, Response, Server};
 use xds::{Dialect, Sight, Status, TypeUrl};
 
 use super::body::Type;
+use super::classes::opening;
 use super::client::Persona;
+use super::course::Course;
 use super::event::Event;
 use super::judge::{Came, Moment};
 use super::network::Pipe;
 use super::reading::Reading;
 use super::scene::{Scene, current, strays};
 use super::subscription::Subscription;
-use super::tally::{Broken, Rule};
+use super::tally::{Broken, Rule, Tally};
 use super::wire::{Answer, Up, decode, encode};
 use super::world::World;
 
@@ -78,12 +80,33 @@ impl Stream {
     /// Makes the relay, from time to time, keep only hashes of what a client holds, which clients must not notice. One exception:
     /// D-03 is broken where a full state can no longer list what goes. So only some SotW clients are treated so; returns whether
     /// this is one.
-    fn lag(&mut self, view: &View, chance: u64, id: u64) -> bool {
-        let loose = self.dialect == Dialect::Sotw && id.is_multiple_of(8);
+    fn lag(&mut self, view: &View, chance: u64) -> bool {
+        let loose = self.dialect == Dialect::Sotw && self.id.is_multiple_of(8);
         if self.place.is_some() && (loose || self.dialect == Dialect::Delta) && chance.is_multiple_of(31) {
             self.server.lighten(&mut view.baselines());
         }
         loose
+    }
+
+    fn check_kept(&self, tally: &mut Tally) -> Result<(), Broken> {
+        tally.hit(Rule::K21);
+        let (id, kept) = (self.id, self.server.kept());
+        if kept > KEPT_MAX {
+            return broken!(K21, "stream {id}: {kept} entries are kept");
+        }
+        Ok(())
+    }
+
+    fn set_timer(&mut self, course: &mut Course) {
+        let Some(due) = self.due().filter(|due| self.fired != Some(*due)) else {
+            return;
+        };
+        let now = course.clock.now();
+        let time = course.clock.time(due).max(now);
+        if self.timer.is_none_or(|timer| time < timer || timer < now) {
+            self.timer = Some(time);
+            course.at(time, Event::Timer(self.id));
+        }
     }
 }
 
@@ -93,11 +116,9 @@ impl World {
         let id = self.course.next_stream();
         let asks = &self.clients[client];
         let opening = Opening {
-            dialect: asks.dialect,
             service: service.map(|kind| kind.type_url().clone()),
-            nonce_prefix: id as u32,
             identity: self.relay.identity(client),
-            polls: false,
+            ..opening(asks.dialect, id as u32)
         };
         let lists = self.origins.lists.as_ref();
         let class = lists.map_or(0, |lists| lists.class(&asks.profile));
@@ -219,7 +240,7 @@ impl World {
         let now = self.course.clock.instant();
         let read = stream.reads.get(&None).copied().unwrap_or(stream.zone);
         let view = self.origins[read].view.clone();
-        let loose = stream.lag(&view, id ^ self.course.clock.now().as_micros() as u64, id);
+        let loose = stream.lag(&view, id ^ self.course.clock.now().as_micros() as u64);
         let Some(place) = &mut stream.place else {
             return Ok(());
         };
@@ -257,9 +278,8 @@ impl World {
             };
             self.transmit(id, stream, answer, scene)?;
         }
-        self.check_kept(id, stream)?;
-        self.set_timer(id, stream);
-        Ok(())
+        stream.set_timer(&mut self.course);
+        stream.check_kept(&mut self.course.tally)
     }
 
     /// What a stream reads now.
@@ -291,7 +311,7 @@ impl World {
         let client = &mut self.clients[id];
         let serial = scene.wants.get(&answer.kind).map_or(0, |want| want.serial);
         client.answered(stream, answer, serial);
-        judged.map_err(|broken| Broken::new(broken.rule, format!("stream {stream}: {}", broken.what)))
+        judged.map_err(|broken| broken.of("stream", stream))
     }
 
     /// The relay's next response, as it is on the wire.
@@ -323,35 +343,12 @@ impl World {
         self.course.tally.responses += 1;
         let sent = Moment::Sent(&self.clients[stream.client], id, &answer, &scene);
         let judged = self.judge.see(&sent, &mut self.course.tally);
-        judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
+        judged.map_err(|broken| broken.of("stream", id))?;
         stream.room -= 1;
         let at = self.course.clock.now() + self.course.delay();
         let at = stream.down.send((answer, scene), at);
         self.course.at(at, Event::ToClient(id));
         Ok(())
-    }
-
-    fn check_kept(&mut self, id: u64, stream: &Stream) -> Result<(), Broken> {
-        self.course.tally.hit(Rule::K21);
-        let kept = stream.server.kept();
-        if kept > KEPT_MAX {
-            return broken!(K21, "stream {id}: {kept} entries are kept");
-        }
-        Ok(())
-    }
-
-    fn set_timer(&mut self, id: u64, stream: &mut Stream) {
-        let Some(due) = stream.due().filter(|due| stream.fired != Some(*due)) else {
-            return;
-        };
-        let time = self.course.clock.time(due).max(self.course.clock.now());
-        let earlier = stream
-            .timer
-            .is_none_or(|timer| time < timer || timer < self.course.clock.now());
-        if earlier {
-            stream.timer = Some(time);
-            self.course.at(time, Event::Timer(id));
-        }
     }
 
     pub(crate) fn timer(&mut self, id: u64) -> Result<(), Broken> {

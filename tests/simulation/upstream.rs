@@ -14,6 +14,7 @@ use xds::{Changes, Cut, Dialect, ServerState, TypeUrl, Update, Want};
 
 use super::besides::Besides;
 use super::body::Type;
+use super::classes::client_settings;
 use super::course::Course;
 use super::event::Event;
 use super::feed::Zone;
@@ -115,6 +116,8 @@ pub(crate) enum Hop {
     Idle(At),
 }
 
+/// How long everything must have been quiet before a wildcard counts as complete.
+pub(crate) const WILDCARD_QUIET: Duration = Duration::from_millis(250);
 /// How long a stream on which nothing is wanted is kept.
 const IDLE: Duration = Duration::from_secs(10);
 /// The longest pause before another attempt.
@@ -127,13 +130,7 @@ impl Wire {
 
     /// The writer of a view of the relay with this id.
     pub(crate) fn above(habits: Habits, node: Node, relay: &str) -> Self {
-        let settings = Arc::new(ClientSettings {
-            types: Default::default(),
-            relay_id: relay.to_owned(),
-            does_not_exist: Duration::from_secs(15),
-            wildcard_quiet: Duration::from_millis(250),
-            features: Default::default(),
-        });
+        let settings = client_settings(relay, WILDCARD_QUIET);
         let leg = |which, alone| {
             Leg::new(
                 which,
@@ -225,19 +222,8 @@ impl Wire {
     /// nothing is wanted on the shared ones.
     fn server_state(&self, otherwise: ServerState) -> ServerState {
         let shared = self.legs.iter().any(|leg| !leg.alone && leg.client.wanted());
-        let legs = self
-            .legs
-            .iter()
-            .filter(|leg| leg.client.wanted() && !(shared && leg.alone));
-        let legs = legs.map(Leg::server_state);
-        let order = [
-            ServerState::Failing,
-            ServerState::Trying,
-            ServerState::Open,
-            ServerState::Up,
-        ];
-        let rank = |server_state: &ServerState| order.iter().position(|other| other == server_state);
-        legs.min_by_key(rank).unwrap_or(otherwise)
+        let counts = |leg: &&Leg| leg.client.wanted() && !(shared && leg.alone);
+        worst(self.legs.iter().filter(counts).map(Leg::server_state)).unwrap_or(otherwise)
     }
 
     pub(crate) fn leg(&mut self, at: At) -> Option<&mut Leg> {
@@ -498,6 +484,17 @@ impl Zone {
             course.at(arrives, Event::Hop(Hop::Request(wire_at)));
         }
     }
+}
+
+/// The worst of some states.
+pub(crate) fn worst(states: impl Iterator<Item = ServerState>) -> Option<ServerState> {
+    let order = [
+        ServerState::Failing,
+        ServerState::Trying,
+        ServerState::Open,
+        ServerState::Up,
+    ];
+    states.min_by_key(|server_state| order.iter().position(|other| other == server_state))
 }
 
 /// The way of a zone to its control plane: most zones speak the protocol.

@@ -116,7 +116,7 @@ impl World {
             Event::EndAtClient(stream) => self.end_at_client(stream),
             Event::Credit(stream) => return self.credit(stream),
             Event::Heal(stream) => self.network.heal(stream, &mut self.course),
-            Event::Act(client, act) => return self.act(client, act),
+            Event::Act(client, act) => self.act(client, act),
             Event::Fault => return self.fault(),
             Event::Sweep => self.sweep(),
             Event::Reach(zone) => self.origins[zone].reach(&mut self.course),

@@ -18,26 +18,21 @@ impl World {
         if quiet {
             self.judge.see(&Moment::Rest, &mut self.course.tally)?;
         }
-        for id in self.network.ids().into_iter().filter(|id| *id <= settled) {
-            let Some(stream) = self.network.get(id) else { continue };
+        for stream in self.network.streams().filter(|stream| stream.id <= settled) {
             self.course.tally.hit(Rule::G18);
             self.check_forsaken(stream)?;
             let open = stream.at_client && stream.at_relay && stream.place.is_some() && stream.server.sent() > 0;
             if !open || self.clients[stream.client].persona == Persona::Hostile {
                 continue;
             }
-            self.origins.check_binding(
-                stream,
-                quiet,
-                self.relay.settings.timers.unanswered,
-                self.course.clock.now(),
-            )?;
+            let patience = self.relay.settings.timers.unanswered;
+            let now = self.course.clock.now();
+            self.origins.check_binding(stream, quiet, patience, now)?;
             // Resources with a time to live come and go at any time. What is on its way is not compared.
-            if stream.up.is_empty() && stream.down.is_empty() && !self.judge.awaits(id) {
-                let mut tally = std::mem::take(&mut self.course.tally);
-                let judged = compare(&self.clients[stream.client], id, &self.reading(stream), &mut tally);
-                self.course.tally = tally;
-                judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
+            if stream.up.is_empty() && stream.down.is_empty() && !self.judge.awaits(stream.id) {
+                let (client, reading) = (&self.clients[stream.client], self.reading(stream));
+                let judged = compare(client, stream.id, &reading, &mut self.course.tally);
+                judged.map_err(|broken| broken.of("stream", stream.id))?;
             }
         }
         let here = |stream: &&u64| self.network.get(**stream).is_none();

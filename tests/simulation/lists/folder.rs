@@ -406,6 +406,6 @@ impl Zone {
             Some(super::Source::Folder(_) | super::Source::Polled(_)) | None => Ok(()),
         };
         self.set_lease(course);
-        checked.map_err(|broken| Broken::new(broken.rule, format!("server {server}: {}", broken.what)))
+        checked.map_err(|broken| broken.of("server", server))
     }
 }

@@ -32,7 +32,7 @@ impl World {
         let (Some(place), Some(lists)) = (&stream.place, &self.origins.lists) else {
             return Ok(());
         };
-        let wrong = |broken: Broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what));
+        let wrong = |broken: Broken| broken.of("stream", id);
         let authorities = std::iter::once(None).chain(crate::names::SERVED.iter().map(|name| Some(*name)));
         let mut moves = Vec::new();
         for authority in authorities {

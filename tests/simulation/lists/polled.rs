@@ -3,17 +3,17 @@
 //! Owns the polls on their way, and a server that compares versions only. Knows nothing of HTTP and JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use distributary::upstream::{Poller, Question};
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
-use protocol::{Client, ClientSettings, Leg};
+use protocol::{Client, Leg};
 use xds::{Changes, Dialect, ServerState, Target, Want};
 
 use super::Mood;
 use crate::body::Type;
+use crate::classes::client_settings;
 use crate::course::Course;
 use crate::event::Event;
 use crate::feed::Zone;
@@ -22,7 +22,7 @@ use crate::rng::Rng;
 use crate::served::{entry, spoil};
 use crate::tally::{Broken, Rule, Tally};
 use crate::truth::Truth;
-use crate::upstream::RECONNECT_MAX;
+use crate::upstream::{RECONNECT_MAX, WILDCARD_QUIET, worst};
 
 /// The two ways to a server that is polled.
 pub(crate) struct Polled {
@@ -82,13 +82,7 @@ impl Polled {
     }
 
     fn with(node: Node) -> Self {
-        let settings = Arc::new(ClientSettings {
-            types: Default::default(),
-            relay_id: "relay".to_owned(),
-            does_not_exist: Duration::from_secs(15),
-            wildcard_quiet: Duration::from_millis(250),
-            features: Default::default(),
-        });
+        let settings = client_settings("relay", WILDCARD_QUIET);
         let way = || Way {
             poller: Poller::new(
                 Client::new(settings.clone(), Dialect::Sotw, node.clone()),
@@ -134,17 +128,7 @@ impl Polled {
 
     /// The state of the server: the worse of the ways on which something is wanted.
     fn server_state(&self, otherwise: ServerState) -> ServerState {
-        let ways = self.ways.each_ref().map(|way| way.poller.server_state());
-        let order = [
-            ServerState::Failing,
-            ServerState::Trying,
-            ServerState::Open,
-            ServerState::Up,
-        ];
-        let worst = order
-            .into_iter()
-            .find(|server_state| ways.contains(&Some(*server_state)));
-        worst.unwrap_or(otherwise)
+        worst(self.ways.iter().filter_map(|way| way.poller.server_state())).unwrap_or(otherwise)
     }
 }
 

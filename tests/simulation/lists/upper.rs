@@ -10,14 +10,13 @@ use std::time::Instant;
 use ::classes::Classes;
 use cache::{Route, Routes, Scopes};
 use distributary::downstream::Seats;
-use identity::Identity;
 use proto::envoy::config::core::v3::Node;
-use protocol::{Opening, Request, Server, StreamSettings, come_through, read_node};
+use protocol::{Request, Server, StreamSettings, come_through, read_node};
 use xds::{Dialect, Resource};
 
 use crate::abilities::timed_out;
 use crate::body::Type;
-use crate::classes::{self, ANYBODY, relay_node};
+use crate::classes::{self, ANYBODY, opening, relay_node};
 use crate::course::{Alarm, Course};
 use crate::event::Event;
 use crate::feed::Zone;
@@ -82,15 +81,8 @@ impl World {
         };
         let Some(link) = leg.link.as_mut() else { return Ok(()) };
         let mut ahead = link.ahead.take().unwrap_or_else(|| {
-            let opening = Opening {
-                dialect,
-                service: None,
-                nonce_prefix: at.id as u32,
-                identity: Identity::default(),
-                polls: false,
-            };
             Box::new(Ahead {
-                server: Server::new(settings.clone(), opening),
+                server: Server::new(settings.clone(), opening(dialect, at.id as u32)),
                 place: None,
                 waker: self.network.waker(at.id),
                 alarm: Alarm::default(),
@@ -203,10 +195,7 @@ impl Origins {
             };
             if upper.settings.relay_id == "relay" {
                 let relay_id = format!("upper-{server}");
-                upper.settings = Arc::new(StreamSettings {
-                    relay_id: relay_id.clone(),
-                    ..(*upper.settings).clone()
-                });
+                Arc::make_mut(&mut upper.settings).relay_id.clone_from(&relay_id);
                 let old = self.zones[origin].wire.take();
                 self.zones[origin].wire = old.map(|wire| Wire::above(wire.habits, Node::default(), &relay_id));
             }
