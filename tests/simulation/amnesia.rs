@@ -11,12 +11,12 @@ use super::body::Type;
 use super::course::Course;
 use super::event::Event;
 use super::feed::Zone;
-use super::guarded::GUARD;
 use super::origins::Origins;
 use super::rng::Rng;
 use super::tally::Broken;
 use super::truth::{Key, Step, Truth};
 use super::world::World;
+use super::writer::GUARD;
 
 impl Truth {
     /// Forgets a part, or all.
@@ -80,15 +80,15 @@ impl Origins {
 impl Zone {
     /// The operator perhaps releases or extends what is held, or does not.
     fn order(&mut self, course: &mut Course) {
-        if let Some(hold) = self.view.holds().first().filter(|_| course.rng.chance(30)) {
+        if let Some(hold) = self.writer.view.holds().first().filter(|_| course.rng.chance(30)) {
             let action = match course.rng.chance(50) {
                 true => HoldAction::Release,
                 false => HoldAction::Extend(course.rng.millis(0, 5000)),
             };
             let target = HoldTarget::Hold(hold.type_url.clone(), hold.reason);
             course.log(|| format!("operator: {action:?} {target:?} of {}", self.id));
-            self.forced |= action == HoldAction::Release;
-            self.view.order(HoldOrder {
+            self.writer.forced |= action == HoldAction::Release;
+            self.writer.view.order(HoldOrder {
                 target,
                 action,
                 reason: "a world".into(),

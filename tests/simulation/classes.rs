@@ -17,11 +17,11 @@ use xds::{self, Dialect, Guards, Types};
 use super::course::Course;
 use super::event::Event;
 use super::feed::Zone;
-use super::guarded::GUARD;
 use super::origins::Origins;
 use super::rng::Rng;
 use super::tally::{Broken, Rule, Tally};
 use super::world::World;
+use super::writer::GUARD;
 
 /// What the clients of a zone have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,7 +244,7 @@ impl World {
         self.course.tally.hit(Rule::K02);
         let (open, limit) = (self.relay.scopes.all(), self.relay.views);
         match entered {
-            Ok((_, seat)) if !Arc::ptr_eq(seat.view(), &self.origins[zone].view) => {
+            Ok((_, seat)) if !Arc::ptr_eq(seat.view(), &self.origins[zone].writer.view) => {
                 broken!(
                     K02,
                     "a client of zone {zone} is at the view of {:?}",
@@ -313,7 +313,7 @@ impl World {
 impl Origins {
     /// The writers of views that have ended stop.
     pub(crate) fn see_ends(&mut self, course: &mut Course) {
-        for zone in self.iter_mut().filter(|zone| zone.view.is_closed()) {
+        for zone in self.iter_mut().filter(|zone| zone.writer.view.is_closed()) {
             course.log(|| format!("upstream {}: the view has ended", zone.id));
             zone.detach();
         }

@@ -25,8 +25,8 @@ impl Origins {
 impl Zone {
     /// Writes the snapshot of the view; returns how many types it has. One of which nothing is known replaces no earlier one.
     pub(crate) fn save(&mut self) -> usize {
-        let known = self.view.knowledge();
-        if !self.attached || self.wire.is_none() || known.is_empty() {
+        let known = self.writer.view.knowledge();
+        if !self.writer.attached || self.wire.is_none() || known.is_empty() {
             return 0;
         }
         let whole = known.whole();

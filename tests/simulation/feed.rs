@@ -3,28 +3,26 @@
 //! Owns the simplest way from one to the other: changes are published after a delay, in order. Knows nothing of the protocol
 //! between them.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cache::View;
 use proto::envoy::config::core::v3::Node;
-use protocol::{Demand, Guard};
 use xds::{
     Changes, Cut, Expiry, Name, Phase, Reason, Resource, ResourceParts, ServerState, Target, TypeUrl, Update, Want,
 };
 
 use super::body::{Content, Type};
-use super::book::Book;
 use super::classes::{Profile, nobody};
-use super::course::{Alarm, Course};
+use super::course::Course;
 use super::event::Event;
-use super::guarded::{Removal, guard};
 use super::lists::{Eyes, Mood, Source, Upper};
 use super::rng::Rng;
 use super::tally::Broken;
 use super::truth::{Step, Truth};
 use super::upstream::{Wire, way};
+use super::writer::Writer;
 
 /// A control plane and the view of it.
 pub(crate) struct Zone {
@@ -37,10 +35,7 @@ pub(crate) struct Zone {
     /// Where there are lists and several classes of clients: who reads this server.
     pub(crate) eyes: Option<Eyes>,
     pub(crate) truth: Truth,
-    pub(crate) view: Arc<View>,
-    /// Whether there is a view of it.
-    pub(crate) attached: bool,
-    pub(crate) book: Book,
+    pub(crate) writer: Writer,
     /// The way through the protocol; without one, changes are published directly.
     pub(crate) wire: Option<Wire>,
     /// The way that is no stream: files or polls.
@@ -49,27 +44,14 @@ pub(crate) struct Zone {
     pub(crate) upper: Option<Box<Upper>>,
     /// If this is the control plane of such a relay: the relay's zone.
     pub(crate) below: Option<usize>,
-    /// What the view has asked for.
-    pub(crate) wanted: BTreeSet<(Type, Target)>,
-    pub(crate) demand: Demand,
-    /// D-03, D-09, D-10: removals that wait.
-    pub(crate) guard: Guard,
     /// What the relay has on disk of the view.
     pub(crate) saved: Option<Cut>,
-    /// Removals that the guard has kept, and since when.
-    pub(crate) waiting: BTreeMap<Removal, Instant>,
-    /// Whether a person has released something that may be referred to.
-    pub(crate) forced: bool,
     /// What the control plane is about to send.
     news: VecDeque<News>,
     pub(crate) connected: bool,
     beats: u32,
     /// Whether it reports that a name does not exist, or stays silent (C-16).
     says_missing: bool,
-    /// For unwanted names that linger.
-    lease: Alarm,
-    /// For all else that the writer waits for.
-    pub(crate) alarm: Alarm,
 }
 
 /// One change that a control plane sends.
@@ -92,67 +74,40 @@ impl Zone {
             mood: Mood::Fine,
             eyes: None,
             truth: Truth::new(first, rng),
-            view: nobody(),
-            attached: false,
-            book: Book::default(),
+            writer: Writer::none(),
             wire: way(rng).map(|habits| Wire::new(habits, Node::default())),
             source: None,
             upper: None,
             below: None,
-            wanted: BTreeSet::new(),
-            demand: Demand::default(),
-            guard: guard(false),
             saved: None,
-            waiting: BTreeMap::new(),
-            forced: false,
             news: VecDeque::new(),
             connected: true,
             beats: 0,
             says_missing: rng.chance(60),
-            lease: Alarm::default(),
-            alarm: Alarm::default(),
         }
     }
 
     /// Begins a view in which nothing is known; returns whether there was none.
     pub(crate) fn attach(&mut self, view: Arc<View>, node: Node) -> bool {
-        let alone = !std::mem::replace(&mut self.attached, true);
-        self.view = view;
-        self.book = Book::default();
         let saved = self.saved.as_ref().filter(|_| self.wire.is_some());
-        saved.into_iter().for_each(|cut| self.view.set_restored(cut.clone()));
-        self.guard = guard(matches!(self.source, Some(Source::Folder(_))));
-        saved.into_iter().for_each(|cut| self.guard.remember(cut.holds()));
-        self.demand = Demand::default();
+        let files = matches!(self.source, Some(Source::Folder(_)));
+        let before = std::mem::replace(&mut self.writer, Writer::new(view, files, saved));
         self.wire = self.wire.take().map(|wire| wire.anew(node.clone()));
         if let Some(source) = &mut self.source {
             source.attach(node);
         }
-        self.wanted.clear();
-        self.waiting.clear();
-        self.forced = false;
         self.news.clear();
-        (self.lease, self.alarm) = Default::default();
-        alone
+        !before.attached
     }
 
     /// The view has ended.
     pub(crate) fn detach(&mut self) {
         self.attach(nobody(), Node::default());
-        self.attached = false;
-    }
-
-    /// Whether the view wants this of its control plane: with a wildcard, or by its name or collection.
-    pub(crate) fn wants(&self, kind: Type, name: &Name, wildcard: bool) -> bool {
-        let named = std::iter::once(name.clone()).chain(name.collection());
-        let named = named.map(Target::Name).filter(|_| !wildcard);
-        let all = [Target::Wildcard].into_iter().filter(|_| wildcard);
-        let mut targets = named.chain(all);
-        targets.any(|target| self.wanted.contains(&(kind, target)))
+        self.writer.attached = false;
     }
 
     fn hears(&self, kind: Type, content: &Content) -> bool {
-        let wants = |name: &str| self.wanted.contains(&(kind, Target::Name(Name::from(name))));
+        let wants = |name: &str| self.writer.wanted.contains(&(kind, Target::Name(Name::from(name))));
         wants(&content.name)
     }
 
@@ -162,7 +117,7 @@ impl Zone {
         match news {
             News::Is(kind, name, content) => {
                 let content = content.as_ref();
-                if self.wanted.contains(&(kind, Target::Wildcard)) {
+                if self.writer.wanted.contains(&(kind, Target::Wildcard)) {
                     let update = match content.filter(|content| content.covered) {
                         Some(content) => self.put(kind, content, now),
                         None => Update::Forget(Name::from(name.as_str())),
@@ -205,11 +160,11 @@ impl Zone {
             }
             News::Silent(kind, name) => {
                 let target = (kind, Target::Name(Name::from(name.as_str())));
-                let cut = self.view.cut();
+                let cut = self.writer.view.cut();
                 let known = cut
                     .slot(kind.type_url())
                     .is_some_and(|slot| slot.named.known(&Name::from(name.as_str())).is_some());
-                if self.wanted.contains(&target) && !known && self.truth.get(kind, &name).is_none() {
+                if self.writer.wanted.contains(&target) && !known && self.truth.get(kind, &name).is_none() {
                     let absent = Update::Absent(Name::from(name.as_str()), Reason::TimedOut);
                     all.push(changes(kind, false, vec![absent]));
                 }
@@ -220,9 +175,9 @@ impl Zone {
 
     /// A resource ceased to be.
     fn gone(&self, kind: Type, name: &str) -> Option<Update> {
-        let (cut, name) = (self.view.cut(), Name::from(name));
+        let (cut, name) = (self.writer.view.cut(), Name::from(name));
         cut.slot(kind.type_url())?.named.resource(&name)?;
-        let wanted = self.wanted.contains(&(kind, Target::Name(name.clone())));
+        let wanted = self.writer.wanted.contains(&(kind, Target::Name(name.clone())));
         Some(match wanted {
             true => Update::Absent(name, Reason::Said),
             false => Update::Forget(name),
@@ -318,8 +273,8 @@ impl Zone {
         } else {
             ServerState::Failing
         };
-        self.view.publish_server_state(server_state);
-        let wants = self.view.take_wants(now);
+        self.writer.view.publish_server_state(server_state);
+        let wants = self.writer.view.take_wants(now);
         for want in wants {
             self.want(&want, course);
         }
@@ -330,8 +285,8 @@ impl Zone {
 
     /// The writer runs again when unwanted names have lingered long enough.
     pub(crate) fn set_lease(&mut self, course: &mut Course) {
-        let due = self.view.poll_timeout();
-        self.lease.set(due, Event::Upstream(self.id), course);
+        let due = self.writer.view.poll_timeout();
+        self.writer.lease.set(due, Event::Upstream(self.id), course);
     }
 
     fn want(&mut self, want: &Want, course: &mut Course) {
@@ -344,7 +299,7 @@ impl Zone {
                 want.target
             )
         });
-        self.note_want(want);
+        self.writer.note_want(want);
         if !want.wanted {
             return;
         }
@@ -374,12 +329,12 @@ impl Zone {
             let Some(news) = self.news.pop_front() else { break };
             // Removals are computed from the view, so earlier changes must be in it.
             if matches!(news, News::Is(_, _, None)) {
-                self.publish(&std::mem::take(&mut published));
+                self.writer.publish(&std::mem::take(&mut published));
             }
             published.extend(self.changes(news, now));
         }
         let more = !self.news.is_empty();
-        self.publish(&published);
+        self.writer.publish(&published);
         if !published.is_empty() {
             course.log(|| format!("upstream {zone}: heard {published:?}"));
         }
@@ -410,7 +365,7 @@ fn kind(type_url: &TypeUrl) -> Type {
 /// G-19: losing the upstream changes nothing but that it has not answered.
 pub(crate) fn lost(zone: &mut Zone) -> Result<(), Broken> {
     zone.connected = false;
-    let before = zone.view.cut();
+    let before = zone.writer.view.cut();
     let changes: BTreeMap<&TypeUrl, Changes> = before
         .slots()
         .map(|(type_url, _)| {
@@ -425,8 +380,8 @@ pub(crate) fn lost(zone: &mut Zone) -> Result<(), Broken> {
             (type_url, lost)
         })
         .collect();
-    zone.view.publish(&changes.into_values().collect::<Vec<_>>());
-    let after = zone.view.cut();
+    zone.writer.view.publish(&changes.into_values().collect::<Vec<_>>());
+    let after = zone.writer.view.cut();
     for (type_url, slot) in after.slots() {
         let old = before.slot(type_url);
         let same = old.is_some_and(|old| {

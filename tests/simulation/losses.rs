@@ -52,7 +52,7 @@ impl Origins {
             Some(lists) => lists.servers_of(stream.class, authority),
             None => vec![stream.zone],
         };
-        let fails = |server: &usize| self.zones[*server].view.cut().server_state() == ServerState::Failing;
+        let fails = |server: &usize| self.zones[*server].writer.view.cut().server_state() == ServerState::Failing;
         servers.iter().all(fails)
     }
 }

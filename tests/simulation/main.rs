@@ -20,7 +20,7 @@
 //! A world has these parts (`world` has the loop of events, for all kinds of worlds, and what needs several parts):
 //!
 //! - `course`: the `clock`, the agenda of `event`s, chance, trace and tally; what all others share.
-//! - `origins`: the control planes, each with the relay's view of it (a zone: `feed`, `upstream`, `hops`, `guarded`); in `lists/` those
+//! - `origins`: the control planes, each with the relay's view of it (a zone: `feed`, `upstream`, `hops`, `writer`); in `lists/` those
 //!   that are servers in lists, files, polled, or relays.
 //! - `relay`: settings, views, shared answers and rules. `network`: a `stream` for each client, on which the relay's half runs.
 //! - `client/`: the clients; `people` has their lives and the faults. `judge/`: the observers.
@@ -83,7 +83,6 @@ mod course;
 mod disk;
 mod event;
 mod feed;
-mod guarded;
 mod hops;
 mod judge;
 mod line;
@@ -107,6 +106,7 @@ mod truth;
 mod upstream;
 mod wire;
 mod world;
+mod writer;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;

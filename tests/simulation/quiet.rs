@@ -71,7 +71,7 @@ impl World {
             return broken!(Empty, "stream {stream} is still there");
         }
         for zone in self.origins.iter() {
-            let (id, view, cut) = (zone.id, &zone.view, zone.view.cut());
+            let (id, view, cut) = (zone.id, &zone.writer.view, zone.writer.view.cut());
             if !view.is_idle() || cut.slots().next().is_some() {
                 return broken!(Empty, "zone {id}: {} sessions: {cut:?}", view.seats());
             }

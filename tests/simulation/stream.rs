@@ -239,7 +239,7 @@ impl World {
     fn speak(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
         let now = self.course.clock.instant();
         let read = stream.reads.get(&None).copied().unwrap_or(stream.zone);
-        let view = self.origins[read].view.clone();
+        let view = self.origins[read].writer.view.clone();
         let loose = stream.lag(&view, id ^ self.course.clock.now().as_micros() as u64);
         let Some(place) = &mut stream.place else {
             return Ok(());
@@ -290,8 +290,9 @@ impl World {
             .filter(|_| self.origins.lists.is_none())
             .map(|(name, zone)| (name, zone));
         let reads = stream.reads.iter().chain(alone);
-        let cut =
-            |(authority, zone): (&Option<String>, &usize)| (authority.clone(), (*zone, self.origins[*zone].view.cut()));
+        let cut = |(authority, zone): (&Option<String>, &usize)| {
+            (authority.clone(), (*zone, self.origins[*zone].writer.view.cut()))
+        };
         Reading {
             reads: reads.map(cut).collect(),
             permitted: self.relay.permitted(stream.client),

@@ -10,10 +10,9 @@ use proto::envoy::config::core::v3::Node;
 use protocol::{
     Backoff, Client, ClientSettings, Declined, Dialects, Ending, Leg as Which, Next, Request, Rhythm, Suspects, Trial,
 };
-use xds::{Changes, Cut, Dialect, ServerState, TypeUrl, Update, Want};
+use xds::{Changes, Cut, Dialect, ServerState, TypeUrl, Want};
 
 use super::besides::Besides;
-use super::body::Type;
 use super::classes::client_settings;
 use super::course::Course;
 use super::event::Event;
@@ -272,79 +271,31 @@ impl Zone {
         self.wire.as_mut()?.leg(at)
     }
 
-    /// The view begins or ceases to want something.
-    pub(crate) fn note_want(&mut self, want: &Want) {
-        let Some(kind) = Type::of(want.type_url.url()) else {
-            return;
-        };
-        let target = (kind, want.target.clone());
-        let _ = if want.wanted {
-            self.wanted.insert(target)
-        } else {
-            self.wanted.remove(&target)
-        };
-    }
-
-    /// The same, for the machines; returns what they must be told.
-    pub(crate) fn demand(&mut self, want: &Want) -> Vec<(Which, Want)> {
-        self.note_want(want);
-        if !want.wanted {
-            self.guard.handle_unwanted(&want.type_url, &want.target);
-        }
-        self.demand.handle_want(want, &self.view.cut())
-    }
-
     /// Tells the streams what is wanted, and publishes what an earlier run of the relay knew of that.
     fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
         while let Some(wire) = &mut self.wire {
-            let earlier = self.view.restored();
+            let earlier = self.writer.view.restored();
             let told_now = std::mem::take(&mut told).into_iter();
             let restored = told_now.filter_map(|want| wire.tell(want, earlier.as_deref(), changes));
             let restored: Vec<Changes> = restored.collect();
             if restored.is_empty() {
                 return;
             }
-            self.note(&restored);
-            drop(self.view.publish_restored(&restored));
-            told = self.demand.handle_cut(&self.view.cut());
+            told = self.writer.publish_restored(&restored);
         }
     }
 
-    /// Publishes changes, and notes them in the book.
-    pub(crate) fn publish(&mut self, changes: &[Changes]) {
-        self.note(changes);
-        self.view.publish(changes);
-    }
-
-    fn note(&mut self, changes: &[Changes]) {
-        for change in changes {
-            let Some(kind) = Type::of(change.type_url.url()) else {
-                continue;
-            };
-            for update in &change.updates {
-                let name = update.name().as_str();
-                if let Update::Put(resource, _) = update {
-                    self.book.note(kind, resource, change.wildcard);
-                } else if matches!(update, Update::Absent(..) | Update::Forget(_)) {
-                    self.book.gone(kind, name, change.wildcard);
-                }
-            }
-        }
-    }
-}
-
-impl Zone {
     /// The writer's turn: wants go to the machines, changes into the view, requests to the transport.
     pub(crate) fn write(&mut self, mut changes: Vec<Changes>, course: &mut Course) {
         let zone = self.id;
         let now = course.clock.instant();
-        let superseded = self.view.take_superseded();
+        let superseded = self.writer.view.take_superseded();
         for leg in self.wire.iter_mut().flat_map(|wire| &mut wire.legs) {
             leg.superseded |= superseded;
             leg.stood_in = leg.stood_in.map(|_| true);
         }
-        self.hold(&mut changes, now);
-        let wants = self.view.take_wants(now);
+        self.writer.hold(&mut changes, now);
+        let wants = self.writer.view.take_wants(now);
         for want in wants {
             course.log(|| {
                 format!(
@@ -354,32 +305,32 @@ impl Zone {
                     want.target
                 )
             });
-            let told = self.demand(&want);
+            let told = self.writer.demand(&want);
             self.tell(told, &mut changes);
         }
         loop {
             let suspected = self.judge_types(&mut changes, course);
             for type_url in suspected {
-                let told = self.demand.handle_unserved(&type_url, &self.view.cut());
+                let told = self.writer.demand.handle_unserved(&type_url, &self.writer.view.cut());
                 self.tell(told, &mut changes);
             }
             let count = self.wire.as_ref().map_or(0, |wire| wire.legs.len());
             let mut said = Vec::new();
             (0..count).for_each(|leg| self.turn_leg(leg, &mut said, course));
-            self.hold(&mut said, now);
+            self.writer.hold(&mut said, now);
             changes.append(&mut said);
             if changes.is_empty() {
-                changes = self.release(now);
+                changes = self.writer.release(now);
             }
-            self.note_holds(&mut course.tally);
+            self.writer.note_holds(&mut course.tally);
             let Some(wire) = &mut self.wire else { return };
             if changes.is_empty() {
-                let before = self.view.cut().server_state();
+                let before = self.writer.view.cut().server_state();
                 let server_state = wire.server_state(before);
                 if server_state == ServerState::Up {
-                    self.view.forget_restored();
+                    self.writer.view.forget_restored();
                 }
-                self.view.publish_server_state(server_state);
+                self.writer.view.publish_server_state(server_state);
                 if before != server_state {
                     course.log(|| format!("upstream {zone}: {before:?} -> {server_state:?}"));
                 }
@@ -387,8 +338,8 @@ impl Zone {
             }
             let heard = std::mem::take(&mut changes);
             course.log(|| format!("upstream {zone}: heard {heard:?}"));
-            self.publish(&heard);
-            let told = self.demand.handle_cut(&self.view.cut());
+            self.writer.publish(&heard);
+            let told = self.writer.demand.handle_cut(&self.writer.view.cut());
             self.tell(told, &mut changes);
         }
         self.set_writer(course);
@@ -397,9 +348,9 @@ impl Zone {
     fn set_writer(&mut self, course: &mut Course) {
         let legs = self.wire.iter().flat_map(|wire| &wire.legs);
         let legs = legs.flat_map(|leg| [leg.client.poll_timeout(), leg.suspects.poll_timeout()]);
-        let ours = [self.view.poll_timeout(), self.guard.poll_timeout()];
+        let ours = [self.writer.view.poll_timeout(), self.writer.guard.poll_timeout()];
         let due = legs.chain(ours).flatten().min();
-        self.alarm.set(due, Event::Upstream(self.id), course);
+        self.writer.alarm.set(due, Event::Upstream(self.id), course);
     }
 
     fn turn_leg(&mut self, at: usize, changes: &mut Vec<Changes>, course: &mut Course) {
@@ -458,30 +409,19 @@ impl Zone {
 
     /// Sends the requests of the leg's machine.
     fn speak_up(&mut self, at: usize, now: Instant, course: &mut Course) {
-        let zone = self.id;
-        let Some(wire) = &mut self.wire else { return };
-        let leg = &mut wire.legs[at];
+        let Some(leg) = self.wire.as_mut().map(|wire| &mut wire.legs[at]) else {
+            return;
+        };
         leg.idle &= !leg.client.wanted();
-        let mut requests = Vec::new();
+        let Some(link) = &mut leg.link else { return };
+        let (zone, id) = (self.id, link.id);
         while let Some(request) = leg.client.poll_request(now) {
-            requests.push(request);
             if let Some(asked) = leg.client.take_asked().filter(|_| !leg.alone) {
                 leg.suspects.handle_asked(asked, now);
             }
-        }
-        for request in requests {
             course.log(|| format!("upstream {zone}/{at}: relay -> {}", brief(&request)));
-            let arrives = course.clock.now() + course.delay();
-            let Some(link) = self.wire.as_mut().and_then(|wire| wire.legs[at].link.as_mut()) else {
-                return;
-            };
-            let wire_at = At {
-                zone,
-                leg: at,
-                id: link.id,
-            };
-            let arrives = link.up.send(request, arrives);
-            course.at(arrives, Event::Hop(Hop::Request(wire_at)));
+            let arrives = link.up.send(request, course.clock.now() + course.delay());
+            course.at(arrives, Event::Hop(Hop::Request(At { zone, leg: at, id })));
         }
     }
 }

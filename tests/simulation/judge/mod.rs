@@ -66,7 +66,7 @@ impl Judge {
 
     /// Looks at the views after each event.
     pub(crate) fn look(&mut self, zones: &[Zone], now: Instant, tally: &mut Tally) -> Result<(), Broken> {
-        let views = zones.iter().enumerate().filter(|(_, zone)| zone.attached);
+        let views = zones.iter().enumerate().filter(|(_, zone)| zone.writer.attached);
         views
             .into_iter()
             .try_for_each(|(at, zone)| self.holds.see(at, zone, now, tally))

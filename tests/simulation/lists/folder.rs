@@ -357,53 +357,45 @@ impl Zone {
 
     /// The writer's turn, as its shell would take it.
     pub(super) fn read_files(&mut self, course: &mut Course) -> Result<(), Broken> {
-        let server = self.id;
-        let now = course.clock.instant();
-        if !self.attached {
+        let (server, now, writer) = (self.id, course.clock.instant(), &mut self.writer);
+        if !writer.attached {
             return Ok(());
         }
-        let (wants, cut) = (self.view.take_wants(now), self.view.cut());
-        for want in &wants {
-            self.note_want(want);
-        }
-        let Some(folder) = self.source.as_mut().and_then(super::Source::folder) else {
+        let wants = writer.view.take_wants(now);
+        wants.iter().for_each(|want| writer.note_want(want));
+        let Some(super::Source::Folder(folder)) = &mut self.source else {
             return Ok(());
         };
         let content = folder.file_set.content().clone();
-        let first = folder.asked.handle_wants(&wants, &content, &cut);
-        self.publish(&first);
-        let cut = self.view.cut();
-        let Some(folder) = self.source.as_mut().and_then(super::Source::folder) else {
-            return Ok(());
-        };
+        let first = folder.asked.handle_wants(&wants, &content, &writer.view.cut());
+        writer.publish(&first);
         let mut second = Vec::new();
         if !Arc::ptr_eq(&folder.content, &content) {
             folder.content = content.clone();
+            let cut = writer.view.cut();
             second = folder.asked.handle_content(&content, &cut);
-            self.guard.hold_again(&mut second, &cut, now);
+            writer.guard.hold_again(&mut second, &cut, now);
         }
-        self.publish(&second);
-        let gone = self.guard.release(&self.view.cut(), |_, _| false, now);
-        let waits = self.guard.poll_timeout();
-        self.publish(&gone);
-        let server_state = if content.whole() {
-            ServerState::Up
-        } else {
-            ServerState::Failing
+        writer.publish(&second);
+        let gone = writer.guard.release(&writer.view.cut(), |_, _| false, now);
+        writer.publish(&gone);
+        let server_state = match content.whole() {
+            true => ServerState::Up,
+            false => ServerState::Failing,
         };
-        self.view.publish_server_state(server_state);
+        writer.view.publish_server_state(server_state);
         course.log(|| {
             format!("upstream {server}: {server_state:?}, wants {wants:?}, heard {first:?} {second:?} {gone:?}")
         });
+        let waits = writer.guard.poll_timeout();
         if let Some(due) = waits {
-            let due = course.clock.time(due).max(course.clock.now());
-            course.at(due, Event::Upstream(server));
+            course.at(course.clock.time(due), Event::Upstream(server));
         }
         course.tally.hit(Rule::I05);
-        let checked = match self.source.as_ref() {
-            // What waits for routes is still there.
-            Some(super::Source::Folder(folder)) if waits.is_none() => folder.check(&self.wanted, &self.view.cut()),
-            Some(super::Source::Folder(_) | super::Source::Polled(_)) | None => Ok(()),
+        // What waits for routes is still there.
+        let checked = match waits {
+            None => folder.check(&writer.wanted, &writer.view.cut()),
+            Some(_) => Ok(()),
         };
         self.set_lease(course);
         checked.map_err(|broken| broken.of("server", server))

@@ -267,7 +267,7 @@ impl Origins {
             self.begin_view(view, course)?;
         }
         for server in 0..self.zones.len() {
-            let view = self.zones[server].view.clone();
+            let view = self.zones[server].writer.view.clone();
             if let Some(lists) = &mut self.lists {
                 match view.cut().server_state() {
                     ServerState::Up => drop(lists.up_since.entry(server).or_insert(course.clock.now())),
@@ -279,7 +279,7 @@ impl Origins {
             let called = pin!(view.changed())
                 .poll(&mut Context::from_waker(Waker::noop()))
                 .is_ready();
-            if called && self.zones[server].attached {
+            if called && self.zones[server].writer.attached {
                 course.soon(0, 3, Event::Upstream(server));
             }
         }

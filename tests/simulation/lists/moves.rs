@@ -90,7 +90,7 @@ impl World {
             (false, false) => Rule::G03,
         };
         self.course.tally.hit(rule);
-        let server_state = self.origins[to].view.cut().server_state();
+        let server_state = self.origins[to].writer.view.cut().server_state();
         if server_state != ServerState::Up {
             let what = format!("{authority:?} is read from {to}, which is {server_state:?}");
             return Err(Broken::new(rule, what));
@@ -98,7 +98,7 @@ impl World {
         if home || self.clients[stream.client].persona == Persona::Hostile {
             return Ok(());
         }
-        let left = self.origins[from].view.cut();
+        let left = self.origins[from].writer.view.cut();
         let lacks = self.origins.lacks_at(stream, authority, from);
         if left.server_state() != ServerState::Failing || !knob && !lacks {
             return broken!(
@@ -124,8 +124,8 @@ impl World {
         };
         let expected: usize = sessions.map(authorities).sum();
         let zones = self.origins.iter().enumerate().filter(|(_, zone)| zone.below.is_none());
-        let views = zones.filter(|(_, zone)| zone.attached);
-        let readers: BTreeMap<usize, usize> = views.map(|(at, zone)| (at, zone.view.readers().0)).collect();
+        let views = zones.filter(|(_, zone)| zone.writer.attached);
+        let readers: BTreeMap<usize, usize> = views.map(|(at, zone)| (at, zone.writer.view.readers().0)).collect();
         if readers.values().sum::<usize>() != expected {
             return broken!(F11, "{expected} authorities of sessions are read at {readers:?}");
         }
@@ -136,7 +136,7 @@ impl World {
 impl Origins {
     /// Whether a server knows nothing of something that a stream wants of an authority (G-03).
     pub(super) fn lacks_at(&self, stream: &Stream, authority: Option<&str>, server: usize) -> bool {
-        let cut = self.zones[server].view.cut();
+        let cut = self.zones[server].writer.view.cut();
         let reading = Reading {
             reads: [(authority.map(str::to_owned), (server, cut))].into(),
             permitted: None,

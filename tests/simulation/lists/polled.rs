@@ -204,12 +204,12 @@ impl Zone {
     pub(super) fn write_polls(&mut self, mut changes: Vec<Changes>, course: &mut Course) -> Result<(), Broken> {
         let server = self.id;
         let now = course.clock.instant();
-        if !self.attached {
+        if !self.writer.attached {
             return Ok(());
         }
-        self.hold(&mut changes, now);
-        let superseded = self.view.take_superseded();
-        let wants = self.view.take_wants(now);
+        self.writer.hold(&mut changes, now);
+        let superseded = self.writer.view.take_superseded();
+        let wants = self.writer.view.take_wants(now);
         let Some(polled) = self.polled() else {
             return Ok(());
         };
@@ -224,21 +224,21 @@ impl Zone {
         }
         for want in wants {
             course.log(|| format!("upstream {server}: {want:?}"));
-            let told = self.demand(&want);
+            let told = self.writer.demand(&want);
             changes.extend(self.tell_polls(told, now));
         }
         loop {
             let mut said = Vec::new();
             (0..2).try_for_each(|way| self.turn_way(way, &mut said, course))?;
-            self.hold(&mut said, now);
+            self.writer.hold(&mut said, now);
             changes.append(&mut said);
             if changes.is_empty() {
-                changes = self.release(now);
+                changes = self.writer.release(now);
             }
             if changes.is_empty() {
-                let before = self.view.cut().server_state();
+                let before = self.writer.view.cut().server_state();
                 let server_state = self.polled().map_or(before, |polled| polled.server_state(before));
-                self.view.publish_server_state(server_state);
+                self.writer.view.publish_server_state(server_state);
                 if before != server_state {
                     course.log(|| format!("upstream {server}: {before:?} -> {server_state:?}"));
                 }
@@ -246,17 +246,17 @@ impl Zone {
             }
             let heard = std::mem::take(&mut changes);
             course.log(|| format!("upstream {server}: heard {heard:?}"));
-            self.publish(&heard);
-            let told = self.demand.handle_cut(&self.view.cut());
+            self.writer.publish(&heard);
+            let told = self.writer.demand.handle_cut(&self.writer.view.cut());
             changes = self.tell_polls(told, now);
         }
-        self.note_holds(&mut course.tally);
+        self.writer.note_holds(&mut course.tally);
         self.set_lease(course);
-        let holds = self.guard.poll_timeout();
+        let holds = self.writer.guard.poll_timeout();
         let ways = self.polled().into_iter().flat_map(|polled| &polled.ways);
         let ways = ways.filter_map(|way| way.poller.poll_timeout());
         let due = ways.chain(holds).min();
-        self.alarm.set(due, Event::Poll(Pass::Due(server)), course);
+        self.writer.alarm.set(due, Event::Poll(Pass::Due(server)), course);
         Ok(())
     }
 
@@ -265,33 +265,25 @@ impl Zone {
     }
 
     fn turn_way(&mut self, way: usize, changes: &mut Vec<Changes>, course: &mut Course) -> Result<(), Broken> {
-        let server = self.id;
-        let now = course.clock.instant();
-        let Some(polled) = self.polled() else {
+        let (server, now) = (self.id, course.clock.instant());
+        let Some(here) = self.polled().map(|polled| &mut polled.ways[way]) else {
             return Ok(());
         };
-        let here = &mut polled.ways[way];
         changes.extend(here.poller.handle_timeout(now));
         while here.poller.poll_refusal(now).is_some() {}
         let mut questions = Vec::new();
-        while let Some(question) = here.poller.poll_question(now) {
-            questions.push(question);
-        }
-        for Question { type_url, request, .. } in questions {
+        while let Some(Question { type_url, request, .. }) = here.poller.poll_question(now) {
             let Some(kind) = Type::of(type_url.url()) else { continue };
-            self.check_question(way, kind, &request, &mut course.tally)?;
             let id = course.next_stream();
-            let Some(polled) = self.polled() else {
-                return Ok(());
-            };
-            polled.ways[way].asked.insert(kind, id);
-            let names = &request.resource_names;
-            let line = format!(
-                "upstream {server}/{way}: polls {kind:?} {names:?} v={}",
-                request.version_info
-            );
-            course.log(|| line);
-            let poll = Poll { server, way, kind, id };
+            here.asked.insert(kind, id);
+            questions.push((Poll { server, way, kind, id }, request, here.clean.remove(&kind)));
+        }
+        for (poll, request, clean) in questions {
+            self.check_question(poll.kind, &request, clean, &mut course.tally)?;
+            course.log(|| {
+                let (names, version) = (&request.resource_names, &request.version_info);
+                format!("upstream {server}/{way}: polls {:?} {names:?} v={version}", poll.kind)
+            });
             course.deliver(Event::Poll(Pass::Asked(poll, Box::new(request))));
         }
         Ok(())
@@ -299,17 +291,15 @@ impl Zone {
 
     /// K-23, G-12, L-20: what is polled is what is wanted, with versions that count.
     fn check_question(
-        &mut self,
-        way: usize,
+        &self,
         kind: Type,
         request: &DiscoveryRequest,
+        clean: bool,
         tally: &mut Tally,
     ) -> Result<(), Broken> {
-        let server = self.id;
-        let clean = self.polled().is_some_and(|polled| polled.ways[way].clean.remove(&kind));
         self.check_versions(&[&request.version_info], clean, tally)?;
         self.check_side(request.node.as_ref(), tally)?;
-        let wanted = &self.wanted;
+        let wanted = &self.writer.wanted;
         let target = |name: &String| (kind, Target::Name(canonical(kind, name).as_str().into()));
         let odd = request
             .resource_names
@@ -317,11 +307,8 @@ impl Zone {
             .find(|name| !wanted.contains(&target(name)));
         let everything = request.resource_names.is_empty() && !wanted.contains(&(kind, Target::Wildcard));
         if odd.is_some() || everything {
-            return broken!(
-                K23,
-                "server {server} is asked for {kind:?} {:?}, which nobody wants",
-                request.resource_names
-            );
+            let (id, names) = (self.id, &request.resource_names);
+            return broken!(K23, "server {id} is asked for {kind:?} {names:?}, which nobody wants");
         }
         Ok(())
     }

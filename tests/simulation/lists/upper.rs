@@ -289,11 +289,11 @@ impl Origins {
     pub(crate) fn compare_chains(&mut self, tally: &mut Tally) -> Result<(), Broken> {
         for server in 0..self.zones.len() {
             let (below, above) = (&self.zones[server], &self.zones[self.origin(server)]);
-            if below.upper.is_none() || !below.attached || !above.attached {
+            if below.upper.is_none() || !below.writer.attached || !above.writer.attached {
                 continue;
             }
             let mut compared = 0;
-            let (lower, upper) = (below.view.cut(), above.view.cut());
+            let (lower, upper) = (below.writer.view.cut(), above.writer.view.cut());
             for (type_url, slot) in lower.slots() {
                 let other = upper.slot(type_url);
                 let kind = Type::of(type_url.url());
@@ -319,7 +319,7 @@ impl Origins {
                     let theirs = other.and_then(|slot| slot.resource(resource.name()));
                     let silent = |kind| timed_out(&upper, kind, resource.name().as_str());
                     // What the relay above has not confirmed in time goes for this one, which may hold that.
-                    let held = |kind| below.holds(kind, resource.name().as_str());
+                    let held = |kind| below.writer.holds(kind, resource.name().as_str());
                     if theirs.is_none() && (!unsays || kind.is_some_and(silent) || kind.is_some_and(held)) {
                         continue;
                     }

@@ -30,21 +30,21 @@ impl Origins {
             let patience = unanswered + Duration::from_secs(1);
             let up = |server: &usize| lists.up_since.get(server).is_some_and(|since| *since + patience <= now);
             let first = servers.first().filter(|first| healed && *first != server);
-            if first.is_some_and(|first| self.zones[*first].view.cut().server_state() == ServerState::Up) {
+            if first.is_some_and(|first| self.zones[*first].writer.view.cut().server_state() == ServerState::Up) {
                 return broken!(G08, "{authority:?} is still read from {server}");
             }
             let above: Vec<usize> = servers.iter().copied().take_while(|other| other != server).collect();
             if let Some(better) = above.iter().find(|server| up(server)) {
                 return broken!(G08, "{authority:?} is read from {server}, though {better} answers");
             }
-            let cut = self.zones[*server].view.cut();
+            let cut = self.zones[*server].writer.view.cut();
             let knob = lists
                 .routes
                 .route(authority)
                 .is_some_and(|route| route.reachability_only);
             let lacks = self.lacks_at(stream, authority, *server);
             // G-10: a session leaves a server that fails, not one that is slow.
-            let fails = |server: &&usize| self.zones[**server].view.cut().server_state() == ServerState::Failing;
+            let fails = |server: &&usize| self.zones[**server].writer.view.cut().server_state() == ServerState::Failing;
             let fine = servers.iter().find(|server| !fails(server)).is_some_and(up);
             if cut.server_state() == ServerState::Failing && (knob || lacks) && fine {
                 return broken!(
@@ -63,7 +63,7 @@ impl Origins {
         let all_fine = self.zones.iter().all(|zone| zone.mood == Mood::Fine);
         let up = |server: &usize| {
             let zone = &self.zones[*server];
-            !zone.attached || zone.view.cut().server_state() == ServerState::Up
+            !zone.writer.attached || zone.writer.view.cut().server_state() == ServerState::Up
         };
         if !all_fine || !firsts.iter().all(up) {
             return Ok(());
