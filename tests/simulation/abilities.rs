@@ -5,9 +5,9 @@
 use xds::{Cut, Dialect, Known, Name, Reason, State};
 
 use super::body::{Content, Facts, Type, facts};
-use super::feed::Zone;
 use super::lists::Source;
 use super::upstream::Wire;
+use super::zone::Zone;
 
 impl Zone {
     /// Whether a control plane of this zone can report that a resource of this type is gone.

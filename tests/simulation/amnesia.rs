@@ -10,13 +10,13 @@ use xds::{GuardSettings, Guards, HoldAction, HoldOrder, HoldTarget, MassHold, Re
 use super::body::Type;
 use super::course::Course;
 use super::event::Event;
-use super::feed::Zone;
 use super::origins::Origins;
 use super::rng::Rng;
 use super::tally::Broken;
 use super::truth::{Key, Step, Truth};
 use super::world::World;
 use super::writer::GUARD;
+use super::zone::Zone;
 
 impl Truth {
     /// Forgets a part, or all.

@@ -8,9 +8,9 @@ use protocol::{Client, Ending};
 use xds::{Changes, TypeUrl};
 
 use super::course::Course;
-use super::feed::Zone;
 use super::tally::Rule;
 use super::upstream::{Leg, Wire};
+use super::zone::Zone;
 
 /// This many suspected types have a stream each; the others share the last one.
 const APART_MAX: usize = 8;

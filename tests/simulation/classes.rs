@@ -16,12 +16,12 @@ use xds::{self, Dialect, Guards, Types};
 
 use super::course::Course;
 use super::event::Event;
-use super::feed::Zone;
 use super::origins::Origins;
 use super::rng::Rng;
 use super::tally::{Broken, Rule, Tally};
 use super::world::World;
 use super::writer::GUARD;
+use super::zone::Zone;
 
 /// What the clients of a zone have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

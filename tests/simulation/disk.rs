@@ -5,9 +5,9 @@
 use xds::{Changes, Cut, Known, Phase, Reason, State, TypeUrl, Update};
 
 use super::course::Course;
-use super::feed::Zone;
 use super::origins::Origins;
 use super::tally::Rule;
+use super::zone::Zone;
 
 impl Origins {
     /// The relay writes snapshots for the last time, or is killed before it does so.

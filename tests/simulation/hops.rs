@@ -11,12 +11,12 @@ use xds::{Changes, Dialect};
 use super::body::Type;
 use super::course::Course;
 use super::event::Event;
-use super::feed::Zone;
 use super::origin::{Reply, begins};
 use super::origins::Origins;
 use super::tally::{Broken, Rule};
 use super::upstream::{At, Hop, Link, Stage};
 use super::world::World;
+use super::zone::Zone;
 
 impl World {
     pub(crate) fn hop(&mut self, hop: Hop) -> Result<(), Broken> {

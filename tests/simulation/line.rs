@@ -4,12 +4,9 @@
 
 use std::time::Duration;
 
-use super::course::Course;
 use super::event::Event;
-use super::feed;
-use super::feed::Zone;
 use super::judge::Moment;
-use super::tally::{Broken, Rule};
+use super::tally::Broken;
 use super::world::World;
 
 impl World {
@@ -81,19 +78,5 @@ impl World {
         self.network.ids().into_iter().for_each(|id| self.end_at_relay(id));
         self.forget_views();
         self.origins.forget_sources(&mut self.course);
-    }
-}
-
-impl Zone {
-    /// The control plane of a zone is gone.
-    pub(crate) fn lose(&mut self, course: &mut Course) -> Result<(), Broken> {
-        let zone = self.id;
-        course.log(|| format!("upstream {zone}: lost"));
-        course.tally.hit(Rule::G19);
-        if self.wire.is_none() {
-            return feed::lost(self);
-        }
-        self.connected = false;
-        self.sever(course)
     }
 }

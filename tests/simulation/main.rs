@@ -20,7 +20,7 @@
 //! A world has these parts (`world` has the loop of events, for all kinds of worlds, and what needs several parts):
 //!
 //! - `course`: the `clock`, the agenda of `event`s, chance, trace and tally; what all others share.
-//! - `origins`: the control planes, each with the relay's view of it (a zone: `feed`, `upstream`, `hops`, `writer`); in `lists/` those
+//! - `origins`: the control planes, each with the relay's view of it (`zone`, with its `writer` and the ways `feed` and `upstream`); in `lists/` those
 //!   that are servers in lists, files, polled, or relays.
 //! - `relay`: settings, views, shared answers and rules. `network`: a `stream` for each client, on which the relay's half runs.
 //! - `client/`: the clients; `people` has their lives and the faults. `judge/`: the observers.
@@ -103,10 +103,12 @@ mod stream;
 mod subscription;
 mod tenants;
 mod truth;
+mod turn;
 mod upstream;
 mod wire;
 mod world;
 mod writer;
+mod zone;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;

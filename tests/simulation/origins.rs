@@ -8,9 +8,9 @@ use proto::envoy::config::core::v3::Node;
 
 use super::classes::Profile;
 use super::course::Course;
-use super::feed::Zone;
 use super::lists::Lists;
 use super::tally::{Broken, Rule, Tally};
+use super::zone::Zone;
 
 /// All zones.
 pub(crate) struct Origins {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::body::Type;
-use super::feed::Zone;
 use super::names::canonical;
 use super::reading::Reading;
 use super::subscription::Subscription;
 use super::wire::Answer;
+use super::zone::Zone;
 
 /// What the relay read when it composed a response.
 pub(crate) struct Scene {

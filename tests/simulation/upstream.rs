@@ -1,10 +1,10 @@
-//! The relay's half of the streams to a control plane: the machines of both streams, driven as their shell drives them.
+//! The relay's half of the streams to a control plane: the machines of both streams.
 //!
-//! Owns the links, the attempts and the order of a turn. Knows nothing of the content of messages.
+//! Owns the links and the attempts. Knows nothing of the content of messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proto::envoy::config::core::v3::Node;
 use protocol::{
@@ -14,14 +14,10 @@ use xds::{Changes, Cut, Dialect, ServerState, TypeUrl, Want};
 
 use super::besides::Besides;
 use super::classes::client_settings;
-use super::course::Course;
-use super::event::Event;
-use super::feed::Zone;
 use super::lists::Ahead;
 use super::network::Pipe;
 use super::origin::{Habits, Reply, Session};
 use super::rng::Rng;
-use super::wire::Up;
 
 /// The relay's writer of one view, and the control plane at the other end.
 pub(crate) struct Wire {
@@ -117,8 +113,6 @@ pub(crate) enum Hop {
 
 /// How long everything must have been quiet before a wildcard counts as complete.
 pub(crate) const WILDCARD_QUIET: Duration = Duration::from_millis(250);
-/// How long a stream on which nothing is wanted is kept.
-const IDLE: Duration = Duration::from_secs(10);
 /// The longest pause before another attempt.
 pub(crate) const RECONNECT_MAX: Duration = Duration::from_secs(30);
 
@@ -158,7 +152,7 @@ impl Wire {
     }
 
     /// The dialect of the next attempt on a stream.
-    fn dialect(&self, leg: usize) -> Dialect {
+    pub(crate) fn dialect(&self, leg: usize) -> Dialect {
         match self.habits.refuses {
             Some(_) => self.legs[leg].trial.next(&self.dialects).0,
             None => self.habits.dialect,
@@ -202,7 +196,7 @@ impl Wire {
     }
 
     /// Tells a stream what is wanted; returns what an earlier run of the relay knew of that.
-    fn tell(
+    pub(crate) fn tell(
         &mut self,
         (which, want): (Which, Want),
         earlier: Option<&Cut>,
@@ -219,7 +213,7 @@ impl Wire {
 
     /// The state of the server: the worst of the streams on which something is wanted. Streams that were split off count only if
     /// nothing is wanted on the shared ones.
-    fn server_state(&self, otherwise: ServerState) -> ServerState {
+    pub(crate) fn server_state(&self, otherwise: ServerState) -> ServerState {
         let shared = self.legs.iter().any(|leg| !leg.alone && leg.client.wanted());
         let counts = |leg: &&Leg| leg.client.wanted() && !(shared && leg.alone);
         worst(self.legs.iter().filter(counts).map(Leg::server_state)).unwrap_or(otherwise)
@@ -265,167 +259,6 @@ impl Leg {
     }
 }
 
-impl Zone {
-    /// The stream that an event is about, if it still is.
-    pub(crate) fn leg(&mut self, at: At) -> Option<&mut Leg> {
-        self.wire.as_mut()?.leg(at)
-    }
-
-    /// Tells the streams what is wanted, and publishes what an earlier run of the relay knew of that.
-    fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
-        while let Some(wire) = &mut self.wire {
-            let earlier = self.writer.view.restored();
-            let told_now = std::mem::take(&mut told).into_iter();
-            let restored = told_now.filter_map(|want| wire.tell(want, earlier.as_deref(), changes));
-            let restored: Vec<Changes> = restored.collect();
-            if restored.is_empty() {
-                return;
-            }
-            told = self.writer.publish_restored(&restored);
-        }
-    }
-
-    /// The writer's turn: wants go to the machines, changes into the view, requests to the transport.
-    pub(crate) fn write(&mut self, mut changes: Vec<Changes>, course: &mut Course) {
-        let zone = self.id;
-        let now = course.clock.instant();
-        let superseded = self.writer.view.take_superseded();
-        for leg in self.wire.iter_mut().flat_map(|wire| &mut wire.legs) {
-            leg.superseded |= superseded;
-            leg.stood_in = leg.stood_in.map(|_| true);
-        }
-        self.writer.hold(&mut changes, now);
-        let wants = self.writer.view.take_wants(now);
-        for want in wants {
-            course.log(|| {
-                format!(
-                    "upstream {zone}: {} {:?} {:?}",
-                    if want.wanted { '+' } else { '-' },
-                    want.type_url,
-                    want.target
-                )
-            });
-            let told = self.writer.demand(&want);
-            self.tell(told, &mut changes);
-        }
-        loop {
-            let suspected = self.judge_types(&mut changes, course);
-            for type_url in suspected {
-                let told = self.writer.demand.handle_unserved(&type_url, &self.writer.view.cut());
-                self.tell(told, &mut changes);
-            }
-            let count = self.wire.as_ref().map_or(0, |wire| wire.legs.len());
-            let mut said = Vec::new();
-            (0..count).for_each(|leg| self.turn_leg(leg, &mut said, course));
-            self.writer.hold(&mut said, now);
-            changes.append(&mut said);
-            if changes.is_empty() {
-                changes = self.writer.release(now);
-            }
-            self.writer.note_holds(&mut course.tally);
-            let Some(wire) = &mut self.wire else { return };
-            if changes.is_empty() {
-                let before = self.writer.view.cut().server_state();
-                let server_state = wire.server_state(before);
-                if server_state == ServerState::Up {
-                    self.writer.view.forget_restored();
-                }
-                self.writer.view.publish_server_state(server_state);
-                if before != server_state {
-                    course.log(|| format!("upstream {zone}: {before:?} -> {server_state:?}"));
-                }
-                break;
-            }
-            let heard = std::mem::take(&mut changes);
-            course.log(|| format!("upstream {zone}: heard {heard:?}"));
-            self.writer.publish(&heard);
-            let told = self.writer.demand.handle_cut(&self.writer.view.cut());
-            self.tell(told, &mut changes);
-        }
-        self.set_writer(course);
-    }
-
-    fn set_writer(&mut self, course: &mut Course) {
-        let legs = self.wire.iter().flat_map(|wire| &wire.legs);
-        let legs = legs.flat_map(|leg| [leg.client.poll_timeout(), leg.suspects.poll_timeout()]);
-        let ours = [self.writer.view.poll_timeout(), self.writer.guard.poll_timeout()];
-        let due = legs.chain(ours).flatten().min();
-        self.writer.alarm.set(due, Event::Upstream(self.id), course);
-    }
-
-    fn turn_leg(&mut self, at: usize, changes: &mut Vec<Changes>, course: &mut Course) {
-        let zone = self.id;
-        let now = course.clock.instant();
-        let Some(wire) = &mut self.wire else { return };
-        let dialect = wire.dialect(at);
-        let leg = &mut wire.legs[at];
-        let due = leg.client.poll_timeout();
-        let late = leg.client.handle_timeout(now);
-        if !late.is_empty() {
-            course.clock.late(due, "a control plane's silence counted");
-        }
-        changes.extend(late);
-        if let Some(seen) = leg.client.take_rhythm() {
-            Arc::make_mut(&mut wire.rhythm).merge(&seen);
-        }
-        if leg.stage == Stage::Opening && !leg.client.wanted() {
-            leg.stage = Stage::Rest;
-            leg.link = None;
-        }
-        if leg.stage == Stage::Rest && leg.client.wanted() {
-            leg.stage = Stage::Opening;
-            let id = course.next_stream();
-            let wire_at = At { zone, leg: at, id };
-            leg.client.handle_dialect(dialect);
-            let mut habits = wire.habits.clone();
-            habits.dialect = dialect;
-            let session = Session::new(&habits, course.calm, &mut course.rng);
-            let refusal = habits.refusal(course.calm, &mut course.refusals);
-            leg.link = Some(Link {
-                id,
-                session,
-                ahead: None,
-                up: Pipe::default(),
-                down: Pipe::default(),
-                answered: false,
-                refusal,
-                mute: false,
-                opened: course.clock.now(),
-                clean: false,
-                blurred: false,
-            });
-            course.deliver(Event::Hop(Hop::Opened(wire_at)));
-            return;
-        }
-        if leg.stage != Stage::Live {
-            return;
-        }
-        let idle = !leg.client.wanted() && !std::mem::replace(&mut leg.idle, true);
-        if let Some(id) = leg.link.as_ref().map(|link| link.id).filter(|_| idle) {
-            course.after(IDLE, Event::Hop(Hop::Idle(At { zone, leg: at, id })));
-        }
-        self.speak_up(at, now, course);
-    }
-
-    /// Sends the requests of the leg's machine.
-    fn speak_up(&mut self, at: usize, now: Instant, course: &mut Course) {
-        let Some(leg) = self.wire.as_mut().map(|wire| &mut wire.legs[at]) else {
-            return;
-        };
-        leg.idle &= !leg.client.wanted();
-        let Some(link) = &mut leg.link else { return };
-        let (zone, id) = (self.id, link.id);
-        while let Some(request) = leg.client.poll_request(now) {
-            if let Some(asked) = leg.client.take_asked().filter(|_| !leg.alone) {
-                leg.suspects.handle_asked(asked, now);
-            }
-            course.log(|| format!("upstream {zone}/{at}: relay -> {}", brief(&request)));
-            let arrives = link.up.send(request, course.clock.now() + course.delay());
-            course.at(arrives, Event::Hop(Hop::Request(At { zone, leg: at, id })));
-        }
-    }
-}
-
 /// The worst of some states.
 pub(crate) fn worst(states: impl Iterator<Item = ServerState>) -> Option<ServerState> {
     let order = [
@@ -440,12 +273,4 @@ pub(crate) fn worst(states: impl Iterator<Item = ServerState>) -> Option<ServerS
 /// The way of a zone to its control plane: most zones speak the protocol.
 pub(crate) fn way(rng: &mut Rng) -> Option<Habits> {
     rng.chance(70).then(|| Habits::new(rng))
-}
-
-/// Formats a request for the trace.
-fn brief(request: &Request) -> String {
-    match request {
-        Request::Sotw(request) => Up::Sotw(request.clone()).brief(),
-        Request::Delta(request) => Up::Delta(request.clone()).brief(),
-    }
 }

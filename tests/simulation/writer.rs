@@ -117,6 +117,17 @@ impl Writer {
         targets.any(|target| self.wanted.contains(&(kind, target)))
     }
 
+    /// A resource ceased to be.
+    pub(crate) fn gone(&self, kind: Type, name: &str) -> Option<Update> {
+        let (cut, name) = (self.view.cut(), Name::from(name));
+        cut.slot(kind.type_url())?.named.resource(&name)?;
+        let wanted = self.wanted.contains(&(kind, Target::Name(name.clone())));
+        Some(match wanted {
+            true => Update::Absent(name, Reason::Said),
+            false => Update::Forget(name),
+        })
+    }
+
     /// Publishes changes, and notes them in the book.
     pub(crate) fn publish(&mut self, changes: &[Changes]) {
         self.note(changes);

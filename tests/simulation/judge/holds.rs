@@ -12,11 +12,11 @@ use xds::{Cut, Hold, HoldReason, Known, Name, ReferenceHold, State, TypeUrl};
 
 use crate::abilities::timed_out;
 use crate::body::Type;
-use crate::feed::Zone;
 use crate::lists::Source;
 use crate::tally::{Broken, Rule, Tally};
 use crate::writer::ORDER_GATE;
 use crate::writer::serves;
+use crate::zone::Zone;
 
 /// How much later than it should something may be seen.
 const SLACK: Duration = Duration::from_millis(50);

@@ -17,11 +17,11 @@ use std::time::Instant;
 
 use super::body::Type;
 use super::client::{Client, Persona};
-use super::feed::Zone;
 use super::scene::Scene;
 use super::subscription::Subscription;
 use super::tally::{Broken, Tally};
 use super::wire::{Answer, Up};
+use super::zone::Zone;
 
 /// One event of the log.
 pub(crate) enum Moment<'a> {

@@ -10,9 +10,9 @@ use xds::{Cut, Name, Resource, Target};
 use crate::abilities::{is_whole, timed_out};
 use crate::body::{Content, Type};
 use crate::book::revision;
-use crate::feed::Zone;
 use crate::names::{covers, is_collection};
 use crate::tally::{Broken, Rule, Tally};
+use crate::zone::Zone;
 
 impl Zone {
     /// The view has exactly what the control plane has of the wanted names.

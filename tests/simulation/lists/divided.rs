@@ -13,10 +13,10 @@ use super::Lists;
 use crate::besides::Besides;
 use crate::classes::{ANYBODY, Profile, profiles, relay_node, rules};
 use crate::course::Course;
-use crate::feed::Zone;
 use crate::origins::Origins;
 use crate::rng::Rng;
 use crate::tally::{Broken, Rule, Tally};
+use crate::zone::Zone;
 
 /// Separates the random numbers of classes from all others.
 const CLASSES: u64 = 0x5eed_0000_0002;

@@ -21,13 +21,13 @@ use crate::body::Type;
 use crate::book::revision;
 use crate::course::{Alarm, Course};
 use crate::event::Event;
-use crate::feed::Zone;
 use crate::names::{covers, is_collection};
 use crate::origins::Origins;
 use crate::rng::Rng;
 use crate::served::entry;
 use crate::tally::{Broken, Rule};
 use crate::truth::{Key, Truth};
+use crate::zone::Zone;
 
 /// The files, and what the relay has read of them.
 pub(crate) struct Folder {

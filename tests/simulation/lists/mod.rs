@@ -31,7 +31,6 @@ use super::classes as rules;
 use super::client::Client;
 use super::course::Course;
 use super::event::Event;
-use super::feed::Zone;
 use super::names::{AUTHORITIES, SERVED};
 use super::origin::{Habits, Reply};
 use super::origins::Origins;
@@ -40,6 +39,7 @@ use super::tally::{Broken, Rule, Tally};
 use super::truth::Truth;
 use super::upstream::{At, Hop, Wire};
 use super::world::World;
+use super::zone::Zone;
 use divided::Sides;
 
 /// The lists of a world. Servers are its zones.

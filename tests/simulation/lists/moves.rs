@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use xds::ServerState;
 
 use crate::client::Persona;
-use crate::feed::Zone;
 use crate::judge::Moment;
 use crate::origins::Origins;
 use crate::reading::Reading;
 use crate::stream::Stream;
 use crate::tally::{Broken, Rule};
 use crate::world::World;
+use crate::zone::Zone;
 
 impl Zone {
     /// G-12: another server stands in for this one.

@@ -16,13 +16,13 @@ use crate::body::Type;
 use crate::classes::client_settings;
 use crate::course::Course;
 use crate::event::Event;
-use crate::feed::Zone;
 use crate::names::{canonical, covers};
 use crate::rng::Rng;
 use crate::served::{entry, spoil};
 use crate::tally::{Broken, Rule, Tally};
 use crate::truth::Truth;
 use crate::upstream::{RECONNECT_MAX, WILDCARD_QUIET, worst};
+use crate::zone::Zone;
 
 /// The two ways to a server that is polled.
 pub(crate) struct Polled {

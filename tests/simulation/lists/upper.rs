@@ -19,7 +19,6 @@ use crate::body::Type;
 use crate::classes::{self, ANYBODY, opening, relay_node};
 use crate::course::{Alarm, Course};
 use crate::event::Event;
-use crate::feed::Zone;
 use crate::origin::{Habits, Reply};
 use crate::origins::Origins;
 use crate::rng::Rng;
@@ -27,6 +26,7 @@ use crate::tally::{Broken, Rule, Tally};
 use crate::upstream::{At, Stage, Wire};
 use crate::wire::encode;
 use crate::world::World;
+use crate::zone::Zone;
 
 /// The relay above.
 pub(crate) struct Upper {
