@@ -2,7 +2,7 @@
 //!
 //! Owns what the control plane is about to send. Knows nothing of protocols.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -156,14 +156,8 @@ pub(crate) fn resource(kind: Type, content: &Content, received: Instant) -> Reso
 impl Zone {
     pub(crate) fn want(&mut self, want: &Want, course: &mut Course) {
         let zone = self.id;
-        course.log(|| {
-            format!(
-                "upstream {zone}: {} {:?} {:?}",
-                if want.wanted { '+' } else { '-' },
-                want.type_url,
-                want.target
-            )
-        });
+        let sign = if want.wanted { '+' } else { '-' };
+        course.log(|| format!("upstream {zone}: {sign} {:?} {:?}", want.type_url, want.target));
         self.writer.note_want(want);
         if !want.wanted {
             return;
@@ -222,21 +216,12 @@ impl Zone {
     pub(crate) fn lost(&mut self) -> Result<(), Broken> {
         self.connected = false;
         let before = self.writer.view.cut();
-        let changes: BTreeMap<&TypeUrl, Changes> = before
-            .slots()
-            .map(|(type_url, _)| {
-                let lost = Changes {
-                    type_url: type_url.clone(),
-                    wildcard: false,
-                    updates: Vec::new(),
-                    complete: None,
-                    answered: Some(false),
-                    phase: Phase::Steady,
-                };
-                (type_url, lost)
-            })
-            .collect();
-        self.writer.view.publish(&changes.into_values().collect::<Vec<_>>());
+        let types = before.slots().map(|(type_url, _)| kind(type_url));
+        let lost = types.map(|kind| Changes {
+            answered: Some(false),
+            ..changes(kind, false, Vec::new())
+        });
+        self.writer.view.publish(&lost.collect::<Vec<_>>());
         let after = self.writer.view.cut();
         for (type_url, slot) in after.slots() {
             let old = before.slot(type_url);

@@ -166,12 +166,9 @@ impl Zone {
     fn unreachable(&mut self, at: At, course: &mut Course) {
         let now = course.clock.instant();
         let dice = course.rng.range(0, 100) as f64 / 100.0;
-        let Some(leg) = self.leg(at) else {
+        let Some(leg) = self.leg(at).filter(|leg| leg.stage == Stage::Opening) else {
             return;
         };
-        if leg.stage != Stage::Opening {
-            return;
-        }
         leg.stage = Stage::Waiting;
         leg.failing = true;
         let pause = Pause::new(leg.backoff.handle_failure(dice), now);
@@ -228,12 +225,9 @@ impl Zone {
     /// A response arrives at the relay.
     fn answered(&mut self, at: At, course: &mut Course) -> Result<(), Broken> {
         let now = course.clock.instant();
-        let Some(leg) = self.leg(at) else {
+        let Some(leg) = self.leg(at).filter(|leg| leg.stage == Stage::Live) else {
             return Ok(());
         };
-        if leg.stage != Stage::Live {
-            return Ok(());
-        }
         let link = leg.link.as_mut();
         let Some(reply) = link.and_then(|link| link.down.arrive(false).filter(|_| !link.mute)) else {
             return Ok(());
@@ -269,12 +263,9 @@ impl Zone {
     fn ended(&mut self, at: At, ending: Ending, course: &mut Course) -> Result<(), Broken> {
         let (now, instant) = (course.clock.now(), course.clock.instant());
         let dice = course.rng.range(0, 100) as f64 / 100.0;
-        let Some(leg) = self.leg(at) else {
+        let Some(leg) = self.leg(at).filter(|leg| leg.stage == Stage::Live) else {
             return Ok(());
         };
-        if leg.stage != Stage::Live {
-            return Ok(());
-        }
         let lost = leg.client.handle_disconnected();
         leg.stage = Stage::Waiting;
         let lived = leg

@@ -99,6 +99,7 @@ mod relay;
 mod rng;
 mod scene;
 mod served;
+mod session;
 mod stream;
 mod subscription;
 mod tenants;

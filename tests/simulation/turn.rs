@@ -51,14 +51,8 @@ impl Zone {
         self.writer.hold(&mut changes, now);
         let wants = self.writer.view.take_wants(now);
         for want in wants {
-            course.log(|| {
-                format!(
-                    "upstream {zone}: {} {:?} {:?}",
-                    if want.wanted { '+' } else { '-' },
-                    want.type_url,
-                    want.target
-                )
-            });
+            let sign = if want.wanted { '+' } else { '-' };
+            course.log(|| format!("upstream {zone}: {sign} {:?} {:?}", want.type_url, want.target));
             let told = self.writer.demand(&want);
             self.tell(told, &mut changes);
         }
