@@ -17,12 +17,12 @@
 //!   formula of the protocol says; whoever asks is answered; routes and clusters come and go in order; what is kept is bounded.
 //!   `tally` says how often each of these was at stake.
 //!
-//! A world has these parts (`world` has the loop of events, for all kinds of worlds, and what needs several parts):
+//! A world has these parts (`world` has the loop of events, which is the same for all kinds of worlds):
 //!
-//! - `course`: the `clock`, the agenda of `event`s, chance, trace and tally; what all others share.
-//! - `origins`: the control planes, each with the relay's view of it (`zone`, with its `writer` and the ways `feed` and `upstream`); in `lists/` those
-//!   that are servers in lists, files, polled, or relays.
-//! - `relay`: settings, views, shared answers and rules. `network`: a `stream` for each client, on which the relay's half runs.
+//! - `course`: what all others share: the `clock`, the agenda of `event`s, chance, trace and tally.
+//! - `origins`: the control planes. A `zone` is one, with the relay's `writer` of its view and the way between them: `feed`, streams
+//!   (`upstream`, whose events are in `hops`), or those in `lists/`: servers in lists, files, polled ones, other relays.
+//! - `relay`: its settings, views, shared answers and rules. `network`: the `stream`s of the clients; `session` runs the relay's half.
 //! - `client/`: the clients; `people` has their lives and the faults. `judge/`: the observers.
 //!
 //! Seeds from 1,000,000,000 on are worlds with lists (`lists/`): two to four servers, a list of some of them for names of old

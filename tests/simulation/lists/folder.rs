@@ -322,12 +322,8 @@ impl Zone {
             return;
         };
         folder.write(&self.truth, self.mood, course.calm, &mut course.rng);
-        let says = |written: &Written| written.says.is_some();
-        let disk: Vec<(&Path, bool)> = folder
-            .disk
-            .iter()
-            .map(|(path, it)| (path.as_path(), says(it)))
-            .collect();
+        let disk = folder.disk.iter().map(|(path, it)| (path, it.says.is_some()));
+        let disk: Vec<_> = disk.collect();
         course.log(|| format!("origin {server}: writes {disk:?} {}", folder.readable));
         course.soon(20, 1500, Event::Look(server));
     }
