@@ -5,9 +5,9 @@
 use xds::{Cut, Dialect, Known, Name, Reason, State};
 
 use super::body::{Content, Facts, Type, facts};
-use super::feed::Zone;
 use super::lists::Source;
 use super::upstream::Wire;
+use super::zone::Zone;
 
 impl Zone {
     /// Whether a control plane of this zone can report that a resource of this type is gone.
@@ -32,7 +32,7 @@ impl Zone {
     /// Whether a stale entry in the wildcard hides the resource of this name: the control plane cannot report that its wildcard
     /// no longer covers it.
     pub(crate) fn hides(&self, kind: Type, name: &str) -> bool {
-        let cut = self.view.cut();
+        let cut = self.writer.view.cut();
         let state = cut.slot(kind.type_url()).and_then(|slot| slot.wildcard.clone());
         let found = self.truth.get(kind, name);
         let covered = found.is_some_and(|content| self.covers(content));
@@ -73,8 +73,9 @@ impl Zone {
                 .map(|(name, _)| name)
                 .collect::<Vec<_>>()
         };
-        let used =
-            |route: &Name| self.view.wants(Type::Rds.type_url(), route) || !named(Type::Lds, route.as_str()).is_empty();
+        let used = |route: &Name| {
+            self.writer.view.wants(Type::Rds.type_url(), route) || !named(Type::Lds, route.as_str()).is_empty()
+        };
         let mut routes = named(Type::Rds, cluster).into_iter().filter(used);
         routes.next().map(|route| route.as_str().to_owned())
     }

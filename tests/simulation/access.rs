@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use classes::Pattern;
 use identity::Identity;
-use protocol::{End, StreamSettings};
 use xds::{Access, AccessRule};
 
 use super::body::Type;
+use super::event::Event;
 use super::judge::Moment;
 use super::names::canonical;
 use super::rng::Rng;
 use super::tally::{Broken, Rule};
-use super::world::{Event, World};
+use super::world::World;
 
 /// The rules of a world.
 pub(crate) struct Permits {
@@ -94,6 +94,11 @@ impl Permits {
         Self { rules, rng }
     }
 
+    /// Makes other rules.
+    pub(crate) fn amend(&mut self) {
+        self.rules = Self::rules(&mut self.rng);
+    }
+
     fn rules(rng: &mut Rng) -> Arc<[Permit]> {
         let mut rules: Vec<Permit> = Vec::new();
         for _ in 0..rng.range(1, 6) {
@@ -118,7 +123,7 @@ impl Permits {
     }
 
     /// The same for the relay.
-    fn access(&self) -> Access {
+    pub(crate) fn access(&self) -> Access {
         let rules = self.rules.iter().enumerate().map(|(at, rule)| AccessRule {
             name: at.to_string(),
             allow: rule.allow,
@@ -134,7 +139,7 @@ impl Permits {
         Access::new(rules.collect(), true)
     }
 
-    fn of(&self, client: usize) -> Permitted {
+    pub(crate) fn of(&self, client: usize) -> Permitted {
         Permitted {
             rules: self.rules.clone(),
             client,
@@ -173,54 +178,32 @@ impl World {
         let mut permits = Permits::random(Rng::new(seed ^ PERMITS));
         for _ in 0..permits.rng.below(CHANGES_MAX) {
             let at = permits.rng.millis(0, 40_000);
-            self.at(at, Event::Decree);
+            self.course.at(at, Event::Decree);
         }
-        self.enact(permits);
+        self.relay.enact(permits);
         self
-    }
-
-    fn enact(&mut self, permits: Permits) {
-        self.settings = Arc::new(StreamSettings {
-            access: Arc::new(permits.access()),
-            ..(*self.settings).clone()
-        });
-        self.permits = Some(permits);
     }
 
     /// S-07: the rules change, also for the streams that are open.
     pub(crate) fn decree(&mut self) -> Result<(), Broken> {
-        self.log(|| "other rules".to_owned());
-        let mut streams = std::mem::take(&mut self.streams);
-        let said = streams.values_mut().try_for_each(|stream| self.say_wants(stream));
-        let Some(mut permits) = self.permits.take() else {
-            return Ok(());
-        };
-        permits.rules = Permits::rules(&mut permits.rng);
-        self.enact(permits);
-        let now = self.instant();
-        let ended = streams.iter_mut().try_for_each(|(id, stream)| {
-            let client = stream.client;
-            let identity = self
-                .permitted(client)
-                .as_ref()
-                .map(Permitted::identity)
-                .unwrap_or_default();
-            let access = self.settings.access.clone();
-            stream.server.handle_access(access, &identity, &self.answers, now)?;
-            self.woken.wake(*id);
-            self.tally.hit(Rule::S07);
-            Ok::<_, End>(())
-        });
-        for client in &self.clients {
-            self.judge.see(&Moment::Moved(client), &mut self.tally)?;
+        self.course.log(|| "other rules".to_owned());
+        for stream in self.network.streams_mut() {
+            self.relay.say_wants(stream, &self.origins, &mut self.course)?;
         }
-        self.streams = streams;
-        said?;
-        ended.map_err(|end| Broken::new(Rule::S07, end.to_string()))
-    }
-
-    /// What a client may have, in a world with rules.
-    pub(crate) fn permitted(&self, client: usize) -> Option<Permitted> {
-        self.permits.as_ref().map(|permits| permits.of(client))
+        self.relay.amend();
+        let (now, mut woken) = (self.course.clock.instant(), Vec::new());
+        for stream in self.network.streams_mut() {
+            let identity = self.relay.identity(stream.client);
+            let access = self.relay.settings.access.clone();
+            let ended = stream.server.handle_access(access, &identity, &self.relay.answers, now);
+            ended.map_err(|end| Broken::new(Rule::S07, end.to_string()))?;
+            woken.push(stream.id);
+            self.course.tally.hit(Rule::S07);
+        }
+        for client in &self.clients {
+            self.judge.see(&Moment::Moved(client), &mut self.course.tally)?;
+        }
+        woken.into_iter().for_each(|id| self.network.ring(id));
+        Ok(())
     }
 }

@@ -8,11 +8,15 @@ use std::time::Duration;
 use xds::{GuardSettings, Guards, HoldAction, HoldOrder, HoldTarget, MassHold, ReferenceHold, Within};
 
 use super::body::Type;
+use super::course::Course;
+use super::event::Event;
+use super::origins::Origins;
 use super::rng::Rng;
 use super::tally::Broken;
 use super::truth::{Key, Step, Truth};
-use super::upstream::GUARD;
-use super::world::{Event, World};
+use super::world::World;
+use super::writer::GUARD;
+use super::zone::Zone;
 
 impl Truth {
     /// Forgets a part, or all.
@@ -42,93 +46,97 @@ impl Truth {
 }
 
 impl World {
+    /// The operator changes the rules by which removals are held, or orders something.
+    pub(crate) fn reset_guard(&mut self) {
+        if self.course.calm {
+            return;
+        }
+        self.course.soon(1000, 30_000, Event::Guard);
+        if self.course.rng.chance(40) {
+            let settings = settings(&mut self.course.rng);
+            self.course.log(|| format!("operator: {settings:?}"));
+            let (all, classes) = (settings, Vec::new());
+            self.relay.scopes.set_guards(Guards { all, classes });
+        }
+        for zone in self.origins.iter_mut() {
+            zone.order(&mut self.course);
+        }
+    }
+}
+
+impl Origins {
     /// Control planes begin to forget.
-    pub(crate) fn stir_amnesia(&mut self) {
-        if !self.besides.amnesia {
+    pub(crate) fn stir_amnesia(&mut self, course: &mut Course) {
+        if !course.besides.amnesia {
             return;
         }
         for zone in 0..self.zones.len() {
-            let pause = self.rng.millis(500, 20_000);
-            self.after(pause, Event::Forget(zone));
+            course.soon(500, 20_000, Event::Forget(zone));
         }
-        let pause = self.rng.millis(0, 20_000);
-        self.after(pause, Event::Guard);
+        course.soon(0, 20_000, Event::Guard);
+    }
+}
+
+impl Zone {
+    /// The operator perhaps releases or extends what is held, or does not.
+    fn order(&mut self, course: &mut Course) {
+        if let Some(hold) = self.writer.view.holds().first().filter(|_| course.rng.chance(30)) {
+            let action = match course.rng.chance(50) {
+                true => HoldAction::Release,
+                false => HoldAction::Extend(course.rng.millis(0, 5000)),
+            };
+            let target = HoldTarget::Hold(hold.type_url.clone(), hold.reason);
+            course.log(|| format!("operator: {action:?} {target:?} of {}", self.id));
+            self.writer.forced |= action == HoldAction::Release;
+            self.writer.view.order(HoldOrder {
+                target,
+                action,
+                reason: "a world".into(),
+            });
+        }
+        course.at_once(Event::Upstream(self.id));
     }
 
     /// A control plane forgets something, and will know it again or not.
-    pub(crate) fn forget(&mut self, zone: usize) -> Result<(), Broken> {
-        let here = &mut self.zones[zone];
-        if self.calm || here.wire.is_none() && here.source.is_none() {
+    pub(crate) fn forget(&mut self, course: &mut Course) -> Result<(), Broken> {
+        let zone = self.id;
+        if course.calm || self.wire.is_none() && self.source.is_none() {
             return Ok(());
         }
-        let before = here.truth.clone();
-        here.truth.forget(&mut self.rng);
-        let pause = match self.rng.below(4) {
-            0 => self.rng.millis(0, 300),
-            1 => self.rng.millis(300, 4000),
-            _ => self.rng.millis(4000, 40_000),
+        let before = self.truth.clone();
+        self.truth.forget(&mut course.rng);
+        let pause = match course.rng.below(4) {
+            0 => course.rng.millis(0, 300),
+            1 => course.rng.millis(300, 4000),
+            _ => course.rng.millis(4000, 40_000),
         };
-        let next = match self.rng.chance(70) {
+        let next = match course.rng.chance(70) {
             true => Event::Recall(zone, Box::new(before)),
             false => Event::Forget(zone),
         };
-        self.after(pause, next);
-        self.log(|| format!("origin {zone}: forgets"));
-        self.restart_origin(zone)
+        course.after(pause, next);
+        course.log(|| format!("origin {zone}: forgets"));
+        self.restart_origin(course)
     }
 
     /// A control plane knows again what it had.
-    pub(crate) fn recall(&mut self, zone: usize, before: &Truth) -> Result<(), Broken> {
-        if self.calm {
+    pub(crate) fn recall(&mut self, before: &Truth, course: &mut Course) -> Result<(), Broken> {
+        let zone = self.id;
+        if course.calm {
             return Ok(());
         }
-        let pause = self.rng.millis(200, 20_000);
-        self.after(pause, Event::Forget(zone));
-        self.log(|| format!("origin {zone}: remembers"));
-        self.zones[zone].truth.adopt(before);
-        self.restart_origin(zone)
+        course.soon(200, 20_000, Event::Forget(zone));
+        course.log(|| format!("origin {zone}: remembers"));
+        self.truth.adopt(before);
+        self.restart_origin(course)
     }
 
     /// A control plane restarts, or says in the middle of its life what has changed.
-    fn restart_origin(&mut self, zone: usize) -> Result<(), Broken> {
-        let delay = self.delay();
-        self.after(delay, Event::Utter(zone, false));
-        match self.rng.chance(70) {
-            true => self.sever(zone),
+    fn restart_origin(&mut self, course: &mut Course) -> Result<(), Broken> {
+        course.deliver(Event::Utter(self.id, false));
+        match course.rng.chance(70) {
+            true => self.sever(course),
             false => Ok(()),
-        }
-    }
-
-    /// The operator changes the rules by which removals are held, or orders something.
-    pub(crate) fn reset_guard(&mut self) {
-        if self.calm {
-            return;
-        }
-        let pause = self.rng.millis(1000, 30_000);
-        self.after(pause, Event::Guard);
-        if self.rng.chance(40) {
-            let settings = settings(&mut self.rng);
-            self.log(|| format!("operator: {settings:?}"));
-            let (all, classes) = (settings, Vec::new());
-            self.scopes.set_guards(Guards { all, classes });
-        }
-        for zone in 0..self.zones.len() {
-            let view = self.zones[zone].view.clone();
-            if let Some(hold) = view.holds().first().filter(|_| self.rng.chance(30)) {
-                let action = match self.rng.chance(50) {
-                    true => HoldAction::Release,
-                    false => HoldAction::Extend(self.rng.millis(0, 5000)),
-                };
-                let target = HoldTarget::Hold(hold.type_url.clone(), hold.reason);
-                self.log(|| format!("operator: {action:?} {target:?} of {zone}"));
-                self.zones[zone].forced |= action == HoldAction::Release;
-                view.order(HoldOrder {
-                    target,
-                    action,
-                    reason: "a world".into(),
-                });
-            }
-            self.after(Duration::ZERO, Event::Upstream(zone));
         }
     }
 }

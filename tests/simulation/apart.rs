@@ -7,9 +7,10 @@ use std::time::Instant;
 use protocol::{Client, Ending};
 use xds::{Changes, TypeUrl};
 
+use super::course::Course;
 use super::tally::Rule;
 use super::upstream::{Leg, Wire};
-use super::world::World;
+use super::zone::Zone;
 
 /// This many suspected types have a stream each; the others share the last one.
 const APART_MAX: usize = 8;
@@ -60,13 +61,14 @@ impl Wire {
     }
 }
 
-impl World {
+impl Zone {
     /// Moves the types that are suspected from now on, and those that no longer are; wakes sessions that wait for the latter.
     /// Returns the newly suspected types.
-    pub(crate) fn judge_types(&mut self, zone: usize, changes: &mut Vec<Changes>) -> Vec<TypeUrl> {
-        let now = self.instant();
+    pub(crate) fn judge_types(&mut self, changes: &mut Vec<Changes>, course: &mut Course) -> Vec<TypeUrl> {
+        let zone = self.id;
+        let now = course.clock.instant();
         let (mut moved, mut suspected) = (Vec::new(), Vec::new());
-        let Some(wire) = &mut self.zones[zone].wire else {
+        let Some(wire) = &mut self.wire else {
             return suspected;
         };
         for which in 0..2 {
@@ -80,7 +82,7 @@ impl World {
                 if leg.which != which || !std::mem::take(&mut leg.trouble) {
                     continue;
                 }
-                changes.extend(leg.client.handle_refused("it is not known here"));
+                changes.extend(leg.client.handle_refused("it is not known self"));
                 let types = leg.types.clone();
                 for type_url in &types {
                     wire.legs[which].suspects.handle_trouble(type_url, now);
@@ -92,8 +94,8 @@ impl World {
             }
         }
         for what in moved {
-            self.tally.hit(Rule::E15);
-            self.log(|| format!("upstream {zone}: {what}"));
+            course.tally.hit(Rule::E15);
+            course.log(|| format!("upstream {zone}: {what}"));
         }
         suspected
     }

@@ -12,15 +12,14 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use cache::{Routes, Scopes, Seat, View};
 use classes::Classes;
-use identity::Identity;
 use prost::Message as _;
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3 as discovery;
-use protocol::{self, Client, ClientSettings, Opening, Request, Server, read_delta, read_sotw};
-use xds::{Dialect, Name, ServerState, Sight, Types, Unshared, WRAPPER_URL};
+use protocol::{self, Client, Request, Server, read_delta, read_sotw};
+use xds::{Dialect, Name, ServerState, Sight, Unshared, WRAPPER_URL};
 
 use super::body::{Content, Type, read};
-use super::classes::{relay_node, scopes, stream_settings};
+use super::classes::{client_settings, opening, relay_node, scopes, stream_settings};
 use super::now;
 use super::rng::Rng;
 use super::served::{entry, resource};
@@ -333,14 +332,7 @@ impl World {
 
     fn arrive(&mut self) {
         let dialect = dialect(&mut self.rng);
-        let opening = Opening {
-            dialect,
-            service: None,
-            nonce_prefix: 7,
-            identity: Identity::default(),
-            polls: false,
-        };
-        let mut server = Server::new(self.settings.clone(), opening);
+        let mut server = Server::new(self.settings.clone(), opening(dialect, 7));
         let text = self.text();
         self.tell(|| format!("client {} comes: {dialect:?} + {text}", self.clients.len()));
         let node = Some(Node {
@@ -429,14 +421,8 @@ impl World {
     fn turn(&mut self, most: usize) {
         for view in self.scopes.take_created() {
             self.origin.forget();
-            let settings = ClientSettings {
-                types: Types::default(),
-                relay_id: "relay".to_owned(),
-                does_not_exist: Duration::from_secs(15),
-                wildcard_quiet: Duration::from_millis(1),
-                features: Default::default(),
-            };
-            let mut client = Client::new(Arc::new(settings), self.origin.dialect, relay_node());
+            let settings = client_settings("relay", Duration::from_millis(1));
+            let mut client = Client::new(settings, self.origin.dialect, relay_node());
             client.handle_connected(Duration::ZERO);
             view.publish_server_state(ServerState::Up);
             self.writer = Some(Writer { view, client });

@@ -8,15 +8,20 @@ use std::time::Duration;
 use cache::{self, Routes, Scopes, View};
 use classes::{Classes, ENDPOINT_COLLECTIONS, Path, Pattern, Piece, Rule as ClassRule, Selector};
 use distributary::downstream::Seats;
+use identity::Identity;
 use proto::envoy::config::core::v3::{Locality, Node};
 use proto::google::protobuf::{Struct, Value, value::Kind};
-use protocol::{self, read_node};
-use xds::{self, Guards, Types};
+use protocol::{self, ClientSettings, Opening, read_node};
+use xds::{self, Dialect, Guards, Types};
 
+use super::course::Course;
+use super::event::Event;
+use super::origins::Origins;
 use super::rng::Rng;
-use super::tally::{Broken, Rule};
-use super::upstream::GUARD;
-use super::world::{Event, World};
+use super::tally::{Broken, Rule, Tally};
+use super::world::World;
+use super::writer::GUARD;
+use super::zone::Zone;
 
 /// What the clients of a zone have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,24 +38,22 @@ const TENANT: &str = "tenant";
 const EDGE: &str = "edge-";
 
 /// All clients are of one class.
-pub(crate) const ANYBODY: Profile = Profile {
-    name: "edge-a",
-    collections: false,
-};
+pub(crate) const ANYBODY: Profile = ALL[0];
+
+const ALL: [Profile; 3] = [
+    Profile::new("edge-a", false),
+    Profile::new("edge-b", false),
+    Profile::new("edge-b", true),
+];
 
 /// The zones of a world.
 pub(crate) fn profiles(rng: &mut Rng) -> Vec<Profile> {
-    let profile = |name, collections| Profile { name, collections };
-    let (one, two, third) = (
-        profile("edge-a", false),
-        profile("edge-b", false),
-        profile("edge-b", true),
-    );
-    match rng.below(10) {
-        0..=3 => vec![one, two],
-        4..=6 => vec![two, third],
-        _ => vec![one, two, third],
-    }
+    let count = match rng.below(10) {
+        0..=3 => 0..2,
+        4..=6 => 1..3,
+        _ => 0..3,
+    };
+    ALL[count].to_vec()
 }
 
 /// The rules of the relay. Whichever they are, they keep the zones apart.
@@ -97,6 +100,10 @@ pub(crate) fn relay_node() -> Node {
 }
 
 impl Profile {
+    const fn new(name: &'static str, collections: bool) -> Self {
+        Self { name, collections }
+    }
+
     /// The node of one of its clients.
     pub(crate) fn node(&self, id: String, mut client_features: Vec<String>) -> Node {
         if self.collections {
@@ -124,6 +131,18 @@ impl Profile {
 
     pub(crate) const fn reads_collections(&self) -> bool {
         self.collections
+    }
+
+    /// K-04: the clients that a control plane takes a node for.
+    pub(crate) fn recognise(node: &Node, tally: &mut Tally) -> Result<Self, Broken> {
+        tally.hit(Rule::K04);
+        Self::of(node).ok_or_else(|| Broken::new(Rule::K04, format!("no control plane knows {node:?}")))
+    }
+
+    /// The same, if there are any.
+    pub(crate) fn of(node: &Node) -> Option<Self> {
+        let read = read_node(node);
+        ALL.into_iter().find(|profile| profile.is(&read))
     }
 
     /// Whether a control plane takes this node for one of its clients, from all its fields.
@@ -164,6 +183,28 @@ pub(crate) fn scopes(rules: &Classes, routes: Routes, limit: usize) -> Scopes {
     scopes
 }
 
+/// How a relay opens streams to control planes.
+pub(crate) fn client_settings(relay: &str, wildcard_quiet: Duration) -> Arc<ClientSettings> {
+    Arc::new(ClientSettings {
+        types: Types::default(),
+        relay_id: relay.to_owned(),
+        does_not_exist: Duration::from_secs(15),
+        wildcard_quiet,
+        features: Default::default(),
+    })
+}
+
+/// The beginning of a stream of which nothing else is known.
+pub(crate) fn opening(dialect: Dialect, nonce_prefix: u32) -> Opening {
+    Opening {
+        dialect,
+        service: None,
+        nonce_prefix,
+        identity: Identity::default(),
+        polls: false,
+    }
+}
+
 /// What the streams of clients are allowed.
 pub(crate) fn stream_settings(rules: &Classes) -> protocol::StreamSettings {
     protocol::StreamSettings {
@@ -178,41 +219,32 @@ pub(crate) fn stream_settings(rules: &Classes) -> protocol::StreamSettings {
 }
 
 impl World {
-    /// K-04: the zone that a control plane takes a node for.
-    pub(crate) fn recognise(&mut self, node: &Node) -> Result<usize, Broken> {
-        self.tally.hit(Rule::K04);
-        let read = read_node(node);
-        let zone = self.profiles.iter().position(|profile| profile.is(&read));
-        zone.ok_or_else(|| Broken::new(Rule::K04, format!("no control plane knows {node:?}")))
-    }
-
-    /// The profile of clients that a control plane takes a node for, if any.
-    pub(crate) fn taken_for(&self, node: &Node) -> Option<&Profile> {
-        let read = read_node(node);
-        self.profiles.iter().find(|profile| profile.is(&read))
-    }
-
     /// A place for a stream at the view of its client's class; none if there are too many views.
     pub(crate) fn seat(&mut self, zone: usize, node: &Arc<classes::Node>) -> Result<Option<Seats>, Broken> {
-        let place = Seats::enter(&self.scopes, node, &Arc::default(), self.settings.timers.move_after);
-        if self.lists.is_some() {
+        let place = Seats::enter(
+            &self.relay.scopes,
+            node,
+            &Arc::default(),
+            self.relay.settings.timers.move_after,
+        );
+        if self.origins.lists.is_some() {
             return place
                 .map(Some)
                 .map_err(|full| Broken::new(Rule::Views, full.to_string()));
         }
-        let entered = place.and_then(|place| Ok((place, self.scopes.enter(node, None, 0, &Arc::default())?)));
-        self.see_ends();
-        for view in self.scopes.take_created() {
+        let entered = place.and_then(|place| Ok((place, self.relay.scopes.enter(node, None, 0, &Arc::default())?)));
+        self.origins.see_ends(&mut self.course);
+        for view in self.relay.scopes.take_created() {
             let node = view.class().presented().over(&relay_node());
-            let zone = self.recognise(&node)?;
-            if !self.zones[zone].attach(view, node) {
+            let zone = self.origins.recognise(&node, &mut self.course.tally)?;
+            if !self.origins[zone].attach(view, node) {
                 return broken!(K02, "zone {zone} has two views");
             }
         }
-        self.tally.hit(Rule::K02);
-        let (open, limit) = (self.scopes.all(), self.views);
+        self.course.tally.hit(Rule::K02);
+        let (open, limit) = (self.relay.scopes.all(), self.relay.views);
         match entered {
-            Ok((_, seat)) if !Arc::ptr_eq(seat.view(), &self.zones[zone].view) => {
+            Ok((_, seat)) if !Arc::ptr_eq(seat.view(), &self.origins[zone].writer.view) => {
                 broken!(
                     K02,
                     "a client of zone {zone} is at the view of {:?}",
@@ -224,7 +256,7 @@ impl World {
             }
             Ok((place, _)) => Ok(Some(place)),
             Err(full) => {
-                self.tally.hit(Rule::Views);
+                self.course.tally.hit(Rule::Views);
                 if limit == 0 || open.len() < limit || open.iter().any(|view| view.seats() == 0) {
                     return broken!(Views, "refused without need: {full}");
                 }
@@ -235,55 +267,55 @@ impl World {
 
     /// Ends views that no client has used for long.
     pub(crate) fn sweep(&mut self) {
-        let now = self.instant();
-        self.scopes.sweep(now);
-        self.sweep_above();
-        self.see_ends();
-        if !self.calm {
-            let pause = self.rng.millis(1000, 10_000);
-            self.after(pause, Event::Sweep);
-        }
-    }
-
-    /// The writers of views that have ended stop.
-    pub(crate) fn see_ends(&mut self) {
-        for zone in 0..self.zones.len() {
-            if self.zones[zone].view.is_closed() {
-                self.log(|| format!("upstream {zone}: the view has ended"));
-                self.zones[zone].detach();
-            }
+        let now = self.course.clock.instant();
+        self.relay.scopes.sweep(now);
+        self.origins.sweep_above(now);
+        self.origins.see_ends(&mut self.course);
+        if !self.course.calm {
+            self.course.soon(1000, 10_000, Event::Sweep);
         }
     }
 
     /// Restarts the relay, with nothing known.
     pub(crate) fn forget_views(&mut self) {
-        let routes = self.lists.as_ref().map(|lists| lists.routes.clone());
-        self.scopes = scopes(&self.settings.classes, routes.unwrap_or_default(), self.views);
-        let ours = self.zones.iter_mut().filter(|zone| zone.below.is_none());
-        ours.for_each(super::feed::Zone::detach);
+        let routes = self.origins.lists.as_ref().map(|lists| lists.routes.clone());
+        self.relay.restart(routes.unwrap_or_default());
+        let ours = self.origins.iter_mut().filter(|zone| zone.below.is_none());
+        ours.for_each(Zone::detach);
     }
 
     /// When all sessions read the first servers, the views of the others end.
     pub(crate) fn close_lower(&mut self) -> Result<(), Broken> {
-        if self.lists.is_some() {
+        if self.origins.lists.is_some() {
             self.sweep();
-            self.skip(LINGER);
+            self.course.clock.skip(LINGER);
             self.sweep();
         }
-        self.check_firsts()
+        let views = self.relay.scopes.all();
+        self.origins.check_firsts(&views, &mut self.course.tally)
     }
 
     /// In the end no view is left.
     pub(crate) fn close_views(&mut self) -> Result<(), Broken> {
         self.sweep();
-        self.skip(LINGER);
-        self.sweep();
-        self.skip(LINGER);
-        self.sweep();
-        match self.scopes.all().first() {
-            None if self.views_above() > 0 => broken!(Empty, "a view of a relay above is left"),
+        for _ in 0..2 {
+            self.course.clock.skip(LINGER);
+            self.sweep();
+        }
+        match self.relay.scopes.all().first() {
+            None if self.origins.views_above() > 0 => broken!(Empty, "a view of a relay above is left"),
             Some(view) => broken!(Empty, "the view of {:?} is left", view.class()),
             None => Ok(()),
+        }
+    }
+}
+
+impl Origins {
+    /// The writers of views that have ended stop.
+    pub(crate) fn see_ends(&mut self, course: &mut Course) {
+        for zone in self.iter_mut().filter(|zone| zone.writer.view.is_closed()) {
+            course.log(|| format!("upstream {}: the view has ended", zone.id));
+            zone.detach();
         }
     }
 }

@@ -4,19 +4,20 @@
 
 use xds::{Changes, Cut, Known, Phase, Reason, State, TypeUrl, Update};
 
-use super::feed::Zone;
+use super::course::Course;
+use super::origins::Origins;
 use super::tally::Rule;
-use super::world::World;
+use super::zone::Zone;
 
-impl World {
+impl Origins {
     /// The relay writes snapshots for the last time, or is killed before it does so.
-    pub(crate) fn save_views(&mut self) {
-        if !self.besides.amnesia || self.rng.chance(30) {
+    pub(crate) fn save_views(&mut self, course: &mut Course) {
+        if !course.besides.amnesia || course.rng.chance(30) {
             return;
         }
         for zone in self.zones.iter_mut().filter(|zone| zone.below.is_none()) {
             let saved = zone.save();
-            (0..saved).for_each(|_| self.tally.hit(Rule::Warm));
+            (0..saved).for_each(|_| course.tally.hit(Rule::Warm));
         }
     }
 }
@@ -24,8 +25,8 @@ impl World {
 impl Zone {
     /// Writes the snapshot of the view; returns how many types it has. One of which nothing is known replaces no earlier one.
     pub(crate) fn save(&mut self) -> usize {
-        let known = self.view.knowledge();
-        if !self.attached || self.wire.is_none() || known.is_empty() {
+        let known = self.writer.view.knowledge();
+        if !self.writer.attached || self.wire.is_none() || known.is_empty() {
             return 0;
         }
         let whole = known.whole();

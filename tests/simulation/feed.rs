@@ -1,62 +1,32 @@
-//! A zone: a control plane, and the relay's view of it.
+//! The simplest way from a control plane to the view of it: changes are published after a delay, in order.
 //!
-//! Owns the simplest way from one to the other: changes are published after a delay, in order. Knows nothing of the protocol
-//! between them.
+//! Owns what the control plane is about to send. Knows nothing of protocols.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cache::View;
-use proto::envoy::config::core::v3::Node;
-use xds::{
-    Changes, Cut, Expiry, Name, Phase, Reason, Resource, ResourceParts, ServerState, Target, TypeUrl, Update, Want,
-};
+use xds::{Changes, Expiry, Name, Phase, Reason, Resource, ResourceParts, Target, TypeUrl, Update, Want};
 
 use super::body::{Content, Type};
-use super::book::Book;
-use super::classes::nobody;
-use super::guarded::Removal;
-use super::lists::{Source, Upper};
+use super::course::Course;
+use super::event::Event;
 use super::rng::Rng;
 use super::tally::Broken;
-use super::truth::{Step, Truth};
-use super::upstream::{Wire, way};
-use super::world::{Event, World};
+use super::truth::Truth;
+use super::writer::Writer;
+use super::zone::Zone;
 
-/// A control plane and the view of it.
-pub(crate) struct Zone {
-    pub(crate) truth: Truth,
-    pub(crate) view: Arc<View>,
-    /// Whether there is a view of it.
-    pub(crate) attached: bool,
-    pub(crate) book: Book,
-    /// The way through the protocol; without one, changes are published directly.
-    pub(crate) wire: Option<Wire>,
-    /// The way that is no stream: files or polls.
-    pub(crate) source: Option<Source>,
-    /// If the server is itself a relay: that relay.
-    pub(crate) upper: Option<Box<Upper>>,
-    /// If this is the control plane of such a relay: the relay's zone.
-    pub(crate) below: Option<usize>,
-    pub(crate) wanted: BTreeSet<(Type, Target)>,
-    /// What the relay has on disk of the view.
-    pub(crate) saved: Option<Cut>,
-    /// Removals that the guard has kept, and since when.
-    pub(crate) waiting: BTreeMap<Removal, Instant>,
-    /// Whether a person has released something that may be referred to.
-    pub(crate) forced: bool,
-    /// What the control plane is about to send.
+/// What a control plane sends without a protocol.
+pub(crate) struct Feed {
     news: VecDeque<News>,
-    pub(crate) connected: bool,
     beats: u32,
     /// Whether it reports that a name does not exist, or stays silent (C-16).
     says_missing: bool,
-    timer: Option<Duration>,
 }
 
 /// One change that a control plane sends.
-enum News {
+pub(crate) enum News {
     Is(Type, String, Option<Arc<Content>>),
     Begin(Type, Target),
     Complete(Type),
@@ -66,102 +36,54 @@ enum News {
 
 const DOES_NOT_EXIST: Duration = Duration::from_secs(15);
 
-impl Zone {
-    pub(crate) fn new(zone: usize, rng: &mut Rng) -> Self {
-        let first = 1_000_000 * (zone as u64 + 1);
+impl Feed {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
         Self {
-            truth: Truth::new(first, rng),
-            view: nobody(),
-            attached: false,
-            book: Book::default(),
-            wire: way(rng).map(|habits| Wire::new(habits, Node::default())),
-            source: None,
-            upper: None,
-            below: None,
-            wanted: BTreeSet::new(),
-            saved: None,
-            waiting: BTreeMap::new(),
-            forced: false,
             news: VecDeque::new(),
-            connected: true,
             beats: 0,
             says_missing: rng.chance(60),
-            timer: None,
         }
     }
 
-    /// Begins a view in which nothing is known; returns whether there was none.
-    pub(crate) fn attach(&mut self, view: Arc<View>, node: Node) -> bool {
-        let alone = !std::mem::replace(&mut self.attached, true);
-        self.view = view;
-        self.book = Book::default();
-        let saved = self.saved.as_ref().filter(|_| self.wire.is_some());
-        saved.into_iter().for_each(|cut| self.view.set_restored(cut.clone()));
-        let holds = saved.map(|cut| cut.holds().clone()).unwrap_or_default();
-        self.wire = self.wire.take().map(|wire| wire.anew(node.clone(), &holds));
-        if let Some(source) = &mut self.source {
-            source.attach(node);
-        }
-        self.wanted.clear();
-        self.waiting.clear();
-        self.forced = false;
+    pub(crate) fn clear(&mut self) {
         self.news.clear();
-        self.timer = None;
-        alone
     }
 
-    /// The view has ended.
-    pub(crate) fn detach(&mut self) {
-        self.attach(nobody(), Node::default());
-        self.attached = false;
-    }
-
-    /// Whether the view wants this of its control plane: with a wildcard, or by its name or collection.
-    pub(crate) fn wants(&self, kind: Type, name: &Name, wildcard: bool) -> bool {
-        let wanted = self.wire.as_ref().map_or(&self.wanted, |wire| &wire.wanted);
-        let named = std::iter::once(name.clone()).chain(name.collection());
-        let named = named.map(Target::Name).filter(|_| !wildcard);
-        let all = [Target::Wildcard].into_iter().filter(|_| wildcard);
-        let mut targets = named.chain(all);
-        targets.any(|target| wanted.contains(&(kind, target)))
-    }
-
-    fn hears(&self, kind: Type, content: &Content) -> bool {
-        let wants = |name: &str| self.wanted.contains(&(kind, Target::Name(Name::from(name))));
-        wants(&content.name)
+    pub(crate) fn push(&mut self, news: News) {
+        self.news.push_back(news);
     }
 
     /// The changes of the view that one change at the control plane makes.
-    fn changes(&mut self, news: News, now: Instant) -> Vec<Changes> {
+    fn changes(&mut self, news: News, truth: &Truth, writer: &Writer, now: Instant) -> Vec<Changes> {
         let mut all = Vec::new();
         match news {
             News::Is(kind, name, content) => {
                 let content = content.as_ref();
-                if self.wanted.contains(&(kind, Target::Wildcard)) {
+                if writer.wanted.contains(&(kind, Target::Wildcard)) {
                     let update = match content.filter(|content| content.covered) {
                         Some(content) => self.put(kind, content, now),
                         None => Update::Forget(Name::from(name.as_str())),
                     };
                     all.push(changes(kind, true, vec![update]));
                 }
+                let target = (kind, Target::Name(Name::from(name.as_str())));
                 match content {
-                    Some(content) if self.hears(kind, content) => {
+                    Some(content) if writer.wanted.contains(&target) => {
                         let put = self.put(kind, content, now);
                         all.push(changes(kind, false, vec![put]));
                     }
                     Some(_) | None => {
-                        let gone = self.gone(kind, &name);
+                        let gone = writer.gone(kind, &name);
                         all.extend(gone.map(|gone| changes(kind, false, vec![gone])));
                     }
                 }
             }
             News::Begin(kind, Target::Wildcard) => {
-                let covered: Vec<Arc<Content>> =
-                    self.truth.of(kind).filter(|content| content.covered).cloned().collect();
+                let covered: Vec<Arc<Content>> = truth.of(kind).filter(|content| content.covered).cloned().collect();
                 let updates = covered.iter().map(|content| self.put(kind, content, now)).collect();
                 all.push(changes(kind, true, updates));
             }
-            News::Begin(kind, Target::Name(name)) => match self.truth.get(kind, name.as_str()).cloned() {
+            News::Begin(kind, Target::Name(name)) => match truth.get(kind, name.as_str()).cloned() {
                 Some(content) => {
                     let put = self.put(kind, &content, now);
                     all.push(changes(kind, false, vec![put]));
@@ -180,28 +102,17 @@ impl Zone {
             }
             News::Silent(kind, name) => {
                 let target = (kind, Target::Name(Name::from(name.as_str())));
-                let cut = self.view.cut();
+                let cut = writer.view.cut();
                 let known = cut
                     .slot(kind.type_url())
                     .is_some_and(|slot| slot.named.known(&Name::from(name.as_str())).is_some());
-                if self.wanted.contains(&target) && !known && self.truth.get(kind, &name).is_none() {
+                if writer.wanted.contains(&target) && !known && truth.get(kind, &name).is_none() {
                     let absent = Update::Absent(Name::from(name.as_str()), Reason::TimedOut);
                     all.push(changes(kind, false, vec![absent]));
                 }
             }
         }
         all
-    }
-
-    /// A resource ceased to be.
-    fn gone(&self, kind: Type, name: &str) -> Option<Update> {
-        let (cut, name) = (self.view.cut(), Name::from(name));
-        cut.slot(kind.type_url())?.named.resource(&name)?;
-        let wanted = self.wanted.contains(&(kind, Target::Name(name.clone())));
-        Some(match wanted {
-            true => Update::Absent(name, Reason::Said),
-            false => Update::Forget(name),
-        })
     }
 
     fn put(&mut self, kind: Type, content: &Content, now: Instant) -> Update {
@@ -242,189 +153,90 @@ pub(crate) fn resource(kind: Type, content: &Content, received: Instant) -> Reso
     Resource::new(parts, 0)
 }
 
-impl World {
-    /// An operator begins a change.
-    pub(crate) fn plan(&mut self, zone: usize) {
-        if self.calm {
-            return;
-        }
-        let mut time = self.now;
-        for (pause, step) in self.zones[zone].truth.plan(&mut self.rng) {
-            time += pause;
-            self.at(time, Event::Step(zone, step));
-        }
-        let pause = self.rng.millis(50, 4000);
-        self.after(pause, Event::Plan(zone));
-    }
-
-    pub(crate) fn change(&mut self, zone: usize, step: &Step) {
-        if self.calm && !matches!(step, Step::Mend(..)) {
-            return;
-        }
-        let here = &mut self.zones[zone];
-        let changed = here.truth.apply(step, &mut self.rng);
-        if changed.is_empty() {
-            return;
-        }
-        if here.wire.is_some() || here.source.is_some() {
-            self.log(|| format!("origin {zone}: {step:?}"));
-            let delay = self.delay();
-            self.after(delay, Event::Utter(zone, false));
-            return;
-        }
-        for (kind, name) in &changed {
-            let content = here.truth.get(*kind, name).cloned();
-            here.news.push_back(News::Is(*kind, name.clone(), content));
-        }
-        self.log(|| format!("origin {zone}: {step:?}"));
-        let delay = self.delay();
-        self.after(delay, Event::Upstream(zone));
-    }
-
-    /// The relay's upstream task runs.
-    pub(crate) fn upstream(&mut self, zone: usize) -> Result<(), Broken> {
-        if self.zones[zone].source.is_some() {
-            return self.read_source(zone);
-        }
-        if self.zones[zone].wire.is_some() {
-            self.write(zone, Vec::new());
-            return Ok(());
-        }
-        let now = self.instant();
-        let here = &self.zones[zone];
-        let server_state = if here.connected {
-            ServerState::Up
-        } else {
-            ServerState::Failing
-        };
-        here.view.publish_server_state(server_state);
-        let wants = here.view.take_wants(now);
-        for want in wants {
-            self.want(zone, &want);
-        }
-        self.hear(zone);
-        self.set_lease(zone);
-        Ok(())
-    }
-
-    /// The writer runs again when unwanted names have lingered long enough.
-    pub(crate) fn set_lease(&mut self, zone: usize) {
-        let due = self.zones[zone].view.poll_timeout().map(|due| self.time(due));
-        let here = &mut self.zones[zone];
-        if let Some(due) = due.filter(|due| here.timer.is_none_or(|timer| *due < timer || timer <= self.now)) {
-            here.timer = Some(due);
-            self.at(due, Event::Upstream(zone));
-        }
-    }
-
-    fn want(&mut self, zone: usize, want: &Want) {
-        self.log(|| {
-            format!(
-                "upstream {zone}: {} {:?} {:?}",
-                if want.wanted { '+' } else { '-' },
-                want.type_url,
-                want.target
-            )
-        });
-        let kind = kind(&want.type_url);
-        let target = (kind, want.target.clone());
-        let here = &mut self.zones[zone];
+impl Zone {
+    pub(crate) fn want(&mut self, want: &Want, course: &mut Course) {
+        let zone = self.id;
+        let sign = if want.wanted { '+' } else { '-' };
+        course.log(|| format!("upstream {zone}: {sign} {:?} {:?}", want.type_url, want.target));
+        self.writer.note_want(want);
         if !want.wanted {
-            here.wanted.remove(&target);
             return;
         }
-        here.wanted.insert(target);
-        here.news.push_back(News::Begin(kind, want.target.clone()));
-        let pause = match &want.target {
-            Target::Wildcard => {
-                here.news.push_back(News::Complete(kind));
-                self.delay()
-            }
+        let kind = kind(&want.type_url);
+        self.feed.push(News::Begin(kind, want.target.clone()));
+        match &want.target {
+            Target::Wildcard => self.feed.push(News::Complete(kind)),
             Target::Name(name) => {
                 let name = name.as_str().to_owned();
-                self.after(DOES_NOT_EXIST, Event::Silence(zone, kind, name));
-                self.delay()
+                course.after(DOES_NOT_EXIST, Event::Silence(zone, kind, name));
             }
-        };
-        self.after(pause, Event::Upstream(zone));
+        }
+        course.deliver(Event::Upstream(zone));
     }
 
     /// Publishes some of the control plane's pending changes.
-    fn hear(&mut self, zone: usize) {
-        let now = self.instant();
-        let here = &mut self.zones[zone];
-        if !here.connected {
+    pub(crate) fn hear(&mut self, course: &mut Course) {
+        let zone = self.id;
+        let now = course.clock.instant();
+        if !self.connected {
             return;
         }
-        let all = self.calm || self.rng.chance(50);
-        let count = if all { here.news.len() } else { self.rng.range(1, 3) };
+        let all = course.calm || course.rng.chance(50);
+        let count = if all {
+            self.feed.news.len()
+        } else {
+            course.rng.range(1, 3)
+        };
         let mut published = Vec::new();
         for _ in 0..count {
-            let Some(news) = here.news.pop_front() else { break };
+            let Some(news) = self.feed.news.pop_front() else { break };
             // Removals are computed from the view, so earlier changes must be in it.
             if matches!(news, News::Is(_, _, None)) {
-                here.publish(&std::mem::take(&mut published));
+                self.writer.publish(&std::mem::take(&mut published));
             }
-            published.extend(here.changes(news, now));
+            published.extend(self.feed.changes(news, &self.truth, &self.writer, now));
         }
-        let more = !here.news.is_empty();
-        here.publish(&published);
+        let more = !self.feed.news.is_empty();
+        self.writer.publish(&published);
         if !published.is_empty() {
-            self.log(|| format!("upstream {zone}: heard {published:?}"));
+            course.log(|| format!("upstream {zone}: heard {published:?}"));
         }
         if more {
-            let delay = self.delay();
-            self.after(delay, Event::Upstream(zone));
+            course.deliver(Event::Upstream(zone));
         }
     }
 
     /// The control plane has not answered for a name in time.
-    pub(crate) fn silence(&mut self, zone: usize, kind: Type, name: String) {
-        self.zones[zone].news.push_back(News::Silent(kind, name));
-        self.hear(zone);
+    pub(crate) fn silence(&mut self, kind: Type, name: String, course: &mut Course) {
+        self.feed.push(News::Silent(kind, name));
+        self.hear(course);
     }
 
-    /// The control plane of a zone can be reached again.
-    pub(crate) fn reach(&mut self, zone: usize) {
-        self.log(|| format!("upstream {zone}: connected"));
-        self.zones[zone].connected = true;
-        self.after(Duration::ZERO, Event::Upstream(zone));
+    /// G-19: losing the upstream changes nothing but that it has not answered.
+    pub(crate) fn lost(&mut self) -> Result<(), Broken> {
+        self.connected = false;
+        let before = self.writer.view.cut();
+        let types = before.slots().map(|(type_url, _)| kind(type_url));
+        let lost = types.map(|kind| Changes {
+            answered: Some(false),
+            ..changes(kind, false, Vec::new())
+        });
+        self.writer.view.publish(&lost.collect::<Vec<_>>());
+        let after = self.writer.view.cut();
+        for (type_url, slot) in after.slots() {
+            let old = before.slot(type_url);
+            let same = old.is_some_and(|old| {
+                old.named.id() == slot.named.id()
+                    && old.wildcard.as_ref().map(|state| state.id()) == slot.wildcard.as_ref().map(|state| state.id())
+            });
+            if !same {
+                return broken!(G19, "{type_url} changed when the upstream was lost");
+            }
+        }
+        Ok(())
     }
 }
 
 fn kind(type_url: &TypeUrl) -> Type {
     Type::of(type_url.url()).expect("a type of the world")
-}
-
-/// G-19: losing the upstream changes nothing but that it has not answered.
-pub(crate) fn lost(zone: &mut Zone) -> Result<(), Broken> {
-    zone.connected = false;
-    let before = zone.view.cut();
-    let changes: BTreeMap<&TypeUrl, Changes> = before
-        .slots()
-        .map(|(type_url, _)| {
-            let lost = Changes {
-                type_url: type_url.clone(),
-                wildcard: false,
-                updates: Vec::new(),
-                complete: None,
-                answered: Some(false),
-                phase: Phase::Steady,
-            };
-            (type_url, lost)
-        })
-        .collect();
-    zone.view.publish(&changes.into_values().collect::<Vec<_>>());
-    let after = zone.view.cut();
-    for (type_url, slot) in after.slots() {
-        let old = before.slot(type_url);
-        let same = old.is_some_and(|old| {
-            old.named.id() == slot.named.id()
-                && old.wildcard.as_ref().map(|state| state.id()) == slot.wildcard.as_ref().map(|state| state.id())
-        });
-        if !same {
-            return broken!(G19, "{type_url} changed when the upstream was lost");
-        }
-    }
-    Ok(())
 }

@@ -9,39 +9,118 @@ use protocol::{Client, Ending, Pause, Request, read_delta, read_sotw};
 use xds::{Changes, Dialect};
 
 use super::body::Type;
+use super::course::Course;
+use super::event::Event;
 use super::origin::{Reply, begins};
+use super::origins::Origins;
 use super::tally::{Broken, Rule};
-use super::upstream::{At, Hop, Stage};
-use super::world::{Event, World};
+use super::upstream::{At, Hop, Link, Stage};
+use super::world::World;
+use super::zone::Zone;
 
 impl World {
     pub(crate) fn hop(&mut self, hop: Hop) -> Result<(), Broken> {
         match hop {
-            Hop::Opened(at) => self.opened(at),
+            Hop::Opened(at) => self.origins[at.zone].opened(at, &mut self.course),
             Hop::Request(at) => return self.asked(at),
-            Hop::Response(at) => return self.answered(at),
-            Hop::Idle(at) => self.idle(at),
+            Hop::Response(at) => return self.origins[at.zone].answered(at, &mut self.course),
+            Hop::Idle(at) => self.origins[at.zone].idle(at, &mut self.course),
             Hop::Noticed(at) => {
-                self.tally.hit(Rule::Mute);
+                self.course.tally.hit(Rule::Mute);
                 // A connection that is still being opened fails.
-                self.unreachable(at);
-                return self.hang_up(at);
+                self.origins[at.zone].unreachable(at, &mut self.course);
+                return self.origins[at.zone].hang_up(at, &mut self.course);
             }
-            Hop::TimedOut(at) => self.unreachable(at),
+            Hop::TimedOut(at) => self.origins[at.zone].unreachable(at, &mut self.course),
             Hop::Retry(at) => {
-                if let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) {
+                let here = &mut self.origins[at.zone];
+                if let Some(leg) = here.leg(at) {
                     leg.stage = Stage::Rest;
                     leg.link = None;
-                    self.write(at.zone, Vec::new());
+                    here.write(Vec::new(), &mut self.course);
                 }
             }
         }
         Ok(())
     }
 
+    /// A request arrives at the control plane.
+    fn asked(&mut self, at: At) -> Result<(), Broken> {
+        let leg = self.origins[at.zone].leg(at);
+        let link = leg.and_then(|leg| leg.link.as_mut());
+        let clean = link.as_ref().is_some_and(|link| link.clean);
+        let Some(request) = link.and_then(|link| link.up.arrive(false).filter(|_| !link.mute)) else {
+            return Ok(());
+        };
+        let node = match &request {
+            Request::Sotw(request) => &request.node,
+            Request::Delta(request) => &request.node,
+        };
+        if let Some(node) = node.as_ref().filter(|_| self.origins.lists.is_none()) {
+            let zone = self.origins.recognise(node, &mut self.course.tally)?;
+            if zone != at.zone {
+                return broken!(K04, "upstream {} is taken for a client of zone {zone}", at.zone);
+            }
+        }
+        if let Some(node) = node.as_ref().filter(|_| self.origins.lists.is_some()) {
+            self.origins.check_marks(at, node, &mut self.course.tally)?;
+            self.origins[at.zone].check_side(Some(node), &mut self.course.tally)?;
+        }
+        if self.origins.lists.is_some() {
+            let (declared, first): (Vec<&String>, bool) = match &request {
+                Request::Sotw(request) => (vec![&request.version_info], request.response_nonce.is_empty()),
+                Request::Delta(request) => (request.initial_resource_versions.values().collect(), true),
+            };
+            self.origins[at.zone].check_versions(&declared, clean && first, &mut self.course.tally)?;
+        }
+        if self.origins[at.zone].upper.is_some() {
+            return self.ask_upper(at, &request);
+        }
+        self.origins[at.zone].respond(at, &request, &mut self.course);
+        Ok(())
+    }
+}
+
+impl Origins {
+    /// E-17: ends the streams on which the relay may hold content that is gone. On the next ones it learns that.
+    pub(crate) fn end_blurred(&mut self, course: &mut Course) -> Result<(), Broken> {
+        self.zones.iter_mut().try_for_each(|zone| {
+            let mut blurred = zone.links(|link| link.blurred).into_iter();
+            blurred.try_for_each(|at| zone.hang_up(at, course))
+        })
+    }
+}
+
+impl Zone {
+    /// What the control plane makes of a request.
+    fn respond(&mut self, at: At, request: &Request, course: &mut Course) {
+        let leg = self.wire.as_mut().and_then(|wire| wire.leg(at));
+        let Some(link) = leg.and_then(|leg| leg.link.as_mut()) else {
+            return;
+        };
+        if let Some(ending) = link.refusal {
+            self.reply(at, vec![Reply::Refuse(ending)], course);
+            return;
+        }
+        let mut replies = link.session.request(request, &self.truth, &mut course.rng);
+        if let Some(kind) = begins(request) {
+            let mut coming = link.down.iter().flat_map(|reply| reply.brings(kind));
+            link.blurred |= coming.any(|key| !link.session.has_sent(kind, &key));
+        }
+        if let Some(ending) = link.session.shuns(request).filter(|_| !course.calm) {
+            replies.push(Reply::Refuse(ending));
+        }
+        let mut all = Type::EVERY.iter();
+        if all.any(|kind| link.session.withholds(*kind, &self.truth)) {
+            course.tally.hit(Rule::E18);
+        }
+        let replies = self.cut_short(replies);
+        self.reply(at, replies, course);
+    }
+
     /// E-19: when nothing more is wanted on a stream, the server is not told; the stream is closed after a while.
-    fn idle(&mut self, at: At) {
-        let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
+    fn idle(&mut self, at: At, course: &mut Course) {
+        let Some(leg) = self.leg(at) else {
             return;
         };
         leg.idle = false;
@@ -49,20 +128,20 @@ impl World {
             let lost = leg.client.handle_disconnected();
             leg.stage = Stage::Rest;
             leg.link = None;
-            self.write(at.zone, lost);
+            self.write(lost, course);
         }
     }
 
-    fn opened(&mut self, at: At) {
-        let now = self.now;
-        if self.hangs(at) {
+    fn opened(&mut self, at: At, course: &mut Course) {
+        let now = course.clock.now();
+        if self.hangs(at, course) {
             return;
         }
-        if !self.zones[at.zone].connected {
-            self.unreachable(at);
+        if !self.connected {
+            self.unreachable(at, course);
             return;
         }
-        let Some(wire) = self.zones[at.zone].wire.as_mut() else {
+        let Some(wire) = self.wire.as_mut() else {
             return;
         };
         let rhythm = wire.rhythm.clone();
@@ -79,96 +158,40 @@ impl World {
         if let Some(link) = &mut leg.link {
             (link.opened, link.clean) = (now, clean);
         }
-        self.log(|| format!("upstream {}/{}: stream {} opened", at.zone, at.leg, at.id));
-        self.write(at.zone, Vec::new());
+        course.log(|| format!("upstream {}/{}: stream {} opened", at.zone, at.leg, at.id));
+        self.write(Vec::new(), course);
     }
 
     /// G-02: the connection fails.
-    fn unreachable(&mut self, at: At) {
-        let now = self.instant();
-        let dice = self.rng.range(0, 100) as f64 / 100.0;
-        let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
+    fn unreachable(&mut self, at: At, course: &mut Course) {
+        let now = course.clock.instant();
+        let dice = course.rng.range(0, 100) as f64 / 100.0;
+        let Some(leg) = self.leg(at).filter(|leg| leg.stage == Stage::Opening) else {
             return;
         };
-        if leg.stage != Stage::Opening {
-            return;
-        }
         leg.stage = Stage::Waiting;
         leg.failing = true;
         let pause = Pause::new(leg.backoff.handle_failure(dice), now);
         let due = pause.due(leg.client.lacks());
-        self.at(self.time(due), Event::Hop(Hop::Retry(at)));
-        self.log(|| format!("upstream {}/{}: not reached", at.zone, at.leg));
-        self.write(at.zone, Vec::new());
-    }
-
-    /// A request arrives at the control plane.
-    fn asked(&mut self, at: At) -> Result<(), Broken> {
-        let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
-        let link = leg.and_then(|leg| leg.link.as_mut());
-        let Some(request) = link.and_then(|link| link.up.arrive(false).filter(|_| !link.mute)) else {
-            return Ok(());
-        };
-        let node = match &request {
-            Request::Sotw(request) => &request.node,
-            Request::Delta(request) => &request.node,
-        };
-        if let Some(node) = node.as_ref().filter(|_| self.lists.is_none()) {
-            let zone = self.recognise(node)?;
-            if zone != at.zone {
-                return broken!(K04, "upstream {} is taken for a client of zone {zone}", at.zone);
-            }
-        }
-        if let Some(node) = node.as_ref().filter(|_| self.lists.is_some()) {
-            self.check_marks(at, node)?;
-            self.check_side(at.zone, Some(node))?;
-        }
-        self.check_versions(at, &request)?;
-        if self.zones[at.zone].upper.is_some() {
-            return self.ask_upper(at, &request);
-        }
-        let here = &mut self.zones[at.zone];
-        let leg = here.wire.as_mut().and_then(|wire| wire.leg(at));
-        if let Some(link) = leg.and_then(|leg| leg.link.as_mut()) {
-            if let Some(ending) = link.refusal {
-                self.reply(at, vec![Reply::Refuse(ending)]);
-                return Ok(());
-            }
-            let mut replies = link.session.request(&request, &here.truth, &mut self.rng);
-            if let Some(kind) = begins(&request) {
-                let mut coming = link.down.iter().flat_map(|reply| reply.brings(kind));
-                link.blurred |= coming.any(|key| !link.session.has_sent(kind, &key));
-            }
-            if let Some(ending) = link.session.shuns(&request).filter(|_| !self.calm) {
-                replies.push(Reply::Refuse(ending));
-            }
-            if Type::EVERY
-                .iter()
-                .any(|kind| link.session.withholds(*kind, &here.truth))
-            {
-                self.tally.hit(Rule::E18);
-            }
-            let replies = self.cut_short(at.zone, replies);
-            self.reply(at, replies);
-        }
-        Ok(())
+        course.at(course.clock.time(due), Event::Hop(Hop::Retry(at)));
+        course.log(|| format!("upstream {}/{}: not reached", at.zone, at.leg));
+        self.write(Vec::new(), course);
     }
 
     /// The control plane has changed its content, or confirms it.
-    pub(crate) fn utter(&mut self, zone: usize, beat: bool) {
-        if beat && !self.calm {
-            let pause = self.rng.millis(2000, 8000);
-            self.after(pause, Event::Utter(zone, true));
+    pub(crate) fn utter(&mut self, beat: bool, course: &mut Course) {
+        let zone = self.id;
+        if beat && !course.calm {
+            course.soon(2000, 8000, Event::Utter(zone, true));
         }
-        if self.zones[zone].source.is_some() && !beat {
-            self.rewrite(zone);
+        if self.source.is_some() && !beat {
+            self.write_files(course);
         }
-        if beat && !self.calm {
-            self.renew_files(zone);
+        if beat && !course.calm {
+            self.renew_files(course);
         }
-        for leg in 0..self.zones[zone].wire.as_ref().map_or(0, |wire| wire.legs.len()) {
-            let here = &mut self.zones[zone];
-            let Some(link) = here
+        for leg in 0..self.wire.as_ref().map_or(0, |wire| wire.legs.len()) {
+            let Some(link) = self
                 .wire
                 .as_mut()
                 .and_then(|wire| wire.legs.get_mut(leg)?.link.as_mut())
@@ -176,48 +199,43 @@ impl World {
                 continue;
             };
             let replies = match beat {
-                true => link.session.beat(&here.truth, &mut self.rng),
-                false => link.session.push(&here.truth, &mut self.rng),
+                true => link.session.beat(&self.truth, &mut course.rng),
+                false => link.session.push(&self.truth, &mut course.rng),
             };
             let id = link.id;
-            self.reply(At { zone, leg, id }, replies);
+            self.reply(At { zone, leg, id }, replies, course);
         }
     }
 
-    pub(crate) fn reply(&mut self, at: At, replies: Vec<Reply>) {
+    pub(crate) fn reply(&mut self, at: At, replies: Vec<Reply>, course: &mut Course) {
+        let dialect = self.wire.as_ref().map(|wire| wire.dialect_of(at.leg));
+        let dialect = dialect.unwrap_or(Dialect::Delta);
         for reply in replies {
-            let dialect = self.zones[at.zone]
-                .wire
-                .as_ref()
-                .map_or(Dialect::Delta, |wire| wire.dialect_of(at.leg));
-            self.log(|| format!("origin {}/{}: -> {}", at.zone, at.leg, reply.brief(dialect)));
-            let arrives = self.now + self.delay();
-            let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
+            course.log(|| format!("origin {}/{}: -> {}", at.zone, at.leg, reply.brief(dialect)));
+            let arrives = course.clock.now() + course.delay();
+            let leg = self.leg(at);
             let Some(link) = leg.and_then(|leg| leg.link.as_mut()) else {
                 return;
             };
             let arrives = link.down.send(reply, arrives);
-            self.at(arrives, Event::Hop(Hop::Response(at)));
+            course.at(arrives, Event::Hop(Hop::Response(at)));
         }
     }
 
     /// A response arrives at the relay.
-    fn answered(&mut self, at: At) -> Result<(), Broken> {
-        let now = self.instant();
-        let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
+    fn answered(&mut self, at: At, course: &mut Course) -> Result<(), Broken> {
+        let now = course.clock.instant();
+        let Some(leg) = self.leg(at).filter(|leg| leg.stage == Stage::Live) else {
             return Ok(());
         };
-        if leg.stage != Stage::Live {
-            return Ok(());
-        }
         let link = leg.link.as_mut();
         let Some(reply) = link.and_then(|link| link.down.arrive(false).filter(|_| !link.mute)) else {
             return Ok(());
         };
         let bytes = match reply {
             Reply::Message(bytes) => bytes,
-            Reply::Close => return self.hang_up(at),
-            Reply::Refuse(ending) => return self.ended(at, ending),
+            Reply::Close => return self.hang_up(at, course),
+            Reply::Refuse(ending) => return self.ended(at, ending, course),
         };
         let changes = feed(&mut leg.client, bytes, now);
         if let Some(received) = leg.client.take_received() {
@@ -228,29 +246,26 @@ impl World {
             if !leg.alone {
                 leg.backoff.handle_response();
             }
-            if let Some(wire) = &mut self.zones[at.zone].wire {
+            if let Some(wire) = &mut self.wire {
                 wire.answered(at.leg);
             }
         }
-        self.write(at.zone, changes);
+        self.write(changes, course);
         Ok(())
     }
 
     /// The stream is lost.
-    fn hang_up(&mut self, at: At) -> Result<(), Broken> {
-        self.ended(at, Ending::Broken)
+    fn hang_up(&mut self, at: At, course: &mut Course) -> Result<(), Broken> {
+        self.ended(at, Ending::Broken, course)
     }
 
     /// The stream has ended. G-19: that changes nothing.
-    fn ended(&mut self, at: At, ending: Ending) -> Result<(), Broken> {
-        let (now, instant) = (self.now, self.instant());
-        let dice = self.rng.range(0, 100) as f64 / 100.0;
-        let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
+    fn ended(&mut self, at: At, ending: Ending, course: &mut Course) -> Result<(), Broken> {
+        let (now, instant) = (course.clock.now(), course.clock.instant());
+        let dice = course.rng.range(0, 100) as f64 / 100.0;
+        let Some(leg) = self.leg(at).filter(|leg| leg.stage == Stage::Live) else {
             return Ok(());
         };
-        if leg.stage != Stage::Live {
-            return Ok(());
-        }
         let lost = leg.client.handle_disconnected();
         leg.stage = Stage::Waiting;
         let lived = leg
@@ -258,8 +273,8 @@ impl World {
             .as_ref()
             .map_or(Duration::ZERO, |link| now.saturating_sub(link.opened));
         let answered = leg.link.as_ref().is_some_and(|link| link.answered);
-        let alternates = !answered && self.refused(at, ending);
-        let Some(leg) = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at)) else {
+        let alternates = !answered && self.refused(at, ending, course);
+        let Some(leg) = self.leg(at) else {
             return Ok(());
         };
         leg.accuse(ending, answered, instant);
@@ -273,64 +288,55 @@ impl World {
             }
         };
         let lacks = leg.client.lacks();
-        self.log(|| format!("upstream {}/{}: stream {} ended", at.zone, at.leg, at.id));
-        self.tally.hit(Rule::G19);
+        course.log(|| format!("upstream {}/{}: stream {} ended", at.zone, at.leg, at.id));
+        course.tally.hit(Rule::G19);
         let quiet = |changes: &Changes| changes.updates.is_empty() && changes.complete.is_none();
         if !lost.iter().all(quiet) {
             return broken!(G19, "a lost stream changed {lost:?}");
         }
-        let due = Pause::new(wait, self.instant()).due(lacks);
-        self.at(self.time(due), Event::Hop(Hop::Retry(at)));
-        self.write(at.zone, lost);
+        let due = Pause::new(wait, course.clock.instant()).due(lacks);
+        course.at(course.clock.time(due), Event::Hop(Hop::Retry(at)));
+        self.write(lost, course);
         Ok(())
     }
 
     /// E-23: whether the other dialect is tried at once.
-    fn refused(&mut self, at: At, ending: Ending) -> bool {
-        let wire = self.zones[at.zone].wire.as_mut();
+    fn refused(&mut self, at: At, ending: Ending, course: &mut Course) -> bool {
+        let wire = self.wire.as_mut();
         let other = wire.is_some_and(|wire| wire.refused(at.leg, ending));
         if other {
-            self.tally.hit(Rule::E23);
+            course.tally.hit(Rule::E23);
         }
         other
     }
 
     /// Nothing arrives on either stream any more, until the transport's own checks notice.
-    pub(crate) fn mute(&mut self, zone: usize) {
-        let mut muted = Vec::new();
-        let legs = self.zones[zone].wire.iter_mut().flat_map(|wire| wire.legs.iter_mut());
-        for (leg, link) in legs.enumerate().filter_map(|(leg, it)| Some((leg, it.link.as_mut()?))) {
-            link.mute = true;
-            muted.push(At { zone, leg, id: link.id });
-        }
-        for at in muted {
-            self.log(|| format!("upstream {}/{}: stream {} falls silent", at.zone, at.leg, at.id));
-            let pause = self.rng.millis(10_000, 60_000);
-            self.after(pause, Event::Hop(Hop::Noticed(at)));
+    pub(crate) fn mute(&mut self, course: &mut Course) {
+        for at in self.links(|_| true) {
+            if let Some(link) = self.leg(at).and_then(|leg| leg.link.as_mut()) {
+                link.mute = true;
+            }
+            course.log(|| format!("upstream {}/{}: stream {} falls silent", at.zone, at.leg, at.id));
+            course.soon(10_000, 60_000, Event::Hop(Hop::Noticed(at)));
         }
     }
 
-    /// E-17: ends the streams on which the relay may hold content that is gone. On the next ones it learns that.
-    pub(crate) fn end_blurred(&mut self) -> Result<(), Broken> {
-        let mut blurred = Vec::new();
-        for (zone, here) in self.zones.iter().enumerate() {
-            let legs = here.wire.iter().flat_map(|wire| &wire.legs).enumerate();
-            let links = legs.filter_map(|(leg, it)| Some((leg, it.link.as_ref()?)));
-            let some = links.filter(|(_, link)| link.blurred);
-            blurred.extend(some.map(|(leg, link)| At { zone, leg, id: link.id }));
-        }
-        blurred.into_iter().try_for_each(|at| self.hang_up(at))
+    /// The streams of this kind.
+    fn links(&self, kind: impl Fn(&Link) -> bool) -> Vec<At> {
+        let legs = self.wire.iter().flat_map(|wire| &wire.legs).enumerate();
+        let links = legs.filter_map(|(leg, it)| Some((leg, it.link.as_ref()?)));
+        let links = links.filter(|(_, link)| kind(link));
+        let zone = self.id;
+        links.map(|(leg, link)| At { zone, leg, id: link.id }).collect()
     }
 
     /// Both streams to a control plane break.
-    pub(crate) fn sever(&mut self, zone: usize) -> Result<(), Broken> {
-        for leg in 0..self.zones[zone].wire.as_ref().map_or(0, |wire| wire.legs.len()) {
-            let link = self.zones[zone]
-                .wire
-                .as_ref()
-                .and_then(|wire| wire.legs.get(leg)?.link.as_ref());
+    pub(crate) fn sever(&mut self, course: &mut Course) -> Result<(), Broken> {
+        let zone = self.id;
+        for leg in 0..self.wire.as_ref().map_or(0, |wire| wire.legs.len()) {
+            let link = self.wire.as_ref().and_then(|wire| wire.legs.get(leg)?.link.as_ref());
             if let Some(id) = link.map(|link| link.id) {
-                self.hang_up(At { zone, leg, id })?;
+                self.hang_up(At { zone, leg, id }, course)?;
             }
         }
         Ok(())

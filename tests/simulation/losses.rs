@@ -5,7 +5,8 @@
 use xds::ServerState;
 
 use super::client::Persona;
-use super::relay::Stream;
+use super::origins::Origins;
+use super::stream::Stream;
 use super::tally::{Broken, Rule};
 use super::world::World;
 
@@ -15,7 +16,7 @@ impl World {
         if !self.is_grpc(stream) {
             return false;
         }
-        let lost = |authority: Option<&str>| self.is_lost(stream, authority);
+        let lost = |authority: Option<&str>| self.origins.is_lost(stream, authority);
         self.reading(stream).lacks(&stream.wants, lost)
     }
 
@@ -23,21 +24,12 @@ impl World {
         self.clients[stream.client].persona == Persona::Grpc
     }
 
-    fn is_lost(&self, stream: &Stream, authority: Option<&str>) -> bool {
-        let servers = match &self.lists {
-            Some(lists) => lists.servers_of(stream.class, authority),
-            None => vec![stream.zone],
-        };
-        let fails = |server: &usize| self.zones[*server].view.cut().server_state() == ServerState::Failing;
-        servers.iter().all(fails)
-    }
-
     /// gRPC takes only a stream that ends before its first response for a failure.
     pub(crate) fn check_first_response(&mut self, stream: &Stream) -> Result<(), Broken> {
         if stream.server.sent() > 1 || !self.is_grpc(stream) {
             return Ok(());
         }
-        self.tally.hit(Rule::G18);
+        self.course.tally.hit(Rule::G18);
         if self.is_forsaken(stream) {
             let what = "gRPC is answered, though a name that it asks for is lost";
             return Err(Broken::new(Rule::G18, what));
@@ -46,12 +38,21 @@ impl World {
     }
 
     /// Nobody waits in vain for ever.
-    pub(crate) fn check_forsaken(&mut self, id: u64) -> Result<(), Broken> {
-        self.tally.hit(Rule::G18);
-        let stream = &self.streams[&id];
+    pub(crate) fn check_forsaken(&self, stream: &Stream) -> Result<(), Broken> {
         if stream.at_relay && stream.place.is_some() && self.is_forsaken(stream) {
-            return broken!(G18, "stream {id} of gRPC waits in vain");
+            return broken!(G18, "stream {} of gRPC waits in vain", stream.id);
         }
         Ok(())
+    }
+}
+
+impl Origins {
+    fn is_lost(&self, stream: &Stream, authority: Option<&str>) -> bool {
+        let servers = match &self.lists {
+            Some(lists) => lists.servers_of(stream.class, authority),
+            None => vec![stream.zone],
+        };
+        let fails = |server: &usize| self.zones[*server].writer.view.cut().server_state() == ServerState::Failing;
+        servers.iter().all(fails)
     }
 }

@@ -17,6 +17,14 @@
 //!   formula of the protocol says; whoever asks is answered; routes and clusters come and go in order; what is kept is bounded.
 //!   `tally` says how often each of these was at stake.
 //!
+//! A world has these parts (`world` has the loop of events, which is the same for all kinds of worlds):
+//!
+//! - `course`: what all others share: the `clock`, the agenda of `event`s, chance, trace and tally.
+//! - `origins`: the control planes. A `zone` is one, with the relay's `writer` of its view and the way between them: `feed`, streams
+//!   (`upstream`, whose events are in `hops`), or those in `lists/`: servers in lists, files, polled ones, other relays.
+//! - `relay`: its settings, views, shared answers and rules. `network`: the `stream`s of the clients; `session` runs the relay's half.
+//! - `client/`: the clients; `people` has their lives and the faults. `judge/`: the observers.
+//!
 //! Seeds from 1,000,000,000 on are worlds with lists (`lists/`): two to four servers, a list of some of them for names of old
 //! style and for each of two authorities, with and without `fallback_on_reachability_only`; replicas that lag behind each other
 //! or differ. Servers die, refuse, hang, end streams at once or after one answer, and come back with any content.
@@ -32,7 +40,7 @@
 //!   that change, and people (`amnesia`).
 //! - 2, with lists: times to live at every server, also at polled ones.
 //! - 4, without lists: control planes that end delta streams unanswered, each in its own way, always or now and then (E-23).
-//! - 8, without lists: a relay that stands still at times (K-27, `frozen`).
+//! - 8, without lists: a relay that stands still at times (K-27, `clock`).
 //! - 16, without lists: clients that ask for names that are none (B-32).
 //! - 16, with lists: two classes of clients, with different servers for names of old style and the same servers for names under an
 //!   authority (F-13).
@@ -64,22 +72,26 @@ mod abilities;
 mod access;
 mod amnesia;
 mod apart;
+mod besides;
 mod body;
 mod book;
 mod bytes;
 mod classes;
 mod client;
+mod clock;
+mod course;
 mod disk;
+mod event;
 mod feed;
-mod frozen;
-mod guarded;
 mod hops;
 mod judge;
 mod line;
 mod lists;
 mod losses;
 mod names;
+mod network;
 mod origin;
+mod origins;
 mod people;
 mod quiet;
 mod reading;
@@ -87,20 +99,26 @@ mod relay;
 mod rng;
 mod scene;
 mod served;
+mod session;
+mod stream;
 mod subscription;
 mod tenants;
 mod truth;
+mod turn;
 mod upstream;
 mod wire;
 mod world;
+mod writer;
+mod zone;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use besides::BESIDES;
 use tally::{Broken, Rule, Tally};
-use world::{BESIDES, World};
+use world::World;
 
 /// Seeds that have found something once, since the worlds are as they are.
 const KEPT: &[u64] = &[];
@@ -138,16 +156,16 @@ const LINES: usize = 40;
 /// One seed from its beginning to its end.
 fn live(world: &mut World) -> Result<(), Broken> {
     world.begin();
-    let mut steps = world.rng.range(STEPS, STEPS * 3) * world.width();
-    for _ in 0..world.rng.below(LULLS) {
-        let part = world.rng.range(0, steps);
+    let mut steps = world.course.rng.range(STEPS, STEPS * 3) * world.origins.width();
+    for _ in 0..world.course.rng.below(LULLS) {
+        let part = world.course.rng.range(0, steps);
         world.run(part as u64)?;
         world.pause()?;
         steps -= part;
     }
     world.run(steps as u64)?;
     world.lull()?;
-    world.restore()?;
+    world.origins.restore(&mut world.course)?;
     world.calm_down()?;
     world.judge()?;
     world.close_lower()?;
@@ -177,7 +195,7 @@ fn run(seed: u64, base: Instant, lines: usize) -> (World, Option<String>) {
 /// Prints the trace of a seed.
 fn tell(seed: u64, base: Instant, lines: usize) -> String {
     let (world, broken) = run(seed, base, lines);
-    let lines: Vec<&str> = world.lines().map(String::as_str).collect();
+    let lines: Vec<&str> = world.course.lines().map(String::as_str).collect();
     let verdict = broken.unwrap_or_else(|| "nothing is wrong".to_owned());
     format!("{}\nseed {seed}: {verdict}", lines.join("\n"))
 }
@@ -216,7 +234,7 @@ fn worlds() {
         let seed = seed.parse().expect("DISTRIBUTARY_SEED is a number");
         let (world, broken) = run(seed, base, 0);
         println!("{}", tell(seed, base, usize::MAX));
-        println!("{} steps", world.tally.steps);
+        println!("{} steps", world.course.tally.steps);
         assert_eq!(broken, None, "seed {seed}");
         return;
     }
@@ -244,7 +262,7 @@ fn worlds() {
                         break;
                     };
                     let (world, broken) = run(seed, base, 0);
-                    mine.add(&world.tally);
+                    mine.add(&world.course.tally);
                     if let Some(broken) = broken {
                         println!("seed {seed}: {broken}");
                         failed.lock().expect("no panic in here").push((seed, broken));

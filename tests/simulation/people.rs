@@ -2,31 +2,30 @@
 //!
 //! Owns when clients connect, how they behave, and their faults. Knows nothing of what clients send.
 
-use std::time::Duration;
-
 use xds::Dialect;
 
 use super::body::Type;
 use super::client::{Act, Client, Do, Persona};
+use super::event::Event;
 use super::scene::Scene;
-use super::tally::Broken;
+use super::tally::{Broken, Rule};
 use super::wire::Answer;
-use super::world::{Event, World};
+use super::world::World;
 
 impl World {
     /// Clients connect, operators begin their changes, and faults begin.
     pub(crate) fn begin(&mut self) {
-        let count = self.rng.range(6, 9);
+        let count = self.course.rng.range(6, 9);
         for id in 0..count {
             let (persona, dialect) = match id {
-                1.. if self.besides.unruly && self.rng.chance(70) => (Persona::Hostile, Dialect::Delta),
-                1.. if self.besides.unruly => (Persona::Hostile, Dialect::Sotw),
+                1.. if self.course.besides.unruly && self.course.rng.chance(70) => (Persona::Hostile, Dialect::Delta),
+                1.. if self.course.besides.unruly => (Persona::Hostile, Dialect::Sotw),
                 0 => (Persona::Envoy, Dialect::Sotw),
                 1 => (Persona::Envoy, Dialect::Delta),
                 2 => (Persona::Grpc, Dialect::Sotw),
                 3 => (Persona::OnDemand, Dialect::Delta),
                 _ => {
-                    let persona = match self.rng.below(10) {
+                    let persona = match self.course.rng.below(10) {
                         0..=2 => Persona::Envoy,
                         3 | 4 => Persona::Streams,
                         5 => Persona::Grpc,
@@ -36,63 +35,66 @@ impl World {
                     let delta = match persona {
                         Persona::OnDemand => true,
                         Persona::Grpc => false,
-                        Persona::Envoy | Persona::Streams | Persona::Hostile => self.rng.chance(50),
+                        Persona::Envoy | Persona::Streams | Persona::Hostile => self.course.rng.chance(50),
                     };
                     (persona, if delta { Dialect::Delta } else { Dialect::Sotw })
                 }
             };
-            let zone = self.rng.below(self.zones.len());
-            let mut client = Client::new(id, zone, self.profiles[zone], persona, dialect, &mut self.rng);
-            if let Some(lists) = &self.lists {
+            let zone = self.course.rng.below(self.origins.len());
+            let mut client = Client::new(
+                id,
+                zone,
+                self.origins[zone].profile,
+                persona,
+                dialect,
+                &mut self.course.rng,
+            );
+            if let Some(lists) = &self.origins.lists {
                 lists.instruct(&mut client);
             }
-            self.log(|| format!("client {id} in zone {zone}: {persona:?} {dialect:?}"));
+            self.course
+                .log(|| format!("client {id} in zone {zone}: {persona:?} {dialect:?}"));
             self.clients.push(client);
-            let pause = self.rng.millis(0, 2000);
-            self.after(pause, Event::Act(id, Act::Connect));
+            self.course.soon(0, 2000, Event::Act(id, Act::Connect));
         }
-        self.log_lists();
+        self.origins.log_lists(&mut self.course);
         self.stir();
     }
 
     /// Everybody begins to do as they like, and faults begin.
     pub(crate) fn stir(&mut self) {
         for id in 0..self.clients.len() {
-            let pause = self.rng.millis(100, 5000);
-            self.after(pause, Event::Act(id, Act::Whim));
+            self.course.soon(100, 5000, Event::Act(id, Act::Whim));
         }
-        for zone in 0..self.zones.len() {
-            let pause = self.rng.millis(0, 3000);
-            self.after(pause, Event::Plan(zone));
-            let pause = self.rng.millis(2000, 8000);
-            self.after(pause, Event::Utter(zone, true));
+        for zone in 0..self.origins.len() {
+            self.course.soon(0, 3000, Event::Plan(zone));
+            self.course.soon(2000, 8000, Event::Utter(zone, true));
         }
-        let pause = self.rng.millis(500, 10_000);
-        self.after(pause, Event::Fault);
-        self.after(pause, Event::Sweep);
-        self.stir_lists();
-        self.stir_amnesia();
+        let pause = self.course.rng.millis(500, 10_000);
+        self.course.after(pause, Event::Fault);
+        self.course.after(pause, Event::Sweep);
+        self.origins.stir_lists(&mut self.course);
+        self.origins.stir_amnesia(&mut self.course);
     }
 
-    pub(crate) fn act(&mut self, id: usize, act: Act) -> Result<(), Broken> {
+    pub(crate) fn act(&mut self, id: usize, act: Act) {
         let todo = match act {
             Act::Connect => self.connect(id),
-            Act::Sync => self.clients[id].sync(&mut self.rng),
+            Act::Sync => self.clients[id].sync(&mut self.course.rng),
             Act::Settle(stream, kind, nonce, rejected) => {
-                self.clients[id].settle(stream, kind, &nonce, rejected, &mut self.rng)
+                self.clients[id].settle(stream, kind, &nonce, rejected, &mut self.course.rng)
             }
             Act::Tire(stream, nonce) => self.clients[id].tire(stream, &nonce),
             Act::Whim => self.whim(id),
         };
         self.carry_out(id, todo);
-        Ok(())
     }
 
     pub(crate) fn carry_out(&mut self, id: usize, todo: Vec<Do>) {
         for task in todo {
             match task {
                 Do::Send(stream, request) => self.send(stream, request),
-                Do::Later(pause, act) => self.after(pause, Event::Act(id, act)),
+                Do::Later(pause, act) => self.course.after(pause, Event::Act(id, act)),
                 Do::Reopen(kind) => self.reopen(id, kind),
             }
         }
@@ -106,7 +108,7 @@ impl World {
         for service in self.clients[id].services() {
             if !self.clients[id].has(service) {
                 let stream = self.open(id, service);
-                todo.extend(self.clients[id].opened(stream, service, &mut self.rng));
+                todo.extend(self.clients[id].opened(stream, service, &mut self.course.rng));
             }
         }
         todo
@@ -125,117 +127,94 @@ impl World {
         if client.closed(stream).is_none() || client.retired {
             return;
         }
-        if self.rng.chance(15) && client.persona != Persona::Streams {
+        if self.course.rng.chance(15) && client.persona != Persona::Streams {
             client.forget();
-            self.log(|| format!("client {id}: forgets everything"));
+            self.course.log(|| format!("client {id}: forgets everything"));
         }
-        if self.rng.chance(5) && self.clients[id].lines.is_empty() {
-            let zone = self.rng.below(self.zones.len());
+        if self.course.rng.chance(5) && self.clients[id].lines.is_empty() {
+            let zone = self.course.rng.below(self.origins.len());
             self.clients[id].forget();
-            (self.clients[id].zone, self.clients[id].profile) = (zone, self.profiles[zone]);
-            self.log(|| format!("client {id}: begins anew in zone {zone}"));
+            (self.clients[id].zone, self.clients[id].profile) = (zone, self.origins[zone].profile);
+            self.course.log(|| format!("client {id}: begins anew in zone {zone}"));
         }
-        let pause = self.rng.millis(1, 3000);
-        self.after(pause, Event::Act(id, Act::Connect));
+        self.course.soon(1, 3000, Event::Act(id, Act::Connect));
     }
 
     pub(crate) fn receive(&mut self, id: usize, stream: u64, answer: &Answer, scene: &Scene) -> Result<(), Broken> {
-        self.log(|| format!("client {id}: stream {stream} <- {}", answer.brief()));
+        self.course
+            .log(|| format!("client {id}: stream {stream} <- {}", answer.brief()));
         self.see_arrival(id, stream, answer, scene)?;
         let serial = scene.wants.get(&answer.kind).map_or(0, |want| want.serial);
-        let todo = self.clients[id].receive(stream, answer, serial, &mut self.rng);
+        let todo = self.clients[id].receive(stream, answer, serial, &mut self.course.rng);
         self.carry_out(id, todo);
         Ok(())
     }
 
     fn whim(&mut self, id: usize) -> Vec<Do> {
-        if self.calm {
+        if self.course.calm {
             return Vec::new();
         }
-        let pause = self.rng.millis(100, 6000);
-        self.after(pause, Event::Act(id, Act::Whim));
-        let client = &mut self.clients[id];
-        if client.persona == Persona::Hostile {
-            return client.provoke(&mut self.rng);
-        }
-        if self.besides.slips && self.rng.chance(30) {
-            client.slip(&mut self.rng);
-            return client.sync(&mut self.rng);
-        }
-        if client.dialect == Dialect::Delta && self.rng.chance(30) {
-            let request = client.repeat(&mut self.rng);
-            return request
-                .map(|(stream, request)| Do::Send(stream, request))
-                .into_iter()
-                .collect();
-        }
-        client.whim(&mut self.rng);
-        client.sync(&mut self.rng)
+        self.course.soon(100, 6000, Event::Act(id, Act::Whim));
+        let slips = self.course.besides.slips;
+        self.clients[id].indulge(slips, &mut self.course.rng)
     }
 
     /// Something fails.
     pub(crate) fn fault(&mut self) -> Result<(), Broken> {
-        if self.calm {
+        if self.course.calm {
             return Ok(());
         }
-        let pause = self.rng.millis(300, 9000);
-        self.after(pause, Event::Fault);
-        if self.is_frozen() {
+        self.course.soon(300, 9000, Event::Fault);
+        if self.course.clock.is_frozen() {
             return Ok(());
         }
-        if self.besides.frozen && self.rng.chance(20) {
+        if self.course.besides.frozen && self.course.rng.chance(20) {
             self.freeze();
             return Ok(());
         }
-        let streams: Vec<u64> = self.streams.keys().copied().collect();
-        match self.rng.below(11) {
+        let streams = self.network.ids();
+        match self.course.rng.below(11) {
             0..=3 => {
-                if let Some(stream) = self.rng.pick(&streams).copied() {
-                    self.stall(stream);
-                    let pause = self.rng.millis(100, 20_000);
-                    let end = if self.rng.chance(50) {
+                if let Some(stream) = self.course.rng.pick(&streams).copied() {
+                    self.network.stall(stream, &mut self.course);
+                    let pause = self.course.rng.millis(100, 20_000);
+                    let end = if self.course.rng.chance(50) {
                         Event::Heal(stream)
                     } else {
                         Event::EndAtClient(stream)
                     };
-                    self.after(pause, end);
+                    self.course.after(pause, end);
                 }
             }
             4..=6 => {
-                if let Some(stream) = self.rng.pick(&streams).copied() {
-                    let ends = [Event::EndAtClient(stream), Event::EndAtRelay(stream)];
-                    let delay = self.delay();
-                    let [first, second] = ends;
-                    self.after(Duration::ZERO, first);
-                    self.after(delay, second);
+                if let Some(stream) = self.course.rng.pick(&streams).copied() {
+                    self.course.at_once(Event::EndAtClient(stream));
+                    self.course.deliver(Event::EndAtRelay(stream));
                 }
             }
-            7 | 8 if self.lists.is_some() => return self.fault_above(),
+            7 | 8 if self.origins.lists.is_some() => return self.origins.fault_above(&mut self.course),
             7 | 8 => {
-                let zone = self.rng.below(self.zones.len());
-                if self.zones[zone].connected {
-                    let pause = self.rng.millis(50, 15_000);
-                    self.after(pause, Event::Reach(zone));
-                    return self.lose(zone);
+                let zone = self.course.rng.below(self.origins.len());
+                if self.origins[zone].connected {
+                    self.course.soon(50, 15_000, Event::Reach(zone));
+                    return self.origins[zone].lose(&mut self.course);
                 }
             }
             9 => {
-                let zone = self.rng.below(self.zones.len());
-                self.mute(zone);
+                let zone = self.course.rng.below(self.origins.len());
+                self.origins[zone].mute(&mut self.course);
             }
             _ => self.restart(),
         }
         Ok(())
     }
-}
 
-impl Client {
-    fn has(&self, service: Option<Type>) -> bool {
-        self.line(service).is_some()
-    }
-
-    fn line(&self, service: Option<Type>) -> Option<u64> {
-        let line = self.lines.iter().find(|(_, line)| line.service() == service)?;
-        Some(*line.0)
+    /// The relay stops for a while.
+    fn freeze(&mut self) {
+        let pause = self.course.rng.millis(1200, 40_000);
+        self.course.log(|| format!("the relay stands still for {pause:?}"));
+        self.course.tally.hit(Rule::K27);
+        self.course.clock.freeze(pause);
+        self.course.after(pause, Event::Sweep);
     }
 }

@@ -2,31 +2,26 @@
 //!
 //! Owns when that is, and how life goes on. Does not judge.
 
-use std::time::Duration;
-
 use super::client::Act;
+use super::event::Event;
 use super::tally::{Broken, Rule};
-use super::truth::{Key, Step};
-use super::world::{Event, World};
+use super::truth::Step;
+use super::world::World;
 
 impl World {
     /// Everything heals, and all participants behave.
     pub(crate) fn calm_down(&mut self) -> Result<(), Broken> {
-        self.log(|| "calm".to_owned());
-        self.calm = true;
-        let streams: Vec<u64> = self.streams.keys().copied().collect();
-        streams.into_iter().for_each(|stream| self.heal(stream));
-        self.end_blurred()?;
-        for zone in 0..self.zones.len() {
-            self.after(Duration::ZERO, Event::Reach(zone));
-            let keys: Vec<Key> = self.zones[zone].truth.keys().cloned().collect();
-            for (kind, name) in keys {
-                self.after(Duration::ZERO, Event::Step(zone, Step::Mend(kind, name)));
+        self.course.log(|| "calm".to_owned());
+        self.course.calm = true;
+        self.network.heal_all(&mut self.course);
+        self.origins.end_blurred(&mut self.course)?;
+        for zone in self.origins.iter() {
+            self.course.at_once(Event::Reach(zone.id));
+            for (kind, name) in zone.truth.keys().cloned() {
+                self.course.at_once(Event::Step(zone.id, Step::Mend(kind, name)));
             }
         }
-        for id in 0..self.clients.len() {
-            self.clients[id].behave(true);
-        }
+        self.clients.iter_mut().for_each(|client| client.behave(true));
         self.rest()?;
         // Clients that rejected or ignored responses answer them now.
         for id in 0..self.clients.len() {
@@ -38,20 +33,20 @@ impl World {
 
     /// A lull in the middle: everything rests and is judged, and then goes on.
     pub(crate) fn pause(&mut self) -> Result<(), Broken> {
-        self.tally.hit(Rule::Lull);
-        match self.lists.is_some() {
+        self.course.tally.hit(Rule::Lull);
+        match self.origins.lists.is_some() {
             true => self.lull()?,
             false => {
                 self.calm_down()?;
                 self.judge()?;
             }
         }
-        self.log(|| "life goes on".to_owned());
-        self.calm = false;
+        self.course.log(|| "life goes on".to_owned());
+        self.course.calm = false;
         for id in 0..self.clients.len() {
             self.clients[id].behave(false);
             if std::mem::take(&mut self.clients[id].retired) {
-                self.after(Duration::ZERO, Event::Act(id, Act::Connect));
+                self.course.at_once(Event::Act(id, Act::Connect));
             }
         }
         self.stir();
@@ -60,42 +55,25 @@ impl World {
 
     /// Checks that all content is right.
     pub(crate) fn judge(&mut self) -> Result<(), Broken> {
-        self.see_origins();
-        let mut tally = std::mem::take(&mut self.tally);
-        let checked = self.zones.iter().enumerate().try_for_each(|(at, zone)| {
-            let above = zone.upper.is_some().then(|| &self.zones[self.origin(at)]);
-            let checked = zone.check(above, &mut tally);
-            checked.map_err(|broken| Broken::new(broken.rule, format!("zone {at}: {}", broken.what)))
-        });
-        self.tally = tally;
-        checked?;
-        self.compare_chains()?;
-        self.judge_rest(self.last_stream, true)
+        self.origins.check(&mut self.course.tally)?;
+        self.judge_rest(self.course.last_stream(), true)
     }
 
     /// All clients leave, and nothing may be left of them.
     pub(crate) fn leave(&mut self) -> Result<(), Broken> {
-        for id in 0..self.clients.len() {
-            self.clients[id].retired = true;
-        }
-        let streams: Vec<u64> = self.streams.keys().copied().collect();
-        for stream in streams {
-            self.after(Duration::ZERO, Event::EndAtClient(stream));
+        self.clients.iter_mut().for_each(|client| client.retired = true);
+        for stream in self.network.ids() {
+            self.course.at_once(Event::EndAtClient(stream));
         }
         self.rest()?;
-        self.tally.hit(Rule::Empty);
-        if let Some(stream) = self.streams.keys().next() {
+        self.course.tally.hit(Rule::Empty);
+        if let Some(stream) = self.network.ids().first() {
             return broken!(Empty, "stream {stream} is still there");
         }
-        for (at, zone) in self.zones.iter().enumerate() {
-            let cut = zone.view.cut();
-            let known = cut.slots().count();
-            if !zone.view.is_idle() || known > 0 {
-                return broken!(
-                    Empty,
-                    "zone {at}: {} sessions, {known} types: {cut:?}",
-                    zone.view.seats()
-                );
+        for zone in self.origins.iter() {
+            let (id, view, cut) = (zone.id, &zone.writer.view, zone.writer.view.cut());
+            if !view.is_idle() || cut.slots().next().is_some() {
+                return broken!(Empty, "zone {id}: {} sessions: {cut:?}", view.seats());
             }
         }
         self.close_views()

@@ -1,322 +1,110 @@
-//! The relay's half of a client stream, driven as its shell drives it.
+//! The relay: its settings, its views, its shared answers, and its rules about what clients may have.
 //!
-//! Owns the order of calls: bell, wants, cut, responses, timers. Knows nothing of the content of messages.
+//! Owns what the relay's process has. Knows nothing of the streams of clients.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cache::View;
-use distributary::downstream::Seats;
-use proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use protocol::{Code, End, Opening, Receipt, Response, Server};
-use xds::{Dialect, Sight, Status, Target, TypeUrl, Want};
+use ::classes::Classes;
+use cache::{Library, Routes, Scopes};
+use identity::Identity;
+use protocol::StreamSettings;
+use xds::{Target, Want};
 
-use super::access::Permitted;
+use super::access::{Permits, Permitted};
 use super::body::Type;
-use super::client::Persona;
-use super::judge::{Came, Moment};
-use super::reading::Reading;
-use super::scene::{Scene, current, strays};
-use super::subscription::Subscription;
-use super::tally::{Broken, Rule};
-use super::wire::{Answer, Up, decode, encode};
-use super::world::{Event, Pipe, Ringer, World};
+use super::classes;
+use super::course::Course;
+use super::event::Event;
+use super::origins::Origins;
+use super::stream::Stream;
+use super::tally::{Broken, Rule, Tally};
 
-/// A stream between a client and the relay.
-pub(crate) struct Stream {
-    pub(crate) client: usize,
-    pub(crate) zone: usize,
-    pub(crate) dialect: Dialect,
-    pub(crate) server: Server,
-    pub(crate) place: Option<Seats>,
-    /// The zone from which each authority was last read.
-    pub(crate) reads: BTreeMap<Option<String>, usize>,
-    /// The class of its client, where there are lists of servers.
-    pub(crate) class: usize,
-    /// What the client asked for, by the requests that the relay has read.
-    pub(crate) wants: Arc<BTreeMap<Type, Arc<Subscription>>>,
-    /// How many more responses the transport can take.
-    pub(crate) room: usize,
-    waker: Waker,
-    /// When the stream's timer is set to.
-    timer: Option<Duration>,
-    /// The time for which the timer has gone off: it is not set for that again until something else happens.
-    pub(crate) fired: Option<Instant>,
-    pub(crate) up: Pipe<(Up, Arc<Subscription>)>,
-    pub(crate) down: Pipe<(Answer, Scene)>,
-    pub(crate) stalled: bool,
-    pub(crate) at_relay: bool,
-    pub(crate) at_client: bool,
+/// The relay.
+pub(crate) struct Relay {
+    pub(crate) settings: Arc<StreamSettings>,
+    /// The shared answers.
+    pub(crate) answers: Library,
+    /// What clients may have, in worlds with rules about that.
+    permits: Option<Permits>,
+    pub(crate) scopes: Scopes,
+    /// The most views that there may be; 0: no bound.
+    pub(crate) views: usize,
 }
 
-impl Stream {
-    /// When the relay must look after it, if nothing happens before.
-    fn due(&self) -> Option<Instant> {
-        let settles = self.place.as_ref().and_then(Seats::poll_timeout);
-        self.server.poll_timeout().into_iter().chain(settles).min()
-    }
-}
-
-/// A type is finished when it has a response, or needs none and waits for no acknowledgement.
-pub(crate) fn is_dealt_with(server: &Server, response: Option<&Response>, type_url: &TypeUrl) -> bool {
-    match response {
-        Some(response) => response.type_url == *type_url,
-        None => !server
-            .status()
-            .any(|(known, status)| known == type_url && status == Status::Stale),
-    }
-}
-
-/// The names of this world are few, so what is kept for one client is little, whatever it does.
-const KEPT_MAX: usize = 1200;
-
-impl Stream {
-    /// Makes the relay, from time to time, keep only hashes of what a client holds, which clients must not notice. One exception:
-    /// D-03 is broken where a full state can no longer list what goes. So only some SotW clients are treated so; returns whether
-    /// this is one.
-    fn lag(&mut self, view: &View, chance: u64, id: u64) -> bool {
-        let loose = self.dialect == Dialect::Sotw && id.is_multiple_of(8);
-        if self.place.is_some() && (loose || self.dialect == Dialect::Delta) && chance.is_multiple_of(31) {
-            self.server.lighten(&mut view.baselines());
-        }
-        loose
-    }
-}
-
-impl World {
-    /// A client opens a stream.
-    pub(crate) fn open(&mut self, client: usize, service: Option<Type>) -> u64 {
-        self.last_stream += 1;
-        let id = self.last_stream;
-        let asks = &self.clients[client];
-        let opening = Opening {
-            dialect: asks.dialect,
-            service: service.map(|kind| kind.type_url().clone()),
-            nonce_prefix: id as u32,
-            identity: self
-                .permitted(client)
-                .as_ref()
-                .map(Permitted::identity)
-                .unwrap_or_default(),
-            polls: false,
-        };
-        let ringer = Ringer {
-            stream: id,
-            woken: self.woken.clone(),
-        };
-        let lists = self.lists.as_ref();
-        let class = lists.map_or(0, |lists| lists.class(&asks.profile));
-        let stream = Stream {
-            client,
-            zone: asks.zone,
-            dialect: asks.dialect,
-            server: Server::new(self.settings.clone(), opening),
-            place: None,
-            reads: BTreeMap::new(),
-            class,
-            wants: Arc::default(),
-            room: asks.window,
-            waker: Waker::from(Arc::new(ringer)),
-            timer: None,
-            fired: None,
-            up: Pipe::default(),
-            down: Pipe::default(),
-            stalled: false,
-            at_relay: true,
-            at_client: true,
-        };
-        self.streams.insert(id, Box::new(stream));
-        self.log(|| format!("client {client}: opens stream {id} {service:?}"));
-        id
-    }
-
-    /// A client sends a request.
-    pub(crate) fn send(&mut self, id: u64, request: Up) {
-        self.log(|| format!("stream {id}: client -> {}", request.brief()));
-        let at = self.now + self.delay();
-        let Some((client, kind)) = self.streams.get(&id).map(|stream| stream.client).zip(request.kind()) else {
-            return;
-        };
-        let want = self.clients[client].requests(id, kind, &request);
-        let mut judge = std::mem::take(&mut self.judge);
-        let asked = judge.see(
-            &Moment::Asked(&self.clients[client], id, kind, &request),
-            &mut self.tally,
-        );
-        debug_assert!(asked.is_ok(), "no question breaks a rule");
-        self.judge = judge;
-        if let Some(stream) = self.streams.get_mut(&id) {
-            let at = stream.up.send((request, want), at);
-            self.at(at, Event::ToRelay(id));
+impl Relay {
+    pub(crate) fn new(rules: &Classes, pace: Duration, chunk: usize, views: usize) -> Self {
+        let mut settings = classes::stream_settings(rules);
+        settings.timers.pace = pace;
+        Self {
+            settings: Arc::new(settings),
+            answers: Library::new(1 << 16, chunk),
+            permits: None,
+            scopes: classes::scopes(rules, Routes::default(), views),
+            views,
         }
     }
 
-    pub(crate) fn arrive_at_relay(&mut self, id: u64) -> Result<(), Broken> {
-        let now = self.instant();
-        let Some(mut stream) = self.streams.remove(&id) else {
+    /// The same relay for lists of servers, and with these classes of clients.
+    pub(crate) fn divide(&mut self, classes: Classes, routes: Routes) {
+        self.views = 0;
+        Arc::make_mut(&mut self.settings).classes = classes;
+        self.restart(routes);
+    }
+
+    /// Forgets all views.
+    pub(crate) fn restart(&mut self, routes: Routes) {
+        self.scopes = classes::scopes(&self.settings.classes, routes, self.views);
+    }
+
+    /// From now on these rules hold.
+    pub(crate) fn enact(&mut self, permits: Permits) {
+        Arc::make_mut(&mut self.settings).access = Arc::new(permits.access());
+        self.permits = Some(permits);
+    }
+
+    /// Makes other rules, where there are any.
+    pub(crate) fn amend(&mut self) {
+        if let Some(mut permits) = self.permits.take() {
+            permits.amend();
+            self.enact(permits);
+        }
+    }
+
+    /// What a client may have, in a world with rules.
+    pub(crate) fn permitted(&self, client: usize) -> Option<Permitted> {
+        self.permits.as_ref().map(|permits| permits.of(client))
+    }
+
+    /// What the relay has checked about a client.
+    pub(crate) fn identity(&self, client: usize) -> Identity {
+        let permitted = self.permitted(client);
+        permitted.as_ref().map(Permitted::identity).unwrap_or_default()
+    }
+
+    /// S-03: nothing is asked for that the client may not have.
+    fn check_allowed(&self, client: usize, want: &Want, tally: &mut Tally) -> Result<(), Broken> {
+        let Some(permitted) = self.permitted(client) else {
             return Ok(());
         };
-        let arrived = stream.up.arrive(stream.stalled).filter(|_| stream.at_relay);
-        let Some((request, want)) = arrived else {
-            self.streams.insert(id, stream);
-            return Ok(());
+        let kind = Type::ALL.into_iter().find(|kind| *kind.type_url() == want.type_url);
+        let denied = match (kind, &want.target) {
+            (Some(kind), Target::Name(name)) => want.wanted && !permitted.allows(kind, name.as_str()),
+            (None, _) | (_, Target::Wildcard) => false,
         };
-        if let Some(kind) = request.kind() {
-            Arc::make_mut(&mut stream.wants).insert(kind, want);
-            self.observe(&Moment::Heard(id, kind, &request))?;
+        tally.hit(Rule::S03);
+        if denied {
+            return broken!(S03, "{want:?}");
         }
-        let receipt = match &request {
-            Up::Sotw(request) => stream.server.handle(request.clone(), &self.answers, now),
-            Up::Delta(request) => match acknowledge(&mut stream.server, request) {
-                Some(receipt) => Ok(receipt),
-                None => stream.server.handle(request.clone(), &self.answers, now),
-            },
-        };
-        if let Some(node) = stream.server.node() {
-            self.tally.hit(Rule::B01);
-            if *node.id != *format!("client-{}", stream.client) {
-                return broken!(B01, "stream {id} is now {}", node.id);
-            }
-        }
-        let mut refused = false;
-        if let Some(node) = stream
-            .server
-            .node()
-            .filter(|_| stream.place.is_none() && receipt.is_ok())
-        {
-            stream.place = self.seat(stream.zone, node)?;
-            refused = stream.place.is_none();
-        }
-        self.say_wants(&mut stream)?;
-        stream.fired = None;
-        self.log(|| {
-            let kind = receipt.as_ref().map(|receipt| format!("{:?}", receipt.kind));
-            format!("stream {id}: relay <- {} = {kind:?}", request.brief())
-        });
-        self.streams.insert(id, stream);
-        if refused {
-            self.refuse(id);
-            return Ok(());
-        }
-        if let Err(end) = receipt {
-            return self.end(id, &end);
-        }
-        self.turn(id)
-    }
-
-    /// The stream's task runs: what rang, what is wanted, what can be sent.
-    pub(crate) fn turn(&mut self, id: u64) -> Result<(), Broken> {
-        let Some(mut stream) = self.streams.remove(&id) else {
-            return self.turn_ahead(id);
-        };
-        let spoken = if stream.at_relay {
-            self.speak(id, &mut stream)
-        } else {
-            Ok(())
-        };
-        let end = stream.server.poll_end();
-        self.streams.insert(id, stream);
-        spoken?;
-        end.map_or(Ok(()), |end| self.end(id, &end))
-    }
-
-    fn speak(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
-        let now = self.instant();
-        let read = stream.reads.get(&None).copied().unwrap_or(stream.zone);
-        let view = self.zones[read].view.clone();
-        let loose = stream.lag(&view, id ^ self.now.as_micros() as u64, id);
-        let Some(place) = &mut stream.place else {
-            return Ok(());
-        };
-        let (server, fired) = (&mut stream.server, &mut stream.fired);
-        place.poll_bells(&mut Context::from_waker(&stream.waker), |type_url, dirty| {
-            *fired = None;
-            server.handle_dirty(type_url, dirty);
-        });
-        if place.settle(&self.scopes, &stream.server, now) {
-            stream.server.handle_moved(now);
-        }
-        self.say_wants(stream)?;
-        self.see_views()?;
-        self.see_moves(id, stream)?;
-        let Some(place) = &stream.place else { return Ok(()) };
-        let sight = place.sight();
-        while stream.room > 0 {
-            let gates = stream.server.expired_gates();
-            let Some(answer) = self.next_response(stream, &sight)? else {
-                break;
-            };
-            let expired = loose || stream.server.expired_gates() > gates;
-            let gate = if expired { " (gate)" } else { "" };
-            self.log(|| format!("stream {id}: relay -> {}{gate}", answer.brief()));
-            let reading = self.reading(stream);
-            let scene = Scene {
-                strays: strays(&answer, &reading, &self.zones),
-                current: current(&answer, &reading, &self.zones),
-                reading,
-                wants: stream.wants.clone(),
-                now,
-                expired,
-                loose,
-            };
-            self.transmit(id, stream, answer, scene)?;
-        }
-        self.check_kept(id, stream)?;
-        self.set_timer(id, stream);
         Ok(())
     }
 
-    /// What a stream reads now.
-    pub(crate) fn reading(&self, stream: &Stream) -> Reading {
-        let alone = [(None, stream.zone)];
-        let alone = alone
-            .iter()
-            .filter(|_| self.lists.is_none())
-            .map(|(name, zone)| (name, zone));
-        let reads = stream.reads.iter().chain(alone);
-        let cut =
-            |(authority, zone): (&Option<String>, &usize)| (authority.clone(), (*zone, self.zones[*zone].view.cut()));
-        Reading {
-            reads: reads.map(cut).collect(),
-            permitted: self.permitted(stream.client),
-        }
-    }
-
-    /// Adds an event to the log that the judge reads.
-    pub(crate) fn observe(&mut self, moment: &Moment<'_>) -> Result<(), Broken> {
-        self.judge.see(moment, &mut self.tally)
-    }
-
-    /// The judge looks at the views.
-    pub(crate) fn see_holds(&mut self) -> Result<(), Broken> {
-        let now = self.instant();
-        self.judge.look(&self.zones, now, &mut self.tally)
-    }
-
-    /// A response has reached its client.
-    pub(crate) fn see_arrival(&mut self, id: usize, stream: u64, answer: &Answer, scene: &Scene) -> Result<(), Broken> {
-        let came = Came {
-            client: &self.clients[id],
-            stream,
-            answer,
-            scene,
-            zones: &self.zones,
-        };
-        let judged = self.judge.see(&Moment::Came(&came), &mut self.tally);
-        let client = &mut self.clients[id];
-        let serial = scene.wants.get(&answer.kind).map_or(0, |want| want.serial);
-        client.answered(stream, answer, serial);
-        judged.map_err(|broken| Broken::new(broken.rule, format!("stream {stream}: {}", broken.what)))
-    }
-
-    /// Tells the views what the client has begun and ceased to want.
-    pub(crate) fn say_wants(&mut self, stream: &mut Stream) -> Result<(), Broken> {
+    /// Tells the views what a client has begun and ceased to want.
+    pub(crate) fn say_wants(&self, stream: &mut Stream, origins: &Origins, course: &mut Course) -> Result<(), Broken> {
         let mut wanted = false;
         while let Some(want) = stream.server.poll_want() {
             wanted = true;
-            self.check_allowed(stream, &want)?;
+            self.check_allowed(stream.client, &want, &mut course.tally)?;
             if let Some(place) = &mut stream.place {
                 let said = place.want(&self.scopes, &want);
                 said.map_err(|full| Broken::new(Rule::K21, full.to_string()))?;
@@ -325,154 +113,9 @@ impl World {
         if let Some(place) = stream.place.as_ref().filter(|_| wanted) {
             place.rest();
         }
-        if wanted && self.lists.is_none() {
-            let delay = self.rng.millis(0, 5);
-            self.after(delay, Event::Upstream(stream.zone));
+        if wanted && origins.lists.is_none() {
+            course.soon(0, 5, Event::Upstream(stream.zone));
         }
         Ok(())
     }
-
-    /// S-03: nothing is asked for that the client may not have.
-    fn check_allowed(&mut self, stream: &Stream, want: &Want) -> Result<(), Broken> {
-        let Some(permitted) = self.permitted(stream.client) else {
-            return Ok(());
-        };
-        let kind = Type::ALL.into_iter().find(|kind| *kind.type_url() == want.type_url);
-        let denied = match (kind, &want.target) {
-            (Some(kind), Target::Name(name)) => want.wanted && !permitted.allows(kind, name.as_str()),
-            (None, _) | (_, Target::Wildcard) => false,
-        };
-        self.tally.hit(Rule::S03);
-        if denied {
-            return broken!(S03, "{want:?}");
-        }
-        Ok(())
-    }
-
-    /// The relay's next response, as it is on the wire.
-    fn next_response(&mut self, stream: &mut Stream, sight: &Sight) -> Result<Option<Answer>, Broken> {
-        let now = self.instant();
-        let done = stream.server.is_done();
-        let response = stream.server.poll_response(sight, &self.answers, now);
-        if let Some(late) = response.as_ref().filter(|_| done) {
-            return broken!(
-                Done,
-                "{} although there was nothing more to say, whatever is acknowledged",
-                late.type_url
-            );
-        }
-        if done {
-            self.tally.hit(Rule::Done);
-        }
-        if response.is_some() {
-            self.check_first_response(stream)?;
-        }
-        if let Some(place) = &stream.place {
-            place.looked(|type_url| is_dealt_with(&stream.server, response.as_ref(), type_url));
-        }
-        let read = response.map(|response| decode(encode(&response), stream.dialect));
-        read.transpose().map_err(|what| Broken::new(Rule::B24, what))
-    }
-
-    fn transmit(&mut self, id: u64, stream: &mut Stream, answer: Answer, scene: Scene) -> Result<(), Broken> {
-        self.tally.responses += 1;
-        let sent = Moment::Sent(&self.clients[stream.client], id, &answer, &scene);
-        let judged = self.judge.see(&sent, &mut self.tally);
-        judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
-        stream.room -= 1;
-        let at = self.now + self.delay();
-        let at = stream.down.send((answer, scene), at);
-        self.at(at, Event::ToClient(id));
-        Ok(())
-    }
-
-    fn check_kept(&mut self, id: u64, stream: &Stream) -> Result<(), Broken> {
-        self.tally.hit(Rule::K21);
-        let kept = stream.server.kept();
-        if kept > KEPT_MAX {
-            return broken!(K21, "stream {id}: {kept} entries are kept");
-        }
-        Ok(())
-    }
-
-    fn set_timer(&mut self, id: u64, stream: &mut Stream) {
-        let Some(due) = stream.due().filter(|due| stream.fired != Some(*due)) else {
-            return;
-        };
-        let time = self.time(due).max(self.now);
-        let earlier = stream.timer.is_none_or(|timer| time < timer || timer < self.now);
-        if earlier {
-            stream.timer = Some(time);
-            self.at(time, Event::Timer(id));
-        }
-    }
-
-    pub(crate) fn timer(&mut self, id: u64) -> Result<(), Broken> {
-        let now = self.instant();
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.at_relay) else {
-            return Ok(());
-        };
-        stream.timer = None;
-        let Some(due) = stream.due().filter(|due| *due <= now) else {
-            return self.turn(id);
-        };
-        stream.fired = Some(due);
-        let Some(place) = &mut stream.place else {
-            return Ok(());
-        };
-        if place.settle(&self.scopes, &stream.server, now) {
-            stream.server.handle_moved(now);
-        }
-        if stream.server.poll_timeout().is_none_or(|due| now < due) {
-            return self.turn(id);
-        }
-        let sight = place.sight();
-        match stream.server.handle_timeout(&sight, now) {
-            Some(end) => {
-                self.own.late(Some(due), self.now, "a stream counted as unanswered");
-                self.end(id, &end)
-            }
-            None => self.turn(id),
-        }
-    }
-
-    /// The relay ends a stream.
-    fn end(&mut self, id: u64, end: &End) -> Result<(), Broken> {
-        self.log(|| format!("stream {id}: the relay ends it: {end}"));
-        let Some(stream) = self.streams.get(&id) else {
-            return Ok(());
-        };
-        self.tally.hit(Rule::G18);
-        let lonely = end.code == Code::Unavailable && stream.server.sent() == 0;
-        let lonely = lonely || end.code == Code::Unavailable && self.is_forsaken(stream);
-        let hostile = self.clients[stream.client].persona == Persona::Hostile;
-        let rude = hostile && end.code == Code::InvalidArgument;
-        if !lonely && !rude {
-            return broken!(G18, "stream {id} ended with {end}");
-        }
-        self.end_at_relay(id);
-        Ok(())
-    }
-
-    /// Ends a stream because there are too many views. At the end, clients that were refused give up.
-    fn refuse(&mut self, id: u64) {
-        self.log(|| format!("stream {id}: refused, there are too many views"));
-        if let Some(stream) = self.streams.get(&id).filter(|_| self.calm) {
-            self.clients[stream.client].retired = true;
-        }
-        self.end_at_relay(id);
-    }
-}
-
-/// Handles a request that does nothing but acknowledge a response; returns `None` for others.
-fn acknowledge(server: &mut Server, request: &DeltaDiscoveryRequest) -> Option<Receipt> {
-    let (type_url, nonce) = (&request.type_url, &request.response_nonce);
-    let alone = DeltaDiscoveryRequest {
-        type_url: type_url.clone(),
-        response_nonce: nonce.clone(),
-        ..Default::default()
-    };
-    let bare = alone == *request;
-    bare.then(|| server.handle_acknowledgement(type_url.as_bytes(), nonce.as_bytes()))
-        .flatten()
 }

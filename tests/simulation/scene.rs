@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::body::Type;
-use super::feed::Zone;
 use super::names::canonical;
 use super::reading::Reading;
 use super::subscription::Subscription;
 use super::wire::Answer;
+use super::zone::Zone;
 
 /// What the relay read when it composed a response.
 pub(crate) struct Scene {
@@ -34,7 +34,7 @@ pub(crate) fn strays(answer: &Answer, reading: &Reading, zones: &[Zone]) -> BTre
     let kind = answer.kind;
     let said = |name: &str, revision: u64| {
         let zone = reading.zone(name).and_then(|zone| zones.get(zone));
-        zone.is_some_and(|zone| zone.book.has(kind, &canonical(kind, name), revision))
+        zone.is_some_and(|zone| zone.writer.book.has(kind, &canonical(kind, name), revision))
     };
     let entries = answer.entries.iter().filter(|entry| {
         let said = entry
@@ -50,7 +50,11 @@ pub(crate) fn strays(answer: &Answer, reading: &Reading, zones: &[Zone]) -> BTre
 pub(crate) fn current(answer: &Answer, reading: &Reading, zones: &[Zone]) -> BTreeSet<String> {
     let is_last = |name: &str, revision: u64| {
         let zone = reading.zone(name).and_then(|zone| zones.get(zone));
-        zone.is_some_and(|zone| zone.book.is_last(answer.kind, &canonical(answer.kind, name), revision))
+        zone.is_some_and(|zone| {
+            zone.writer
+                .book
+                .is_last(answer.kind, &canonical(answer.kind, name), revision)
+        })
     };
     let entries = answer.entries.iter().filter(|entry| {
         let facts = entry.facts.as_ref();

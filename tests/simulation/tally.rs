@@ -123,8 +123,8 @@ macro_rules! broken {
 /// A rule was broken.
 #[derive(Clone, Debug)]
 pub(crate) struct Broken {
-    pub(crate) rule: Rule,
-    pub(crate) what: String,
+    rule: Rule,
+    what: String,
 }
 
 impl Broken {
@@ -133,6 +133,11 @@ impl Broken {
             rule,
             what: what.into(),
         }
+    }
+
+    /// The same, with what it is about.
+    pub(crate) fn of(self, what: &str, id: impl fmt::Display) -> Self {
+        Self::new(self.rule, format!("{what} {id}: {}", self.what))
     }
 }
 

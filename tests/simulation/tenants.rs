@@ -11,16 +11,15 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use cache::{Routes, Scopes, Seat, View};
 use classes::{Classes, Member, Members, Parts, Passes, Path, Pattern, Piece, Rule, Selector};
-use identity::Identity;
 use prost::Message as _;
 use proto::envoy::config::core::v3::{Locality, Node};
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::protobuf::{Any, ListValue, Struct, Value, value::Kind};
-use protocol::{self, Client, ClientSettings, Opening, Request, Server, read_delta};
-use xds::{Dialect, Sight, Types, Unshared};
+use protocol::{self, Client, ClientSettings, Request, Server, read_delta};
+use xds::{Dialect, Sight, Unshared};
 
 use super::body::Type;
-use super::classes::{relay_node, scopes, stream_settings};
+use super::classes::{client_settings, opening, relay_node, scopes, stream_settings};
 use super::now;
 use super::rng::Rng;
 
@@ -273,13 +272,6 @@ impl World {
         let values = (0..5).filter_map(|_| rng.pick(&VALUES).copied()).collect();
         let classes = rules(&mut rng);
         let settings = stream_settings(&classes);
-        let upstream = ClientSettings {
-            types: Types::default(),
-            relay_id: "relay".to_owned(),
-            does_not_exist: Duration::from_secs(15),
-            wildcard_quiet: Duration::from_millis(1),
-            features: Default::default(),
-        };
         Self {
             scopes: scopes(&classes, Routes::default(), 0),
             classes,
@@ -287,7 +279,7 @@ impl World {
             rng,
             now,
             settings: Arc::new(settings),
-            upstream: Arc::new(upstream),
+            upstream: client_settings("relay", Duration::from_millis(1)),
             sessions: Vec::new(),
             writers: Vec::new(),
             snapshots: BTreeMap::new(),
@@ -331,14 +323,7 @@ impl World {
     fn arrive(&mut self) {
         let tenant = Tenant::new(&self.values, &mut self.rng);
         let node = tenant.node(&mut self.rng);
-        let opening = Opening {
-            dialect: Dialect::Delta,
-            service: None,
-            nonce_prefix: 7,
-            identity: Identity::default(),
-            polls: false,
-        };
-        let mut server = Server::new(self.settings.clone(), opening);
+        let mut server = Server::new(self.settings.clone(), opening(Dialect::Delta, 7));
         let request = discovery::DeltaDiscoveryRequest {
             node: Some(node.clone()),
             type_url: Type::Cds.url().to_owned(),

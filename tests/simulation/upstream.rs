@@ -1,43 +1,31 @@
-//! The relay's half of the streams to a control plane: the machines of both streams, driven as their shell drives them.
+//! The relay's half of the streams to a control plane: the machines of both streams.
 //!
-//! Owns the links, the attempts and the order of a turn. Knows nothing of the content of messages.
+//! Owns the links and the attempts. Knows nothing of the content of messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proto::envoy::config::core::v3::Node;
 use protocol::{
-    Backoff, Client, ClientSettings, Declined, Demand, Dialects, Ending, Guard, Leg as Which, Next, Request, Rhythm,
-    Suspects, Trial,
+    Backoff, Client, ClientSettings, Declined, Dialects, Ending, Leg as Which, Next, Request, Rhythm, Suspects, Trial,
 };
-use xds::{
-    Changes, Cut, Dialect, GuardSettings, Hold, MassHold, Name, ReferenceHold, ServerState, Target, TypeUrl, Update,
-    Want, Within,
-};
+use xds::{Changes, Cut, Dialect, ServerState, TypeUrl, Want};
 
-use super::body::Type;
-use super::feed::Zone;
+use super::besides::Besides;
+use super::classes::client_settings;
 use super::lists::Ahead;
+use super::network::Pipe;
 use super::origin::{Habits, Reply, Session};
 use super::rng::Rng;
-use super::tally::Rule;
-use super::wire::Up;
-use super::world::{Besides, Event, Pipe, World};
 
 /// The relay's writer of one view, and the control plane at the other end.
 pub(crate) struct Wire {
     pub(crate) habits: Habits,
     /// What the relay has learned of its dialects.
     pub(crate) dialects: Dialects,
-    demand: Demand,
-    /// D-03: removals that wait.
-    guard: Guard,
     /// The two streams that all types share, and then those for types that end streams.
     pub(crate) legs: Vec<Leg>,
-    /// What the view has asked for.
-    pub(crate) wanted: BTreeSet<(Type, Target)>,
-    timer: Option<Duration>,
     pub(crate) settings: Arc<ClientSettings>,
     /// What the relay has learned of how the control plane answers.
     pub(crate) rhythm: Arc<Rhythm>,
@@ -123,12 +111,8 @@ pub(crate) enum Hop {
     Idle(At),
 }
 
-/// How long a stream on which nothing is wanted is kept.
-const IDLE: Duration = Duration::from_secs(10);
-/// How long nothing that directs traffic must have come before a removal goes out.
-pub(crate) const REMOVAL_QUIET: Duration = Duration::from_millis(100);
-/// How long a removal waits for that at most.
-pub(crate) const ORDER_GATE: Duration = Duration::from_secs(2);
+/// How long everything must have been quiet before a wildcard counts as complete.
+pub(crate) const WILDCARD_QUIET: Duration = Duration::from_millis(250);
 /// The longest pause before another attempt.
 pub(crate) const RECONNECT_MAX: Duration = Duration::from_secs(30);
 
@@ -139,13 +123,7 @@ impl Wire {
 
     /// The writer of a view of the relay with this id.
     pub(crate) fn above(habits: Habits, node: Node, relay: &str) -> Self {
-        let settings = Arc::new(ClientSettings {
-            types: Default::default(),
-            relay_id: relay.to_owned(),
-            does_not_exist: Duration::from_secs(15),
-            wildcard_quiet: Duration::from_millis(250),
-            features: Default::default(),
-        });
+        let settings = client_settings(relay, WILDCARD_QUIET);
         let leg = |which, alone| {
             Leg::new(
                 which,
@@ -154,12 +132,8 @@ impl Wire {
             )
         };
         Self {
-            demand: Demand::default(),
-            guard: Guard::new(REMOVAL_QUIET, ORDER_GATE, GUARD),
             legs: vec![leg(0, false), leg(1, false)],
             settings: settings.clone(),
-            wanted: BTreeSet::new(),
-            timer: None,
             rhythm: Arc::default(),
             relay: relay.to_owned(),
             dialects: Dialects::new(true),
@@ -178,7 +152,7 @@ impl Wire {
     }
 
     /// The dialect of the next attempt on a stream.
-    fn dialect(&self, leg: usize) -> Dialect {
+    pub(crate) fn dialect(&self, leg: usize) -> Dialect {
         match self.habits.refuses {
             Some(_) => self.legs[leg].trial.next(&self.dialects).0,
             None => self.habits.dialect,
@@ -213,19 +187,16 @@ impl Wire {
         self.habits.refuses.is_some() && leg.trial.handle_end(declined, true, &self.dialects) == Next::Other
     }
 
-    /// The same for the next view; it keeps what was learned of how the control plane answers. An earlier run of the relay held
-    /// these.
-    pub(crate) fn anew(self, node: Node, holds: &[Hold]) -> Self {
-        let mut wire = Self {
+    /// The same for the next view; it keeps what was learned of how the control plane answers.
+    pub(crate) fn anew(self, node: Node) -> Self {
+        Self {
             rhythm: self.rhythm,
             ..Self::above(self.habits, node, &self.relay)
-        };
-        wire.guard.remember(holds);
-        wire
+        }
     }
 
     /// Tells a stream what is wanted; returns what an earlier run of the relay knew of that.
-    fn tell(
+    pub(crate) fn tell(
         &mut self,
         (which, want): (Which, Want),
         earlier: Option<&Cut>,
@@ -242,21 +213,10 @@ impl Wire {
 
     /// The state of the server: the worst of the streams on which something is wanted. Streams that were split off count only if
     /// nothing is wanted on the shared ones.
-    fn server_state(&self, otherwise: ServerState) -> ServerState {
+    pub(crate) fn server_state(&self, otherwise: ServerState) -> ServerState {
         let shared = self.legs.iter().any(|leg| !leg.alone && leg.client.wanted());
-        let legs = self
-            .legs
-            .iter()
-            .filter(|leg| leg.client.wanted() && !(shared && leg.alone));
-        let legs = legs.map(Leg::server_state);
-        let order = [
-            ServerState::Failing,
-            ServerState::Trying,
-            ServerState::Open,
-            ServerState::Up,
-        ];
-        let rank = |server_state: &ServerState| order.iter().position(|other| other == server_state);
-        legs.min_by_key(rank).unwrap_or(otherwise)
+        let counts = |leg: &&Leg| leg.client.wanted() && !(shared && leg.alone);
+        worst(self.legs.iter().filter(counts).map(Leg::server_state)).unwrap_or(otherwise)
     }
 
     pub(crate) fn leg(&mut self, at: At) -> Option<&mut Leg> {
@@ -299,282 +259,18 @@ impl Leg {
     }
 }
 
-impl Zone {
-    /// The view begins or ceases to want something.
-    pub(crate) fn note_want(&mut self, want: &Want) {
-        let Some(kind) = Type::of(want.type_url.url()) else {
-            return;
-        };
-        let target = (kind, want.target.clone());
-        let wanted = self.wire.as_mut().map_or(&mut self.wanted, |wire| &mut wire.wanted);
-        let _ = if want.wanted {
-            wanted.insert(target)
-        } else {
-            wanted.remove(&target)
-        };
-    }
-
-    /// Tells the streams what is wanted, and publishes what an earlier run of the relay knew of that.
-    fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
-        while let Some(wire) = &mut self.wire {
-            let earlier = self.view.restored();
-            let told_now = std::mem::take(&mut told).into_iter();
-            let restored = told_now.filter_map(|want| wire.tell(want, earlier.as_deref(), changes));
-            let restored: Vec<Changes> = restored.collect();
-            if restored.is_empty() {
-                return;
-            }
-            self.note(&restored);
-            drop(self.view.publish_restored(&restored));
-            if let Some(wire) = &mut self.wire {
-                told = wire.demand.handle_cut(&self.view.cut());
-            }
-        }
-    }
-
-    /// Publishes changes, and notes them in the book.
-    pub(crate) fn publish(&mut self, changes: &[Changes]) {
-        self.note(changes);
-        self.view.publish(changes);
-    }
-
-    fn note(&mut self, changes: &[Changes]) {
-        for change in changes {
-            let Some(kind) = Type::of(change.type_url.url()) else {
-                continue;
-            };
-            for update in &change.updates {
-                let name = update.name().as_str();
-                if let Update::Put(resource, _) = update {
-                    self.book.note(kind, resource, change.wildcard);
-                } else if matches!(update, Update::Absent(..) | Update::Forget(_)) {
-                    self.book.gone(kind, name, change.wildcard);
-                }
-            }
-        }
-    }
-}
-
-/// By which settings the relay holds removals. A loss is held for less time than a world takes to heal.
-pub(crate) const GUARD: GuardSettings = GuardSettings {
-    references: ReferenceHold::UntilFree,
-    mass: MassHold {
-        hold: Duration::from_secs(2),
-        within: Within::FirstState,
-        ..GuardSettings::OFF.mass
-    },
-};
-
-impl World {
-    /// The writer's turn: wants go to the machines, changes into the view, requests to the transport.
-    pub(crate) fn write(&mut self, zone: usize, mut changes: Vec<Changes>) {
-        let now = self.instant();
-        let superseded = self.zones[zone].view.take_superseded();
-        for leg in self.zones[zone].wire.iter_mut().flat_map(|wire| &mut wire.legs) {
-            leg.superseded |= superseded;
-            leg.stood_in = leg.stood_in.map(|_| true);
-        }
-        self.hold(zone, &mut changes);
-        let wants = self.zones[zone].view.take_wants(now);
-        for want in wants {
-            self.log(|| {
-                format!(
-                    "upstream {zone}: {} {:?} {:?}",
-                    if want.wanted { '+' } else { '-' },
-                    want.type_url,
-                    want.target
-                )
-            });
-            let here = &mut self.zones[zone];
-            here.note_want(&want);
-            let Some(wire) = &mut here.wire else { return };
-            if !want.wanted {
-                wire.guard.handle_unwanted(&want.type_url, &want.target);
-            }
-            let told = wire.demand.handle_want(&want, &here.view.cut());
-            here.tell(told, &mut changes);
-        }
-        loop {
-            let suspected = self.judge_types(zone, &mut changes);
-            let here = &mut self.zones[zone];
-            for type_url in suspected {
-                let wire = here.wire.as_mut();
-                let told = wire.map(|wire| wire.demand.handle_unserved(&type_url, &here.view.cut()));
-                here.tell(told.unwrap_or_default(), &mut changes);
-            }
-            let count = self.zones[zone].wire.as_ref().map_or(0, |wire| wire.legs.len());
-            let mut said = Vec::new();
-            (0..count).for_each(|leg| self.turn_leg(zone, leg, &mut said));
-            self.hold(zone, &mut said);
-            changes.append(&mut said);
-            self.release(zone, &mut changes);
-            let here = &mut self.zones[zone];
-            let Some(wire) = &mut here.wire else { return };
-            if changes.is_empty() {
-                let before = here.view.cut().server_state();
-                let server_state = wire.server_state(before);
-                if server_state == ServerState::Up {
-                    here.view.forget_restored();
-                }
-                here.view.publish_server_state(server_state);
-                if before != server_state {
-                    self.log(|| format!("upstream {zone}: {before:?} -> {server_state:?}"));
-                }
-                break;
-            }
-            let heard = std::mem::take(&mut changes);
-            self.log(|| format!("upstream {zone}: heard {heard:?}"));
-            let here = &mut self.zones[zone];
-            here.publish(&heard);
-            let cut = here.view.cut();
-            let Some(wire) = &mut here.wire else { return };
-            let told = wire.demand.handle_cut(&cut);
-            here.tell(told, &mut changes);
-        }
-        self.set_writer(zone);
-    }
-
-    /// Adds the removals that wait for nothing any more, once all else is published.
-    fn release(&mut self, zone: usize, changes: &mut Vec<Changes>) {
-        let now = self.instant();
-        let here = &mut self.zones[zone];
-        let Some(mut wire) = here.wire.take() else { return };
-        if changes.is_empty() {
-            let wanted = |type_url: &TypeUrl, name: &Name| here.view.wants(type_url, name);
-            *changes = wire.guard.release(&here.view.cut(), wanted, now);
-        }
-        if here.note_holds(&mut wire.guard) {
-            self.tally.hit(Rule::Hold);
-        }
-        here.wire = Some(wire);
-    }
-
-    /// D-03, D-09, D-10: holds removals back.
-    fn hold(&mut self, zone: usize, changes: &mut Vec<Changes>) {
-        let now = self.instant();
-        let here = &mut self.zones[zone];
-        if let Some(mut wire) = here.wire.take() {
-            here.hold(&mut wire.guard, changes, now);
-            here.wire = Some(wire);
-        }
-    }
-
-    fn set_writer(&mut self, zone: usize) {
-        let Some(wire) = &self.zones[zone].wire else { return };
-        let view = self.zones[zone].view.poll_timeout();
-        let view = view.into_iter().chain(wire.guard.poll_timeout());
-        let legs = wire
-            .legs
-            .iter()
-            .flat_map(|leg| [leg.client.poll_timeout(), leg.suspects.poll_timeout()])
-            .flatten();
-        let Some(due) = legs.chain(view).min() else { return };
-        let (due, timer) = (self.time(due).max(self.now), wire.timer);
-        if timer.is_none_or(|timer| due < timer || timer <= self.now) {
-            self.at(due, Event::Upstream(zone));
-            if let Some(wire) = &mut self.zones[zone].wire {
-                wire.timer = Some(due);
-            }
-        }
-    }
-
-    fn turn_leg(&mut self, zone: usize, at: usize, changes: &mut Vec<Changes>) {
-        let now = self.instant();
-        let Some(wire) = &mut self.zones[zone].wire else { return };
-        let dialect = wire.dialect(at);
-        let leg = &mut wire.legs[at];
-        let due = leg.client.poll_timeout();
-        let late = leg.client.handle_timeout(now);
-        if !late.is_empty() {
-            self.own.late(due, self.now, "a control plane's silence counted");
-        }
-        changes.extend(late);
-        if let Some(seen) = leg.client.take_rhythm() {
-            Arc::make_mut(&mut wire.rhythm).merge(&seen);
-        }
-        if leg.stage == Stage::Opening && !leg.client.wanted() {
-            leg.stage = Stage::Rest;
-            leg.link = None;
-        }
-        if leg.stage == Stage::Rest && leg.client.wanted() {
-            leg.stage = Stage::Opening;
-            self.last_stream += 1;
-            let id = self.last_stream;
-            let wire_at = At { zone, leg: at, id };
-            leg.client.handle_dialect(dialect);
-            let mut habits = wire.habits.clone();
-            habits.dialect = dialect;
-            let session = Session::new(&habits, self.calm, &mut self.rng);
-            let refusal = habits.refusal(self.calm, &mut self.refusals);
-            leg.link = Some(Link {
-                id,
-                session,
-                ahead: None,
-                up: Pipe::default(),
-                down: Pipe::default(),
-                answered: false,
-                refusal,
-                mute: false,
-                opened: self.now,
-                clean: false,
-                blurred: false,
-            });
-            let delay = self.delay();
-            self.after(delay, Event::Hop(Hop::Opened(wire_at)));
-            return;
-        }
-        if leg.stage != Stage::Live {
-            return;
-        }
-        let idle = !leg.client.wanted() && !std::mem::replace(&mut leg.idle, true);
-        if let Some(id) = leg.link.as_ref().map(|link| link.id).filter(|_| idle) {
-            self.after(IDLE, Event::Hop(Hop::Idle(At { zone, leg: at, id })));
-        }
-        self.speak_up(zone, at, now);
-    }
-
-    /// Sends the requests of the leg's machine.
-    fn speak_up(&mut self, zone: usize, at: usize, now: Instant) {
-        let Some(wire) = &mut self.zones[zone].wire else { return };
-        let leg = &mut wire.legs[at];
-        leg.idle &= !leg.client.wanted();
-        let mut requests = Vec::new();
-        while let Some(request) = leg.client.poll_request(now) {
-            requests.push(request);
-            if let Some(asked) = leg.client.take_asked().filter(|_| !leg.alone) {
-                leg.suspects.handle_asked(asked, now);
-            }
-        }
-        for request in requests {
-            self.log(|| format!("upstream {zone}/{at}: relay -> {}", brief(&request)));
-            let arrives = self.now + self.delay();
-            let Some(link) = self.zones[zone]
-                .wire
-                .as_mut()
-                .and_then(|wire| wire.legs[at].link.as_mut())
-            else {
-                return;
-            };
-            let wire_at = At {
-                zone,
-                leg: at,
-                id: link.id,
-            };
-            let arrives = link.up.send(request, arrives);
-            self.at(arrives, Event::Hop(Hop::Request(wire_at)));
-        }
-    }
+/// The worst of some states.
+pub(crate) fn worst(states: impl Iterator<Item = ServerState>) -> Option<ServerState> {
+    let order = [
+        ServerState::Failing,
+        ServerState::Trying,
+        ServerState::Open,
+        ServerState::Up,
+    ];
+    states.min_by_key(|server_state| order.iter().position(|other| other == server_state))
 }
 
 /// The way of a zone to its control plane: most zones speak the protocol.
 pub(crate) fn way(rng: &mut Rng) -> Option<Habits> {
     rng.chance(70).then(|| Habits::new(rng))
-}
-
-/// Formats a request for the trace.
-fn brief(request: &Request) -> String {
-    match request {
-        Request::Sotw(request) => Up::Sotw(request.clone()).brief(),
-        Request::Delta(request) => Up::Delta(request.clone()).brief(),
-    }
 }

@@ -95,7 +95,7 @@ impl Client {
     }
 
     /// C-11: it asks again for something that it has asked for already.
-    pub(crate) fn repeat(&mut self, rng: &mut Rng) -> Option<(u64, Up)> {
+    pub(super) fn repeat(&mut self, rng: &mut Rng) -> Option<(u64, Up)> {
         let (stream, kind, mux) = self
             .lines
             .iter()

@@ -44,7 +44,7 @@ impl Client {
     }
 
     /// A random request, or a flood of them.
-    pub(crate) fn provoke(&mut self, rng: &mut Rng) -> Vec<Do> {
+    pub(super) fn provoke(&mut self, rng: &mut Rng) -> Vec<Do> {
         let flood = !self.authorities.is_empty() && rng.chance(10);
         let count = if flood { 25 } else { 1 };
         (0..count).flat_map(|_| self.provoke_once(rng)).collect()

@@ -187,6 +187,15 @@ impl Client {
         }
     }
 
+    pub(crate) fn has(&self, service: Option<Type>) -> bool {
+        self.line(service).is_some()
+    }
+
+    pub(crate) fn line(&self, service: Option<Type>) -> Option<u64> {
+        let line = self.lines.iter().find(|(_, line)| line.service() == service)?;
+        Some(*line.0)
+    }
+
     /// The streams that it opens: one, or one for each type.
     pub(crate) fn services(&self) -> Vec<Option<Type>> {
         match self.persona {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use xds::Dialect;
 
-use super::{Client, Persona};
+use super::{Client, Do, Persona};
 use crate::body::Type;
 use crate::names::{anywhere, canonical, collection, is_collection, missing, name, respelled};
 use crate::rng::Rng;
@@ -50,8 +50,25 @@ impl Client {
         holds.flat_map(|(_, holding)| holding.refers.iter().cloned())
     }
 
+    /// Does something of its own accord, or with `slips` now and then asks for a name that is none.
+    pub(crate) fn indulge(&mut self, slips: bool, rng: &mut Rng) -> Vec<Do> {
+        if self.persona == Persona::Hostile {
+            return self.provoke(rng);
+        }
+        if slips && rng.chance(30) {
+            self.slip(rng);
+            return self.sync(rng);
+        }
+        if self.dialect == Dialect::Delta && rng.chance(30) {
+            let request = self.repeat(rng).into_iter();
+            return request.map(|(stream, request)| Do::Send(stream, request)).collect();
+        }
+        self.whim(rng);
+        self.sync(rng)
+    }
+
     /// Begins or ceases to ask for a name that is none (B-32).
-    pub(crate) fn slip(&mut self, rng: &mut Rng) {
+    fn slip(&mut self, rng: &mut Rng) {
         // for a type whose resource has no name, the empty name is none of these.
         let kinds = [Type::Cds, Type::Eds, Type::Lds, Type::Rds, Type::Sds];
         let kind = *rng.pick(&kinds).unwrap_or(&Type::Rds);
@@ -63,7 +80,7 @@ impl Client {
     }
 
     /// Changes its mind about something.
-    pub(crate) fn whim(&mut self, rng: &mut Rng) {
+    fn whim(&mut self, rng: &mut Rng) {
         let on_demand = self.persona == Persona::OnDemand;
         if on_demand && rng.chance(30) {
             let kind = *rng

@@ -94,7 +94,7 @@ impl Budget {
         let held = client.held(kind);
         let purse = self.purses.entry((client.id, kind)).or_default();
         for (zone, _) in came.scene.reading.reads.values() {
-            let news = came.zones.get(*zone).map_or(0, |zone| zone.book.news(kind));
+            let news = came.zones.get(*zone).map_or(0, |zone| zone.writer.book.news(kind));
             let before = purse.news.insert(*zone, news).unwrap_or_default();
             purse.earned += news.saturating_sub(before);
         }

@@ -12,11 +12,11 @@ use xds::{Cut, Hold, HoldReason, Known, Name, ReferenceHold, State, TypeUrl};
 
 use crate::abilities::timed_out;
 use crate::body::Type;
-use crate::feed::Zone;
-use crate::guarded::serves;
 use crate::lists::Source;
 use crate::tally::{Broken, Rule, Tally};
-use crate::upstream::ORDER_GATE;
+use crate::writer::ORDER_GATE;
+use crate::writer::serves;
+use crate::zone::Zone;
 
 /// How much later than it should something may be seen.
 const SLACK: Duration = Duration::from_millis(50);
@@ -26,22 +26,22 @@ pub(super) struct Holds(BTreeMap<usize, (Arc<View>, Arc<Cut>)>);
 
 impl Holds {
     pub(super) fn see(&mut self, at: usize, zone: &Zone, now: Instant, tally: &mut Tally) -> Result<(), Broken> {
-        let cut = zone.view.cut();
+        let cut = zone.writer.view.cut();
         if let Some(what) = overdue(zone, &cut, now).or_else(|| groundless(&cut, now)) {
             return broken!(Hold, "zone {at}: {what}");
         }
         if self.0.get(&at).is_some_and(|(_, last)| Arc::ptr_eq(last, &cut)) {
             return Ok(());
         }
-        let last = self.0.insert(at, (zone.view.clone(), cut.clone()));
-        let Some((_, before)) = last.filter(|(view, _)| Arc::ptr_eq(view, &zone.view)) else {
+        let last = self.0.insert(at, (zone.writer.view.clone(), cut.clone()));
+        let Some((_, before)) = last.filter(|(view, _)| Arc::ptr_eq(view, &zone.writer.view)) else {
             return Ok(());
         };
         let guarded = (zone.wire.is_some() || zone.source.is_some())
             && zone.upper.is_none()
             && !matches!(zone.source, Some(Source::Folder(_)))
-            && !zone.forced;
-        if !guarded || zone.view.guard().references != ReferenceHold::UntilFree {
+            && !zone.writer.forced;
+        if !guarded || zone.writer.view.guard().references != ReferenceHold::UntilFree {
             return Ok(());
         }
         for cluster in lost(zone, &before, &cut) {
@@ -57,10 +57,11 @@ impl Holds {
 /// Returns a removal that waits for longer than the quiet time may last, and is not held.
 fn overdue(zone: &Zone, cut: &Cut, now: Instant) -> Option<String> {
     let late = zone
+        .writer
         .waiting
         .iter()
         .filter(|(_, since)| **since + ORDER_GATE + SLACK < now);
-    let mut late = late.filter(|(removal, _)| serves(cut, removal) && !zone.holds(removal.0, &removal.2));
+    let mut late = late.filter(|(removal, _)| serves(cut, removal) && !zone.writer.holds(removal.0, &removal.2));
     late.next().map(|(removal, _)| format!("{removal:?} waits for nothing"))
 }
 
@@ -110,7 +111,7 @@ fn lost<'a>(zone: &Zone, before: &'a Cut, cut: &Cut) -> Vec<&'a str> {
         .filter_map(|(wildcard, before, now)| Some((wildcard, before?, now?)));
     let gone = halves.flat_map(|(wildcard, before, now)| {
         let mortal = |name: &Name| before.expiry(name).is_some();
-        let wanted = move |name: &&Name| zone.wants(Type::Cds, name, wildcard);
+        let wanted = move |name: &&Name| zone.writer.wants(Type::Cds, name, wildcard);
         let names = before.resources().map(|it| it.name());
         names
             .filter(wanted)

@@ -17,11 +17,11 @@ use std::time::Instant;
 
 use super::body::Type;
 use super::client::{Client, Persona};
-use super::feed::Zone;
 use super::scene::Scene;
 use super::subscription::Subscription;
 use super::tally::{Broken, Tally};
 use super::wire::{Answer, Up};
+use super::zone::Zone;
 
 /// One event of the log.
 pub(crate) enum Moment<'a> {
@@ -66,7 +66,7 @@ impl Judge {
 
     /// Looks at the views after each event.
     pub(crate) fn look(&mut self, zones: &[Zone], now: Instant, tally: &mut Tally) -> Result<(), Broken> {
-        let views = zones.iter().enumerate().filter(|(_, zone)| zone.attached);
+        let views = zones.iter().enumerate().filter(|(_, zone)| zone.writer.attached);
         views
             .into_iter()
             .try_for_each(|(at, zone)| self.holds.see(at, zone, now, tally))

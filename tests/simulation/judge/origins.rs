@@ -56,6 +56,7 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
         let zone = reading.zone(name).and_then(|zone| came.zones.get(zone));
         if let (Some(held), Some(zone)) = (held, zone)
             && zone
+                .writer
                 .book
                 .is_before(kind, &canonical(kind, name), revision, held.revision)
         {

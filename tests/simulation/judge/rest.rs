@@ -16,31 +16,26 @@ impl World {
     /// Judges all streams that were open by then. `quiet`: nothing is on its way anywhere.
     pub(crate) fn judge_rest(&mut self, settled: u64, quiet: bool) -> Result<(), Broken> {
         if quiet {
-            self.observe(&Moment::Rest)?;
+            self.judge.see(&Moment::Rest, &mut self.course.tally)?;
         }
-        for id in self
-            .streams
-            .keys()
-            .copied()
-            .filter(|id| *id <= settled)
-            .collect::<Vec<_>>()
-        {
-            self.check_forsaken(id)?;
-            let stream = &self.streams[&id];
+        for stream in self.network.streams().filter(|stream| stream.id <= settled) {
+            self.course.tally.hit(Rule::G18);
+            self.check_forsaken(stream)?;
             let open = stream.at_client && stream.at_relay && stream.place.is_some() && stream.server.sent() > 0;
             if !open || self.clients[stream.client].persona == Persona::Hostile {
                 continue;
             }
-            self.check_binding(stream, quiet)?;
+            let patience = self.relay.settings.timers.unanswered;
+            let now = self.course.clock.now();
+            self.origins.check_binding(stream, quiet, patience, now)?;
             // Resources with a time to live come and go at any time. What is on its way is not compared.
-            if stream.up.is_empty() && stream.down.is_empty() && !self.judge.awaits(id) {
-                let mut tally = std::mem::take(&mut self.tally);
-                let judged = compare(&self.clients[stream.client], id, &self.reading(stream), &mut tally);
-                self.tally = tally;
-                judged.map_err(|broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what)))?;
+            if stream.up.is_empty() && stream.down.is_empty() && !self.judge.awaits(stream.id) {
+                let (client, reading) = (&self.clients[stream.client], self.reading(stream));
+                let judged = compare(client, stream.id, &reading, &mut self.course.tally);
+                judged.map_err(|broken| broken.of("stream", stream.id))?;
             }
         }
-        let here = |stream: &&u64| !self.streams.contains_key(*stream);
+        let here = |stream: &&u64| self.network.get(**stream).is_none();
         let lost = self
             .clients
             .iter()

@@ -10,20 +10,19 @@ use xds::{Cut, Name, Resource, Target};
 use crate::abilities::{is_whole, timed_out};
 use crate::body::{Content, Type};
 use crate::book::revision;
-use crate::feed::Zone;
 use crate::names::{covers, is_collection};
 use crate::tally::{Broken, Rule, Tally};
+use crate::zone::Zone;
 
 impl Zone {
     /// The view has exactly what the control plane has of the wanted names.
     pub(crate) fn check(&self, above: Option<&Self>, tally: &mut Tally) -> Result<(), Broken> {
         tally.hit(Rule::K23);
-        let cut = self.view.cut();
-        let wanted = self.wire.as_ref().map_or(&self.wanted, |wire| &wire.wanted);
-        for (kind, target) in wanted {
+        let cut = self.writer.view.cut();
+        for (kind, target) in &self.writer.wanted {
             let mut views = std::iter::once(self).chain(above);
             // What is held in a wildcard hides what there is by name, too.
-            let hides = |zone: &Self, name: &str| zone.hides(*kind, name) || zone.holds(*kind, name);
+            let hides = |zone: &Self, name: &str| zone.hides(*kind, name) || zone.writer.holds(*kind, name);
             let hidden = matches!(target, Target::Name(name) if views.any(|zone| hides(zone, name.as_str())));
             // A name that the wildcard has brought is not asked for by name, even if the server no longer answers for the
             // wildcard.
@@ -65,7 +64,7 @@ impl Zone {
             Self::forgive_silence(*kind, target, above, &expected, &mut known);
             let held = |name: &String| {
                 let mut views = std::iter::once(self).chain(above);
-                views.any(|zone| zone.holds(*kind, name))
+                views.any(|zone| zone.writer.holds(*kind, name))
             };
             // It may be older content, such as endpoints that the control plane has emptied.
             known.retain(|name, _| !held(name));
@@ -86,7 +85,7 @@ impl Zone {
         known: &mut BTreeMap<String, u64>,
     ) {
         let Some(above) = above else { return };
-        let cut = above.view.cut();
+        let cut = above.writer.view.cut();
         let asked = match target {
             Target::Name(name) => Some(name.as_str()),
             Target::Wildcard => None,
@@ -116,13 +115,13 @@ impl Zone {
             for target in names.chain(served.wildcard.then_some(Target::Wildcard)) {
                 // E-17: a wildcard cannot be ended and begun again on one stream, so it goes on unseen.
                 let unseen = target == Target::Wildcard;
-                let wanted = wire.wanted.contains(&(*kind, target.clone())) || unseen;
+                let wanted = self.writer.wanted.contains(&(*kind, target.clone())) || unseen;
                 if !wanted || !asked.insert((*kind, target.clone())) {
                     return broken!(K23, "{kind:?} {target:?} is asked for, and not wanted");
                 }
             }
         }
-        for (kind, target) in &wire.wanted {
+        for (kind, target) in &self.writer.wanted {
             let covered = match (cut.slot(kind.type_url()), target) {
                 (Some(slot), Target::Name(name)) => slot
                     .wildcard

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use cache::View;
 use classes::Classes;
 use proto::envoy::config::core::v3::Node;
-use protocol::StreamSettings;
 
 use super::Lists;
+use crate::besides::Besides;
 use crate::classes::{ANYBODY, Profile, profiles, relay_node, rules};
+use crate::course::Course;
+use crate::origins::Origins;
 use crate::rng::Rng;
-use crate::tally::{Broken, Rule};
-use crate::world::World;
+use crate::tally::{Broken, Rule, Tally};
+use crate::zone::Zone;
 
 /// Separates the random numbers of classes from all others.
 const CLASSES: u64 = 0x5eed_0000_0002;
@@ -24,9 +26,9 @@ const ENDPOINTS: u64 = 0x5eed_0000_0095;
 
 /// The clients that see the same zone as a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Eyes {
-    /// One class, by its place among the profiles of the world.
-    Class(usize),
+pub(crate) enum Eyes {
+    /// One class, by what its clients have in common.
+    Class(Profile),
     /// All classes that do read collections of endpoints, or do not (K-04).
     All(bool),
 }
@@ -57,7 +59,7 @@ impl Sides {
         profiles.truncate(2);
         let reads: Vec<bool> = profiles.iter().map(Profile::reads_collections).collect();
         let shared = [false, true].into_iter().filter(|reading| reads.contains(reading));
-        let own = (0..profiles.len()).map(Eyes::Class);
+        let own = profiles.iter().copied().map(Eyes::Class);
         let sides = Self {
             servers,
             eyes: shared.map(Eyes::All).chain(own).collect(),
@@ -73,10 +75,10 @@ impl Sides {
 
     /// Where a server is that a class reads for an authority.
     pub(super) fn zone(&self, class: usize, authority: Option<&str>, server: usize) -> usize {
-        let reads = self.profiles.get(class).is_some_and(Profile::reads_collections);
+        let profile = self.profile(class);
         let eyes = match authority {
-            None => Eyes::Class(class),
-            Some(_) => Eyes::All(reads),
+            None => Eyes::Class(profile),
+            Some(_) => Eyes::All(profile.reads_collections()),
         };
         self.at(eyes, server)
     }
@@ -96,7 +98,7 @@ impl Sides {
         match self.eyes.get(zone / self.servers.max(1)) {
             None => self.eyes.is_empty(),
             Some(Eyes::All(reads)) => *reads,
-            Some(Eyes::Class(class)) => self.profiles.get(*class).is_some_and(Profile::reads_collections),
+            Some(Eyes::Class(profile)) => profile.reads_collections(),
         }
     }
 
@@ -137,7 +139,23 @@ impl Lists {
     }
 }
 
-impl World {
+impl Origins {
+    /// Decides which clients see which zones as servers, and by which rules. Adds the zones for clients that do not see the first ones.
+    pub(super) fn with_sides(&mut self, seed: u64, besides: Besides) -> (Sides, Classes) {
+        let servers = self.zones.len();
+        if !besides.classes {
+            return (Sides::one(servers), Classes::default());
+        }
+        let (sides, mut rng) = Sides::several(servers, seed);
+        for from in (0..sides.count()).step_by(servers).skip(1) {
+            self.zones.extend(super::side(besides, from, servers, &mut rng));
+        }
+        for zone in &mut self.zones {
+            zone.eyes = sides.eyes.get(zone.id / servers).copied();
+        }
+        (sides, rules(&mut rng))
+    }
+
     /// Which clients are sent lists of endpoints: those that can read them; if there is one class, all.
     pub(super) fn with_endpoints(&mut self, sides: &Sides, seed: u64) {
         let mut rng = Rng::new(seed ^ ENDPOINTS);
@@ -154,58 +172,26 @@ impl World {
         sides.map_or(1, |sides| sides.count() / sides.servers.max(1))
     }
 
-    /// Decides which clients see which zones as servers. Adds the zones for clients that do not see the first ones.
-    pub(super) fn with_sides(&mut self, seed: u64) -> Sides {
-        let servers = self.zones.len();
-        if !self.besides.classes {
-            self.divide(Classes::default());
-            return Sides::one(servers);
-        }
-        let (sides, mut rng) = Sides::several(servers, seed);
-        for from in (0..sides.count()).step_by(servers).skip(1) {
-            let more = super::side(self.besides, from, servers, &mut rng);
-            self.zones.extend(more);
-        }
-        self.divide(rules(&mut rng));
-        sides
-    }
-
-    /// Divides the clients of the relay by these rules.
-    fn divide(&mut self, classes: Classes) {
-        self.settings = Arc::new(StreamSettings {
-            classes,
-            ..(*self.settings).clone()
-        });
-    }
-
     /// K-02, F-13: the zone whose view this is.
-    pub(super) fn zone_of(&mut self, view: &View) -> Result<usize, Broken> {
-        let node = view.class().presented().over(&relay_node());
-        let several = self.lists.as_ref().is_some_and(|lists| !lists.sides.eyes.is_empty());
-        if !several {
-            return Ok(view.server());
-        }
-        let shared = view.class().rule.is_none();
-        let profile = match shared {
-            true => None,
-            false => Some(self.recognise(&node)?),
-        };
-        let Some(lists) = &self.lists else {
+    pub(super) fn zone_of(&self, view: &View, tally: &mut Tally) -> Result<usize, Broken> {
+        let sides = self.lists.as_ref().map(|lists| &lists.sides);
+        let Some(sides) = sides.filter(|sides| !sides.eyes.is_empty()) else {
             return Ok(view.server());
         };
-        let eyes = match profile {
-            None => Eyes::All(view.class().endpoint_collections),
-            Some(at) => Eyes::Class(lists.class(&self.profiles[at])),
+        let class = view.class();
+        let eyes = match class.rule {
+            None => Eyes::All(class.endpoint_collections),
+            Some(_) => Eyes::Class(Profile::recognise(&class.presented().over(&relay_node()), tally)?),
         };
-        self.tally.hit(Rule::K02);
-        Ok(lists.sides.at(eyes, view.server()))
+        tally.hit(Rule::K02);
+        Ok(sides.at(eyes, view.server()))
     }
 
     /// A view of a server begins.
-    pub(super) fn begin_view(&mut self, view: Arc<View>) -> Result<(), Broken> {
+    pub(super) fn begin_view(&mut self, view: Arc<View>, course: &mut Course) -> Result<(), Broken> {
         let node = view.class().presented().over(&relay_node());
-        let zone = self.zone_of(&view)?;
-        self.log(|| format!("upstream {zone}: a view begins"));
+        let zone = self.zone_of(&view, &mut course.tally)?;
+        course.log(|| format!("upstream {zone}: a view begins"));
         if !self.zones[zone].attach(view, node) {
             return broken!(K02, "zone {zone} has two views");
         }
@@ -220,24 +206,27 @@ impl World {
         let server = |zone: usize| self.zones[zone].below.unwrap_or(zone);
         lists.sides.beside(server(to), server(from))
     }
+}
 
+impl Zone {
     /// K-04: a server is told about the relay's clients what identifies their class, and no other.
-    pub(crate) fn check_side(&mut self, zone: usize, node: Option<&Node>) -> Result<(), Broken> {
-        let sides = self.lists.as_ref().map(|lists| &lists.sides);
-        let Some(sides) = sides.filter(|sides| !sides.eyes.is_empty() && zone < sides.count()) else {
+    pub(crate) fn check_side(&self, node: Option<&Node>, tally: &mut Tally) -> Result<(), Broken> {
+        let (Some(eyes), Some(node)) = (self.eyes, node) else {
             return Ok(());
         };
-        let Some(node) = node else { return Ok(()) };
-        let eyes = sides.eyes[zone / sides.servers];
         let expected = match eyes {
-            Eyes::Class(class) => sides.profiles.get(class),
+            Eyes::Class(profile) => Some(profile),
             Eyes::All(_) => None,
         };
-        let found = self.taken_for(node);
+        let found = Profile::of(node);
         if found != expected {
-            return broken!(K04, "server {zone} is for {expected:?}, and {node:?} is of {found:?}");
+            return broken!(
+                K04,
+                "server {} is for {expected:?}, and {node:?} is of {found:?}",
+                self.id
+            );
         }
-        self.tally.hit(Rule::K04);
+        tally.hit(Rule::K04);
         Ok(())
     }
 }

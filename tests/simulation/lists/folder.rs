@@ -7,26 +7,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use distributary::upstream::{Asked, Content as Stated, Dictionary, FileSet, Listed, Stamp};
 use json::{Schemas, Unknown};
 use prost::Message as _;
 use proto::envoy::service::discovery::v3::DiscoveryResponse;
-use protocol::Guard;
-use xds::{Cut, GuardSettings, Known, Name, Reason, Resource, ServerState, Slot, State, Target, Types};
+use xds::{Cut, Known, Name, Reason, Resource, ServerState, Slot, State, Target, Types};
 
 use super::Mood;
 use super::account::{Counted, Line, Model, Said, Written};
 use crate::body::Type;
 use crate::book::revision;
+use crate::course::{Alarm, Course};
+use crate::event::Event;
 use crate::names::{covers, is_collection};
+use crate::origins::Origins;
 use crate::rng::Rng;
 use crate::served::entry;
 use crate::tally::{Broken, Rule};
 use crate::truth::{Key, Truth};
-use crate::upstream::{ORDER_GATE, REMOVAL_QUIET};
-use crate::world::{Event, World};
+use crate::zone::Zone;
 
 /// The files, and what the relay has read of them.
 pub(crate) struct Folder {
@@ -38,8 +39,6 @@ pub(crate) struct Folder {
     salt: usize,
     file_set: FileSet,
     asked: Asked,
-    /// D-03: removals that wait.
-    guard: Guard,
     /// The content that the view has.
     content: Arc<Stated>,
     model: Model,
@@ -48,7 +47,7 @@ pub(crate) struct Folder {
     /// The number of writes, over all files.
     writings: i64,
     /// When the files are read because a resource ends then.
-    alarm: Option<Duration>,
+    alarm: Alarm,
 }
 
 static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(|| Dictionary {
@@ -78,12 +77,11 @@ impl Folder {
             salt: 0,
             file_set: file_set(single),
             asked: Asked::default(),
-            guard: Guard::new(REMOVAL_QUIET, ORDER_GATE, GuardSettings::OFF),
             content: Arc::default(),
             model: Model::default(),
             mortal: false,
             writings: 0,
-            alarm: None,
+            alarm: Alarm::default(),
         }
     }
 
@@ -98,7 +96,6 @@ impl Folder {
     /// A view begins: it wants nothing yet.
     pub(crate) fn attach(&mut self) {
         self.asked = Asked::default();
-        self.guard = Guard::new(REMOVAL_QUIET, ORDER_GATE, GuardSettings::OFF);
         self.content = Arc::default();
     }
 
@@ -106,7 +103,7 @@ impl Folder {
     pub(super) fn forget(&mut self) {
         self.file_set = file_set(self.single);
         self.model = Model::default();
-        self.alarm = None;
+        self.alarm = Alarm::default();
     }
 
     fn paths(&self) -> &'static [&'static str] {
@@ -304,57 +301,7 @@ fn bytes(truth: &Truth, says: &Said, mortal: bool) -> Vec<u8> {
     .encode_to_vec()
 }
 
-impl World {
-    /// Writes the files of a server.
-    pub(super) fn write_files(&mut self, server: usize, mood: Mood) {
-        let (calm, here) = (self.calm, &mut self.zones[server]);
-        let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
-            return;
-        };
-        folder.write(&here.truth, mood, calm, &mut self.rng);
-        let says = |written: &Written| written.says.is_some();
-        let disk: Vec<(&Path, bool)> = folder
-            .disk
-            .iter()
-            .map(|(path, it)| (path.as_path(), says(it)))
-            .collect();
-        let line = format!("origin {server}: writes {disk:?} {}", folder.readable);
-        self.log(|| line);
-        let delay = self.rng.millis(20, 1500);
-        self.after(delay, Event::Look(server));
-    }
-
-    /// The relay looks at the files.
-    pub(crate) fn look(&mut self, server: usize) -> Result<(), Broken> {
-        let now = self.instant();
-        let Some(folder) = self.zones[server].source.as_mut().and_then(super::Source::folder) else {
-            return Ok(());
-        };
-        folder.look(now);
-        let line = format!("upstream {server}: looked, {:?}", folder.file_set.faults());
-        self.log(|| line);
-        self.set_alarm(server);
-        self.read_files(server)
-    }
-
-    /// E-11: schedules a look at the time when a resource ends.
-    fn set_alarm(&mut self, server: usize) {
-        let folder = self.zones[server].source.as_ref();
-        let Some(super::Source::Folder(folder)) = folder else {
-            return;
-        };
-        let (now, alarm) = (self.now, folder.alarm);
-        let Some(due) = folder.file_set.ends().map(|ends| self.time(ends).max(now)) else {
-            return;
-        };
-        if alarm.is_none_or(|alarm| due < alarm || alarm <= now) {
-            self.at(due, Event::Look(server));
-            if let Some(folder) = self.zones[server].source.as_mut().and_then(super::Source::folder) {
-                folder.alarm = Some(due);
-            }
-        }
-    }
-
+impl Origins {
     /// Turns most servers into files with times to live.
     pub(super) fn with_files(&mut self, seed: u64) {
         let mut rng = Rng::new(seed ^ FILES_THAT_END);
@@ -365,71 +312,88 @@ impl World {
             }
         }
     }
+}
+
+impl Zone {
+    /// Writes the files of a server.
+    pub(crate) fn write_files(&mut self, course: &mut Course) {
+        let server = self.id;
+        let Some(folder) = self.source.as_mut().and_then(super::Source::folder) else {
+            return;
+        };
+        folder.write(&self.truth, self.mood, course.calm, &mut course.rng);
+        let disk = folder.disk.iter().map(|(path, it)| (path, it.says.is_some()));
+        let disk: Vec<_> = disk.collect();
+        course.log(|| format!("origin {server}: writes {disk:?} {}", folder.readable));
+        course.soon(20, 1500, Event::Look(server));
+    }
+
+    /// The relay looks at the files.
+    pub(crate) fn look(&mut self, course: &mut Course) -> Result<(), Broken> {
+        let server = self.id;
+        let now = course.clock.instant();
+        let Some(folder) = self.source.as_mut().and_then(super::Source::folder) else {
+            return Ok(());
+        };
+        folder.look(now);
+        course.log(|| format!("upstream {server}: looked, {:?}", folder.file_set.faults()));
+        // E-11: it looks again when a resource ends.
+        let ends = folder.file_set.ends();
+        folder.alarm.set(ends, Event::Look(server), course);
+        self.read_files(course)
+    }
 
     /// Rewrites, now and then, files whose resources have a time to live.
-    pub(crate) fn renew_files(&mut self, server: usize) {
-        let folder = self.zones[server].source.as_mut().and_then(super::Source::folder);
-        if folder.is_some_and(|folder| folder.mortal) && self.rng.chance(60) {
-            self.rewrite(server);
+    pub(crate) fn renew_files(&mut self, course: &mut Course) {
+        let folder = self.source.as_mut().and_then(super::Source::folder);
+        if folder.is_some_and(|folder| folder.mortal) && course.rng.chance(60) {
+            self.write_files(course);
         }
     }
 
     /// The writer's turn, as its shell would take it.
-    pub(super) fn read_files(&mut self, server: usize) -> Result<(), Broken> {
-        let now = self.instant();
-        let here = &mut self.zones[server];
-        if !here.attached {
+    pub(super) fn read_files(&mut self, course: &mut Course) -> Result<(), Broken> {
+        let (server, now, writer) = (self.id, course.clock.instant(), &mut self.writer);
+        if !writer.attached {
             return Ok(());
         }
-        let (wants, cut) = (here.view.take_wants(now), here.view.cut());
-        for want in &wants {
-            here.note_want(want);
-        }
-        let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
+        let wants = writer.view.take_wants(now);
+        wants.iter().for_each(|want| writer.note_want(want));
+        let Some(super::Source::Folder(folder)) = &mut self.source else {
             return Ok(());
         };
         let content = folder.file_set.content().clone();
-        let first = folder.asked.handle_wants(&wants, &content, &cut);
-        here.publish(&first);
-        let cut = here.view.cut();
-        let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
-            return Ok(());
-        };
+        let first = folder.asked.handle_wants(&wants, &content, &writer.view.cut());
+        writer.publish(&first);
         let mut second = Vec::new();
         if !Arc::ptr_eq(&folder.content, &content) {
             folder.content = content.clone();
+            let cut = writer.view.cut();
             second = folder.asked.handle_content(&content, &cut);
-            folder.guard.hold_again(&mut second, &cut, now);
+            writer.guard.hold_again(&mut second, &cut, now);
         }
-        here.publish(&second);
-        let cut = here.view.cut();
-        let Some(folder) = here.source.as_mut().and_then(super::Source::folder) else {
-            return Ok(());
+        writer.publish(&second);
+        let gone = writer.guard.release(&writer.view.cut(), |_, _| false, now);
+        writer.publish(&gone);
+        let server_state = match content.whole() {
+            true => ServerState::Up,
+            false => ServerState::Failing,
         };
-        let gone = folder.guard.release(&cut, |_, _| false, now);
-        let waits = folder.guard.poll_timeout();
-        here.publish(&gone);
-        let server_state = if content.whole() {
-            ServerState::Up
-        } else {
-            ServerState::Failing
-        };
-        here.view.publish_server_state(server_state);
-        self.log(|| {
+        writer.view.publish_server_state(server_state);
+        course.log(|| {
             format!("upstream {server}: {server_state:?}, wants {wants:?}, heard {first:?} {second:?} {gone:?}")
         });
+        let waits = writer.guard.poll_timeout();
         if let Some(due) = waits {
-            let due = self.time(due).max(self.now);
-            self.at(due, Event::Upstream(server));
+            course.at(course.clock.time(due), Event::Upstream(server));
         }
-        self.tally.hit(Rule::I05);
-        let here = &mut self.zones[server];
-        let checked = match here.source.as_ref() {
-            // What waits for routes is still there.
-            Some(super::Source::Folder(folder)) if waits.is_none() => folder.check(&here.wanted, &here.view.cut()),
-            Some(super::Source::Folder(_) | super::Source::Polled(_)) | None => Ok(()),
+        course.tally.hit(Rule::I05);
+        // What waits for routes is still there.
+        let checked = match waits {
+            None => folder.check(&writer.wanted, &writer.view.cut()),
+            Some(_) => Ok(()),
         };
-        self.set_lease(server);
-        checked.map_err(|broken| Broken::new(broken.rule, format!("server {server}: {}", broken.what)))
+        self.set_lease(course);
+        checked.map_err(|broken| broken.of("server", server))
     }
 }

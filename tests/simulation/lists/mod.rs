@@ -11,6 +11,7 @@ mod polled;
 mod upper;
 mod verdict;
 
+pub(crate) use divided::Eyes;
 pub(crate) use folder::Folder;
 pub(crate) use polled::{Pass, Polled};
 pub(crate) use upper::{Ahead, Upper};
@@ -21,27 +22,29 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use cache::{Route, Routes};
+use cache::{Route, Routes, Scopes};
 use proto::envoy::config::core::v3::Node;
-use protocol::Request;
 use xds::ServerState;
 
+use super::besides::Besides;
 use super::classes as rules;
 use super::client::Client;
-use super::feed::Zone;
+use super::course::Course;
+use super::event::Event;
 use super::names::{AUTHORITIES, SERVED};
 use super::origin::{Habits, Reply};
+use super::origins::Origins;
 use super::rng::Rng;
-use super::tally::{Broken, Rule};
+use super::tally::{Broken, Rule, Tally};
 use super::truth::Truth;
 use super::upstream::{At, Hop, Wire};
-use super::world::{Besides, Event, World};
+use super::world::World;
+use super::zone::Zone;
 use divided::Sides;
 
 /// The lists of a world. Servers are its zones.
 pub(crate) struct Lists {
     pub(crate) routes: Routes,
-    moods: Vec<Mood>,
     sides: Sides,
     /// Since when each server that answers has answered without a failure.
     up_since: BTreeMap<usize, Duration>,
@@ -49,7 +52,7 @@ pub(crate) struct Lists {
 
 /// How a server behaves towards new streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mood {
+pub(crate) enum Mood {
     Fine,
     /// It does not exist.
     Refuses,
@@ -133,7 +136,7 @@ fn side(besides: Besides, from: usize, servers: usize, rng: &mut Rng) -> Vec<Zon
     let mortal = |truth: Truth, rng: &mut Rng| if besides.ttls { truth.mortal(rng) } else { truth };
     let original = mortal(Truth::under(AUTHORITIES, first(from), rng), rng);
     let server = |at: usize| {
-        let mut zone = Zone::new(at, rng);
+        let mut zone = Zone::new(at, rules::ANYBODY, rng);
         zone.truth = match at {
             _ if at == from => original.clone(),
             _ if rng.chance(75) => original.replica(first(at)),
@@ -150,40 +153,60 @@ fn side(besides: Besides, from: usize, servers: usize, rng: &mut Rng) -> Vec<Zon
 impl World {
     /// The same world with servers in lists instead of a control plane for each class of clients.
     pub(crate) fn with_lists(mut self, seed: u64) -> Self {
-        let rng = &mut self.rng;
+        let rng = &mut self.course.rng;
         let servers = rng.range(2, 4);
-        self.zones = side(self.besides, 0, servers, rng);
+        self.origins.zones = side(self.course.besides, 0, servers, rng);
         let top = route(servers, false, rng);
         let authorities: BTreeMap<Arc<str>, Route> = SERVED
             .iter()
             .map(|authority| (Arc::from(*authority), route(servers, rng.chance(50), rng)))
             .collect();
         let routes = Routes::new(top, authorities);
-        let sides = self.with_sides(seed);
-        if self.besides.files {
-            self.with_files(seed);
+        let (sides, classes) = self.origins.with_sides(seed, self.course.besides);
+        if self.course.besides.files {
+            self.origins.with_files(seed);
         }
-        if self.besides.endpoints {
-            self.with_endpoints(&sides, seed);
+        if self.course.besides.endpoints {
+            self.origins.with_endpoints(&sides, seed);
         }
-        self.views = 0;
-        self.with_uppers();
-        self.profiles = (0..self.zones.len()).map(|zone| sides.profile(zone)).collect();
-        self.scopes = rules::scopes(&self.settings.classes, routes.clone(), self.views);
-        self.lists = Some(Box::new(Lists {
+        self.origins.with_uppers(&self.relay.settings, &mut self.course.rng);
+        self.origins
+            .iter_mut()
+            .for_each(|zone| zone.profile = sides.profile(zone.id));
+        self.relay.divide(classes, routes.clone());
+        self.origins.lists = Some(Box::new(Lists {
             routes,
-            moods: vec![Mood::Fine; sides.count()],
             sides,
             up_since: BTreeMap::new(),
         }));
         self
     }
 
+    /// All participants behave, but unreachable servers stay so.
+    pub(crate) fn lull(&mut self) -> Result<(), Broken> {
+        if self.origins.lists.is_none() {
+            return Ok(());
+        }
+        for zone in self.origins.iter_mut().filter(|zone| zone.mood == Mood::AnswersOnce) {
+            zone.turn_to(Mood::Fine, &mut self.course)?;
+        }
+        self.course.log(|| "lull".to_owned());
+        self.course.calm = true;
+        self.network.heal_all(&mut self.course);
+        self.clients.iter_mut().for_each(|client| client.behave(true));
+        self.pass(LULL)?;
+        let settled = self.course.last_stream();
+        self.pass(LULL)?;
+        self.judge_rest(settled, false)
+    }
+}
+
+impl Origins {
     /// Adds to the trace which servers there are.
-    pub(crate) fn log_lists(&mut self) {
+    pub(crate) fn log_lists(&mut self, course: &mut Course) {
         let Some(lists) = &self.lists else { return };
-        let (routes, servers) = (lists.routes.clone(), lists.moods.len());
-        self.log(|| format!("{routes:?}"));
+        let (routes, servers) = (lists.routes.clone(), lists.sides.count());
+        course.log(|| format!("{routes:?}"));
         for server in 0..servers {
             let kind = match &self.zones[server].source {
                 Some(Source::Folder(_)) => "files",
@@ -191,175 +214,63 @@ impl World {
                 None if self.zones[server].upper.is_some() => "a relay",
                 None => "streams",
             };
-            self.log(|| format!("server {server}: {kind}"));
-            self.write_files(server, Mood::Fine);
+            course.log(|| format!("server {server}: {kind}"));
+            self.zones[server].write_files(course);
         }
     }
 
     /// Servers begin to change how they behave.
-    pub(crate) fn stir_lists(&mut self) {
+    pub(crate) fn stir_lists(&mut self, course: &mut Course) {
         let Some(lists) = &self.lists else { return };
-        for server in 0..lists.moods.len() {
-            let pause = self.rng.millis(500, 30_000);
-            self.after(pause, Event::Sway(server));
+        for server in 0..lists.sides.count() {
+            course.soon(500, 30_000, Event::Sway(server));
         }
-        self.after(Duration::from_secs(5), Event::Adopt);
-    }
-
-    /// A server changes its behaviour.
-    pub(crate) fn sway(&mut self, server: usize) -> Result<(), Broken> {
-        if self.calm {
-            return Ok(());
-        }
-        let pause = self.rng.millis(200, 40_000);
-        self.after(pause, Event::Sway(server));
-        let mood = match self.rng.below(10) {
-            0..=3 => Mood::Fine,
-            4..=6 => Mood::Refuses,
-            7 => Mood::Hangs,
-            8 => Mood::Closes,
-            _ => Mood::AnswersOnce,
-        };
-        self.turn_to(server, mood)
-    }
-
-    fn turn_to(&mut self, server: usize, mood: Mood) -> Result<(), Broken> {
-        let Some(lists) = &mut self.lists else { return Ok(()) };
-        if std::mem::replace(&mut lists.moods[server], mood) == mood {
-            return Ok(());
-        }
-        self.log(|| format!("origin {server}: {mood:?}"));
-        self.zones[server].connected = mood != Mood::Refuses;
-        self.write_files(server, mood);
-        if mood == Mood::Fine {
-            return Ok(());
-        }
-        self.tally.hit(Rule::G19);
-        self.sever(server)
+        course.after(Duration::from_secs(5), Event::Adopt);
     }
 
     /// A server takes over what another one has: it comes to have equal, older or newer content.
-    pub(crate) fn adopt(&mut self) {
-        if self.calm {
+    pub(crate) fn adopt(&mut self, course: &mut Course) {
+        if course.calm {
             return;
         }
-        let pause = self.rng.millis(500, 20_000);
-        self.after(pause, Event::Adopt);
-        self.copy();
+        course.soon(500, 20_000, Event::Adopt);
+        self.copy(course);
     }
 
-    fn copy(&mut self) {
-        let (to, from) = (self.rng.below(self.zones.len()), self.rng.below(self.zones.len()));
+    fn copy(&mut self, course: &mut Course) {
+        let (to, from) = (course.rng.below(self.zones.len()), course.rng.below(self.zones.len()));
         let from = self.beside(to, from);
-        self.log(|| format!("origin {to}: takes over what {from} has"));
+        course.log(|| format!("origin {to}: takes over what {from} has"));
         let other = self.zones[self.origin(from)].truth.clone();
         let to = self.origin(to);
         self.zones[to].truth.adopt(&other);
-        let delay = self.delay();
-        self.after(delay, Event::Utter(to, false));
-    }
-
-    /// Rewrites the files of a server, if it has files.
-    pub(crate) fn rewrite(&mut self, server: usize) {
-        if let Some(mood) = self.lists.as_ref().map(|lists| lists.moods[server]) {
-            self.write_files(server, mood);
-        }
-    }
-
-    /// The turn of the writer of a view whose server is not asked over a stream.
-    pub(crate) fn read_source(&mut self, server: usize) -> Result<(), Broken> {
-        match &self.zones[server].source {
-            Some(Source::Folder(_)) => self.read_files(server),
-            Some(Source::Polled(_)) => self.write_polls(server, Vec::new()),
-            None => Ok(()),
-        }
+        course.deliver(Event::Utter(to, false));
     }
 
     /// Forgets all files that were read, because the relay restarts; it reads them again.
-    pub(crate) fn forget_sources(&mut self) {
-        for server in 0..self.zones.len() {
-            if let Some(folder) = self.zones[server].source.as_mut().and_then(Source::folder) {
+    pub(crate) fn forget_sources(&mut self, course: &mut Course) {
+        for zone in &mut self.zones {
+            if let Some(folder) = zone.source.as_mut().and_then(Source::folder) {
                 folder.forget();
-                let delay = self.rng.millis(0, 200);
-                self.after(delay, Event::Look(server));
+                course.soon(0, 200, Event::Look(zone.id));
             }
         }
-    }
-
-    /// Whether a connection comes to nothing, slowly.
-    pub(crate) fn hangs(&mut self, at: At) -> bool {
-        let hangs = self
-            .lists
-            .as_ref()
-            .is_some_and(|lists| lists.moods.get(at.zone) == Some(&Mood::Hangs));
-        if hangs {
-            self.after(CONNECT, Event::Hop(Hop::TimedOut(at)));
-        }
-        hangs
-    }
-
-    /// What a server says in its present mood.
-    pub(crate) fn cut_short(&self, zone: usize, replies: Vec<Reply>) -> Vec<Reply> {
-        match self.lists.as_ref().and_then(|lists| lists.moods.get(zone)).copied() {
-            Some(Mood::Closes) => vec![Reply::Close],
-            Some(Mood::AnswersOnce) if !replies.is_empty() => {
-                replies.into_iter().take(1).chain([Reply::Close]).collect()
-            }
-            None | Some(Mood::Fine | Mood::Refuses | Mood::Hangs | Mood::AnswersOnce) => replies,
-        }
-    }
-
-    /// G-12, L-20: the versions that are declared to a server.
-    pub(crate) fn check_versions(&mut self, at: At, request: &Request) -> Result<(), Broken> {
-        if self.lists.is_none() {
-            return Ok(());
-        }
-        let (declared, first): (Vec<&String>, bool) = match request {
-            Request::Sotw(request) => (vec![&request.version_info], request.response_nonce.is_empty()),
-            Request::Delta(request) => (request.initial_resource_versions.values().collect(), true),
-        };
-        let declared: Vec<&&String> = declared.iter().filter(|version| !version.is_empty()).collect();
-        self.tally.hit(Rule::G12);
-        let (mark, relay) = (format!(".s{}", at.zone), self.zones[at.zone].upper.is_some());
-        let foreign = |version: &str| {
-            if relay {
-                version.contains('.')
-            } else {
-                !version.ends_with(&mark)
-            }
-        };
-        if let Some(version) = declared.iter().find(|version| foreign(version)) {
-            return broken!(G12, "server {} is told of the version {version}", at.zone);
-        }
-        let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
-        let clean = leg.and_then(|leg| leg.link.as_ref()).is_some_and(|link| link.clean);
-        if clean && first {
-            self.tally.hit(Rule::L20);
-            if !declared.is_empty() {
-                return broken!(
-                    L20,
-                    "server {} is told of {declared:?} after another one stood in",
-                    at.zone
-                );
-            }
-        }
-        Ok(())
     }
 
     /// Gives new views their writers, takes them from ended views, and schedules writers whose views have changed.
-    pub(crate) fn see_views(&mut self) -> Result<(), Broken> {
+    pub(crate) fn see_views(&mut self, scopes: &Scopes, course: &mut Course) -> Result<(), Broken> {
         if self.lists.is_none() {
             return Ok(());
         }
-        self.see_ends();
-        for view in self.scopes.take_created() {
-            self.begin_view(view)?;
+        self.see_ends(course);
+        for view in scopes.take_created() {
+            self.begin_view(view, course)?;
         }
         for server in 0..self.zones.len() {
-            let view = self.zones[server].view.clone();
+            let view = self.zones[server].writer.view.clone();
             if let Some(lists) = &mut self.lists {
                 match view.cut().server_state() {
-                    ServerState::Up => drop(lists.up_since.entry(server).or_insert(self.now)),
+                    ServerState::Up => drop(lists.up_since.entry(server).or_insert(course.clock.now())),
                     ServerState::Trying | ServerState::Open | ServerState::Failing => {
                         lists.up_since.remove(&server);
                     }
@@ -368,54 +279,112 @@ impl World {
             let called = pin!(view.changed())
                 .poll(&mut Context::from_waker(Waker::noop()))
                 .is_ready();
-            if called && self.zones[server].attached {
-                let delay = self.rng.millis(0, 3);
-                self.after(delay, Event::Upstream(server));
+            if called && self.zones[server].writer.attached {
+                course.soon(0, 3, Event::Upstream(server));
             }
         }
         Ok(())
     }
 
-    /// All participants behave, but unreachable servers stay so.
-    pub(crate) fn lull(&mut self) -> Result<(), Broken> {
-        let Some(lists) = &self.lists else { return Ok(()) };
-        let restless: Vec<usize> = (0..lists.moods.len())
-            .filter(|server| lists.moods[*server] == Mood::AnswersOnce)
-            .collect();
-        for server in restless {
-            self.turn_to(server, Mood::Fine)?;
-        }
-        self.log(|| "lull".to_owned());
-        self.calm = true;
-        let streams: Vec<u64> = self.streams.keys().copied().collect();
-        streams.into_iter().for_each(|stream| self.heal(stream));
-        self.clients.iter_mut().for_each(|client| client.behave(true));
-        self.pass(LULL)?;
-        let settled = self.last_stream;
-        self.pass(LULL)?;
-        self.judge_rest(settled, false)
-    }
-
     /// All servers can be reached again, with whatever has become of them.
-    pub(crate) fn restore(&mut self) -> Result<(), Broken> {
+    pub(crate) fn restore(&mut self, course: &mut Course) -> Result<(), Broken> {
         if self.lists.is_none() {
             return Ok(());
         }
         self.mend_loops();
-        for _ in 0..self.rng.below(4) {
-            self.copy();
+        for _ in 0..course.rng.below(4) {
+            self.copy(course);
         }
-        for server in 0..self.zones.len() {
-            for _ in 0..self.rng.below(3) {
-                let steps = self.zones[server].truth.plan(&mut self.rng);
-                for (_, step) in steps {
-                    self.zones[server].truth.apply(&step, &mut self.rng);
+        for zone in &mut self.zones {
+            for _ in 0..course.rng.below(3) {
+                for (_, step) in zone.truth.plan(&mut course.rng) {
+                    zone.truth.apply(&step, &mut course.rng);
                 }
             }
-            let delay = self.delay();
-            self.after(delay, Event::Utter(server, false));
-            if self.zones[server].below.is_none() {
-                self.turn_to(server, Mood::Fine)?;
+            course.deliver(Event::Utter(zone.id, false));
+            if zone.below.is_none() {
+                zone.turn_to(Mood::Fine, course)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Zone {
+    /// A server changes its behaviour.
+    pub(crate) fn sway(&mut self, course: &mut Course) -> Result<(), Broken> {
+        if course.calm {
+            return Ok(());
+        }
+        course.soon(200, 40_000, Event::Sway(self.id));
+        let mood = match course.rng.below(10) {
+            0..=3 => Mood::Fine,
+            4..=6 => Mood::Refuses,
+            7 => Mood::Hangs,
+            8 => Mood::Closes,
+            _ => Mood::AnswersOnce,
+        };
+        self.turn_to(mood, course)
+    }
+
+    fn turn_to(&mut self, mood: Mood, course: &mut Course) -> Result<(), Broken> {
+        let server = self.id;
+        if std::mem::replace(&mut self.mood, mood) == mood {
+            return Ok(());
+        }
+        course.log(|| format!("origin {server}: {mood:?}"));
+        self.connected = mood != Mood::Refuses;
+        self.write_files(course);
+        if mood == Mood::Fine {
+            return Ok(());
+        }
+        course.tally.hit(Rule::G19);
+        self.sever(course)
+    }
+
+    /// The turn of the writer of a view whose server is not asked over a stream.
+    pub(crate) fn read_source(&mut self, course: &mut Course) -> Result<(), Broken> {
+        match &self.source {
+            Some(Source::Folder(_)) => self.read_files(course),
+            Some(Source::Polled(_)) => self.write_polls(Vec::new(), course),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a connection comes to nothing, slowly.
+    pub(crate) fn hangs(&mut self, at: At, course: &mut Course) -> bool {
+        let hangs = self.mood == Mood::Hangs;
+        if hangs {
+            course.after(CONNECT, Event::Hop(Hop::TimedOut(at)));
+        }
+        hangs
+    }
+
+    /// What a server says in its present mood.
+    pub(crate) fn cut_short(&self, replies: Vec<Reply>) -> Vec<Reply> {
+        match self.mood {
+            Mood::Closes => vec![Reply::Close],
+            Mood::AnswersOnce if !replies.is_empty() => replies.into_iter().take(1).chain([Reply::Close]).collect(),
+            Mood::Fine | Mood::Refuses | Mood::Hangs | Mood::AnswersOnce => replies,
+        }
+    }
+
+    /// G-12, L-20: the versions that are declared to a server.
+    pub(crate) fn check_versions(&self, declared: &[&String], clean: bool, tally: &mut Tally) -> Result<(), Broken> {
+        let mut declared = declared.iter().filter(|version| !version.is_empty());
+        tally.hit(Rule::G12);
+        let (id, mark, relay) = (self.id, format!(".s{}", self.id), self.upper.is_some());
+        let foreign = |version: &str| match relay {
+            true => version.contains('.'),
+            false => !version.ends_with(&mark),
+        };
+        if let Some(version) = declared.clone().find(|version| foreign(version)) {
+            return broken!(G12, "server {id} is told of the version {version}");
+        }
+        if clean {
+            tally.hit(Rule::L20);
+            if let Some(version) = declared.next() {
+                return broken!(L20, "server {id} is told of {version} after another one stood in");
             }
         }
         Ok(())

@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use xds::ServerState;
 
 use crate::client::Persona;
-use crate::feed::Zone;
 use crate::judge::Moment;
+use crate::origins::Origins;
 use crate::reading::Reading;
-use crate::relay::Stream;
+use crate::stream::Stream;
 use crate::tally::{Broken, Rule};
 use crate::world::World;
+use crate::zone::Zone;
 
 impl Zone {
     /// G-12: another server stands in for this one.
@@ -28,10 +29,10 @@ impl Zone {
 impl World {
     /// G-03, G-04, G-08: no session moves without need, and never to a server that does not answer.
     pub(crate) fn see_moves(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
-        let (Some(place), Some(lists)) = (&stream.place, &self.lists) else {
+        let (Some(place), Some(lists)) = (&stream.place, &self.origins.lists) else {
             return Ok(());
         };
-        let wrong = |broken: Broken| Broken::new(broken.rule, format!("stream {id}: {}", broken.what));
+        let wrong = |broken: Broken| broken.of("stream", id);
         let authorities = std::iter::once(None).chain(crate::names::SERVED.iter().map(|name| Some(*name)));
         let mut moves = Vec::new();
         for authority in authorities {
@@ -55,14 +56,15 @@ impl World {
         }
         if !moves.is_empty() {
             let client = &self.clients[stream.client];
-            self.judge.see(&Moment::Moved(client), &mut self.tally)?;
+            self.judge.see(&Moment::Moved(client), &mut self.course.tally)?;
         }
         for (authority, from, to, above) in moves {
-            self.log(|| format!("stream {id}: {authority:?} from server {from} to {to}"));
+            self.course
+                .log(|| format!("stream {id}: {authority:?} from server {from} to {to}"));
             self.check_move(stream, authority, from, to, !above.contains(&from))
                 .map_err(wrong)?;
             if above.contains(&from) {
-                above.iter().for_each(|server| self.zones[*server].stand_in());
+                above.iter().for_each(|server| self.origins[*server].stand_in());
             }
         }
         self.check_seats(stream).map_err(wrong)
@@ -76,15 +78,19 @@ impl World {
         to: usize,
         home: bool,
     ) -> Result<(), Broken> {
-        let route = self.lists.as_ref().and_then(|lists| lists.routes.route(authority));
+        let route = self
+            .origins
+            .lists
+            .as_ref()
+            .and_then(|lists| lists.routes.route(authority));
         let knob = route.is_some_and(|route| route.reachability_only);
         let rule = match (home, knob) {
             (true, _) => Rule::G08,
             (false, true) => Rule::G04,
             (false, false) => Rule::G03,
         };
-        self.tally.hit(rule);
-        let server_state = self.zones[to].view.cut().server_state();
+        self.course.tally.hit(rule);
+        let server_state = self.origins[to].writer.view.cut().server_state();
         if server_state != ServerState::Up {
             let what = format!("{authority:?} is read from {to}, which is {server_state:?}");
             return Err(Broken::new(rule, what));
@@ -92,8 +98,8 @@ impl World {
         if home || self.clients[stream.client].persona == Persona::Hostile {
             return Ok(());
         }
-        let left = self.zones[from].view.cut();
-        let lacks = self.lacks_at(stream, authority, from);
+        let left = self.origins[from].writer.view.cut();
+        let lacks = self.origins.lacks_at(stream, authority, from);
         if left.server_state() != ServerState::Failing || !knob && !lacks {
             return broken!(
                 G03,
@@ -104,20 +110,10 @@ impl World {
         Ok(())
     }
 
-    /// Whether a server knows nothing of something that a stream wants of an authority (G-03).
-    pub(super) fn lacks_at(&self, stream: &Stream, authority: Option<&str>, server: usize) -> bool {
-        let cut = self.zones[server].view.cut();
-        let reading = Reading {
-            reads: [(authority.map(str::to_owned), (server, cut))].into(),
-            permitted: None,
-        };
-        reading.lacks(&stream.wants, |other| other == authority)
-    }
-
     /// F-11: each session has one reading seat for each of its authorities; all other seats only watch.
     fn check_seats(&mut self, stream: &Stream) -> Result<(), Broken> {
-        self.tally.hit(Rule::F11);
-        let others = self.streams.values().map(|other| &**other);
+        self.course.tally.hit(Rule::F11);
+        let others = self.network.streams();
         let sessions = others.chain([stream]).filter(|stream| stream.place.is_some());
         let authorities = |stream: &Stream| {
             let place = stream.place.as_ref();
@@ -127,12 +123,24 @@ impl World {
                 .count()
         };
         let expected: usize = sessions.map(authorities).sum();
-        let zones = self.zones.iter().enumerate().filter(|(_, zone)| zone.below.is_none());
-        let views = zones.filter(|(_, zone)| zone.attached);
-        let readers: BTreeMap<usize, usize> = views.map(|(at, zone)| (at, zone.view.readers().0)).collect();
+        let zones = self.origins.iter().enumerate().filter(|(_, zone)| zone.below.is_none());
+        let views = zones.filter(|(_, zone)| zone.writer.attached);
+        let readers: BTreeMap<usize, usize> = views.map(|(at, zone)| (at, zone.writer.view.readers().0)).collect();
         if readers.values().sum::<usize>() != expected {
             return broken!(F11, "{expected} authorities of sessions are read at {readers:?}");
         }
         Ok(())
+    }
+}
+
+impl Origins {
+    /// Whether a server knows nothing of something that a stream wants of an authority (G-03).
+    pub(super) fn lacks_at(&self, stream: &Stream, authority: Option<&str>, server: usize) -> bool {
+        let cut = self.zones[server].writer.view.cut();
+        let reading = Reading {
+            reads: [(authority.map(str::to_owned), (server, cut))].into(),
+            permitted: None,
+        };
+        reading.lacks(&stream.wants, |other| other == authority)
     }
 }

@@ -3,36 +3,34 @@
 //! Owns the polls on their way, and a server that compares versions only. Knows nothing of HTTP and JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use distributary::upstream::{Poller, Question};
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
-use protocol::{Client, ClientSettings, Demand, Guard, Leg, Request};
-use xds::{Changes, Cut, Dialect, ServerState, Target, Want};
+use protocol::{Client, Leg};
+use xds::{Changes, Dialect, ServerState, Target, Want};
 
 use super::Mood;
 use crate::body::Type;
+use crate::classes::client_settings;
+use crate::course::Course;
+use crate::event::Event;
 use crate::names::{canonical, covers};
 use crate::rng::Rng;
 use crate::served::{entry, spoil};
-use crate::tally::{Broken, Rule};
+use crate::tally::{Broken, Rule, Tally};
 use crate::truth::Truth;
-use crate::upstream::{GUARD, ORDER_GATE, RECONNECT_MAX, REMOVAL_QUIET};
-use crate::world::{Event, World};
+use crate::upstream::{RECONNECT_MAX, WILDCARD_QUIET, worst};
+use crate::zone::Zone;
 
 /// The two ways to a server that is polled.
 pub(crate) struct Polled {
-    demand: Demand,
-    /// D-03: removals that wait.
-    guard: Guard,
     ways: [Way; 2],
     /// How many answers in a hundred have something wrong in them.
     noise: usize,
     /// Whether its resources may have a time to live (E-11): they end unless they are sent once more.
     mortal: bool,
-    timer: Option<Duration>,
     superseded: bool,
 }
 
@@ -84,13 +82,7 @@ impl Polled {
     }
 
     fn with(node: Node) -> Self {
-        let settings = Arc::new(ClientSettings {
-            types: Default::default(),
-            relay_id: "relay".to_owned(),
-            does_not_exist: Duration::from_secs(15),
-            wildcard_quiet: Duration::from_millis(250),
-            features: Default::default(),
-        });
+        let settings = client_settings("relay", WILDCARD_QUIET);
         let way = || Way {
             poller: Poller::new(
                 Client::new(settings.clone(), Dialect::Sotw, node.clone()),
@@ -101,12 +93,9 @@ impl Polled {
             clean: BTreeSet::new(),
         };
         Self {
-            demand: Demand::default(),
-            guard: Guard::new(REMOVAL_QUIET, ORDER_GATE, GUARD),
             ways: [way(), way()],
             noise: 0,
             mortal: false,
-            timer: None,
             superseded: false,
         }
     }
@@ -125,16 +114,7 @@ impl Polled {
         self.superseded = true;
     }
 
-    /// The view begins or ends a want.
-    fn want(&mut self, want: &Want, cut: &Cut, now: std::time::Instant) -> Vec<Changes> {
-        if !want.wanted {
-            self.guard.handle_unwanted(&want.type_url, &want.target);
-        }
-        let told = self.demand.handle_want(want, cut);
-        self.tell(told, now)
-    }
-
-    fn tell(&mut self, told: Vec<(Leg, Want)>, now: std::time::Instant) -> Vec<Changes> {
+    fn tell(&mut self, told: Vec<(Leg, Want)>, now: Instant) -> Vec<Changes> {
         let mut changes = Vec::new();
         for (which, want) in told {
             let way = &mut self.ways[usize::from(which == Leg::Aside)];
@@ -148,17 +128,7 @@ impl Polled {
 
     /// The state of the server: the worse of the ways on which something is wanted.
     fn server_state(&self, otherwise: ServerState) -> ServerState {
-        let ways = self.ways.each_ref().map(|way| way.poller.server_state());
-        let order = [
-            ServerState::Failing,
-            ServerState::Trying,
-            ServerState::Open,
-            ServerState::Up,
-        ];
-        let worst = order
-            .into_iter()
-            .find(|server_state| ways.contains(&Some(*server_state)));
-        worst.unwrap_or(otherwise)
+        worst(self.ways.iter().filter_map(|way| way.poller.server_state())).unwrap_or(otherwise)
     }
 }
 
@@ -204,21 +174,43 @@ fn answer(kind: Type, request: &DiscoveryRequest, truth: &Truth, server: usize, 
     })
 }
 
-impl World {
-    fn polled(&mut self, server: usize) -> Option<&mut Polled> {
-        self.zones[server].source.as_mut().and_then(super::Source::polled)
+impl Pass {
+    /// Whose poll it is.
+    pub(crate) const fn server(&self) -> usize {
+        match self {
+            Self::Due(server) => *server,
+            Self::Asked(poll, _) | Self::Answered(poll, _) => poll.server,
+        }
+    }
+}
+
+impl Zone {
+    pub(crate) fn pass_on(&mut self, pass: Pass, course: &mut Course) -> Result<(), Broken> {
+        match pass {
+            Pass::Due(_) => self.write_polls(Vec::new(), course),
+            Pass::Asked(poll, request) => {
+                self.answer_poll(poll, &request, course);
+                Ok(())
+            }
+            Pass::Answered(poll, outcome) => self.take_answer(poll, *outcome, course),
+        }
+    }
+
+    fn polled(&mut self) -> Option<&mut Polled> {
+        self.source.as_mut().and_then(super::Source::polled)
     }
 
     /// The writer's turn, as its shell would take it.
-    pub(super) fn write_polls(&mut self, server: usize, mut changes: Vec<Changes>) -> Result<(), Broken> {
-        let now = self.instant();
-        if !self.zones[server].attached {
+    pub(super) fn write_polls(&mut self, mut changes: Vec<Changes>, course: &mut Course) -> Result<(), Broken> {
+        let server = self.id;
+        let now = course.clock.instant();
+        if !self.writer.attached {
             return Ok(());
         }
-        self.hold_polled(server, &mut changes);
-        let superseded = self.zones[server].view.take_superseded();
-        let wants = self.zones[server].view.take_wants(now);
-        let Some(polled) = self.polled(server) else {
+        self.writer.hold(&mut changes, now);
+        let superseded = self.writer.view.take_superseded();
+        let wants = self.writer.view.take_wants(now);
+        let Some(polled) = self.polled() else {
             return Ok(());
         };
         if superseded {
@@ -231,139 +223,83 @@ impl World {
             }
         }
         for want in wants {
-            self.log(|| format!("upstream {server}: {want:?}"));
-            let here = &mut self.zones[server];
-            let cut = here.view.cut();
-            here.note_want(&want);
-            let Some(polled) = self.polled(server) else {
-                return Ok(());
-            };
-            changes.extend(polled.want(&want, &cut, now));
+            course.log(|| format!("upstream {server}: {want:?}"));
+            let told = self.writer.demand(&want);
+            changes.extend(self.tell_polls(told, now));
         }
         loop {
             let mut said = Vec::new();
-            (0..2).try_for_each(|way| self.turn_way(server, way, &mut said))?;
-            self.hold_polled(server, &mut said);
-            let view = self.zones[server].view.clone();
-            let cut = view.cut();
-            let before = cut.server_state();
-            let Some(polled) = self.polled(server) else {
-                return Ok(());
-            };
+            (0..2).try_for_each(|way| self.turn_way(way, &mut said, course))?;
+            self.writer.hold(&mut said, now);
             changes.append(&mut said);
             if changes.is_empty() {
-                changes = polled.guard.release(&cut, |kind, name| view.wants(kind, name), now);
+                changes = self.writer.release(now);
             }
             if changes.is_empty() {
-                let server_state = polled.server_state(before);
-                view.publish_server_state(server_state);
+                let before = self.writer.view.cut().server_state();
+                let server_state = self.polled().map_or(before, |polled| polled.server_state(before));
+                self.writer.view.publish_server_state(server_state);
                 if before != server_state {
-                    self.log(|| format!("upstream {server}: {before:?} -> {server_state:?}"));
+                    course.log(|| format!("upstream {server}: {before:?} -> {server_state:?}"));
                 }
                 break;
             }
             let heard = std::mem::take(&mut changes);
-            self.log(|| format!("upstream {server}: heard {heard:?}"));
-            self.zones[server].publish(&heard);
-            let Some(polled) = self.polled(server) else {
-                return Ok(());
-            };
-            let told = polled.demand.handle_cut(&view.cut());
-            changes = polled.tell(told, now);
+            course.log(|| format!("upstream {server}: heard {heard:?}"));
+            self.writer.publish(&heard);
+            let told = self.writer.demand.handle_cut(&self.writer.view.cut());
+            changes = self.tell_polls(told, now);
         }
-        self.set_polls(server);
+        self.writer.note_holds(&mut course.tally);
+        self.set_lease(course);
+        let holds = self.writer.guard.poll_timeout();
+        let ways = self.polled().into_iter().flat_map(|polled| &polled.ways);
+        let ways = ways.filter_map(|way| way.poller.poll_timeout());
+        let due = ways.chain(holds).min();
+        self.writer.alarm.set(due, Event::Poll(Pass::Due(server)), course);
         Ok(())
     }
 
-    fn hold_polled(&mut self, server: usize, changes: &mut Vec<Changes>) {
-        let now = self.instant();
-        let here = &mut self.zones[server];
-        let mut source = here.source.take();
-        if let Some(polled) = source.as_mut().and_then(super::Source::polled) {
-            here.hold(&mut polled.guard, changes, now);
-        }
-        here.source = source;
+    fn tell_polls(&mut self, told: Vec<(Leg, Want)>, now: Instant) -> Vec<Changes> {
+        self.polled().map(|polled| polled.tell(told, now)).unwrap_or_default()
     }
 
-    fn note_poll_holds(&mut self, server: usize) {
-        let here = &mut self.zones[server];
-        let mut source = here.source.take();
-        if let Some(polled) = source.as_mut().and_then(super::Source::polled)
-            && here.note_holds(&mut polled.guard)
-        {
-            self.tally.hit(Rule::Hold);
-        }
-        self.zones[server].source = source;
-    }
-
-    fn set_polls(&mut self, server: usize) {
-        self.note_poll_holds(server);
-        self.set_lease(server);
-        let Some(polled) = self.polled(server) else { return };
-        let timer = polled.timer;
-        let ways = polled.ways.iter().filter_map(|way| way.poller.poll_timeout());
-        let Some(due) = ways.chain(polled.guard.poll_timeout()).min() else {
-            return;
-        };
-        let due = self.time(due).max(self.now);
-        if timer.is_none_or(|timer| due < timer || timer <= self.now) {
-            self.at(due, Event::Poll(Pass::Due(server)));
-            if let Some(polled) = self.polled(server) {
-                polled.timer = Some(due);
-            }
-        }
-    }
-
-    fn turn_way(&mut self, server: usize, way: usize, changes: &mut Vec<Changes>) -> Result<(), Broken> {
-        let now = self.instant();
-        let Some(polled) = self.polled(server) else {
+    fn turn_way(&mut self, way: usize, changes: &mut Vec<Changes>, course: &mut Course) -> Result<(), Broken> {
+        let (server, now) = (self.id, course.clock.instant());
+        let Some(here) = self.polled().map(|polled| &mut polled.ways[way]) else {
             return Ok(());
         };
-        let here = &mut polled.ways[way];
         changes.extend(here.poller.handle_timeout(now));
         while here.poller.poll_refusal(now).is_some() {}
         let mut questions = Vec::new();
-        while let Some(question) = here.poller.poll_question(now) {
-            questions.push(question);
-        }
-        for Question { type_url, request, .. } in questions {
+        while let Some(Question { type_url, request, .. }) = here.poller.poll_question(now) {
             let Some(kind) = Type::of(type_url.url()) else { continue };
-            self.check_question(server, way, kind, &request)?;
-            self.last_stream += 1;
-            let id = self.last_stream;
-            let Some(polled) = self.polled(server) else {
-                return Ok(());
-            };
-            polled.ways[way].asked.insert(kind, id);
-            let names = &request.resource_names;
-            let line = format!(
-                "upstream {server}/{way}: polls {kind:?} {names:?} v={}",
-                request.version_info
-            );
-            self.log(|| line);
-            let poll = Poll { server, way, kind, id };
-            let delay = self.delay();
-            self.after(delay, Event::Poll(Pass::Asked(poll, Box::new(request))));
+            let id = course.next_stream();
+            here.asked.insert(kind, id);
+            questions.push((Poll { server, way, kind, id }, request, here.clean.remove(&kind)));
+        }
+        for (poll, request, clean) in questions {
+            self.check_question(poll.kind, &request, clean, &mut course.tally)?;
+            course.log(|| {
+                let (names, version) = (&request.resource_names, &request.version_info);
+                format!("upstream {server}/{way}: polls {:?} {names:?} v={version}", poll.kind)
+            });
+            course.deliver(Event::Poll(Pass::Asked(poll, Box::new(request))));
         }
         Ok(())
     }
 
     /// K-23, G-12, L-20: what is polled is what is wanted, with versions that count.
     fn check_question(
-        &mut self,
-        server: usize,
-        way: usize,
+        &self,
         kind: Type,
         request: &DiscoveryRequest,
+        clean: bool,
+        tally: &mut Tally,
     ) -> Result<(), Broken> {
-        let at = crate::upstream::At {
-            zone: server,
-            leg: way,
-            id: 0,
-        };
-        self.check_versions(at, &Request::Sotw(request.clone()))?;
-        self.check_side(server, request.node.as_ref())?;
-        let wanted = &self.zones[server].wanted;
+        self.check_versions(&[&request.version_info], clean, tally)?;
+        self.check_side(request.node.as_ref(), tally)?;
+        let wanted = &self.writer.wanted;
         let target = |name: &String| (kind, Target::Name(canonical(kind, name).as_str().into()));
         let odd = request
             .resource_names
@@ -371,67 +307,39 @@ impl World {
             .find(|name| !wanted.contains(&target(name)));
         let everything = request.resource_names.is_empty() && !wanted.contains(&(kind, Target::Wildcard));
         if odd.is_some() || everything {
-            return broken!(
-                K23,
-                "server {server} is asked for {kind:?} {:?}, which nobody wants",
-                request.resource_names
-            );
-        }
-        let Some(polled) = self.polled(server) else {
-            return Ok(());
-        };
-        let clean = polled.ways[way].clean.remove(&kind);
-        if clean {
-            self.tally.hit(Rule::L20);
-            if !request.version_info.is_empty() {
-                return broken!(
-                    L20,
-                    "server {server} is told of {} after another one stood in",
-                    request.version_info
-                );
-            }
+            let (id, names) = (self.id, &request.resource_names);
+            return broken!(K23, "server {id} is asked for {kind:?} {names:?}, which nobody wants");
         }
         Ok(())
     }
 
-    pub(crate) fn pass_on(&mut self, pass: Pass) -> Result<(), Broken> {
-        match pass {
-            Pass::Due(server) => self.write_polls(server, Vec::new()),
-            Pass::Asked(poll, request) => {
-                self.answer_poll(poll, &request);
-                Ok(())
-            }
-            Pass::Answered(poll, outcome) => self.take_answer(poll, *outcome),
-        }
-    }
-
     /// What the server makes of a poll in its present mood.
-    fn answer_poll(&mut self, poll: Poll, request: &DiscoveryRequest) {
-        let mood = self.lists.as_ref().map_or(Mood::Fine, |lists| lists.moods[poll.server]);
-        let restless = !self.calm;
+    fn answer_poll(&mut self, poll: Poll, request: &DiscoveryRequest, course: &mut Course) {
+        let mood = self.mood;
+        let restless = !course.calm;
         let mut outcome = match mood {
             Mood::Refuses | Mood::Closes | Mood::Hangs => Outcome::Failed(false),
-            Mood::AnswersOnce if self.rng.chance(50) => Outcome::Failed(false),
-            Mood::Fine | Mood::AnswersOnce if restless && self.rng.chance(3) => Outcome::Failed(true),
+            Mood::AnswersOnce if course.rng.chance(50) => Outcome::Failed(false),
+            Mood::Fine | Mood::AnswersOnce if restless && course.rng.chance(3) => Outcome::Failed(true),
             Mood::Fine | Mood::AnswersOnce => {
-                let mortal = self.polled(poll.server).is_some_and(|polled| polled.mortal);
-                answer(poll.kind, request, &self.zones[poll.server].truth, poll.server, mortal)
+                let mortal = self.polled().is_some_and(|polled| polled.mortal);
+                answer(poll.kind, request, &self.truth, poll.server, mortal)
             }
         };
-        let noise = self.polled(poll.server).map_or(0, |polled| polled.noise);
+        let noise = self.polled().map_or(0, |polled| polled.noise);
         if let Outcome::News(response) = &mut outcome
             && restless
-            && self.rng.chance(noise)
+            && course.rng.chance(noise)
         {
-            spoil(&mut response.resources, poll.kind, &mut self.rng);
+            spoil(&mut response.resources, poll.kind, &mut course.rng);
         }
-        let delay = if mood == Mood::Hangs { PATIENCE } else { self.delay() };
-        self.after(delay, Event::Poll(Pass::Answered(poll, Box::new(outcome))));
+        let delay = if mood == Mood::Hangs { PATIENCE } else { course.delay() };
+        course.after(delay, Event::Poll(Pass::Answered(poll, Box::new(outcome))));
     }
 
-    fn take_answer(&mut self, poll: Poll, outcome: Outcome) -> Result<(), Broken> {
-        let (now, dice) = (self.instant(), self.rng.range(0, 100) as f64 / 100.0);
-        let Some(way) = self.polled(poll.server).map(|polled| &mut polled.ways[poll.way]) else {
+    fn take_answer(&mut self, poll: Poll, outcome: Outcome, course: &mut Course) -> Result<(), Broken> {
+        let (now, dice) = (course.clock.instant(), course.rng.range(0, 100) as f64 / 100.0);
+        let Some(way) = self.polled().map(|polled| &mut polled.ways[poll.way]) else {
             return Ok(());
         };
         if way.asked.get(&poll.kind) != Some(&poll.id) {
@@ -457,15 +365,15 @@ impl World {
                     .1
             }
         };
-        self.log(|| format!("origin {}/{}: {:?}: {line}", poll.server, poll.way, poll.kind));
+        course.log(|| format!("origin {}/{}: {:?}: {line}", poll.server, poll.way, poll.kind));
         if failed {
             // H-07: good content stays.
-            self.tally.hit(Rule::H07);
+            course.tally.hit(Rule::H07);
             let quiet = |changes: &Changes| changes.updates.is_empty() && changes.complete.is_none();
             if !changes.iter().all(quiet) {
                 return broken!(H07, "a failed poll changed {changes:?}");
             }
         }
-        self.write_polls(poll.server, changes)
+        self.write_polls(changes, course)
     }
 }

@@ -5,25 +5,28 @@
 
 use std::sync::Arc;
 use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ::classes::Classes;
 use cache::{Route, Routes, Scopes};
 use distributary::downstream::Seats;
-use identity::Identity;
 use proto::envoy::config::core::v3::Node;
-use protocol::{Opening, Request, Server, StreamSettings, come_through, read_node};
+use protocol::{Request, Server, StreamSettings, come_through, read_node};
 use xds::{Dialect, Resource};
 
 use crate::abilities::timed_out;
 use crate::body::Type;
-use crate::classes::{self, relay_node};
-use crate::feed::Zone;
+use crate::classes::{self, ANYBODY, opening, relay_node};
+use crate::course::{Alarm, Course};
+use crate::event::Event;
 use crate::origin::{Habits, Reply};
-use crate::tally::{Broken, Rule};
+use crate::origins::Origins;
+use crate::rng::Rng;
+use crate::tally::{Broken, Rule, Tally};
 use crate::upstream::{At, Stage, Wire};
 use crate::wire::encode;
-use crate::world::{Event, Ringer, World};
+use crate::world::World;
+use crate::zone::Zone;
 
 /// The relay above.
 pub(crate) struct Upper {
@@ -40,7 +43,7 @@ pub(crate) struct Ahead {
     server: Server,
     place: Option<Seats>,
     waker: Waker,
-    timer: Option<Duration>,
+    alarm: Alarm,
     /// The time for which the timer has already fired.
     fired: Option<Instant>,
 }
@@ -64,18 +67,102 @@ fn scopes() -> Scopes {
 }
 
 impl World {
+    /// Handles a request of the relay below.
+    pub(crate) fn ask_upper(&mut self, at: At, request: &Request) -> Result<(), Broken> {
+        let now = self.course.clock.instant();
+        let here = &mut self.origins[at.zone];
+        let Some(settings) = here.upper.as_ref().map(|upper| upper.settings.clone()) else {
+            return Ok(());
+        };
+        let dialect = here.wire.as_ref().map_or(Dialect::Delta, |wire| wire.habits.dialect);
+        let leg = here.wire.as_mut().and_then(|wire| wire.leg(at));
+        let Some(leg) = leg.filter(|leg| leg.stage == Stage::Live) else {
+            return Ok(());
+        };
+        let Some(link) = leg.link.as_mut() else { return Ok(()) };
+        let mut ahead = link.ahead.take().unwrap_or_else(|| {
+            Box::new(Ahead {
+                server: Server::new(settings.clone(), opening(dialect, at.id as u32)),
+                place: None,
+                waker: self.network.waker(at.id),
+                alarm: Alarm::default(),
+                fired: None,
+            })
+        });
+        ahead.fired = None;
+        let receipt = match request {
+            Request::Sotw(request) => ahead.server.handle(request.clone(), &self.relay.answers, now),
+            Request::Delta(request) => ahead.server.handle(request.clone(), &self.relay.answers, now),
+        };
+        if let Err(end) = receipt {
+            self.course
+                .log(|| format!("upper {}/{}: ends stream {}: {end}", at.zone, at.leg, at.id));
+            self.origins[at.zone].reply(at, vec![Reply::Close], &mut self.course);
+            return Ok(());
+        }
+        if settings.relay_id == "relay" {
+            return broken!(K25, "a relay talks to itself");
+        }
+        if let (None, Some(node)) = (&ahead.place, ahead.server.node())
+            && let Some(upper) = &self.origins[at.zone].upper
+        {
+            let place = Seats::enter(&upper.scopes, node, &Arc::default(), settings.timers.move_after);
+            ahead.place = Some(place.map_err(|full| Broken::new(Rule::Views, full.to_string()))?);
+        }
+        self.turn_upper(at, ahead)
+    }
+
+    /// Runs the task of a stream, if it belongs to a relay above.
+    pub(crate) fn turn_ahead(&mut self, id: u64) -> Result<(), Broken> {
+        for zone in 0..self.origins.len() {
+            for leg in 0..2 {
+                let at = At { zone, leg, id };
+                let found = self.origins[zone].wire.as_mut().and_then(|wire| wire.leg(at));
+                let ahead = found.and_then(|leg| leg.link.as_mut()?.ahead.take());
+                if let Some(ahead) = ahead {
+                    return self.turn_upper(at, ahead);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn turn_upper(&mut self, at: At, mut ahead: Box<Ahead>) -> Result<(), Broken> {
+        let now = self.course.clock.instant();
+        let (replies, wanted) = match &self.origins[at.zone].upper {
+            Some(upper) => ahead.speak(&upper.scopes, &self.relay.answers, now)?,
+            None => return Ok(()),
+        };
+        self.origins.see_above(at.zone, &mut self.course);
+        if wanted {
+            let (delay, origin) = (self.course.rng.millis(0, 5), self.origins.origin(at.zone));
+            self.course.after(delay, Event::Upstream(origin));
+        }
+        let due = ahead.due().filter(|due| ahead.fired != Some(*due));
+        ahead.alarm.set(due, Event::Turn(at.id), &mut self.course);
+        let leg = self.origins[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
+        if let Some(link) = leg.and_then(|leg| leg.link.as_mut()) {
+            link.ahead = Some(ahead);
+        }
+        let replies = self.origins[at.zone].cut_short(replies);
+        self.origins[at.zone].reply(at, replies, &mut self.course);
+        Ok(())
+    }
+}
+
+impl Origins {
     /// Turns some servers into relays. Their control planes are zones that are in no list.
-    pub(super) fn with_uppers(&mut self) {
+    pub(super) fn with_uppers(&mut self, settings: &StreamSettings, rng: &mut Rng) {
         for server in 0..self.zones.len() {
             let origin = self.zones.len();
             let here = &mut self.zones[server];
-            if here.wire.is_none() || !self.rng.chance(30) {
+            if here.wire.is_none() || !rng.chance(30) {
                 continue;
             }
             let truth = here.truth.clone();
-            let habits = Habits::of_server(origin, &mut self.rng);
+            let habits = Habits::of_server(origin, rng);
             // Now and then it is this very relay (K-25).
-            let relay_id = if self.rng.chance(10) {
+            let relay_id = if rng.chance(10) {
                 "relay".to_owned()
             } else {
                 format!("upper-{server}")
@@ -83,7 +170,7 @@ impl World {
             let settings = StreamSettings {
                 relay_id: relay_id.clone(),
                 classes: Classes::default(),
-                ..(*self.settings).clone()
+                ..settings.clone()
             };
             self.zones[server].upper = Some(Box::new(Upper {
                 origin,
@@ -91,7 +178,7 @@ impl World {
                 settings: Arc::new(settings),
                 full: habits.dialect == Dialect::Delta,
             }));
-            let mut zone = Zone::new(origin, &mut self.rng);
+            let mut zone = Zone::new(origin, ANYBODY, rng);
             zone.truth = truth;
             zone.wire = Some(Wire::above(habits, Node::default(), &relay_id));
             zone.below = Some(server);
@@ -108,10 +195,7 @@ impl World {
             };
             if upper.settings.relay_id == "relay" {
                 let relay_id = format!("upper-{server}");
-                upper.settings = Arc::new(StreamSettings {
-                    relay_id: relay_id.clone(),
-                    ..(*upper.settings).clone()
-                });
+                Arc::make_mut(&mut upper.settings).relay_id.clone_from(&relay_id);
                 let old = self.zones[origin].wire.take();
                 self.zones[origin].wire = old.map(|wire| Wire::above(wire.habits, Node::default(), &relay_id));
             }
@@ -130,119 +214,20 @@ impl World {
         }
     }
 
-    /// Handles a request of the relay below.
-    pub(crate) fn ask_upper(&mut self, at: At, request: &Request) -> Result<(), Broken> {
-        let now = self.instant();
-        let here = &mut self.zones[at.zone];
-        let Some(settings) = here.upper.as_ref().map(|upper| upper.settings.clone()) else {
-            return Ok(());
-        };
-        let dialect = here.wire.as_ref().map_or(Dialect::Delta, |wire| wire.habits.dialect);
-        let leg = here.wire.as_mut().and_then(|wire| wire.leg(at));
-        let Some(leg) = leg.filter(|leg| leg.stage == Stage::Live) else {
-            return Ok(());
-        };
-        let Some(link) = leg.link.as_mut() else { return Ok(()) };
-        let mut ahead = link.ahead.take().unwrap_or_else(|| {
-            let opening = Opening {
-                dialect,
-                service: None,
-                nonce_prefix: at.id as u32,
-                identity: Identity::default(),
-                polls: false,
-            };
-            let ringer = Ringer {
-                stream: at.id,
-                woken: self.woken.clone(),
-            };
-            Box::new(Ahead {
-                server: Server::new(settings.clone(), opening),
-                place: None,
-                waker: Waker::from(Arc::new(ringer)),
-                timer: None,
-                fired: None,
-            })
-        });
-        ahead.fired = None;
-        let receipt = match request {
-            Request::Sotw(request) => ahead.server.handle(request.clone(), &self.answers, now),
-            Request::Delta(request) => ahead.server.handle(request.clone(), &self.answers, now),
-        };
-        if let Err(end) = receipt {
-            self.log(|| format!("upper {}/{}: ends stream {}: {end}", at.zone, at.leg, at.id));
-            self.reply(at, vec![Reply::Close]);
-            return Ok(());
-        }
-        if settings.relay_id == "relay" {
-            return broken!(K25, "a relay talks to itself");
-        }
-        if let (None, Some(node)) = (&ahead.place, ahead.server.node())
-            && let Some(upper) = &self.zones[at.zone].upper
-        {
-            let place = Seats::enter(&upper.scopes, node, &Arc::default(), self.settings.timers.move_after);
-            ahead.place = Some(place.map_err(|full| Broken::new(Rule::Views, full.to_string()))?);
-        }
-        self.turn_upper(at, ahead)
-    }
-
-    /// Runs the task of a stream, if it belongs to a relay above.
-    pub(crate) fn turn_ahead(&mut self, id: u64) -> Result<(), Broken> {
-        for zone in 0..self.zones.len() {
-            for leg in 0..2 {
-                let at = At { zone, leg, id };
-                let found = self.zones[zone].wire.as_mut().and_then(|wire| wire.leg(at));
-                let ahead = found.and_then(|leg| leg.link.as_mut()?.ahead.take());
-                if let Some(ahead) = ahead {
-                    return self.turn_upper(at, ahead);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn turn_upper(&mut self, at: At, mut ahead: Box<Ahead>) -> Result<(), Broken> {
-        let now = self.instant();
-        ahead.timer.take_if(|timer| *timer <= self.now);
-        let (replies, wanted) = match &self.zones[at.zone].upper {
-            Some(upper) => ahead.speak(&upper.scopes, &self.answers, now)?,
-            None => return Ok(()),
-        };
-        self.see_above(at.zone);
-        if wanted {
-            let (delay, origin) = (self.rng.millis(0, 5), self.origin(at.zone));
-            self.after(delay, Event::Upstream(origin));
-        }
-        if let Some(due) = ahead.due().filter(|due| ahead.fired != Some(*due)) {
-            let time = self.time(due).max(self.now);
-            if ahead.timer.is_none_or(|timer| time < timer) {
-                ahead.timer = Some(time);
-                self.at(time, Event::Turn(at.id));
-            }
-        }
-        let leg = self.zones[at.zone].wire.as_mut().and_then(|wire| wire.leg(at));
-        if let Some(link) = leg.and_then(|leg| leg.link.as_mut()) {
-            link.ahead = Some(ahead);
-        }
-        let replies = self.cut_short(at.zone, replies);
-        self.reply(at, replies);
-        Ok(())
-    }
-
     /// Gives new views of the relay above their writers.
-    fn see_above(&mut self, server: usize) {
+    fn see_above(&mut self, server: usize, course: &mut Course) {
         let Some(upper) = &self.zones[server].upper else { return };
         let (origin, created) = (upper.origin, upper.scopes.take_created());
         for view in created {
             let node = view.class().presented().over(&relay_node());
             let node = come_through(node, view.take_relays().unwrap_or_default());
-            self.log(|| format!("upstream {origin}: a view of the relay above begins"));
+            course.log(|| format!("upstream {origin}: a view of the relay above begins"));
             self.zones[origin].attach(view, node);
         }
     }
 
     /// Ends the views of relays above that no session has used for long.
-    pub(crate) fn sweep_above(&self) {
-        let now = self.instant();
+    pub(crate) fn sweep_above(&self, now: Instant) {
         for upper in self.zones.iter().filter_map(|zone| zone.upper.as_ref()) {
             upper.scopes.sweep(now);
         }
@@ -255,36 +240,35 @@ impl World {
     }
 
     /// Restarts a relay above, or cuts it off from its control plane.
-    pub(crate) fn fault_above(&mut self) -> Result<(), Broken> {
+    pub(crate) fn fault_above(&mut self, course: &mut Course) -> Result<(), Broken> {
         let uppers: Vec<usize> = (0..self.zones.len())
             .filter(|at| self.zones[*at].upper.is_some())
             .collect();
-        let Some(server) = self.rng.pick(&uppers).copied() else {
+        let Some(server) = course.rng.pick(&uppers).copied() else {
             return Ok(());
         };
         let origin = self.origin(server);
-        if self.rng.chance(50) {
-            let pause = self.rng.millis(50, 15_000);
-            self.after(pause, Event::Reach(origin));
-            return self.lose(origin);
+        if course.rng.chance(50) {
+            course.soon(50, 15_000, Event::Reach(origin));
+            return self.zones[origin].lose(course);
         }
-        self.log(|| format!("the relay that is server {server} restarts"));
+        course.log(|| format!("the relay that is server {server} restarts"));
         let legs = self.zones[server].wire.iter_mut().flat_map(|wire| &mut wire.legs);
         legs.filter_map(|leg| leg.link.as_mut())
             .for_each(|link| link.ahead = None);
         if let Some(upper) = &mut self.zones[server].upper {
             upper.forget();
         }
-        if self.besides.amnesia && self.rng.chance(70) {
+        if course.besides.amnesia && course.rng.chance(70) {
             self.zones[origin].save();
         }
         self.zones[origin].detach();
-        self.sever(server)
+        self.zones[server].sever(course)
     }
 
     /// K-25: each relay on the way has left its mark, once.
-    pub(crate) fn check_marks(&mut self, at: At, node: &Node) -> Result<(), Broken> {
-        self.tally.hit(Rule::K25);
+    pub(crate) fn check_marks(&mut self, at: At, node: &Node, tally: &mut Tally) -> Result<(), Broken> {
+        tally.hit(Rule::K25);
         let mut expected = vec!["relay".to_owned()];
         let above = self.zones[at.zone]
             .below
@@ -302,14 +286,14 @@ impl World {
     }
 
     /// Checks, at rest, that both relays give equal content equal versions.
-    pub(crate) fn compare_chains(&mut self) -> Result<(), Broken> {
+    pub(crate) fn compare_chains(&mut self, tally: &mut Tally) -> Result<(), Broken> {
         for server in 0..self.zones.len() {
             let (below, above) = (&self.zones[server], &self.zones[self.origin(server)]);
-            if below.upper.is_none() || !below.attached || !above.attached {
+            if below.upper.is_none() || !below.writer.attached || !above.writer.attached {
                 continue;
             }
             let mut compared = 0;
-            let (lower, upper) = (below.view.cut(), above.view.cut());
+            let (lower, upper) = (below.writer.view.cut(), above.writer.view.cut());
             for (type_url, slot) in lower.slots() {
                 let other = upper.slot(type_url);
                 let kind = Type::of(type_url.url());
@@ -335,7 +319,7 @@ impl World {
                     let theirs = other.and_then(|slot| slot.resource(resource.name()));
                     let silent = |kind| timed_out(&upper, kind, resource.name().as_str());
                     // What the relay above has not confirmed in time goes for this one, which may hold that.
-                    let held = |kind| below.holds(kind, resource.name().as_str());
+                    let held = |kind| below.writer.holds(kind, resource.name().as_str());
                     if theirs.is_none() && (!unsays || kind.is_some_and(silent) || kind.is_some_and(held)) {
                         continue;
                     }
@@ -351,7 +335,7 @@ impl World {
                     }
                 }
             }
-            (0..compared).for_each(|_| self.tally.hit(Rule::Chain));
+            (0..compared).for_each(|_| tally.hit(Rule::Chain));
         }
         Ok(())
     }
@@ -400,7 +384,7 @@ impl Ahead {
         }
         loop {
             let response = self.server.poll_response(&sight, answers, now);
-            place.looked(|type_url| crate::relay::is_dealt_with(&self.server, response.as_ref(), type_url));
+            place.looked(|type_url| crate::stream::is_dealt_with(&self.server, response.as_ref(), type_url));
             let Some(response) = response else { break };
             replies.push(Reply::Message(encode(&response)));
         }

@@ -2,46 +2,49 @@
 //!
 //! Owns that judgement alone. Never waits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use cache::View;
 use xds::ServerState;
 
 use super::Mood;
-use crate::relay::Stream;
-use crate::tally::{Broken, Rule};
-use crate::world::World;
+use crate::origins::Origins;
+use crate::stream::Stream;
+use crate::tally::{Broken, Rule, Tally};
 
-impl World {
+impl Origins {
     /// Every session is where it should be: with the first server that answers, or when everything has `healed` with the first one.
-    pub(crate) fn check_binding(&self, stream: &Stream, healed: bool) -> Result<(), Broken> {
+    pub(crate) fn check_binding(
+        &self,
+        stream: &Stream,
+        healed: bool,
+        unanswered: Duration,
+        now: Duration,
+    ) -> Result<(), Broken> {
         let Some(lists) = &self.lists else { return Ok(()) };
         for (authority, server) in &stream.reads {
             let authority = authority.as_deref();
             let servers = lists.servers_of(stream.class, authority);
             // G-08: a session that holds something waits this long for a server that lacks what the session wants.
-            let patience = self.settings.timers.unanswered + Duration::from_secs(1);
-            let up = |server: &usize| {
-                lists
-                    .up_since
-                    .get(server)
-                    .is_some_and(|since| *since + patience <= self.now)
-            };
+            let patience = unanswered + Duration::from_secs(1);
+            let up = |server: &usize| lists.up_since.get(server).is_some_and(|since| *since + patience <= now);
             let first = servers.first().filter(|first| healed && *first != server);
-            if first.is_some_and(|first| self.zones[*first].view.cut().server_state() == ServerState::Up) {
+            if first.is_some_and(|first| self.zones[*first].writer.view.cut().server_state() == ServerState::Up) {
                 return broken!(G08, "{authority:?} is still read from {server}");
             }
             let above: Vec<usize> = servers.iter().copied().take_while(|other| other != server).collect();
             if let Some(better) = above.iter().find(|server| up(server)) {
                 return broken!(G08, "{authority:?} is read from {server}, though {better} answers");
             }
-            let cut = self.zones[*server].view.cut();
+            let cut = self.zones[*server].writer.view.cut();
             let knob = lists
                 .routes
                 .route(authority)
                 .is_some_and(|route| route.reachability_only);
             let lacks = self.lacks_at(stream, authority, *server);
             // G-10: a session leaves a server that fails, not one that is slow.
-            let fails = |server: &&usize| self.zones[**server].view.cut().server_state() == ServerState::Failing;
+            let fails = |server: &&usize| self.zones[**server].writer.view.cut().server_state() == ServerState::Failing;
             let fine = servers.iter().find(|server| !fails(server)).is_some_and(up);
             if cut.server_state() == ServerState::Failing && (knob || lacks) && fine {
                 return broken!(
@@ -54,21 +57,23 @@ impl World {
     }
 
     /// G-01: when everything has healed, only the first servers are asked for anything.
-    pub(crate) fn check_firsts(&mut self) -> Result<(), Broken> {
+    pub(crate) fn check_firsts(&self, views: &[Arc<View>], tally: &mut Tally) -> Result<(), Broken> {
         let Some(lists) = &self.lists else { return Ok(()) };
         let firsts = lists.firsts();
-        let all_fine = lists.moods.iter().all(|mood| *mood == Mood::Fine);
+        let all_fine = self.zones.iter().all(|zone| zone.mood == Mood::Fine);
         let up = |server: &usize| {
             let zone = &self.zones[*server];
-            !zone.attached || zone.view.cut().server_state() == ServerState::Up
+            !zone.writer.attached || zone.writer.view.cut().server_state() == ServerState::Up
         };
         if !all_fine || !firsts.iter().all(up) {
             return Ok(());
         }
-        let views = self.scopes.all().into_iter();
-        let others: Vec<usize> = views.map(|view| self.zone_of(&view)).collect::<Result<_, _>>()?;
+        let others: Vec<usize> = views
+            .iter()
+            .map(|view| self.zone_of(view, tally))
+            .collect::<Result<_, _>>()?;
         let others: Vec<usize> = others.into_iter().filter(|server| !firsts.contains(server)).collect();
-        self.tally.hit(Rule::G01);
+        tally.hit(Rule::G01);
         match others.as_slice() {
             [] => Ok(()),
             others => broken!(G01, "the servers {others:?} are still asked"),

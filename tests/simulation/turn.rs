@@ -1,0 +1,183 @@
+//! The turn of a writer whose control plane is asked over streams: its machines are driven as their shell drives them.
+//!
+//! Owns the order of a turn. Knows nothing of the content of messages.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use protocol::{Leg as Which, Request};
+use xds::{Changes, ServerState, Want};
+
+use super::course::Course;
+use super::event::Event;
+use super::network::Pipe;
+use super::origin::Session;
+use super::upstream::{At, Hop, Leg, Link, Stage};
+use super::wire::Up;
+use super::zone::Zone;
+
+/// How long a stream on which nothing is wanted is kept.
+const IDLE: Duration = Duration::from_secs(10);
+
+impl Zone {
+    /// The stream that an event is about, if it still is.
+    pub(crate) fn leg(&mut self, at: At) -> Option<&mut Leg> {
+        self.wire.as_mut()?.leg(at)
+    }
+
+    /// Tells the streams what is wanted, and publishes what an earlier run of the relay knew of that.
+    fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
+        while let Some(wire) = &mut self.wire {
+            let earlier = self.writer.view.restored();
+            let told_now = std::mem::take(&mut told).into_iter();
+            let restored = told_now.filter_map(|want| wire.tell(want, earlier.as_deref(), changes));
+            let restored: Vec<Changes> = restored.collect();
+            if restored.is_empty() {
+                return;
+            }
+            told = self.writer.publish_restored(&restored);
+        }
+    }
+
+    /// The writer's turn: wants go to the machines, changes into the view, requests to the transport.
+    pub(crate) fn write(&mut self, mut changes: Vec<Changes>, course: &mut Course) {
+        let zone = self.id;
+        let now = course.clock.instant();
+        let superseded = self.writer.view.take_superseded();
+        for leg in self.wire.iter_mut().flat_map(|wire| &mut wire.legs) {
+            leg.superseded |= superseded;
+            leg.stood_in = leg.stood_in.map(|_| true);
+        }
+        self.writer.hold(&mut changes, now);
+        let wants = self.writer.view.take_wants(now);
+        for want in wants {
+            let sign = if want.wanted { '+' } else { '-' };
+            course.log(|| format!("upstream {zone}: {sign} {:?} {:?}", want.type_url, want.target));
+            let told = self.writer.demand(&want);
+            self.tell(told, &mut changes);
+        }
+        loop {
+            let suspected = self.judge_types(&mut changes, course);
+            for type_url in suspected {
+                let told = self.writer.demand.handle_unserved(&type_url, &self.writer.view.cut());
+                self.tell(told, &mut changes);
+            }
+            let count = self.wire.as_ref().map_or(0, |wire| wire.legs.len());
+            let mut said = Vec::new();
+            (0..count).for_each(|leg| self.turn_leg(leg, &mut said, course));
+            self.writer.hold(&mut said, now);
+            changes.append(&mut said);
+            if changes.is_empty() {
+                changes = self.writer.release(now);
+            }
+            self.writer.note_holds(&mut course.tally);
+            let Some(wire) = &mut self.wire else { return };
+            if changes.is_empty() {
+                let before = self.writer.view.cut().server_state();
+                let server_state = wire.server_state(before);
+                if server_state == ServerState::Up {
+                    self.writer.view.forget_restored();
+                }
+                self.writer.view.publish_server_state(server_state);
+                if before != server_state {
+                    course.log(|| format!("upstream {zone}: {before:?} -> {server_state:?}"));
+                }
+                break;
+            }
+            let heard = std::mem::take(&mut changes);
+            course.log(|| format!("upstream {zone}: heard {heard:?}"));
+            self.writer.publish(&heard);
+            let told = self.writer.demand.handle_cut(&self.writer.view.cut());
+            self.tell(told, &mut changes);
+        }
+        self.set_writer(course);
+    }
+
+    fn set_writer(&mut self, course: &mut Course) {
+        let legs = self.wire.iter().flat_map(|wire| &wire.legs);
+        let legs = legs.flat_map(|leg| [leg.client.poll_timeout(), leg.suspects.poll_timeout()]);
+        let ours = [self.writer.view.poll_timeout(), self.writer.guard.poll_timeout()];
+        let due = legs.chain(ours).flatten().min();
+        self.writer.alarm.set(due, Event::Upstream(self.id), course);
+    }
+
+    fn turn_leg(&mut self, at: usize, changes: &mut Vec<Changes>, course: &mut Course) {
+        let zone = self.id;
+        let now = course.clock.instant();
+        let Some(wire) = &mut self.wire else { return };
+        let dialect = wire.dialect(at);
+        let leg = &mut wire.legs[at];
+        let due = leg.client.poll_timeout();
+        let late = leg.client.handle_timeout(now);
+        if !late.is_empty() {
+            course.clock.late(due, "a control plane's silence counted");
+        }
+        changes.extend(late);
+        if let Some(seen) = leg.client.take_rhythm() {
+            Arc::make_mut(&mut wire.rhythm).merge(&seen);
+        }
+        if leg.stage == Stage::Opening && !leg.client.wanted() {
+            leg.stage = Stage::Rest;
+            leg.link = None;
+        }
+        if leg.stage == Stage::Rest && leg.client.wanted() {
+            leg.stage = Stage::Opening;
+            let id = course.next_stream();
+            let wire_at = At { zone, leg: at, id };
+            leg.client.handle_dialect(dialect);
+            let mut habits = wire.habits.clone();
+            habits.dialect = dialect;
+            let session = Session::new(&habits, course.calm, &mut course.rng);
+            let refusal = habits.refusal(course.calm, &mut course.refusals);
+            leg.link = Some(Link {
+                id,
+                session,
+                ahead: None,
+                up: Pipe::default(),
+                down: Pipe::default(),
+                answered: false,
+                refusal,
+                mute: false,
+                opened: course.clock.now(),
+                clean: false,
+                blurred: false,
+            });
+            course.deliver(Event::Hop(Hop::Opened(wire_at)));
+            return;
+        }
+        if leg.stage != Stage::Live {
+            return;
+        }
+        let idle = !leg.client.wanted() && !std::mem::replace(&mut leg.idle, true);
+        if let Some(id) = leg.link.as_ref().map(|link| link.id).filter(|_| idle) {
+            course.after(IDLE, Event::Hop(Hop::Idle(At { zone, leg: at, id })));
+        }
+        self.speak_up(at, now, course);
+    }
+
+    /// Sends the requests of the leg's machine.
+    fn speak_up(&mut self, at: usize, now: Instant, course: &mut Course) {
+        let Some(leg) = self.wire.as_mut().map(|wire| &mut wire.legs[at]) else {
+            return;
+        };
+        leg.idle &= !leg.client.wanted();
+        let Some(link) = &mut leg.link else { return };
+        let (zone, id) = (self.id, link.id);
+        while let Some(request) = leg.client.poll_request(now) {
+            if let Some(asked) = leg.client.take_asked().filter(|_| !leg.alone) {
+                leg.suspects.handle_asked(asked, now);
+            }
+            course.log(|| format!("upstream {zone}/{at}: relay -> {}", brief(&request)));
+            let arrives = link.up.send(request, course.clock.now() + course.delay());
+            course.at(arrives, Event::Hop(Hop::Request(At { zone, leg: at, id })));
+        }
+    }
+}
+
+/// Formats a request for the trace.
+fn brief(request: &Request) -> String {
+    match request {
+        Request::Sotw(request) => Up::Sotw(request.clone()).brief(),
+        Request::Delta(request) => Up::Delta(request.clone()).brief(),
+    }
+}
