@@ -9,18 +9,32 @@ use crate::tree::{self, File};
 
 /// Fields that others reach into, of types with methods that take `&mut self`: file, type, how many.
 const OPEN: &[(&str, &str, usize)] = &[
+    ("loadtest/src/client/lane.rs", "Lane", 5),
     ("loadtest/src/client/mod.rs", "Client", 3),
     ("loadtest/src/client/subscription/mod.rs", "Subscription", 4),
+    ("loadtest/src/http2/mod.rs", "Http2", 1),
+    ("loadtest/src/life.rs", "Life", 8),
     ("loadtest/src/presence.rs", "Standing", 2),
+    ("loadtest/src/record/state.rs", "State", 10),
+    ("loadtest/src/relay.rs", "Relay", 1),
+    ("loadtest/src/scenario/contender.rs", "Contender", 5),
     ("loadtest/src/scenario/play.rs", "Play", 7),
+    ("loadtest/src/tally.rs", "Tally", 11),
+    ("src/app/inspection.rs", "Inspection", 2),
     ("src/config/reading.rs", "ShapeFaults", 2),
+    ("src/downstream/stream/seats/bindings.rs", "Bindings", 1),
     ("src/get/printed.rs", "Printed", 2),
     ("src/json/read/mod.rs", "Reader", 1),
     ("src/protocol/client/feed/mod.rs", "Feed", 3),
+    ("src/protocol/client/ingest.rs", "Message", 12),
     ("src/protocol/client/outbound.rs", "Outbound", 4),
     ("src/protocol/client/wire.rs", "DeltaResponse", 3),
+    ("src/protocol/client/wire.rs", "SotwResponse", 3),
+    ("src/protocol/guard/removal.rs", "Removal", 14),
     ("src/telemetry/traces/change.rs", "News", 3),
+    ("src/upstream/ads_stream.rs", "AdsStream", 5),
     ("src/upstream/leg/mod.rs", "Leg", 3),
+    ("src/upstream/rest/topic.rs", "Topic", 6),
     ("src/wire/sealed/batch.rs", "Batch", 1),
 ];
 
@@ -92,13 +106,14 @@ fn identifier(text: &str) -> &str {
 fn items(text: &str) -> Vec<Vec<&str>> {
     let mut found = Vec::new();
     let mut item = Vec::new();
+    let mut has_body = false;
     for line in text.lines() {
         item.push(line);
-        if line.is_empty()
-            || line.starts_with('}')
-            || !line.starts_with([' ', '#', '/', ')']) && line.ends_with([';', '}'])
-        {
+        has_body |= !line.starts_with([' ', '#', '/']) && line.ends_with('{');
+        let ends = line.is_empty() || !line.starts_with([' ', '#', '/', ')']) && line.ends_with([';', '}']);
+        if line.starts_with('}') || ends && !has_body {
             found.push(std::mem::take(&mut item));
+            has_body = false;
         }
     }
     found
@@ -159,7 +174,8 @@ fn methods(text: &str) -> BTreeMap<&str, bool> {
         if head.contains(" for ") {
             continue;
         }
-        let changes = item.iter().any(|line| line.contains("&mut self"));
+        let changes = |line: &&str| line.contains("&mut self,") || line.contains("&mut self)");
+        let changes = item.iter().any(changes);
         *found.entry(identifier(head.trim_start())).or_default() |= changes;
     }
     found
