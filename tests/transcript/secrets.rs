@@ -205,3 +205,30 @@ fn a_rejected_secret_is_given_up() {
         ",
     );
 }
+
+/// B-18, B-22: the same when the server drops one of them, before or after the client rejects them.
+#[test]
+fn a_rejected_secret_goes() {
+    sotw(
+        "
+        origin put sds a@bad b@1
+        client sends sds [a b]
+        client <- sds [a@bad b@1], nack
+        nothing for 2s
+        origin drop sds a
+        client <- sds [b@1], ack
+        nothing for 2s
+        ",
+    );
+    sotw(
+        "
+        origin put sds a@bad b@1
+        client sends sds [a b]
+        client <- sds [a@bad b@1]
+        origin drop sds a
+        client sends sds [a b] n1 ! => nack
+        client <- sds [b@1], ack
+        nothing for 2s
+        ",
+    );
+}

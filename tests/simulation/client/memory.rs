@@ -100,6 +100,12 @@ impl Memory {
         for (name, revision) in brought.chain(answer.removed.iter().map(|name| (name, 0))) {
             match rejected {
                 true => drop(self.refused.insert(name.clone(), revision)),
+                // What it accepted before may be listed instead of what it has rejected since (B-18).
+                false
+                    if self
+                        .refused
+                        .get(name)
+                        .is_some_and(|refused| *refused > revision && revision > 0) => {}
                 false => drop(self.refused.remove(name)),
             }
         }

@@ -106,6 +106,8 @@ impl Subscription {
                     Verdict::Settled(Row::Nothing)
                 }
                 Row::Asked => Verdict::Due(Say::Missing),
+                // B-18: it may be listed as it was accepted.
+                Row::Refused(..) if self.reader.lists_all() => Verdict::Settled(Row::Perhaps),
                 Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) | Row::Sent(_) => {
                     self.judge_gone(name, slot)
                 }
