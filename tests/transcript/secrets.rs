@@ -232,3 +232,35 @@ fn a_rejected_secret_goes() {
         ",
     );
 }
+
+/// B-18, B-22: the same when the bad one is repaired, which may be before the client rejects it.
+#[test]
+fn a_rejected_secret_is_repaired() {
+    sotw(
+        "
+        origin put sds a@1 b@1
+        client sends sds [a b]
+        client <- sds [a@1 b@1], ack
+        origin put sds a@bad b@2
+        client <- sds [a@bad b@2], nack
+        nothing for 2s
+        origin put sds a@3
+        client <- sds [a@3 b@2], ack
+        nothing for 2s
+        ",
+    );
+    sotw(
+        "
+        origin put sds a@1 b@1
+        client sends sds [a b]
+        client <- sds [a@1 b@1], ack
+        origin put sds a@2 b@bad
+        client <- sds [a@2 b@bad]
+        origin put sds b@3
+        client sends sds [a b] n2 ! => nack
+        client <- sds [a@1 b@3], ack
+        client <- sds [a@2 b@3], ack
+        nothing for 2s
+        ",
+    );
+}

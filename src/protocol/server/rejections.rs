@@ -136,14 +136,22 @@ impl Rejections {
         self.0.get_or_insert_default().held_back.insert(name, objection);
     }
 
-    /// A name is sent, or not wanted any more.
-    pub(super) fn forget(&mut self, name: &Name) {
-        let Some(trials) = &mut self.0 else { return };
-        trials.held_back.remove(name);
+    /// A name is sent, or not wanted any more. Returns whether it was held back.
+    pub(super) fn forget(&mut self, name: &Name) -> bool {
+        let Some(trials) = &mut self.0 else { return false };
+        let held_back = trials.held_back.remove(name).is_some();
         for group in &mut trials.groups {
             group.members.remove(name);
         }
         trials.groups.retain(|group| !group.members.is_empty());
+        held_back
+    }
+
+    /// Nothing is held back any more. Returns what was.
+    pub(super) fn take_held_back(&mut self) -> impl Iterator<Item = Name> {
+        let trials = self.0.as_mut();
+        let held_back = trials.map(|trials| std::mem::take(&mut trials.held_back));
+        held_back.unwrap_or_default().into_keys()
     }
 
     /// Returns the names that are held back.

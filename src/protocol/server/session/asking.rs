@@ -18,7 +18,7 @@ impl Subscription {
             row = Row::Perhaps;
         }
         self.ledger.put(name, row);
-        self.rejections.forget(name);
+        self.absolve(name);
         self.agenda.look(name.clone());
     }
 
@@ -31,7 +31,7 @@ impl Subscription {
         };
         let stays = self.flights.brings(name) || by_alias();
         self.ledger.put(name, if stays { Row::Perhaps } else { Row::Nothing });
-        self.rejections.forget(name);
+        self.absolve(name);
         self.rare.forget(|rare| {
             rare.errors.remove(name);
             rare.beats.remove(name);

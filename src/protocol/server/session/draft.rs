@@ -188,7 +188,7 @@ impl Subscription {
         for collection in self.open_collections(name) {
             self.ledger.put(&collection, Row::Nothing);
         }
-        self.rejections.forget(name);
+        self.absolve(name);
         self.rare.forget(|rare| rare.errors.remove(name));
         if self.reader.reads_ttl() {
             self.note_beat(resource.name(), attempt.slot.beat(resource));
@@ -208,7 +208,7 @@ impl Subscription {
     pub(super) fn note_gone(&mut self, name: &Name) {
         self.ledger.put(name, Row::Nothing);
         self.agenda.pass(name);
-        self.rejections.forget(name);
+        self.absolve(name);
         self.note_beat(name, None);
     }
 

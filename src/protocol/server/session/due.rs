@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use super::Subscription;
 use super::verdict::{Say, Verdict};
 use crate::server::agenda::{PASSED_MAX, SWEPT_MAX, Walk};
-use crate::server::ledger::Row;
 use xds::{Answers, Difference, Name, Sight, State, TypeSight};
 
 impl Subscription {
@@ -30,9 +29,8 @@ impl Subscription {
                 Verdict::Hidden => self.agenda.wait(&name),
                 Verdict::Nothing => self.agenda.pass(&name),
                 Verdict::Settled(row) => {
-                    self.free_others(&name);
                     self.ledger.put(&name, row);
-                    self.rejections.forget(&name);
+                    self.absolve(&name);
                     self.rare.forget(|rare| rare.beats.remove(&name));
                     self.agenda.pass(&name)
                 }
@@ -45,19 +43,6 @@ impl Subscription {
             self.agenda.set_short(true);
         }
         None
-    }
-
-    /// B-22: of secrets that are held back as one, the one that goes may have been the bad one. The others are sent again.
-    fn free_others(&mut self, gone: &Name) {
-        let as_one = self.reader.lists_all() && !self.rare.get().omits;
-        if as_one && matches!(self.ledger.get(gone), Row::Refused(..)) {
-            let others = self.rejections.held_back().filter(|other| *other != gone);
-            let others: Vec<Name> = others.cloned().collect();
-            others.iter().for_each(|other| self.ask(other));
-            if !others.is_empty() {
-                self.agenda.set_short(true);
-            }
-        }
     }
 
     /// Passes over names of which nothing is due, if very many are listed. Returns whether a response can be composed: so many names

@@ -183,7 +183,7 @@ impl Subscription {
             } else if let Some(name) = self.next_row(entries) {
                 if !entries.listed.contains(&name) {
                     self.unsubscribe(&name);
-                } else if entries.kept < entries.before && self.was_rejected_as_a_whole(&name) {
+                } else if entries.kept < entries.before && self.rare.get().refused.is_some() {
                     // B-22: a part of what was rejected is given up, so what is listed is another state.
                     self.ask(&name);
                 }
@@ -206,12 +206,6 @@ impl Subscription {
             }
         }
         true
-    }
-
-    /// Whether the client has rejected a name together with all that it lists.
-    fn was_rejected_as_a_whole(&self, name: &Name) -> bool {
-        let secret = self.reader.lists_all() && matches!(self.ledger.get(name), Row::Refused(..));
-        secret || self.rare.get().refused.is_some()
     }
 
     fn end_request(&mut self, entries: &mut Entries, answers: &impl Answers, now: Instant) {

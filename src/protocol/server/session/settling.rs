@@ -100,6 +100,19 @@ impl Subscription {
         }
     }
 
+    /// Nothing of a name is rejected any more. B-18: secrets may have been held back as one, and this may have been the bad one: the
+    /// others are sent again.
+    pub(super) fn absolve(&mut self, name: &Name) {
+        let as_one = self.reader.lists_all() && !self.rare.get().omits;
+        if self.rejections.forget(name) && as_one {
+            for other in self.rejections.take_held_back() {
+                self.ledger.put(&other, Row::Perhaps);
+                self.agenda.look(other);
+                self.agenda.set_short(true);
+            }
+        }
+    }
+
     /// What stood in the way of a rejected resource may be gone: each is tried once more, once for each content.
     fn try_again(&mut self) {
         let held_back: Vec<Name> = self.rejections.held_back().cloned().collect();
