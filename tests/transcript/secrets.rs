@@ -179,8 +179,6 @@ fn a_rejected_secret_is_left_out() {
         client sends sds [a b]
         client <- sds [a@1], ack
         origin put sds a@2 b@bad
-        client stalls
-        client reads
         client <- sds [a@2 b@bad], nack
         client <- sds [a@2], ack
         client <- sds [a@2 b@bad], nack

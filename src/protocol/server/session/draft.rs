@@ -146,9 +146,10 @@ impl Subscription {
                 if fits {
                     self.write_error(name, draft, attempt.slot);
                     if matches!(say, Say::Missing) {
-                        draft.missing.insert(name.clone());
+                        draft.deny(name.clone());
+                    } else {
+                        draft.removed.insert(name.clone());
                     }
-                    draft.removed.insert(name.clone());
                     self.note_gone(name);
                 }
                 fits
