@@ -4,7 +4,8 @@
 
 use cache::Library;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use protocol::{ClientRequest, Server};
+use proto::google::rpc::Status;
+use protocol::{ClientRequest, Response, Server};
 use xds::{Dialect, Sight};
 
 use super::*;
@@ -179,4 +180,179 @@ fn clients_that_join() {
         }
         println!("{dialect:?}: {:.1?} for each client", all.all / CLIENTS as u32);
     }
+}
+
+/// A delta stream of one type, and how long the calls of its machine take.
+struct Stream {
+    server: Server,
+    type_url: TypeUrl,
+    library: Library,
+    sight: Sight,
+    calls: Steps,
+}
+
+impl Stream {
+    /// A view that knows `updates`, and a client that asks for these names and says that it holds others.
+    fn new(type_url: TypeUrl, updates: Vec<Update>, subscribe: &[String], held: &[String]) -> Self {
+        let settings = ViewSettings {
+            names_per_view: 0,
+            ..settings()
+        };
+        let view = View::new(Class::default(), settings);
+        drop(view.publish(&[named(&type_url, updates)]));
+        let mut stream = Self {
+            server: opened(stream(StreamLimits::default()), Dialect::Delta, 1),
+            type_url,
+            library: Library::new(64 << 20, 2 << 20),
+            sight: Sight::from(view.cut()),
+            calls: Steps::default(),
+        };
+        stream.request(DeltaDiscoveryRequest {
+            resource_names_subscribe: subscribe.to_vec(),
+            initial_resource_versions: held.iter().map(|name| (name.clone(), "1".to_owned())).collect(),
+            ..Default::default()
+        });
+        stream
+    }
+
+    fn request(&mut self, request: DeltaDiscoveryRequest) {
+        let now = start();
+        let type_url = self.type_url.url().to_owned();
+        let request = ClientRequest::from(DeltaDiscoveryRequest { type_url, ..request });
+        let (server, library) = (&mut self.server, &self.library);
+        let mut progress = self.calls.step(|| server.begin(request, library, now)).unwrap();
+        while self.calls.step(|| server.go_on(&mut progress, library, now)).unwrap() {}
+        server.finish(progress).unwrap();
+        while server.poll_want().is_some() {}
+    }
+
+    fn next(&mut self) -> Option<Response> {
+        let (server, sight, library) = (&mut self.server, &self.sight, &self.library);
+        loop {
+            let response = self.calls.step(|| server.poll_response(sight, library, start()));
+            if response.is_some() || !server.is_short() {
+                return response;
+            }
+        }
+    }
+
+    /// Takes all responses, and prints how long everything took since it printed last.
+    fn takes(mut self, what: &str) -> Self {
+        let mut entries = 0;
+        while let Some(response) = self.next() {
+            entries += response.batch.items().len() + response.batch.removed().len();
+            let (type_url, nonce) = (self.type_url.url().as_bytes(), response.nonce);
+            let receipt = self.server.handle_acknowledgement(type_url, nonce.as_bytes());
+            assert!(receipt.is_some());
+        }
+        println!("{what}: {entries} entries, {}", self.calls);
+        self.calls = Steps::default();
+        self
+    }
+
+    /// Rejects all responses, and names a half of each.
+    fn rejects(mut self) {
+        let mut count = 0;
+        while let Some(response) = self.next() {
+            let items = response.batch.items().iter();
+            let names: Vec<&str> = items.map(|item| item.name().as_str()).collect();
+            let message = names
+                .iter()
+                .skip(names.len() / 2)
+                .copied()
+                .collect::<Vec<_>>()
+                .join(" ");
+            self.request(DeltaDiscoveryRequest {
+                response_nonce: response.nonce.to_string(),
+                error_detail: Some(Status {
+                    code: 3,
+                    message,
+                    ..Default::default()
+                }),
+                ..Default::default()
+            });
+            count += 1;
+        }
+        println!("{count} responses, all rejected: {}", self.calls);
+    }
+}
+
+/// Prints how long the calls of a stream take where each of many names has to do with each of many others.
+#[test]
+#[ignore = "prints figures"]
+fn names_that_have_to_do_with_each_other() {
+    const MANY: usize = 10_000;
+    let texts = |what: &str| -> Vec<String> { (0..MANY).map(|n| format!("{what}-{n:06}")).collect() };
+    let (some, others) = (texts("some"), texts("others"));
+    let nothing = some.iter().map(|name| absent(name)).collect();
+    let stream = Stream::new(addresses(), nothing, &some, &others);
+    stream.takes("names that may be aliases, and others that the client holds");
+    for type_url in [addresses(), TypeUrl::new("unknown")] {
+        let updates = some.iter().map(|name| put(&type_url, name, "body")).collect();
+        let mut stream = Stream::new(type_url.clone(), updates, &some, &[]).takes(type_url.url());
+        let all = some.iter().map(|name| Name::from(name.as_str())).collect();
+        stream
+            .calls
+            .step(|| stream.server.handle_dirty(&stream.type_url, Dirty::Names(all)));
+        let mut stream = stream.takes("all change");
+        stream.request(DeltaDiscoveryRequest {
+            resource_names_unsubscribe: some.clone(),
+            ..Default::default()
+        });
+        stream.takes("all are given up");
+    }
+    let updates = some.iter().map(|name| put(&eds(), name, "body")).collect();
+    Stream::new(eds(), updates, &some, &[]).rejects();
+
+    let (_, short) = eds()
+        .url()
+        .split_once('/')
+        .map(|(to, of)| (to.to_owned(), of.to_owned()))
+        .unwrap();
+    let member = |name: &String| {
+        put(
+            &eds(),
+            &format!("xdstp://a/{short}/{name}?a=1&b=1&c=1&d=1&e=1&f=1"),
+            "body",
+        )
+    };
+    let spellings: Vec<String> = orders("abcdef")
+        .iter()
+        .map(|order| {
+            let parameters: Vec<String> = order.chars().map(|letter| format!("{letter}=1")).collect();
+            format!("xdstp://a/{short}/*?{}", parameters.join("&"))
+        })
+        .collect();
+    let updates = some.iter().map(member).collect();
+    let mut stream = Stream::new(eds(), updates, &spellings[..1], &[]).takes("a collection");
+    for (begun, ended) in [
+        (spellings.clone(), Vec::new()),
+        (vec![spellings[0].clone(); MANY], Vec::new()),
+        (Vec::new(), spellings),
+    ] {
+        let what = format!(
+            "{} texts of a collection that begin, and {} that end",
+            begun.len(),
+            ended.len()
+        );
+        stream.request(DeltaDiscoveryRequest {
+            resource_names_subscribe: begun,
+            resource_names_unsubscribe: ended,
+            ..Default::default()
+        });
+        stream = stream.takes(&what);
+    }
+}
+
+/// Returns the letters of a text in all orders.
+fn orders(letters: &str) -> Vec<String> {
+    letters.chars().fold(vec![String::new()], |orders, letter| {
+        let with = |order: &String| {
+            let at = 0..=order.len();
+            let order = order.clone();
+            at.map(move |at| format!("{}{letter}{}", &order[..at], &order[at..]))
+                .collect::<Vec<_>>()
+        };
+        orders.iter().flat_map(with).collect()
+    })
 }

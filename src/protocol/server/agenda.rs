@@ -2,9 +2,9 @@
 //!
 //! Owns the list and the place at which the last response ended. Does not know what is due of a name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::sorted::Sorted;
 use xds::{Difference, Name, State};
@@ -23,6 +23,8 @@ pub(super) struct Agenda {
     hello: bool,
     /// Whether a walk of this turn stopped short, so that names are left that were not looked at.
     short: bool,
+    /// Whether the client asks for a name of which nothing is known, once that was looked for in this turn (C-20).
+    dark: OnceLock<bool>,
     /// The wildcard's state when it was last looked at, and whether it was certain.
     state: (u64, bool),
 }
@@ -34,18 +36,21 @@ struct Lists {
     gone: Sorted<Name>,
     /// Names that wait until more is known of an alias (C-20).
     waits: BTreeSet<Name>,
-    /// Collections of which all members must be looked at.
-    stirred: BTreeSet<Name>,
-    sweep: Option<Sweep>,
+    /// All members of these collections must be looked at, and if `None` is one of them, all rows.
+    sweeps: BTreeMap<Option<Name>, Sweep>,
 }
 
-/// All rows must be looked at, some in each turn.
-#[derive(Debug, Default)]
-struct Sweep {
-    /// The first row that was not listed yet; `None`: the first of all.
-    from: Option<Name>,
-    /// Whether all must be looked at once more.
-    again: bool,
+/// Names that must be looked at, some in each turn.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sweep {
+    /// The first name that was not listed yet; `None`: the first of all.
+    pub(super) from: Option<Name>,
+    /// Whether the client must be told again of what it may hold.
+    pub(super) asks: bool,
+    /// Whether all must be looked at once more, and whether the client must be told again then.
+    again: Option<bool>,
+    /// Whether all are looked at once more.
+    repeats: bool,
 }
 
 /// A walk over all names that must be looked at, once around from the cursor.
@@ -60,12 +65,12 @@ pub(super) struct Walk {
 
 /// How many names one walk passes at most, because others have their turn then. That many take some milliseconds.
 pub(super) const PASSED_MAX: usize = 4096;
-/// How many rows one turn lists at most, when all must be looked at: fewer than it can pass.
+/// How many names sweeps list in one turn at most: fewer than it can pass.
 pub(super) const SWEPT_MAX: usize = PASSED_MAX / 2;
 
 impl Lists {
     fn is_idle(&self) -> bool {
-        self.look.is_empty() && self.gone.is_empty() && self.stirred.is_empty() && self.sweep.is_none()
+        self.look.is_empty() && self.gone.is_empty() && self.sweeps.is_empty()
     }
 }
 
@@ -112,57 +117,45 @@ impl Agenda {
         }
     }
 
-    /// All rows must be looked at.
-    pub(super) fn sweep(&mut self) {
-        let sweep = &mut self.lists.get_or_insert_default().sweep;
-        match sweep {
-            Some(sweep) => sweep.again |= sweep.from.is_some(),
-            None => *sweep = Some(Sweep::default()),
+    /// All members of a collection must be looked at, or all rows. `asks`: the client must be told again of what it may hold.
+    pub(super) fn sweep(&mut self, of: Option<Name>, asks: bool) {
+        let sweep = self.lists.get_or_insert_default().sweeps.entry(of).or_default();
+        if sweep.from.is_some() {
+            sweep.again = Some(asks || sweep.again == Some(true));
+        } else {
+            sweep.asks |= asks;
         }
     }
 
-    /// Returns the text from which on rows are to be listed.
-    pub(super) fn sweeps_from(&self) -> Option<&str> {
-        let sweep = self.lists.as_ref()?.sweep.as_ref()?;
-        Some(sweep.from.as_ref().map_or("", Name::as_str))
+    /// Returns what must be swept next. Collections come first, because views change all the time.
+    pub(super) fn next_sweep(&self) -> Option<(Option<Name>, Sweep)> {
+        let (of, sweep) = self.lists.as_ref()?.sweeps.last_key_value()?;
+        Some((of.clone(), sweep.clone()))
     }
 
-    /// These rows must be looked at, and later those from `next` on.
-    pub(super) fn swept(&mut self, rows: Vec<Name>, next: Option<Name>) {
-        for name in rows {
-            if name.is_collection() {
-                self.stir(name);
-            } else {
-                self.look(name);
-            }
-        }
+    /// Names were listed, and later those from `next` on must be. Returns whether it is over.
+    pub(super) fn swept(&mut self, of: &Option<Name>, next: Option<Name>) -> bool {
         if let Some(lists) = &mut self.lists
-            && let Some(Sweep { from, again }) = &mut lists.sweep
+            && let Some(sweep) = lists.sweeps.get_mut(of)
         {
-            let more = next.is_some() || std::mem::take(again);
-            *from = next;
-            lists.sweep.take_if(|_| !more);
+            if next.is_none()
+                && let Some(asks) = sweep.again.take()
+            {
+                *sweep = Sweep {
+                    asks,
+                    repeats: true,
+                    ..Sweep::default()
+                };
+                return false;
+            }
+            sweep.from = next;
+            if sweep.from.is_some() {
+                return false;
+            }
+            lists.sweeps.remove(of);
         }
         self.give_back();
-    }
-
-    /// All members of this collection must be looked at.
-    pub(super) fn stir(&mut self, collection: Name) {
-        self.lists.get_or_insert_default().stirred.insert(collection);
-    }
-
-    pub(super) fn unstir(&mut self, collection: &Name) {
-        if let Some(lists) = &mut self.lists {
-            lists.stirred.remove(collection);
-        }
-        self.give_back();
-    }
-
-    /// Returns the next collection of which all members must be looked at.
-    pub(super) fn pop_stirred(&mut self) -> Option<Name> {
-        let next = self.lists.as_mut()?.stirred.pop_first();
-        self.give_back();
-        next
+        true
     }
 
     /// Nothing is due of any listed name.
@@ -224,7 +217,24 @@ impl Agenda {
 
     /// Whether names are left that this turn does not look at.
     pub(super) fn is_short(&self) -> bool {
-        self.short || self.sweeps_from().is_some()
+        self.short || self.lists.as_ref().is_some_and(|lists| !lists.sweeps.is_empty())
+    }
+
+    /// Whether members of a collection are listed that never were: one answer has all of them.
+    pub(super) fn gathers(&self) -> bool {
+        let mut sweeps = self.lists.iter().flat_map(|lists| &lists.sweeps);
+        sweeps.any(|(of, sweep)| of.is_some() && !sweep.repeats)
+    }
+
+    /// A turn begins.
+    pub(super) fn begin(&mut self) {
+        self.short = false;
+        self.dark = OnceLock::new();
+    }
+
+    /// Returns whether the client asks for a name of which nothing is known. `find` looks for one, once in a turn.
+    pub(super) fn is_dark(&self, find: impl FnOnce() -> bool) -> bool {
+        *self.dark.get_or_init(find)
     }
 
     pub(super) const fn set_short(&mut self, short: bool) {

@@ -2,7 +2,7 @@
 //!
 //! Owns the groups of names that are still to be tried. What was rejected alone is a row of the ledger. Does not send anything.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use xds::{Name, Objection, Version};
@@ -13,7 +13,12 @@ pub(super) struct Rejections(Option<Box<Trials>>);
 
 #[derive(Debug, Default)]
 struct Trials {
-    groups: VecDeque<Group>,
+    /// What is still to be tried.
+    waiting: BTreeMap<Name, Trial>,
+    /// The same, group after group.
+    groups: BTreeSet<(u64, Name)>,
+    /// The number of the last group.
+    last_group: u64,
     /// The response in which a group is tried, and whether that group is a second try.
     trial: Option<(u64, bool)>,
     /// How many tries were rejected since one was accepted.
@@ -24,10 +29,19 @@ struct Trials {
     last: Option<Arc<Objection>>,
 }
 
-/// Names that are tried together, with the versions that were rejected.
+/// A name that is still to be tried.
+#[derive(Debug)]
+struct Trial {
+    group: u64,
+    /// The version that was rejected.
+    version: Version,
+    again: bool,
+}
+
+/// Names that are tried together.
 #[derive(Debug)]
 pub(super) struct Group {
-    members: BTreeMap<Name, Version>,
+    pub(super) names: Vec<Name>,
     again: bool,
 }
 
@@ -38,19 +52,21 @@ impl Trials {
     fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.held_back.is_empty() && self.trial.is_none()
     }
-}
 
-impl Group {
-    pub(super) fn new(members: BTreeMap<Name, Version>, again: bool) -> Self {
-        Self { members, again }
+    fn add(&mut self, group: BTreeMap<Name, Version>, again: bool) {
+        self.last_group += 1;
+        for (name, version) in group {
+            self.remove(&name);
+            self.groups.insert((self.last_group, name.clone()));
+            let group = self.last_group;
+            self.waiting.insert(name, Trial { group, version, again });
+        }
     }
 
-    pub(super) fn contains(&self, name: &Name) -> bool {
-        self.members.contains_key(name)
-    }
-
-    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
-        self.members.keys()
+    fn remove(&mut self, name: &Name) -> Option<Trial> {
+        let (name, trial) = self.waiting.remove_entry(name)?;
+        self.groups.remove(&(trial.group, name));
+        Some(trial)
     }
 }
 
@@ -63,8 +79,7 @@ impl Rejections {
     /// Returns how many names are kept.
     pub(super) fn len(&self) -> usize {
         let trials = self.0.as_ref();
-        let groups = |trials: &Trials| trials.groups.iter().map(|group| group.members.len()).sum::<usize>();
-        trials.map_or(0, |trials| groups(trials) + trials.held_back.len())
+        trials.map_or(0, |trials| trials.groups.len() + trials.held_back.len())
     }
 
     /// Whether anything is still to be tried.
@@ -74,17 +89,23 @@ impl Rejections {
 
     /// Whether a name is still to be tried: then it is sent only with its group.
     pub(super) fn awaits(&self, name: &Name) -> bool {
-        let mut groups = self.0.iter().flat_map(|trials| &trials.groups);
-        groups.any(|group| group.contains(name))
+        self.0.as_ref().is_some_and(|trials| trials.waiting.contains_key(name))
     }
 
     /// Returns the next group, unless one is on its way, or one of its names is.
     pub(super) fn pop(&mut self, is_on_its_way: impl Fn(&Name) -> bool) -> Option<Group> {
         let trials = self.0.as_mut().filter(|trials| trials.trial.is_none())?;
-        if trials.groups.front()?.names().any(is_on_its_way) {
+        let (first, _) = trials.groups.first()?;
+        let names = trials.groups.iter().take_while(|(group, _)| group == first);
+        let names: Vec<Name> = names.map(|(_, name)| name.clone()).collect();
+        if names.iter().any(is_on_its_way) {
             return None;
         }
-        trials.groups.pop_front()
+        let mut again = false;
+        for name in &names {
+            again |= trials.remove(name).is_some_and(|trial| trial.again);
+        }
+        Some(Group { names, again })
     }
 
     /// A group is tried in this response.
@@ -108,27 +129,26 @@ impl Rejections {
     /// Adds groups of a rejected response. Returns all names that are to be held back, if there were too many tries.
     pub(super) fn add(
         &mut self,
-        groups: impl IntoIterator<Item = Group>,
+        groups: impl IntoIterator<Item = BTreeMap<Name, Version>>,
         objection: &Arc<Objection>,
     ) -> BTreeMap<Name, Version> {
         let trials = self.0.get_or_insert_default();
-        trials
-            .groups
-            .extend(groups.into_iter().filter(|group| !group.members.is_empty()));
+        groups.into_iter().for_each(|group| trials.add(group, false));
         trials.last = Some(objection.clone());
         trials.rejected += 1;
         if trials.rejected < TRIES_MAX {
             return BTreeMap::new();
         }
         trials.rejected = 0;
-        let all = std::mem::take(&mut trials.groups);
-        all.into_iter().flat_map(|group| group.members).collect()
+        trials.groups.clear();
+        let all = std::mem::take(&mut trials.waiting);
+        all.into_iter().map(|(name, trial)| (name, trial.version)).collect()
     }
 
     /// Adds a second try of one name.
     pub(super) fn try_again(&mut self, name: Name, version: Version) {
-        let group = Group::new(BTreeMap::from([(name, version)]), true);
-        self.0.get_or_insert_default().groups.push_back(group);
+        let trials = self.0.get_or_insert_default();
+        trials.add(BTreeMap::from([(name, version)]), true);
     }
 
     /// A name was rejected alone.
@@ -139,12 +159,8 @@ impl Rejections {
     /// A name is sent, or not wanted any more. Returns whether it was held back.
     pub(super) fn forget(&mut self, name: &Name) -> bool {
         let Some(trials) = &mut self.0 else { return false };
-        let held_back = trials.held_back.remove(name).is_some();
-        for group in &mut trials.groups {
-            group.members.remove(name);
-        }
-        trials.groups.retain(|group| !group.members.is_empty());
-        held_back
+        trials.remove(name);
+        trials.held_back.remove(name).is_some()
     }
 
     /// Nothing is held back any more. Returns what was.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use distributary::wire::message;
 use prost::Message as _;
 
@@ -117,6 +117,24 @@ pub(super) const ATTACKS: &[Attack] = &[
             ]
             .concat()
         },
+        ..USUAL
+    },
+    Attack {
+        name: "names that may be aliases, and others that are held",
+        turn: may_be_aliases,
+        turns: 20,
+        pause: Duration::from_millis(200),
+        ..USUAL
+    },
+    Attack {
+        name: "names of an invented type that are given up",
+        turn: |n| {
+            let some: Vec<String> = (0..2000).map(|name| format!("{n}-{name}")).collect();
+            let lists = [(some.clone(), Vec::new()), (Vec::new(), some)];
+            let requests = lists.map(|(begun, ended)| names("invented", begun, ended));
+            [begin(n, &delta()), data(1, &requests.concat())].concat()
+        },
+        pause: Duration::from_millis(50),
         ..USUAL
     },
     Attack {
@@ -319,6 +337,28 @@ fn asks_about_all(n: u32) -> Vec<u8> {
     let no_window = frame(SETTINGS, 0, 0, &[0, INITIAL_WINDOW_SIZE, 0, 0, 0, 0]);
     let first = if n == 0 { no_window } else { Vec::new() };
     [first, call(id(n), FETCH, &[]), frame(DATA, END_STREAM, id(n), &[0; 5])].concat()
+}
+
+const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
+
+/// A new stream of a type with aliases: each thing that the client holds may be what one of its names means.
+fn may_be_aliases(n: u32) -> Vec<u8> {
+    let texts = |what: &str| (0..1000).map(|name| format!("{what}-{name}")).collect::<Vec<_>>();
+    let request = DeltaDiscoveryRequest {
+        node: Some(node()),
+        type_url: VHDS.to_owned(),
+        resource_names_subscribe: texts("route/asked"),
+        initial_resource_versions: texts("route/held")
+            .into_iter()
+            .map(|name| (name, "1".to_owned()))
+            .collect(),
+        ..Default::default()
+    };
+    [
+        call(id(n), &delta(), &[]),
+        data(id(n), &message(&request.encode_to_vec())),
+    ]
+    .concat()
 }
 
 /// A new stream that asks for all clusters.

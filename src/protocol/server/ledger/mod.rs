@@ -94,9 +94,9 @@ impl Ledger {
         own.chain(shared.map(|held| (held.name(), Row::Sent(held.clone()))))
     }
 
-    /// Returns the rows of its own that a collection covers (F-10).
-    pub(super) fn within<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = Entry<'a>> {
-        let rows = self.own.from(collection.prefix());
+    /// Returns the rows of its own that a collection covers (F-10), from the first name that is not less than a text.
+    pub(super) fn within<'a>(&'a self, collection: &'a Name, text: &'a str) -> impl Iterator<Item = Entry<'a>> {
+        let rows = self.own.from(text.max(collection.prefix()));
         let rows = rows.take_while(|entry| entry.name().as_str().starts_with(collection.prefix()));
         rows.filter(|entry| collection.covers(entry.name()))
     }

@@ -87,10 +87,9 @@ impl Subscription {
     fn write_trial(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) -> Option<Group> {
         while let Some(group) = self.rejections.pop(|name| self.flights.has(name)) {
             let mut all = Draft::new(Room::boundless());
-            let names: Vec<Name> = group.names().cloned().collect();
-            for name in names {
-                if let Some(say @ (Say::Put(_) | Say::Other(_))) = self.say(&name, attempt.slot) {
-                    self.write(&name, say, &mut all, attempt);
+            for name in &group.names {
+                if let Some(say @ (Say::Put(_) | Say::Other(_))) = self.say(name, attempt.slot) {
+                    self.write(name, say, &mut all, attempt);
                 }
             }
             if all.adds() {

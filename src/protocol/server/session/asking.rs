@@ -80,58 +80,51 @@ impl Subscription {
         }
         if name.is_collection() {
             let all = self.want.meaning(name).clone();
-            held(self.ledger.within(&all)).iter().for_each(|name| self.ask(name));
-            self.want.add_collection(all);
-            self.agenda.stir(name.clone());
+            self.want.add_collection(all.clone());
+            self.agenda.sweep(Some(all), true);
         }
         self.ledger.mark(name, true);
         self.ask(name);
     }
 
-    /// Returns the names of what the client was sent that has this alias.
-    fn called(&self, alias: &Name) -> Vec<Name> {
-        let has = |row: &Row| row.sent().is_some_and(|sent| sent.aliases().contains(alias));
-        let called = self.ledger.held().filter(|(_, row)| has(row));
-        called.map(|(name, _)| name.clone()).collect()
-    }
-
     /// The client asks for everything.
     pub(super) fn subscribe_all(&mut self, answers: &impl Answers, now: Instant) {
         self.asked.more(now);
-        if !self.want.set_wildcard(true) {
+        let again = !self.want.set_wildcard(true);
+        if again {
             // C-11: the client may have forgotten what it was sent.
             if let Some(base) = self.ledger.base().cloned() {
                 self.ledger.doubt(answers.doubted(&base));
                 self.agenda.set_cursor(None);
                 self.agenda.set_rest(None);
             }
-            let covered = self.ledger.rows("").filter(|entry| !entry.name().is_new_style());
-            held(covered).iter().for_each(|name| self.ask(name));
         } else {
             self.want_target(Target::Wildcard, None, true);
         }
         self.agenda.set_hello(true);
-        self.look_at_rows();
+        if !self.ledger.is_shared() {
+            self.agenda.sweep(None, again);
+        }
     }
 
-    /// The client does not ask for a name or a collection any more.
-    pub(super) fn unsubscribe(&mut self, name: &Name) {
+    /// The client does not ask for a name or a collection any more. Returns whether it did. Then `unsubscribed` must be called after
+    /// the last one.
+    pub(super) fn unsubscribe(&mut self, name: &Name) -> bool {
         if !self.ledger.asks(name) {
-            return;
+            return false;
         }
         self.end_want(name);
         self.ledger.mark(name, false);
         self.rare.forget(|rare| rare.errors.remove(name));
         if name.is_collection() {
             let all = self.want.meaning(name).clone();
+            self.drop(name);
             if !self.want.texts(&all).any(|text| self.ledger.asks(text)) {
                 self.want.remove_collection(&all);
+                let within = self.ledger.within(&all, "").map(Entry::name);
+                let flying = self.flights.names().filter(|flying| all.covers(flying));
+                self.let_go(within.chain(flying).cloned().collect());
             }
-            self.agenda.unstir(name);
-            self.drop(name);
-            let within = self.ledger.within(&all).map(Entry::name);
-            let flying = self.flights.names().filter(|flying| all.covers(flying));
-            self.let_go(within.chain(flying).cloned().collect());
         } else {
             self.agenda.look(name.clone());
             let idle = self.reader.dialect() == Dialect::Sotw && !self.ledger.get(name).perhaps();
@@ -141,14 +134,25 @@ impl Subscription {
                 // C-08: the client had several reasons to hold the name, and does not know whether one is left.
                 self.ask(name);
             }
-            if self.reader.has_aliases() || self.reader.has_nameless() {
-                self.agenda.wake();
-                let mut others = held(self.ledger.rows(""));
-                others.retain(|name| !self.is_wanted(name));
-                self.let_go(others);
-            }
         }
         self.want.unspell(name);
+        true
+    }
+
+    /// The client has given up some names. C-20, A-09: these may have meant resources of other names.
+    pub(super) fn unsubscribed(&mut self) {
+        // B-22: what is left of a full state that the client has rejected is another one.
+        let another = self.rare.get().refused.is_some() && !self.wants_nothing();
+        self.agenda.set_hello(self.agenda.hello() || another);
+        if self.reader.has_aliases() || self.reader.has_nameless() {
+            self.agenda.wake();
+            let others = self
+                .ledger
+                .rows("")
+                .filter(|entry| entry.perhaps() && !entry.is_asked());
+            let others = others.map(Entry::name).filter(|name| !self.is_wanted(name));
+            self.let_go(others.cloned().collect());
+        }
     }
 
     /// The client does not ask for everything any more.
@@ -191,7 +195,7 @@ impl Subscription {
     /// All rows must be looked at.
     pub(super) fn look_at_rows(&mut self) {
         if !self.ledger.is_shared() {
-            self.agenda.sweep();
+            self.agenda.sweep(None, false);
         }
     }
 
@@ -227,7 +231,32 @@ impl Subscription {
     pub(in crate::server) fn handle_dirty(&mut self, dirty: Dirty) {
         match dirty {
             Dirty::All => self.look_at_all(),
-            Dirty::Names(names) => names.iter().for_each(|name| self.touch(name)),
+            Dirty::Names(names) => {
+                names.iter().for_each(|name| self.touch(name));
+                let collections = names.iter().filter_map(|name| self.want.covering(name));
+                let collections: BTreeSet<Name> = collections.collect();
+                let open = collections.iter().flat_map(|all| self.open_texts(all));
+                let open: Vec<Name> = open.cloned().collect();
+                open.into_iter().for_each(|text| self.agenda.look(text));
+                if self.reader.has_aliases() && self.ledger.asks_any() {
+                    self.agenda.wake();
+                    self.look_at_called(&names);
+                }
+            }
+        }
+    }
+
+    /// C-20: looks at what the client knows by these aliases.
+    fn look_at_called(&mut self, names: &[Name]) {
+        let aliases: BTreeSet<&Name> = names.iter().filter(|name| self.ledger.asks(name)).collect();
+        if aliases.is_empty() {
+            return;
+        }
+        for entry in self.ledger.rows("") {
+            let has = |sent: &Arc<Resource>| sent.aliases().iter().any(|alias| aliases.contains(alias));
+            if entry.row().sent().is_some_and(has) {
+                self.agenda.look(entry.name().clone());
+            }
         }
     }
 
@@ -236,13 +265,11 @@ impl Subscription {
         self.agenda.wake();
     }
 
-    /// C-22: returns the collections with this member that are not answered yet. It answers them when it is sent; if it goes before
-    /// that, they may be empty.
-    pub(super) fn open_collections(&self, member: &Name) -> Vec<Name> {
-        let all = self.want.covering(member);
-        let texts = all.iter().flat_map(|all| self.want.texts(all));
-        let open = texts.filter(|text| matches!(self.ledger.get(text), Row::Asked | Row::Perhaps));
-        open.cloned().collect()
+    /// C-22: returns the texts by which the client asks for a collection and that are not answered yet. A member answers them when it
+    /// is sent; if it goes before that, they may be empty.
+    pub(super) fn open_texts<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
+        let texts = self.want.texts(collection);
+        texts.filter(|text| matches!(self.ledger.get(text), Row::Asked | Row::Perhaps))
     }
 
     fn touch(&mut self, name: &Name) {
@@ -252,19 +279,11 @@ impl Subscription {
         if own || self.want.covering(name).is_some() {
             self.agenda.look(name.clone());
         }
-        for collection in self.open_collections(name) {
-            self.agenda.look(collection);
-        }
         if self.want.has_collection(name) {
-            let asked = self.want.texts(name).filter(|text| self.ledger.asks(text));
-            asked.for_each(|text| self.agenda.stir(text.clone()));
+            self.agenda.sweep(Some(self.want.meaning(name).clone()), false);
         }
         if self.reader.has_aliases() && self.ledger.asks_any() {
             self.agenda.look(name.clone());
-            self.agenda.wake();
-            // C-20: what the client knows by this alias.
-            let called = self.called(name);
-            called.into_iter().for_each(|name| self.agenda.look(name));
         }
         if self.reader.has_nameless() {
             self.agenda.look(Name::from(""));
@@ -342,10 +361,4 @@ impl Subscription {
         self.wants.take_if(|wants| wants.is_empty());
         want
     }
-}
-
-/// Returns the names of those of which the client may hold something.
-fn held<'a>(entries: impl Iterator<Item = Entry<'a>>) -> Vec<Name> {
-    let held = entries.filter(|entry| entry.perhaps());
-    held.map(|entry| entry.name().clone()).collect()
 }

@@ -28,6 +28,8 @@ pub(super) struct Draft {
     endpoints: Vec<Name>,
     /// Whether any of it was asked for by the wildcard alone.
     covers: bool,
+    /// The last collection of which it brings a member.
+    collection: Option<Name>,
 }
 
 impl Draft {
@@ -42,6 +44,7 @@ impl Draft {
             last: None,
             endpoints: Vec::new(),
             covers: false,
+            collection: None,
         }
     }
 
@@ -186,15 +189,27 @@ impl Subscription {
         draft.items.insert(name.clone(), item);
         draft.last = Some(name.clone());
         self.ledger.put(name, Row::Sent(resource.clone()));
-        for collection in self.open_collections(name) {
-            self.ledger.put(&collection, Row::Nothing);
-        }
+        self.answer_collection(name, draft);
         self.absolve(name);
         self.rare.forget(|rare| rare.errors.remove(name));
         if self.reader.reads_ttl() {
             self.note_beat(resource.name(), attempt.slot.beat(resource));
         }
         true
+    }
+
+    /// C-22: the first member that is sent of a collection answers it.
+    fn answer_collection(&mut self, member: &Name, draft: &mut Draft) {
+        let Some(all) = self
+            .want
+            .covering(member)
+            .filter(|all| draft.collection.as_ref() != Some(all))
+        else {
+            return;
+        };
+        let open: Vec<Name> = self.open_texts(&all).cloned().collect();
+        open.iter().for_each(|text| self.ledger.put(text, Row::Nothing));
+        draft.collection = Some(all);
     }
 
     /// Notes the heartbeat that was passed on; `None`: the resource has no time to live.

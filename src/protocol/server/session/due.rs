@@ -3,12 +3,14 @@
 //!
 //! Owns which names are looked at, and how many in one turn. Does not know what is due of a name, and when it is sent.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Subscription;
 use super::verdict::{Say, Verdict};
 use crate::server::agenda::{PASSED_MAX, SWEPT_MAX, Walk};
+use crate::server::ledger::Entry;
 use xds::{Answers, Difference, Name, Sight, State, TypeSight};
 
 impl Subscription {
@@ -46,8 +48,11 @@ impl Subscription {
     }
 
     /// Passes over names of which nothing is due, if very many are listed. Returns whether a response can be composed: so many names
-    /// are due that they fill one, or no others are left.
+    /// are due that they fill one, or no others are left; and all members of collections are listed.
     pub(super) fn sift(&mut self, difference: Option<&Difference>, slot: TypeSight<'_>) -> bool {
+        if self.agenda.gathers() {
+            return false;
+        }
         if self.agenda.len() <= PASSED_MAX {
             return true;
         }
@@ -79,10 +84,10 @@ impl Subscription {
         true
     }
 
-    /// Lists what may be due: the next rows, if all must be looked at, as when an incomplete wildcard has become certain; and the members
-    /// of collections that may be new.
+    /// Begins a turn, and lists what may be due: the next rows, if all must be looked at, as when an incomplete wildcard has become
+    /// certain; and the next members of collections that may be new.
     pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>) {
-        self.agenda.set_short(false);
+        self.agenda.begin();
         let state = slot.wildcard().filter(|_| self.want.wildcard());
         let (other, certain) = state.map_or((false, false), |state| {
             self.agenda.note_state(state.id(), state.certain())
@@ -91,21 +96,46 @@ impl Subscription {
         if certain || other && self.ledger.has_unasked() {
             self.look_at_rows();
         }
-        if let Some(from) = self.agenda.sweeps_from() {
-            let mut rows = self.ledger.rows(from).map(|entry| entry.name().clone());
-            let some = rows.by_ref().take(SWEPT_MAX).collect();
-            let next = rows.next();
-            drop(rows);
-            self.agenda.swept(some, next);
+        let mut left = SWEPT_MAX;
+        while left > 0
+            && let Some((of, sweep)) = self.agenda.next_sweep()
+        {
+            let from = sweep.from.as_ref().map_or("", Name::as_str);
+            let mut names = self.swept(of.as_ref(), from, left + 1, slot);
+            let next = if names.len() > left { names.pop() } else { None };
+            left = left.saturating_sub(names.len().max(1));
+            names
+                .iter()
+                .for_each(|name| self.look_at(name, of.as_ref(), sweep.asks));
+            if self.agenda.swept(&of, next) {
+                let texts = of.iter().flat_map(|all| self.want.texts(all));
+                let asked = texts.filter(|text| self.ledger.asks(text));
+                asked.for_each(|text| self.agenda.look(text.clone()));
+            }
         }
-        while let Some(collection) = self.agenda.pop_stirred() {
-            let name = self.want.meaning(&collection).clone();
-            let held: Vec<Name> = self.ledger.within(&name).map(|entry| entry.name().clone()).collect();
-            let members = slot.members(&name).map(|member| member.name().clone());
-            held.into_iter()
-                .chain(members)
-                .for_each(|member| self.agenda.look(member));
-            self.agenda.look(collection);
+    }
+
+    /// Returns so many of all rows, or of the members of a collection, from the first name that is not less than a text.
+    fn swept(&self, of: Option<&Name>, text: &str, max: usize, slot: TypeSight<'_>) -> Vec<Name> {
+        let Some(all) = of else {
+            let rows = self.ledger.rows(text).map(Entry::name);
+            return rows.take(max).cloned().collect();
+        };
+        let held = self.ledger.within(all, text).map(Entry::name).take(max);
+        let members = slot.members(all).map(|member| member.name());
+        let members = members.skip_while(|member| member.as_str() < text).take(max);
+        let names: BTreeSet<&Name> = held.chain(members).collect();
+        names.into_iter().take(max).cloned().collect()
+    }
+
+    /// A sweep has come to this name. The wildcard covers only names of old style.
+    fn look_at(&mut self, name: &Name, of: Option<&Name>, asks: bool) {
+        if name.is_collection() {
+            self.agenda.sweep(Some(self.want.meaning(name).clone()), false);
+        } else if asks && (of.is_some() || !name.is_new_style()) && self.ledger.get(name).perhaps() {
+            self.ask(name);
+        } else {
+            self.agenda.look(name.clone());
         }
     }
 

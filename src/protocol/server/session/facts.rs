@@ -54,6 +54,7 @@ impl Subscription {
             reader: &self.reader,
             want: &self.want,
             ledger: &self.ledger,
+            agenda: &self.agenda,
             slot,
         }
     }
@@ -168,6 +169,11 @@ impl Subscription {
     pub(in crate::server) fn kept(&self) -> usize {
         let lists = self.agenda.len() + self.rejections.len() + self.rare.get().len();
         self.flights.entries() + self.ledger.len() + lists
+    }
+
+    /// Whether members of a collection are still to be listed.
+    pub(in crate::server) fn gathers(&self) -> bool {
+        self.agenda.gathers()
     }
 
     /// Returns how many names a collection brings that the client was not sent.

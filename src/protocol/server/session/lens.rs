@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::reader::Reader;
+use crate::server::agenda::Agenda;
 use crate::server::ledger::{Ledger, Row};
 use crate::server::want::Want;
 use xds::{Known, Name, Reason, Resource, TypeSight};
@@ -15,6 +16,7 @@ pub(in crate::server) struct Lens<'s, 'a> {
     pub(super) reader: &'s Reader,
     pub(super) want: &'s Want,
     pub(super) ledger: &'s Ledger,
+    pub(super) agenda: &'s Agenda,
     pub(super) slot: TypeSight<'a>,
 }
 
@@ -130,16 +132,16 @@ impl<'a> Lens<'_, 'a> {
 
     /// Whether the client may hold this by an alias of which nothing is known.
     fn is_hidden(&self, key: &Name, row: &Row) -> bool {
-        let dark = |alias: &Name| {
-            let known = self.known(alias);
-            alias != key && matches!(known, None | Some(Known::Absent(Reason::TimedOut)))
-        };
+        let dark = |alias: &Name| matches!(self.known(alias), None | Some(Known::Absent(Reason::TimedOut)));
         match row.sent() {
             Some(sent) => sent
                 .aliases()
                 .iter()
-                .any(|alias| self.ledger.asks(alias) && dark(alias)),
-            None => self.ledger.asked().any(|alias| !alias.is_collection() && dark(alias)),
+                .any(|alias| alias != key && self.ledger.asks(alias) && dark(alias)),
+            None => self.agenda.is_dark(|| {
+                let mut names = self.ledger.asked().filter(|name| !name.is_collection());
+                names.any(dark)
+            }),
         }
     }
 

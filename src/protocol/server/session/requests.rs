@@ -28,8 +28,8 @@ pub(in crate::server) struct Entries {
     last_row: Option<Name>,
     /// SotW: how many names the client asked for before.
     before: usize,
-    /// SotW: how many of these it still asks for, as far as the list was read.
-    kept: usize,
+    /// Whether the client has given up a name.
+    gave_up: bool,
     /// Whether the wildcard ends.
     ends_all: bool,
     /// Whether it is the first request of its type.
@@ -54,7 +54,7 @@ impl Entries {
             listed: BTreeSet::new(),
             last_row: None,
             before: 0,
-            kept: 0,
+            gave_up: false,
             ends_all: false,
             first,
             remembers: false,
@@ -178,14 +178,16 @@ impl Subscription {
             // C-07: what the client held by a name that it gives up, it may hold by another one, or as a member, from now on.
             } else if let Some(text) = entries.ended.next() {
                 if text != Name::WILDCARD && bound.admits(&text) {
-                    self.unsubscribe(&self.name(&text, answers));
+                    let name = self.name(&text, answers);
+                    entries.gave_up |= self.unsubscribe(&name);
+                    // With all of its members it takes as long as a slice.
+                    if name.is_collection() {
+                        return true;
+                    }
                 }
             } else if let Some(name) = self.next_row(entries) {
                 if !entries.listed.contains(&name) {
-                    self.unsubscribe(&name);
-                } else if entries.kept < entries.before && self.rare.get().refused.is_some() {
-                    // B-22: a part of what was rejected is given up, so what is listed is another state.
-                    self.ask(&name);
+                    entries.gave_up |= self.unsubscribe(&name);
                 }
             } else if let Some((text, version)) = entries.versions.next().filter(|_| entries.first) {
                 // C-12: the versions that the client declares count in its first request only.
@@ -214,6 +216,9 @@ impl Subscription {
             self.unsubscribe_all();
             // C-05: the client asked for everything and gave it up at once: it is answered all the same.
             self.agenda.set_hello(self.agenda.hello() || hello);
+        }
+        if entries.gave_up {
+            self.unsubscribed();
         }
         self.remember_all(std::mem::take(&mut entries.held), answers, now);
     }
@@ -252,8 +257,8 @@ impl Subscription {
         if let Some(fault) = self.fault(&name).filter(|_| new) {
             faults.note(fault, text);
         }
-        if !delta && entries.listed.insert(name) && !new {
-            entries.kept += 1;
+        if !delta {
+            entries.listed.insert(name);
         }
     }
 

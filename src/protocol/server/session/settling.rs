@@ -10,7 +10,6 @@ use super::Subscription;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::nonce::Nonces;
-use crate::server::rejections::Group;
 use crate::server::response::{Changed, ReceiptKind};
 use proto::google::rpc::Status as Detail;
 use xds::{Answers, Form, Item, Kind, Name, Objection, Version};
@@ -193,7 +192,6 @@ impl Subscription {
             groups.push(others);
             groups.extend(named.into_iter().map(|one| BTreeMap::from([one])));
         }
-        let groups = groups.into_iter().map(|members| Group::new(members, false));
         let given_up = self.rejections.add(groups, objection);
         let count = given_up.len();
         held_back.extend(given_up);

@@ -144,7 +144,7 @@ impl Subscription {
                 // K-16: a server that did not answer in time is no reason to take away members that the client may hold.
                 let silent = matches!(self.lens(slot).known(name), Some(Known::Absent(Reason::TimedOut)));
                 let all = self.want.meaning(name);
-                let holds = silent && self.ledger.within(all).any(|entry| entry.perhaps());
+                let holds = silent && self.ledger.within(all, "").any(|entry| entry.perhaps());
                 if waits && !holds {
                     Verdict::Due(Say::Missing)
                 } else {

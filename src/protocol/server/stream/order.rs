@@ -65,7 +65,11 @@ impl Server {
             one.with_sight(sight, |one, slot| one.prepare(slot));
         }
         let max = self.settings.limits.names_per_stream;
-        let Some(grows) = self.types.iter().find(|one| max > 0 && one.arrivals() > 0) else {
+        let most: usize = self.types.iter().map(|one| one.count() + one.waiting()).sum();
+        if max == 0 || most <= max || self.types.iter().any(Subscription::gathers) {
+            return true;
+        }
+        let Some(grows) = self.types.iter().find(|one| one.arrivals() > 0) else {
             return true;
         };
         let names: usize = self.types.iter().map(|one| one.count() + one.arrivals()).sum();
