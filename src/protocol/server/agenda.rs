@@ -49,8 +49,6 @@ pub(super) struct Sweep {
     pub(super) asks: bool,
     /// Whether all must be looked at once more, and whether the client must be told again then.
     again: Option<bool>,
-    /// Whether all are looked at once more.
-    repeats: bool,
 }
 
 /// A walk over all names that must be looked at, once around from the cursor.
@@ -143,7 +141,6 @@ impl Agenda {
             {
                 *sweep = Sweep {
                     asks,
-                    repeats: true,
                     ..Sweep::default()
                 };
                 return false;
@@ -220,10 +217,10 @@ impl Agenda {
         self.short || self.lists.as_ref().is_some_and(|lists| !lists.sweeps.is_empty())
     }
 
-    /// Whether members of a collection are listed that never were: one answer has all of them.
+    /// Whether members of a collection are still to be listed: one answer has all of them.
     pub(super) fn gathers(&self) -> bool {
-        let mut sweeps = self.lists.iter().flat_map(|lists| &lists.sweeps);
-        sweeps.any(|(of, sweep)| of.is_some() && !sweep.repeats)
+        let last = self.lists.as_ref().and_then(|lists| lists.sweeps.last_key_value());
+        last.is_some_and(|(of, _)| of.is_some())
     }
 
     /// A turn begins.
