@@ -254,6 +254,65 @@ fn a_turn_lists_a_part_of_the_rows() {
     assert_eq!(server.kept(), at_rest);
 }
 
+/// What was listed in an earlier turn is listed again if the server changes once more.
+#[test]
+fn rows_before_the_one_that_comes_next() {
+    let library = Library::new(64 << 20, 64 << 20);
+    let mut server = settled(&library);
+    server.handle_moved(start());
+    assert!(
+        server
+            .poll_response(&sight(&eds(), &names()), &library, start())
+            .is_none()
+    );
+    let view = view();
+    let puts = names().into_iter().enumerate().map(|(at, name)| {
+        let body = if at == 0 { "another" } else { "" };
+        put(&eds(), &name, body)
+    });
+    drop(view.publish(&[named(&eds(), puts.collect())]));
+    server.handle_moved(start());
+    let response = answer(&mut server, &Sight::from(view.cut()), &library).expect("a response");
+    let sent: Vec<&str> = response.batch.items().iter().map(|item| item.name().as_str()).collect();
+    assert_eq!(sent, [&names()[0]]);
+}
+
+/// The members of a collection are listed a part in one turn, whether it is asked for once or again and in two spellings, and answered
+/// as if all were listed at once.
+#[test]
+fn a_turn_lists_a_part_of_a_collection() {
+    const DIRECTORY: &str = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/d";
+    let library = Library::new(64 << 20, 64 << 20);
+    let members: Vec<String> = names()
+        .iter()
+        .map(|name| format!("{DIRECTORY}/{name}?a=1&b=1"))
+        .collect();
+    let sight = sight(&eds(), &members);
+    let mut server = server(Dialect::Delta);
+    let [text, other] = ["a=1&b=1", "b=1&a=1"].map(|parameters| format!("{DIRECTORY}/*?{parameters}"));
+    for texts in [vec![text.clone()], vec![text, other]] {
+        ask(&mut server, Dialect::Delta, &eds(), texts, "", &library);
+        let (mut turns, mut sent) = (0, Vec::new());
+        while sent.iter().sum::<usize>() < NAMES {
+            let before = server.kept();
+            let response = server.poll_response(&sight, &library, start());
+            let listed = server.kept().saturating_sub(before);
+            let Some(response) = response else {
+                assert!(listed <= LOOKED_MAX, "{listed} members in one turn");
+                turns += 1;
+                continue;
+            };
+            sent.push(response.batch.items().len());
+            server
+                .handle_acknowledgement(eds().url().as_bytes(), response.nonce.as_bytes())
+                .unwrap();
+        }
+        assert!((NAMES / LOOKED_MAX..10).contains(&turns), "{turns} turns");
+        assert_eq!(sent, [ITEMS_MAX, NAMES - ITEMS_MAX]);
+        assert!(answer(&mut server, &sight, &library).is_none());
+    }
+}
+
 /// In SotW a list of all names says which of them end: it is compared with them in slices.
 #[test]
 fn a_list_is_compared_in_slices() {
