@@ -2,7 +2,7 @@
 //!
 //! Owns what is in it, and that exactly this counts as sent. Does not choose the names.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,9 +16,8 @@ use xds::{Addresses, Answers, Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind
 pub(super) struct Draft {
     room: Room,
     items: BTreeMap<Name, Item>,
-    removed: BTreeSet<Name>,
-    /// Those of them of which the client held nothing.
-    missing: BTreeSet<Name>,
+    /// What it takes away; `true`: the client held nothing of it.
+    gone: BTreeMap<Name, bool>,
     errors: Errors,
     /// When the oldest content in it that is new to the client was received.
     since: Option<Instant>,
@@ -37,8 +36,7 @@ impl Draft {
         Self {
             room,
             items: BTreeMap::new(),
-            removed: BTreeSet::new(),
-            missing: BTreeSet::new(),
+            gone: BTreeMap::new(),
             errors: Errors::new(),
             since: None,
             last: None,
@@ -49,7 +47,7 @@ impl Draft {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.items.is_empty() && self.removed.is_empty() && self.errors.is_empty()
+        self.items.is_empty() && self.gone.is_empty() && self.errors.is_empty()
     }
 
     /// Whether it brings any resource.
@@ -83,8 +81,7 @@ impl Draft {
 
     /// Adds that a name does not exist.
     pub(super) fn deny(&mut self, name: Name) {
-        self.missing.insert(name.clone());
-        self.removed.insert(name);
+        self.gone.insert(name, true);
     }
 
     /// K-13: all of its clusters wait for their endpoints.
@@ -96,10 +93,12 @@ impl Draft {
     /// leaves out what is gone, and does not name it.
     pub(super) fn finish(self, kind: Kind, full: bool) -> (Arc<Batch>, Option<Instant>, bool, Vec<Name>) {
         let more = self.room.is_full() && self.adds();
-        let gone = |names: BTreeSet<Name>| if full { BTreeSet::new() } else { names };
-        let removed = gone(self.removed).into_iter().collect();
+        let gone = || self.gone.iter().filter(|_| !full);
+        let removed = gone().map(|(name, _)| name.clone()).collect();
+        let missing = gone().filter(|(_, missing)| **missing);
+        let missing = missing.map(|(name, _)| name.clone()).collect();
         let batch = Batch::new(self.items.into_values().collect(), removed).alone();
-        let batch = batch.with_missing(gone(self.missing), kind == Kind::Vhds);
+        let batch = batch.with_missing(missing, kind == Kind::Vhds);
         (
             Arc::new(batch.with_errors(self.errors)),
             self.since,
@@ -145,13 +144,13 @@ impl Subscription {
             }
             Say::Remove | Say::Missing => {
                 let full = self.reader.full_state();
-                let fits = full || draft.removed.len() < GONE_MAX && draft.room.takes_name(name);
+                let fits = full || draft.gone.len() < GONE_MAX && draft.room.takes_name(name);
                 if fits {
                     self.write_error(name, draft, attempt.slot);
                     if matches!(say, Say::Missing) {
                         draft.deny(name.clone());
                     } else {
-                        draft.removed.insert(name.clone());
+                        draft.gone.insert(name.clone(), false);
                     }
                     self.note_gone(name);
                 }
