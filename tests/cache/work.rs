@@ -199,7 +199,7 @@ impl Stream {
             ..settings()
         };
         let view = View::new(Class::default(), settings);
-        drop(view.publish(&[named(&type_url, updates)]));
+        drop(view.publish(&[covered(&type_url, updates.clone()), named(&type_url, updates)]));
         let mut stream = Self {
             server: opened(stream(StreamLimits::default()), Dialect::Delta, 1),
             type_url,
@@ -301,8 +301,15 @@ fn names_that_have_to_do_with_each_other() {
         });
         stream.takes("all are given up");
     }
-    let updates = some.iter().map(|name| put(&eds(), name, "body")).collect();
-    Stream::new(eds(), updates, &some, &[]).rejects();
+    let updates = || some.iter().map(|name| put(&eds(), name, "body")).collect();
+    Stream::new(eds(), updates(), &some, &[]).rejects();
+    let all = [vec!["*".to_owned()], some.clone()].concat();
+    let mut stream = Stream::new(eds(), updates(), &all, &[]).takes("a wildcard, and names beside it");
+    stream.request(DeltaDiscoveryRequest {
+        resource_names_subscribe: vec!["*".to_owned()],
+        ..Default::default()
+    });
+    stream.takes("the wildcard again");
 
     let (_, short) = eds()
         .url()

@@ -217,10 +217,10 @@ impl Agenda {
         self.short || self.lists.as_ref().is_some_and(|lists| !lists.sweeps.is_empty())
     }
 
-    /// Whether members of a collection are still to be listed: one answer has all of them.
+    /// Whether names are still to be listed that one answer has: all members of a collection, or all that the client asks for again.
     pub(super) fn gathers(&self) -> bool {
         let last = self.lists.as_ref().and_then(|lists| lists.sweeps.last_key_value());
-        last.is_some_and(|(of, _)| of.is_some())
+        last.is_some_and(|(of, sweep)| of.is_some() || sweep.asks)
     }
 
     /// A turn begins.
@@ -234,8 +234,14 @@ impl Agenda {
         *self.dark.get_or_init(find)
     }
 
-    pub(super) const fn set_short(&mut self, short: bool) {
-        self.short = short;
+    pub(super) const fn set_short(&mut self) {
+        self.short = true;
+    }
+
+    /// A walk has stopped short: the next one begins there.
+    pub(super) fn stop(&mut self, walk: &Walk) {
+        self.set_short();
+        self.cursor.clone_from(&walk.at);
     }
 
     /// Begins a walk.

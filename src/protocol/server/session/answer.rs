@@ -119,7 +119,9 @@ impl Subscription {
                 break;
             }
         }
-        self.agenda.set_cursor(draft.cursor());
+        if !walk.is_short() {
+            self.agenda.set_cursor(draft.cursor());
+        }
         waits
     }
 

@@ -42,7 +42,7 @@ impl Subscription {
             }
         }
         if walk.is_short() {
-            self.agenda.set_short(true);
+            self.agenda.stop(walk);
         }
         None
     }

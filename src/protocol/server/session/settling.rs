@@ -107,7 +107,7 @@ impl Subscription {
             for other in self.rejections.take_held_back() {
                 self.ledger.put(&other, Row::Perhaps);
                 self.agenda.look(other);
-                self.agenda.set_short(true);
+                self.agenda.set_short();
             }
         }
     }
