@@ -2,13 +2,13 @@
 //!
 //! Owns what each of these does to the ledger. Does not read requests, and does not know what is current.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::Subscription;
 use crate::server::ledger::{Entry, Row};
-use xds::{Answers, Dialect, Dirty, Name, Resource, Rights, State, Target, Update, Version, Viewer};
+use xds::{Answers, Dialect, Name, Resource, State, Target, Update, Version};
 
 impl Subscription {
     /// B-14, C-08, C-11: the client wants to be told of a name (again).
@@ -227,97 +227,6 @@ impl Subscription {
         self.ledger.doubt(answers.remembered(state));
     }
 
-    /// What is known of these names may have changed.
-    pub(in crate::server) fn handle_dirty(&mut self, dirty: Dirty) {
-        match dirty {
-            Dirty::All => self.look_at_all(),
-            Dirty::Names(names) => {
-                names.iter().for_each(|name| self.touch(name));
-                let collections = names.iter().filter_map(|name| self.want.covering(name));
-                let collections: BTreeSet<Name> = collections.collect();
-                let open = collections.iter().flat_map(|all| self.open_texts(all));
-                let open: Vec<Name> = open.cloned().collect();
-                open.into_iter().for_each(|text| self.agenda.look(text));
-                if self.reader.has_aliases() && self.ledger.asks_any() {
-                    self.agenda.wake();
-                    self.look_at_called(&names);
-                }
-            }
-        }
-    }
-
-    /// C-20: looks at what the client knows by these aliases.
-    fn look_at_called(&mut self, names: &[Name]) {
-        let aliases: BTreeSet<&Name> = names.iter().filter(|name| self.ledger.asks(name)).collect();
-        if aliases.is_empty() {
-            return;
-        }
-        for entry in self.ledger.rows("") {
-            let has = |sent: &Arc<Resource>| sent.aliases().iter().any(|alias| aliases.contains(alias));
-            if entry.row().sent().is_some_and(has) {
-                self.agenda.look(entry.name().clone());
-            }
-        }
-    }
-
-    fn look_at_all(&mut self) {
-        self.look_at_rows();
-        self.agenda.wake();
-    }
-
-    /// C-22: returns the texts by which the client asks for a collection and that are not answered yet. A member answers them when it
-    /// is sent; if it goes before that, they may be empty.
-    pub(super) fn open_texts<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
-        let texts = self.want.texts(collection);
-        texts.filter(|text| matches!(self.ledger.get(text), Row::Asked | Row::Perhaps))
-    }
-
-    fn touch(&mut self, name: &Name) {
-        let others = self.want.texts(name).filter(|text| *text != name);
-        others.for_each(|text| self.agenda.look(text.clone()));
-        let own = self.ledger.own(name.as_str()).is_some();
-        if own || self.want.covering(name).is_some() {
-            self.agenda.look(name.clone());
-        }
-        if self.want.has_collection(name) {
-            self.agenda.sweep(Some(self.want.meaning(name).clone()), false);
-        }
-        if self.reader.has_aliases() && self.ledger.asks_any() {
-            self.agenda.look(name.clone());
-        }
-        if self.reader.has_nameless() {
-            self.agenda.look(Name::from(""));
-        }
-    }
-
-    /// G-08, G-11: the names of an authority are read from another view. What differs there counts as a change, and nothing else does.
-    pub(in crate::server) fn handle_moved(&mut self, now: Instant) {
-        self.asked.interrupted(now);
-        self.agenda.set_rest(None);
-        self.look_at_all();
-    }
-
-    /// S-07: from now on the client may have this; `None`: everything. What it may not have any more goes like what is gone at the
-    /// server, and is not asked for; what it may have now is asked for.
-    pub(in crate::server) fn handle_rights(&mut self, rights: Option<Arc<Rights>>, now: Instant) {
-        if self.reader.viewer().rights() == rights.as_ref() {
-            return;
-        }
-        let before = self.requests();
-        *self.reader.viewer_mut() = Viewer::new(rights);
-        let after = self.requests();
-        let ended: BTreeSet<&Target> = before.difference(&after).map(|(target, _)| target).collect();
-        let ended = ended.into_iter().map(|target| self.said(target.clone(), None, false));
-        let begun = after.difference(&before);
-        let begun = begun.map(|(target, text)| self.said(target.clone(), text.clone(), true));
-        let (ended, begun): (Vec<xds::Want>, Vec<xds::Want>) = (ended.collect(), begun.collect());
-        if !begun.is_empty() {
-            self.asked.more(now);
-        }
-        self.add_wants(ended.into_iter().chain(begun));
-        self.handle_moved(now);
-    }
-
     /// The views must be asked for a name, as the client wrote it (F-07).
     fn begin_want(&mut self, text: &Name) {
         let name = self.want.meaning(text).clone();
@@ -351,7 +260,7 @@ impl Subscription {
         }
     }
 
-    fn add_wants(&mut self, wants: impl IntoIterator<Item = xds::Want>) {
+    pub(super) fn add_wants(&mut self, wants: impl IntoIterator<Item = xds::Want>) {
         self.wants.get_or_insert_default().extend(wants);
     }
 

@@ -5,6 +5,7 @@
 
 mod answer;
 mod asking;
+mod changes;
 mod draft;
 mod due;
 mod facts;
