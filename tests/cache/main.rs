@@ -9,6 +9,7 @@ mod parts;
 mod pressure;
 mod questions;
 mod random;
+mod restored;
 mod scopes;
 mod sets;
 mod shares;

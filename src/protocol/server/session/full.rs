@@ -49,17 +49,19 @@ impl Subscription {
         let difference = self.difference(attempt.slot, attempt.answers);
         let difference = difference.as_deref();
         let adds = difference.is_some_and(Difference::adds) || self.agenda.hello();
-        let removes = difference.is_some_and(Difference::removes);
-        if !adds && !removes {
+        let lacks = difference.is_some_and(Difference::removes);
+        if !adds && !lacks {
             self.arrive(state.clone(), None);
             return Step::Idle;
         }
-        if !adds && !attempt.removals {
-            return Step::Removals;
+        // K-16: only the server itself can say that something is gone.
+        let removes = lacks && state.certain();
+        if !adds && !(removes && attempt.removals) {
+            return if removes { Step::Removals } else { Step::Idle };
         }
         // D-03: removed resources are still listed until the other types do not need them any more.
         let base = self.ledger.base().cloned();
-        let keeps = removes && !self.may_remove(attempt.removals);
+        let keeps = lacks && !(removes && self.may_remove(attempt.removals));
         let kept = difference.filter(|_| keeps);
         let next = kept
             .map_or(state, |difference| difference.kept(base.as_ref(), state))
