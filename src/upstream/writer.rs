@@ -290,11 +290,11 @@ impl<L: Talk> Writer<L> {
                     Which::Main => &mut self.main,
                     Which::Aside => &mut self.aside,
                 };
-                changes.extend(leg.want(&want));
+                leg.want(&want).into_iter().for_each(|change| add(changes, change));
                 let slot = earlier.as_ref().and_then(|earlier| earlier.slot(&want.type_url));
                 if let Some(slot) = slot.filter(|_| want.wanted) {
                     let known = leg.restore(&want.type_url, &want.target, slot);
-                    add(&mut restored, known);
+                    known.into_iter().for_each(|change| add(&mut restored, change));
                 }
             }
             if restored.is_empty() {
@@ -362,11 +362,12 @@ fn reason(server: &str, error: &str) -> String {
     }
 }
 
-/// Appends changes; merges them into the last ones if these are of the same half of the same type.
-fn add(all: &mut Vec<Changes>, more: Option<Changes>) {
-    let Some(mut more) = more else { return };
+/// Appends changes; merges them into the last ones if these are of the same half of the same type. Many wants begin or end together, and
+/// each list of changes is published by itself.
+fn add(all: &mut Vec<Changes>, mut more: Changes) {
+    let half = |of: &Changes| (of.type_url.clone(), of.wildcard, of.phase, of.answered);
     match all.last_mut() {
-        Some(last) if last.type_url == more.type_url && last.wildcard == more.wildcard => {
+        Some(last) if half(last) == half(&more) => {
             last.updates.append(&mut more.updates);
             last.complete = last.complete.or(more.complete);
         }

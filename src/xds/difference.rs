@@ -2,6 +2,7 @@
 //!
 //! Owns the one operation behind first fetch, update, catching up and reconnecting. Does not know which of them it is.
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -258,7 +259,7 @@ impl Difference {
     pub fn kept(&self, from: Option<&Arc<State>>, to: &Arc<State>) -> &Arc<State> {
         self.kept.get_or_init(|| {
             let freed = self.freed(from, self.changed.iter());
-            let gone = self.removed.iter().filter(|name| !freed.contains(name));
+            let gone = self.removed.iter().filter(|name| !freed.contains(*name));
             let held = gone.filter_map(|name| from?.resource(name));
             let puts = held
                 .filter(|held| !held.is_hollow())
@@ -273,9 +274,9 @@ impl Difference {
     }
 
     /// Returns the removed listeners whose addresses these listeners take.
-    fn freed<'a>(&self, from: Option<&Arc<State>>, taking: impl Iterator<Item = &'a Arc<Resource>>) -> Vec<Name> {
+    fn freed<'a>(&self, from: Option<&Arc<State>>, taking: impl Iterator<Item = &'a Arc<Resource>>) -> BTreeSet<Name> {
         if self.removed.left == 0 || from.is_none_or(|from| from.type_url().kind() != Kind::Lds) {
-            return Vec::new();
+            return BTreeSet::new();
         }
         let taken = Addresses::of(taking);
         let gives = |name: &&Name| {
@@ -296,11 +297,12 @@ impl Difference {
         let removed = if freed.is_empty() {
             self.removed.clone()
         } else {
-            let rest = self.removed.iter().filter(|name| !freed.contains(name));
+            let rest = self.removed.iter().filter(|name| !freed.contains(*name));
             let mut rest: Vec<Name> = rest.cloned().collect();
             rest.sort_unstable();
             Run::new(rest, 0)
         };
+        let freed: Vec<Name> = freed.into_iter().collect();
         let items = now.iter().map(|resource| Item::plain(resource.clone())).collect();
         let mut part = self.left(from, to, &now, &freed, changed, removed, cursor);
         part.since = oldest(now.iter());

@@ -2,6 +2,7 @@
 //!
 //! Owns which fields of its body they are in. Does not judge an address: two are the same if their bytes are.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use prost::Message;
@@ -25,7 +26,7 @@ struct Additional {
 
 /// The addresses that some listeners take.
 #[derive(Debug, Default)]
-pub struct Addresses(Vec<Vec<u8>>);
+pub struct Addresses(BTreeSet<Vec<u8>>);
 
 impl Addresses {
     /// Returns those of these listeners.

@@ -135,12 +135,21 @@ impl Name {
     /// F-10: whether this collection has that member: one level only, and exactly the same parameters.
     #[must_use]
     pub fn covers(&self, member: &Self) -> bool {
-        let Some((directory, "*", parameters)) = self.directory() else {
-            return false;
-        };
-        member
-            .directory()
-            .is_some_and(|(other, last, others)| (other, others) == (directory, parameters) && last != "*")
+        self.coverage()(member)
+    }
+
+    /// Does the same for very many members: the collection is read once.
+    pub fn coverage(&self) -> impl Fn(&Self) -> bool + use<'_> {
+        let collection = self.directory().filter(|(_, last, _)| *last == "*");
+        move |member| {
+            let last = collection.and_then(|(directory, _, parameters)| {
+                let rest = member.as_str().strip_prefix(directory)?;
+                rest.strip_suffix(parameters)
+            });
+            let one_level = last.is_some_and(|last| last != "*" && !last.contains(['/', '?']));
+            // A directory without a name in it may be no new-style name.
+            one_level && (last != Some("") || member.directory().is_some())
+        }
     }
 
     /// Returns the text up to the last slash of the id, the last part of the id, and the parameters, if it has an id.
@@ -232,12 +241,16 @@ mod tests {
             ("xdstp://a/T/d/x?a=1", false),
             ("xdstp://a/T/d/x", false),
             ("xdstp://a/T/d/*?a=1&b=2", false),
+            ("xdstp://a/T/d/?a=1&b=2", true),
+            ("xdstp://a/T/d/x?a=1&b=2?a=1&b=2", false),
             ("d/x?a=1&b=2", false),
         ] {
             assert_eq!(all.covers(&name(member)), is, "{member}");
             assert!(!is || name(member).as_str().starts_with(all.prefix()));
         }
-        assert!(name("xdstp://a/T/*").covers(&name("xdstp://a/T/x")));
+        let all = name("xdstp://a/T/*");
+        assert!(all.covers(&name("xdstp://a/T/x")) && !all.covers(&name("xdstp://a/T/")));
+        assert!(!all.covers(&name("xdstp://a/T/x?")) && !name("xdstp://a/T/x").covers(&all));
         assert!(!name("d/*").is_collection() && name("d/x").collection().is_none());
     }
 }

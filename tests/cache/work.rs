@@ -351,6 +351,39 @@ fn names_that_have_to_do_with_each_other() {
     }
 }
 
+/// Prints how long a view takes where each of many names has to do with each of many others.
+#[test]
+#[ignore = "prints figures"]
+fn names_of_a_view_that_have_to_do_with_each_other() {
+    let name = |n: usize| format!("xdstp://a/{}/{n:06}", eds().message());
+    let names: Vec<String> = (0..10_000).map(name).collect();
+    let collections: Vec<String> = names.iter().map(|name| format!("{name}/*")).collect();
+    let settings = ViewSettings {
+        names_per_view: 0,
+        linger: Duration::ZERO,
+        ..settings()
+    };
+    let seat = View::new(Class::default(), settings).enter();
+    let want_all = |names: &[String], wanted: bool| {
+        let all = names.iter().map(|name| want(&eds(), name, wanted));
+        all.for_each(|want| assert_eq!(seat.want(&want), Ok(())));
+    };
+    let turns = |what: &str| {
+        let mut turns = Steps::default();
+        while !turns.step(|| seat.view().take_wants(start())).is_empty() {}
+        println!("{what}: {turns}");
+    };
+    want_all(&names, true);
+    want_all(&collections, true);
+    turns("names and collections begin");
+    let whole = collections.iter().map(|name| Update::Whole(name.as_str().into()));
+    let (whole, mut published) = ([named(&eds(), whole.collect())], Steps::default());
+    published.step(|| drop(seat.view().publish(&whole)));
+    println!("the collections are complete: {published}");
+    want_all(&collections, false);
+    turns("the collections end");
+}
+
 /// Returns the letters of a text in all orders.
 fn orders(letters: &str) -> Vec<String> {
     letters.chars().fold(vec![String::new()], |orders, letter| {

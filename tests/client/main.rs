@@ -17,6 +17,7 @@ mod spellings;
 mod stream;
 mod types;
 mod variants;
+mod work;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 //!
 //! Owns the split into shards and the bound on how much can be wanted. Does not know what is known of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::RandomState;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -36,6 +36,9 @@ pub(crate) struct Leases {
     kept: AtomicUsize,
     vacancy: Arc<Vacancy>,
 }
+
+/// Up to so many collections are compared with each name. For more, it is quicker to look up the collection of the name.
+const FEW: usize = 16;
 
 impl Leases {
     pub(crate) fn new(linger: Duration, limit: usize, vacancy: Arc<Vacancy>) -> Self {
@@ -184,6 +187,13 @@ impl Leases {
         unanswered
     }
 
+    /// Whether any set waits for the target.
+    pub(crate) fn is_wanted(&self, type_url: &TypeUrl, target: &Target) -> bool {
+        let shard = self.shard(target).lock();
+        let found = shard.find(type_url, target);
+        found.is_some_and(|number| shard.is_wanted(number))
+    }
+
     /// Calls `found` with each set that waits for the target.
     pub(crate) fn waiters(&self, type_url: &TypeUrl, target: &Target, found: impl FnMut(u32)) {
         let shard = self.shard(target).lock();
@@ -206,11 +216,19 @@ impl Leases {
         self.shard(&target).lock().find(type_url, &target).is_some()
     }
 
-    /// Returns the names in a collection that are leased by themselves, lingering included, in order.
-    pub(crate) fn within(&self, type_url: &TypeUrl, collection: &Name) -> Vec<Name> {
+    /// Returns the names in these collections that are leased by themselves, lingering included, in order.
+    pub(crate) fn within(&self, type_url: &TypeUrl, collections: &BTreeSet<Name>) -> Vec<Name> {
         let mut names = Vec::new();
+        if collections.is_empty() {
+            return names;
+        }
+        let few: Option<Vec<_>> = (collections.len() <= FEW).then(|| collections.iter().map(Name::coverage).collect());
+        let is_within = |name: &&Name| match &few {
+            Some(few) => few.iter().any(|covers| covers(name)),
+            None => name.collection().is_some_and(|of| collections.contains(&of)),
+        };
         for shard in &self.shards {
-            names.extend(shard.lock().within(type_url, collection).cloned());
+            names.extend(shard.lock().names(type_url).filter(is_within).cloned());
         }
         names.sort_unstable();
         names

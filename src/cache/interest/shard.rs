@@ -104,17 +104,15 @@ impl Shard {
         typed.any(|target| matches!(target, Target::Name(_)))
     }
 
-    /// The names in a collection that are leased.
-    pub(super) fn within<'a>(&'a self, type_url: &TypeUrl, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
-        let targets = self
-            .types
-            .get(type_url)
-            .into_iter()
-            .flat_map(|typed| typed.targets.keys());
-        targets.filter_map(|target| match target {
-            Target::Name(name) if collection.covers(name) => Some(name),
-            Target::Name(_) | Target::Wildcard => None,
-        })
+    /// The names that are leased.
+    pub(super) fn names(&self, type_url: &TypeUrl) -> impl Iterator<Item = &Name> {
+        let typed = self.types.get(type_url).into_iter();
+        typed
+            .flat_map(|typed| typed.targets.keys())
+            .filter_map(|target| match target {
+                Target::Name(name) => Some(name),
+                Target::Wildcard => None,
+            })
     }
 
     /// Creates a lease for which nobody waits yet.

@@ -61,19 +61,21 @@ impl Table {
         }
         let mut told = Vec::with_capacity(wants.len());
         let mut fresh = std::mem::take(&mut self.fresh);
+        if !fresh.is_empty() {
+            let begun = wants.iter().filter(|want| want.wanted);
+            let begun: BTreeSet<_> = begun.map(|want| (&want.type_url, &want.target)).collect();
+            fresh.retain(|want| !begun.contains(&(&want.type_url, &want.target)));
+        }
         for want in wants {
             let ways = match &want.target {
                 Target::Name(name) if want.wanted => self.ways.get(&(want.type_url.clone(), name.clone())),
                 Target::Name(_) | Target::Wildcard => None,
             };
             match ways {
-                Some(ways) => {
-                    fresh.retain(|more| (&more.type_url, &more.target) != (&want.type_url, &want.target));
-                    told.extend(ways.iter().map(|written| Want {
-                        written: written.clone(),
-                        ..want.clone()
-                    }));
-                }
+                Some(ways) => told.extend(ways.iter().map(|written| Want {
+                    written: written.clone(),
+                    ..want.clone()
+                })),
                 None => told.push(want),
             }
         }
@@ -81,7 +83,7 @@ impl Table {
         told
     }
 
-    /// Forgets the texts of targets that are not leased any more.
+    /// Forgets the texts of targets that are not leased any more. These are in order.
     pub(crate) fn forget(&mut self, ended: &[(TypeUrl, Target)]) {
         if self.ways.is_empty() {
             return;
@@ -89,9 +91,12 @@ impl Table {
         for (type_url, target) in ended {
             if let Target::Name(name) = target {
                 self.ways.remove(&(type_url.clone(), name.clone()));
-                self.fresh
-                    .retain(|want| want.type_url != *type_url || want.target != *target);
             }
         }
+        let has_ended = |want: &Want| {
+            let order = |(of, target): &(TypeUrl, Target)| (of, target).cmp(&(&want.type_url, &want.target));
+            ended.binary_search_by(order).is_ok()
+        };
+        self.fresh.retain(|want| !has_ended(want));
     }
 }

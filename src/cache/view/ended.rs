@@ -2,6 +2,8 @@
 //!
 //! Owns that content stays while somebody else wants it. Does not know when an interest ends.
 
+use std::collections::BTreeSet;
+
 use super::{Ring, View};
 use xds::{Changes, Known, Name, Phase, Reason, Slot, Target, TypeUrl, Update};
 
@@ -27,9 +29,12 @@ impl View {
                 Target::Wildcard => None,
                 Target::Name(name) => Some(name),
             });
-            let forgotten = names.clone().filter_map(|name| self.unneeded(type_url, slot, name));
+            let mut found = BTreeSet::new();
+            let forgotten = names
+                .clone()
+                .filter_map(|name| self.unneeded(type_url, slot, name, &mut found));
             let forgotten: Vec<Name> = forgotten.collect();
-            let absent = names.flat_map(|name| self.still_absent(type_url, slot, name));
+            let absent = self.still_absent(type_url, slot, names).into_iter();
             let absent = absent.map(|name| Update::Absent(name, Reason::Said));
             let changes = Changes {
                 type_url: type_url.clone(),
@@ -56,14 +61,18 @@ impl View {
         drop(self.finish(replaced, cut, &rings));
     }
 
-    /// Returns the canonical name of what was requested as `name`, unless somebody leases it by another of its names (C-20).
-    fn unneeded(&self, type_url: &TypeUrl, slot: &Slot, name: &Name) -> Option<Name> {
+    /// Returns the canonical name of what was requested as `name`, unless somebody leases it by another of its names (C-20). Of those in
+    /// `found` that is known already: one resource can have very many names.
+    fn unneeded(&self, type_url: &TypeUrl, slot: &Slot, name: &Name, found: &mut BTreeSet<Name>) -> Option<Name> {
         let Some(resource) = slot.named.resource(name) else {
             let known = slot.named.entries().contains_key(name) || slot.named.whole(name);
             return known.then(|| name.clone());
         };
         // a resource without a name answers to every name.
         if resource.name().is_empty() && self.leases.has_names(type_url) {
+            return None;
+        }
+        if !found.insert(resource.name().clone()) {
             return None;
         }
         let collection = resource.name().collection();
@@ -75,12 +84,10 @@ impl View {
     }
 
     /// C-22: the names that are known not to exist because their whole collection is known, and that are leased by themselves.
-    /// When the collection is forgotten, they still do not exist.
-    fn still_absent(&self, type_url: &TypeUrl, slot: &Slot, collection: &Name) -> Vec<Name> {
-        if !slot.named.whole(collection) {
-            return Vec::new();
-        }
-        let within = self.leases.within(type_url, collection);
+    /// When these collections are forgotten, they still do not exist.
+    fn still_absent<'a>(&self, type_url: &TypeUrl, slot: &Slot, ended: impl Iterator<Item = &'a Name>) -> Vec<Name> {
+        let whole = ended.filter(|name| slot.named.whole(name)).cloned().collect();
+        let within = self.leases.within(type_url, &whole);
         let absent = |name: &Name| matches!(slot.named.known(name), Some(Known::Absent(Reason::Said)));
         within.into_iter().filter(absent).collect()
     }

@@ -51,11 +51,8 @@ impl View {
     /// Whether a session wants this name now, or a collection that it belongs to.
     #[must_use]
     pub fn wants(&self, type_url: &TypeUrl, name: &Name) -> bool {
-        let mut any = false;
-        for target in std::iter::once(name.clone()).chain(name.collection()) {
-            self.leases.waiters(type_url, &Target::Name(target), |_| any = true);
-        }
-        any
+        let mut targets = std::iter::once(name.clone()).chain(name.collection()).map(Target::Name);
+        targets.any(|target| self.leases.is_wanted(type_url, &target))
     }
 
     /// Returns the holds.

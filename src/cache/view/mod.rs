@@ -300,8 +300,8 @@ impl View {
                 Ring::Everybody(type_url)
             } else {
                 // C-22: with a whole collection, it is known which of its names do not exist.
-                let collections: Vec<Name> = names.iter().filter(|name| name.is_collection()).cloned().collect();
-                names.extend(collections.iter().flat_map(|all| self.leases.within(&type_url, all)));
+                let collections = names.iter().filter(|name| name.is_collection()).cloned().collect();
+                names.extend(self.leases.within(&type_url, &collections));
                 let wildcard = change.wildcard;
                 Ring::Some {
                     type_url,

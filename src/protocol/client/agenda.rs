@@ -19,8 +19,8 @@ pub(super) struct Agenda {
 }
 
 impl Agenda {
-    /// Records the present state of a type. Without `outbound`, the server gets no requests for the type.
-    pub(super) fn note(&mut self, type_url: &TypeUrl, outbound: Option<&Outbound>, deadline: Option<Instant>) {
+    /// Records whether a type has requests to send. Without `outbound`, the server gets no requests for the type.
+    fn note_requests(&mut self, type_url: &TypeUrl, outbound: Option<&Outbound>) {
         let sets = [
             (
                 &mut self.answers,
@@ -35,6 +35,10 @@ impl Agenda {
                 types.insert(type_url.clone());
             }
         }
+    }
+
+    /// Records when a type has work to do.
+    fn note_deadline(&mut self, type_url: &TypeUrl, deadline: Option<Instant>) {
         let before = match deadline {
             Some(at) => self.by_type.insert(type_url.clone(), at),
             None => self.by_type.remove(type_url),
@@ -90,9 +94,18 @@ impl Agenda {
 impl Client {
     /// What a type has to send or to do may have changed.
     pub(super) fn note(&mut self, type_url: &TypeUrl) {
+        self.note_requests(type_url);
+        if let Some(feed) = self.feeds.get(type_url) {
+            self.agenda.note_deadline(type_url, feed.deadline());
+        }
+    }
+
+    /// What a type has to send may have changed, and it has nothing to do earlier than before. There may be very many such calls, and
+    /// to find the next deadline takes longer the more collections wait.
+    pub(super) fn note_requests(&mut self, type_url: &TypeUrl) {
         if let Some(feed) = self.feeds.get(type_url) {
             let outbound = self.asks(type_url).then_some(&feed.outbound);
-            self.agenda.note(type_url, outbound, feed.deadline());
+            self.agenda.note_requests(type_url, outbound);
         }
     }
 
@@ -101,7 +114,8 @@ impl Client {
         let mut agenda = Agenda::default();
         for (type_url, feed) in &self.feeds {
             let outbound = self.asks(type_url).then_some(&feed.outbound);
-            agenda.note(type_url, outbound, feed.deadline());
+            agenda.note_requests(type_url, outbound);
+            agenda.note_deadline(type_url, feed.deadline());
         }
         self.agenda = agenda;
     }

@@ -73,6 +73,12 @@ impl Awaited {
         self.names.get(name).map(Named::name)
     }
 
+    /// Returns the stored name with this text, if it still waits for the server's answer.
+    pub(super) fn waiting(&self, name: &str) -> Option<&Name> {
+        let wanted = self.names.get(name).filter(|wanted| wanted.state != NameState::Known);
+        wanted.map(Named::name)
+    }
+
     /// Returns the names that still wait for the server's answer.
     pub(super) fn open(&self) -> impl Iterator<Item = &Name> {
         let open = self.names.iter().filter(|wanted| wanted.state != NameState::Known);

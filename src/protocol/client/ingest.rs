@@ -30,7 +30,7 @@ pub(super) struct Message {
     pub(super) entries: Vec<Entry>,
     /// Names that the server says are gone.
     pub(super) removed: Vec<String>,
-    /// The server's spellings of removed names that it does not spell only in the canonical way.
+    /// The server's spellings of removed new-style names.
     pub(super) removed_as: BTreeMap<String, BTreeSet<String>>,
     /// Names of faulty entries: nothing changes for them.
     pub(super) spoiled: BTreeSet<String>,
@@ -166,7 +166,6 @@ impl Message {
             said.entry(name.to_string()).or_default().insert(text.to_string());
         }
         names.extend(said.keys().cloned());
-        said.retain(|name, texts| texts.len() > 1 || !texts.contains(name));
         self.removed_as = said;
         names
     }
@@ -300,17 +299,10 @@ impl Message {
         self.identifier.starts_with(RELAY)
     }
 
-    /// F-07: whether the server says that nothing exists under this spelling of the name.
+    /// F-07: whether the server says that nothing exists under this spelling of a new-style name.
     pub(super) fn removes(&self, name: &str, text: &Name) -> bool {
-        self.removed.iter().any(|removed| removed == name) && self.writes(name, text)
-    }
-
-    /// Whether the server removed the name in this spelling.
-    fn writes(&self, name: &str, text: &Name) -> bool {
-        let own = || text.as_str() == name;
-        self.removed_as
-            .get(name)
-            .map_or_else(own, |texts| texts.contains(text.as_str()))
+        let texts = self.removed_as.get(name);
+        texts.is_some_and(|texts| texts.contains(text.as_str()))
     }
 
     fn remove(&mut self, removed: Vec<String>, ways: &Ways) {
@@ -325,7 +317,7 @@ impl Message {
         // F-07: a name may be removed in one spelling and present in another.
         let same = |name: &&String| {
             let text = present.get(name.as_str());
-            text.is_some_and(|text| !ways.contains(name) || self.writes(name, text))
+            text.is_some_and(|text| !ways.contains(name) || self.removes(name, text))
         };
         let both: BTreeSet<String> = removed.iter().filter(same).cloned().collect();
         for name in &both {

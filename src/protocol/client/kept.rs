@@ -4,7 +4,6 @@
 
 use std::collections::btree_map::Entry as Held;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,11 +13,13 @@ use xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update};
 
 /// The resources that a server has sent, by canonical name.
 ///
-/// Invariant: `aliases` and `expiries` describe exactly what is in `resources`.
+/// Invariant: `aliases`, `members` and `expiries` describe exactly what is in `resources`.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     resources: BTreeMap<Name, One>,
     aliases: BTreeMap<Name, Name>,
+    /// The new-style names by their collections (F-10). Very many collections can be in one directory, with other parameters each.
+    members: BTreeMap<Name, BTreeSet<Name>>,
     expiries: BTreeSet<(Instant, Name)>,
     /// The server's spellings of the names that it does not spell in the canonical way.
     written: BTreeMap<Name, Name>,
@@ -62,10 +63,7 @@ impl Kept {
 
     /// Returns what is held of a collection (F-10).
     pub(super) fn within<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
-        let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
-        let names = self.resources.range::<str, _>(from).map(|(name, _)| name);
-        let names = names.take_while(|name| name.as_str().starts_with(collection.prefix()));
-        names.filter(|name| collection.covers(name))
+        self.members.get(collection).into_iter().flatten()
     }
 
     /// Returns the stored name with this text, and the server's version of that resource.
@@ -132,6 +130,7 @@ impl Kept {
         let name = resource.name();
         if !self.resources.contains_key(name) {
             self.resources.insert(name.clone(), new());
+            join(&mut self.members, name);
             let aliases = resource.aliases().iter().cloned();
             self.aliases.extend(aliases.map(|alias| (alias, name.clone())));
         }
@@ -163,6 +162,7 @@ impl Kept {
             (Held::Vacant(_), None) => return Receipt::Same,
             (Held::Vacant(place), Some(body)) => {
                 let new = One::new(build(type_url, entry, body, 0, now), entry);
+                join(&mut self.members, name);
                 (false, place.insert(new))
             }
             (Held::Occupied(one), None) => (true, one.into_mut()),
@@ -208,6 +208,14 @@ impl Kept {
     pub(super) fn remove(&mut self, name: &Name) -> Option<Arc<Resource>> {
         let one = self.resources.remove(name)?;
         self.written.remove(name);
+        if let Some(collection) = name.collection()
+            && let Some(members) = self.members.get_mut(&collection)
+        {
+            members.remove(name);
+            if members.is_empty() {
+                self.members.remove(&collection);
+            }
+        }
         if let Some(Expiry { at, .. }) = one.expiry {
             self.expiries.remove(&(at, name.clone()));
         }
@@ -276,6 +284,13 @@ impl One {
         // K-09: content counts as equal only if its bytes are equal, so a crafted hash collision hides nothing.
         let seed = self.seed.wrapping_add(1);
         Some((build(type_url, entry, body, seed, now), seed))
+    }
+}
+
+/// Adds a name to the members of its collection.
+fn join(members: &mut BTreeMap<Name, BTreeSet<Name>>, name: &Name) {
+    if let Some(collection) = name.collection() {
+        members.entry(collection).or_default().insert(name.clone());
     }
 }
 

@@ -223,8 +223,12 @@ impl Client {
             (Target::Name(name), true) => forget(&want.type_url, feed.want(name, want.written.as_ref())),
             (Target::Name(name), false) => forget(&want.type_url, feed.unwant(name)),
         };
-        let told = self.tell_unserved(&want.type_url);
-        self.note(&want.type_url);
+        let only = match &want.target {
+            Target::Wildcard => None,
+            Target::Name(name) => Some(name),
+        };
+        let told = self.tell_unserved(&want.type_url, only);
+        self.note_requests(&want.type_url);
         self.drop_unwanted(&want.type_url);
         changes.into_iter().chain(told).collect()
     }

@@ -63,7 +63,9 @@ impl Outbound {
 
     pub(super) fn leave(&mut self, name: &Name) {
         self.join.remove(name);
-        self.more.retain(|_, of| of != name);
+        for text in self.ways.texts(name) {
+            self.more.remove(text);
+        }
         if let Some(told) = self.told.get(name.as_str()) {
             self.leave.insert(told.clone());
         }

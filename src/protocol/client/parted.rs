@@ -55,7 +55,7 @@ impl Client {
             feed.connected(self.dialect, self.versions_of == self.dialect, patience);
         }
         self.feeds.insert(type_url.clone(), feed);
-        let told = self.tell_unserved(&type_url);
+        let told = self.tell_unserved(&type_url, None);
         self.note(&type_url);
         told
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Client;
-use xds::{Changes, Dialect, ResourceError, TypeUrl};
+use xds::{Changes, Dialect, Name, ResourceError, TypeUrl};
 
 /// What the relay knows of the types that the server cannot be asked for.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl Client {
         let types: Vec<TypeUrl> = self.feeds.keys().cloned().collect();
         types
             .iter()
-            .filter_map(|type_url| self.tell_unserved(type_url))
+            .filter_map(|type_url| self.tell_unserved(type_url, None))
             .collect()
     }
 
@@ -115,14 +115,15 @@ impl Client {
         !polled && (dialect == Dialect::Delta || !type_url.traits().delta_only)
     }
 
-    /// Gives the waiting names of the type an error, if the server is known not to serve the type.
-    pub(super) fn tell_unserved(&mut self, type_url: &TypeUrl) -> Option<Changes> {
+    /// Gives the waiting names of the type an error, if the server is known not to serve the type; `only`: no other name than this
+    /// one waits.
+    pub(super) fn tell_unserved(&mut self, type_url: &TypeUrl, only: Option<&Name>) -> Option<Changes> {
         let error = self.unserved.why(type_url)?.error.clone();
         let Some(feed) = self.feeds.get_mut(type_url).filter(|feed| feed.wanted()) else {
             self.unserved.changed |= self.unserved.types.remove(type_url);
             return None;
         };
         self.unserved.changed |= self.unserved.types.insert(type_url.clone());
-        feed.unserved(&error)
+        feed.unserved(&error, only)
     }
 }

@@ -43,6 +43,11 @@ impl Ways {
         self.0.contains_key(name)
     }
 
+    /// Returns the spellings of a name, if clients spell it in another way than the canonical one.
+    pub(super) fn texts(&self, name: &Name) -> impl Iterator<Item = &Name> {
+        self.0.get(name).into_iter().flat_map(|way| &way.texts)
+    }
+
     /// A new stream.
     pub(super) fn reset(&mut self) {
         self.0.values_mut().for_each(|way| way.asked.clear());

@@ -182,8 +182,9 @@ impl Content {
         let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
         let all = names.flat_map(move |names| names.resources.range::<str, _>(from));
         let all = all.take_while(|(name, _)| name.as_str().starts_with(collection.prefix()));
+        let covers = collection.coverage();
         all.map(|(_, resource)| resource)
-            .filter(|resource| collection.covers(resource.name()))
+            .filter(move |resource| covers(resource.name()))
     }
 
     /// Returns the names by which a client can ask for anything of a type, and those whose time to live is over; some of them
@@ -228,9 +229,13 @@ impl Content {
 
     fn remove(&mut self, type_url: &TypeUrl, name: &Name) {
         if let Some(names) = self.types.get_mut(type_url) {
-            names.resources.remove(name);
             names.expiries.remove(name);
-            names.aliases.retain(|_, canonical| canonical != name);
+            let removed = names.resources.remove(name);
+            for alias in removed.iter().flat_map(|removed| removed.aliases()) {
+                if names.aliases.get(alias) == Some(name) {
+                    names.aliases.remove(alias);
+                }
+            }
         }
     }
 }

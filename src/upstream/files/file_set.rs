@@ -223,8 +223,9 @@ impl FileSet {
         let (content, twice) = Content::merge(&mut lists, &self.content, self.sound, now);
         self.content = Arc::new(content);
         self.disputes = twice.iter().map(|twice| self.said(twice)).collect();
+        let disputed: BTreeSet<usize> = twice.iter().map(|twice| twice.file).collect();
         for (at, (_, kept)) in self.files.iter_mut().enumerate() {
-            kept.disputed = twice.iter().any(|twice| twice.file == at);
+            kept.disputed = disputed.contains(&at);
         }
     }
 

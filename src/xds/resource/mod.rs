@@ -26,7 +26,7 @@ pub struct Resource {
     aliases: Box<[Name]>,
     version: Version,
     record: Bytes,
-    inner_at: u32,
+    passed_on_at: u32,
     any_at: u32,
     body_at: u32,
     /// Whether its body does not contain its name (F-09).
@@ -86,10 +86,10 @@ impl Resource {
 
         let mut record = BytesMut::with_capacity(field_len(RESOURCES, inner_len));
         put_key_len(&mut record, RESOURCES, inner_len);
-        let inner_at = record.len();
         put_name(&mut record, &parts.name);
         put_field(&mut record, VERSION, &version.text());
         aliases.for_each(|alias| put_field(&mut record, ALIASES, alias));
+        let passed_on_at = record.len();
         record.put_slice(parts.passed_on);
         let any_at = record.len();
         put_key_len(&mut record, RESOURCE, any_len);
@@ -104,7 +104,7 @@ impl Resource {
             aliases: parts.aliases.into_boxed_slice(),
             version,
             record: record.freeze(),
-            inner_at: at(inner_at),
+            passed_on_at: at(passed_on_at),
             any_at: at(any_at),
             body_at: at(body_at),
             miscalled,
@@ -129,23 +129,13 @@ impl Resource {
     /// The encoded fields of the `Resource` message that are passed on as they came.
     #[must_use]
     pub fn passed_on(&self) -> Bytes {
-        self.record.slice(self.passed_on_at()..self.any_at as usize)
-    }
-
-    /// Where in the record they begin; they end where the `Any` begins.
-    fn passed_on_at(&self) -> usize {
-        let before = name_len(&self.name) + field_len(VERSION, VERSION_LEN);
-        let aliases = self
-            .aliases
-            .iter()
-            .map(|alias| field_len(ALIASES, alias.as_str().len()));
-        self.inner_at as usize + before + aliases.sum::<usize>()
+        self.record.slice(self.passed_on_at as usize..self.any_at as usize)
     }
 
     /// F-17: whether it may be kept for clients that do not want it now.
     #[must_use]
     pub fn may_be_cached(&self) -> bool {
-        let fields = self.record.get(self.passed_on_at()..self.any_at as usize);
+        let fields = self.record.get(self.passed_on_at as usize..self.any_at as usize);
         let fields = fields.unwrap_or_default();
         let said = || Wrapper::decode(fields).ok()?.cache_control;
         fields.is_empty() || !said().is_some_and(|cache| cache.do_not_cache)
@@ -193,7 +183,9 @@ impl Resource {
     /// The `Resource` message without key and length, for records that need private fields before it.
     #[must_use]
     pub fn inner(&self) -> Bytes {
-        self.record.slice(self.inner_at as usize..)
+        // The key takes one byte, and the last byte of the length is the first without its highest bit.
+        let last = self.record.iter().skip(1).position(|byte| *byte < 0x80);
+        self.record.slice(last.map_or(0, |at| at + 2)..)
     }
 
     /// The `Any`'s value.

@@ -7,7 +7,6 @@ mod nameless;
 mod permitted;
 
 use std::fmt;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
@@ -67,6 +66,9 @@ pub struct State {
     type_url: TypeUrl,
     entries: OrdMap<Name, Known>,
     aliases: OrdMap<Name, Name>,
+    /// The new-style names of resources, each behind its collection (F-10). Very many collections can be in one directory, with other
+    /// parameters each.
+    members: OrdSet<(Name, Name)>,
     expiries: OrdMap<Name, Expiry>,
     /// Collections of which every member is known (C-22).
     whole: OrdSet<Name>,
@@ -87,6 +89,7 @@ impl State {
             type_url,
             entries: OrdMap::new(),
             aliases: OrdMap::new(),
+            members: OrdSet::new(),
             expiries: OrdMap::new(),
             whole: OrdSet::new(),
             errors: OrdMap::new(),
@@ -217,11 +220,9 @@ impl State {
 
     /// The known resources in a collection (F-10).
     pub fn members<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Arc<Resource>> {
-        let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
-        let entries = self.entries.range::<_, str>(from);
-        let entries = entries.take_while(|(name, _)| name.as_str().starts_with(collection.prefix()));
-        let members = entries.filter(|(name, _)| collection.covers(name));
-        members.filter_map(|(_, known)| known.resource())
+        let members = self.members.range((collection.clone(), Name::from(""))..);
+        let members = members.take_while(move |(of, _)| of == collection);
+        members.filter_map(|(_, name)| self.entries.get(name)?.resource())
     }
 
     /// Returns the resource of this name or alias.
@@ -341,6 +342,10 @@ impl State {
             return;
         }
         changed.push(name.clone());
+        let is_present = |known: &Option<Known>| matches!(known, Some(Known::Present(_)));
+        if is_present(&old) != is_present(&known) {
+            self.move_member(name, is_present(&known));
+        }
         if let Some(Known::Present(old)) = old {
             self.present -= 1;
             self.bytes -= old.weight();
@@ -361,6 +366,22 @@ impl State {
                 changed.push(alias.clone());
                 self.aliases.insert(alias.clone(), name.clone());
             }
+        }
+    }
+
+    /// A resource joins its collection, or leaves it.
+    fn move_member(&mut self, name: &Name, joins: bool) {
+        let Some(collection) = name.collection() else { return };
+        let known = self.members.range((collection.clone(), Name::from(""))..).next();
+        // All members share one text.
+        let collection = known
+            .map(|(of, _)| of.clone())
+            .filter(|of| *of == collection)
+            .unwrap_or(collection);
+        if joins {
+            self.members.insert((collection, name.clone()));
+        } else {
+            self.members.remove(&(collection, name.clone()));
         }
     }
 }

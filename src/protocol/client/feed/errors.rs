@@ -70,10 +70,19 @@ impl Feed {
     }
 
     /// The server cannot be asked for this type. Every name without content stops waiting, as if the server had not answered in
-    /// time.
-    pub(in crate::client) fn unserved(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
-        let held = |name: &Name| self.kept.canonical(name.as_str()).is_some();
-        let open: Vec<Name> = self.names.open().filter(|name| !held(name)).cloned().collect();
+    /// time; `only`: no other name than this one waits.
+    pub(in crate::client) fn unserved(&mut self, error: &Arc<ResourceError>, only: Option<&Name>) -> Option<Changes> {
+        let held = |name: &&Name| self.kept.canonical(name.as_str()).is_some();
+        let open: Vec<Name> = match only {
+            Some(name) => self
+                .names
+                .waiting(name.as_str())
+                .filter(|name| !held(name))
+                .cloned()
+                .into_iter()
+                .collect(),
+            None => self.names.open().filter(|name| !held(name)).cloned().collect(),
+        };
         let mut updates = Vec::new();
         for name in open {
             self.names.known(name.as_str());

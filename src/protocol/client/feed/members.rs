@@ -2,6 +2,8 @@
 //!
 //! Owns the members that are held only for a collection. Knows nothing of the other names.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::time::Instant;
 
 use super::Feed;
@@ -19,7 +21,7 @@ impl Feed {
             updates.push(Update::Forget(name));
         }
         let alone = |name: &&Name| !self.names.contains(name.as_str()) && self.kept.resource(name.as_str()).is_none();
-        let rejected = self.errors.keys().filter(|name| collection.covers(name)).filter(alone);
+        let rejected = within(&self.errors, collection).filter(alone);
         for name in rejected.cloned().collect::<Vec<_>>() {
             self.absolve(name.as_str(), &mut updates);
         }
@@ -93,4 +95,13 @@ impl Feed {
             self.names_of(name, aliases.unwrap_or_default()).next().is_none()
         })
     }
+}
+
+/// Returns those of the names that are in a collection (F-10).
+fn within<'a, T>(names: &'a BTreeMap<Name, T>, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
+    let from = (Bound::Included(collection.prefix()), Bound::Unbounded);
+    let names = names.range::<str, _>(from).map(|(name, _)| name);
+    let names = names.take_while(|name| name.as_str().starts_with(collection.prefix()));
+    let covers = collection.coverage();
+    names.filter(move |name| covers(name))
 }

@@ -312,7 +312,8 @@ impl Feed {
     fn names_of<'a>(&'a self, canonical: &'a Name, aliases: &'a [Name]) -> impl Iterator<Item = &'a Name> {
         let any = canonical.is_empty().then(|| self.names.iter()).into_iter().flatten();
         let any = any.filter(|name| name.is_empty() || self.kept.key(name.as_str()).is_none());
-        let own = std::iter::once(canonical).chain(aliases);
+        // Names mostly end in order: then the last ones are still requested.
+        let own = std::iter::once(canonical).chain(aliases.iter().rev());
         own.filter(|name| !name.is_empty() && self.names.contains(name.as_str()))
             .chain(any)
     }
