@@ -74,7 +74,10 @@ impl Poll {
         // B-32: a name over the limit is not answered for.
         let bound = NameBound(settings.limits.name_bytes);
         let names = asked.resource_names.iter().filter(|name| bound.admits(name));
-        let names = names.map(|name| Name::read(name, &type_url)).collect();
+        let mut names: Vec<Name> = names.map(|name| Name::read(name, &type_url)).collect();
+        // What is asked for twice, perhaps in two spellings, is looked up once.
+        names.sort_unstable();
+        names.dedup();
         let opening = Opening {
             dialect: Dialect::Sotw,
             service: Some(type_url.clone()),
@@ -169,9 +172,9 @@ impl<'a> PollContent<'a> {
                         let current = type_sight.resource(member.name());
                         (member.name(), current.unwrap_or(member))
                     });
-                    let before = found.named.len();
+                    let mut members = members.peekable();
+                    found.open |= members.peek().is_none();
                     found.named.extend(members);
-                    found.open |= found.named.len() == before;
                 }
                 None => found.open = true,
             }

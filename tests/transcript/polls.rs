@@ -107,6 +107,21 @@ fn conversation(seed: u64) -> String {
     story
 }
 
+/// H-02: a poll that asks for something twice, as a collection and by name or in two spellings of one name, is answered at once like
+/// any other.
+#[test]
+fn what_is_asked_for_twice() {
+    sotw(
+        "
+        origin put eds xdstp://a/EDS/e/1@1 xdstp://a/EDS/e/2@1
+        poller polls eds [xdstp://a/EDS/e/* xdstp://a/EDS/e/*]
+        poller <- eds 200 [xdstp://a/EDS/e/1@1 xdstp://a/EDS/e/2@1], ack
+        poller polls eds [xdstp://a/EDS/e/* xdstp://a/EDS/e/1 xdstp://a/EDS/e/2] stale
+        poller <- eds 200 [xdstp://a/EDS/e/1@1 xdstp://a/EDS/e/2@1], ack
+        ",
+    );
+}
+
 /// H-02, H-05: a client that has any other version than the present one is answered at once; a client that has the present one is
 /// told that nothing is new when its time is over.
 #[test]
