@@ -29,8 +29,8 @@ pub use answered::ClientStatus;
 pub use cached::Cached;
 pub use document::Document;
 pub use entries::{Entry, visit, visit_name};
-use pages::Extent;
 pub use pages::Pages;
+use pages::{Chosen, Extent};
 pub use questions::{Busy, QuestionTurn, Questions};
 pub use service::{Allowed, ClientStatusServer, SERVICE, StatusMethod};
 use standings::LastStandings;
@@ -97,7 +97,7 @@ impl Census {
     /// Returns the contents of the types that are chosen, to be read some at a time.
     #[must_use]
     pub fn pages(&self, chosen: impl Fn(&TypeUrl) -> bool + Send + 'static) -> Pages {
-        Pages::new(&self.views(), Extent::Contents, chosen)
+        Pages::new(&self.views(), Extent::Contents, Chosen::Those(Box::new(chosen)))
     }
 
     /// Returns the types of which the views have anything, or of which clients ask for something.
@@ -114,7 +114,13 @@ impl Census {
     /// Returns all entries of the chosen types, also those without content, to be read some at a time.
     #[must_use]
     pub fn entries(&self, chosen: impl Fn(&TypeUrl) -> bool + Send + 'static) -> Pages {
-        Pages::new(&self.views(), Extent::Entries, chosen)
+        Pages::new(&self.views(), Extent::Entries, Chosen::Those(Box::new(chosen)))
+    }
+
+    /// Returns the same of one type.
+    #[must_use]
+    pub fn entries_of(&self, type_url: TypeUrl) -> Pages {
+        Pages::new(&self.views(), Extent::Entries, Chosen::One(type_url))
     }
 
     /// Asks all sessions that the question is for.

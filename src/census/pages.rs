@@ -2,7 +2,7 @@
 //!
 //! Owns the place between two pages: whoever reads slowly keeps no contents, and sees each as it is when it is read.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, Weak};
 
@@ -15,12 +15,19 @@ use crate::xds::{Cut, Known, Name, State, Target, TypeUrl};
 pub struct Pages {
     /// Those that are not read to their end; the next one is the last.
     views: Vec<Weak<View>>,
-    chosen: Box<dyn Fn(&TypeUrl) -> bool + Send>,
+    chosen: Chosen,
     extent: Extent,
     class: Class,
     place: Option<Reached>,
     /// What clients lacked when the view was begun, as far as it was not read.
     lacking: Option<BTreeMap<TypeUrl, VecDeque<Target>>>,
+}
+
+/// Which types are read.
+pub(super) enum Chosen {
+    /// A view is not looked through for other ones.
+    One(TypeUrl),
+    Those(Box<dyn Fn(&TypeUrl) -> bool + Send>),
 }
 
 /// How much is read.
@@ -52,10 +59,10 @@ enum Part {
 }
 
 impl Pages {
-    pub(super) fn new(views: &[Arc<View>], extent: Extent, chosen: impl Fn(&TypeUrl) -> bool + Send + 'static) -> Self {
+    pub(super) fn new(views: &[Arc<View>], extent: Extent, chosen: Chosen) -> Self {
         Self {
             views: views.iter().rev().map(Arc::downgrade).collect(),
-            chosen: Box::new(chosen),
+            chosen,
             extent,
             class: Class::default(),
             place: None,
@@ -86,11 +93,12 @@ impl Pages {
         self.class = view.class().clone();
         let cut = view.cut();
         let mut page = Vec::new();
-        for type_url in self.types(view, &cut) {
-            let behind = self.place.as_ref().is_some_and(|place| type_url < place.type_url);
-            if behind || !(self.chosen)(&type_url) {
-                continue;
-            }
+        self.look_up(view);
+        let mut from = match &self.place {
+            Some(place) => Bound::Included(place.type_url.clone()),
+            None => Bound::Unbounded,
+        };
+        while let Some(type_url) = self.next_type(&cut, &from) {
             for part in [Part::Wildcard, Part::Named, Part::Rest, Part::Lacking] {
                 let room = most.saturating_sub(page.len());
                 page.extend(self.of_part(&cut, &type_url, part, room));
@@ -98,24 +106,46 @@ impl Pages {
                     return page;
                 }
             }
+            from = Bound::Excluded(type_url);
         }
         page
     }
 
-    /// Returns the types of a view. What clients lack is looked up once, because they wait meanwhile.
-    fn types(&mut self, view: &View, cut: &Cut) -> BTreeSet<TypeUrl> {
+    /// Looks up what clients lack when a view is begun, because they wait meanwhile.
+    fn look_up(&mut self, view: &View) {
         let looked_up = self.extent == Extent::Entries;
-        let lacking = self.lacking.get_or_insert_with(|| {
-            let mut lacking = BTreeMap::<_, VecDeque<_>>::new();
-            let all = looked_up.then(|| view.lacking()).into_iter().flatten();
-            all.for_each(|(type_url, target)| lacking.entry(type_url).or_default().push_back(target));
-            lacking
+        let chosen = &self.chosen;
+        self.lacking.get_or_insert_with(|| match chosen {
+            _ if !looked_up => BTreeMap::new(),
+            Chosen::One(one) => BTreeMap::from([(one.clone(), view.lacking_in(one).into())]),
+            Chosen::Those(chosen) => {
+                let mut lacking = BTreeMap::<_, VecDeque<_>>::new();
+                let all = view.lacking().into_iter().filter(|(type_url, _)| chosen(type_url));
+                all.for_each(|(type_url, target)| lacking.entry(type_url).or_default().push_back(target));
+                lacking
+            }
         });
-        lacking
-            .keys()
-            .chain(cut.slots().map(|(type_url, _)| type_url))
-            .cloned()
-            .collect()
+    }
+
+    /// Returns the next type of a view that is chosen.
+    fn next_type(&self, cut: &Cut, from: &Bound<TypeUrl>) -> Option<TypeUrl> {
+        let chosen = match &self.chosen {
+            Chosen::One(one) => return (*from != Bound::Excluded(one.clone())).then(|| one.clone()),
+            Chosen::Those(chosen) => chosen,
+        };
+        let mut from = from.as_ref();
+        loop {
+            let lacking = self
+                .lacking
+                .as_ref()
+                .and_then(|lacking| lacking.range((from, Bound::Unbounded)).next());
+            let lacking = lacking.map(|(type_url, _)| type_url);
+            let next = [cut.type_from(from), lacking].into_iter().flatten().min()?;
+            if chosen(next) {
+                return Some(next.clone());
+            }
+            from = Bound::Excluded(next);
+        }
     }
 
     /// Returns the next entries of a part, and moves the place behind them.
@@ -243,6 +273,10 @@ mod tests {
         view
     }
 
+    fn all() -> Chosen {
+        Chosen::Those(Box::new(|_| true))
+    }
+
     fn names(page: &[Entry]) -> Vec<&str> {
         page.iter().map(|entry| entry.name.as_ref().unwrap().as_str()).collect()
     }
@@ -252,7 +286,7 @@ mod tests {
     fn pages_of_any_size_have_everything_once() {
         let views = [view(), view()];
         for most in 1..12 {
-            let mut pages = Pages::new(&views, Extent::Contents, |_| true);
+            let mut pages = Pages::new(&views, Extent::Contents, all());
             let mut all = Vec::new();
             loop {
                 let page = pages.next(most);
@@ -265,18 +299,20 @@ mod tests {
             let of_one = ["a", "b", "c", "e", "f"];
             assert_eq!(all, [of_one, of_one].concat(), "{most}");
         }
-        let mut some = Pages::new(&views[..1], Extent::Contents, |type_url| {
-            type_url.short() == Some("eds")
-        });
-        assert_eq!(names(&some.next(9)), ["e", "f"]);
-        assert_eq!(some.next(9).len(), 0);
+        let eds = Chosen::Those(Box::new(|type_url| type_url.short() == Some("eds")));
+        for chosen in [eds, Chosen::One(TypeUrl::new(EDS))] {
+            let mut some = Pages::new(&views[..1], Extent::Contents, chosen);
+            assert_eq!(names(&some.next(1)), ["e"]);
+            assert_eq!(names(&some.next(9)), ["f"]);
+            assert_eq!(some.next(9).len(), 0);
+        }
     }
 
     /// What changes between two pages is seen if it lies behind the place; nothing old is kept, not even the view.
     #[test]
     fn nothing_is_kept_between_pages() {
         let view = view();
-        let mut pages = Pages::new(std::slice::from_ref(&view), Extent::Contents, |_| true);
+        let mut pages = Pages::new(std::slice::from_ref(&view), Extent::Contents, all());
         assert_eq!(names(&pages.next(2)), ["a", "b"]);
         publish(&view, CDS, true, vec![put(CDS, "aa", b"1"), put(CDS, "bb", b"1")]);
         assert_eq!(names(&pages.next(2)), ["bb", "c"]);
@@ -301,7 +337,7 @@ mod tests {
             assert_eq!(seat.want(&want), Ok(()));
         }
         for most in 1..12 {
-            let mut pages = Pages::new(std::slice::from_ref(&view), Extent::Entries, |_| true);
+            let mut pages = Pages::new(std::slice::from_ref(&view), Extent::Entries, all());
             let mut all = Vec::new();
             loop {
                 let page = pages.next(most);
@@ -326,5 +362,13 @@ mod tests {
             ];
             assert_eq!(all, expected, "{most}");
         }
+        let mut one = Pages::new(
+            std::slice::from_ref(&view),
+            Extent::Entries,
+            Chosen::One(TypeUrl::new(CDS)),
+        );
+        assert_eq!(one.next(6).len(), 6);
+        assert_eq!(names(&one.next(6)), ["z"]);
+        assert_eq!(one.next(6).len(), 0);
     }
 }

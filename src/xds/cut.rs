@@ -3,6 +3,7 @@
 //! Owns consistency: a reader sees one cut, never parts of two. Does not know how cuts are published.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::{Changes, Expiry, Hold, Known, Name, Reason, Resource, State, TypeUrl};
@@ -107,6 +108,13 @@ impl Cut {
     /// All types of which something is known.
     pub fn slots(&self) -> impl Iterator<Item = (&TypeUrl, &Slot)> {
         self.types.iter()
+    }
+
+    /// Returns the first type behind this place of which something is known.
+    #[must_use]
+    pub fn type_from(&self, from: Bound<&TypeUrl>) -> Option<&TypeUrl> {
+        let mut types = self.types.range((from, Bound::Unbounded));
+        types.next().map(|(type_url, _)| type_url)
     }
 
     /// Returns the cut with the changes applied, and the names for which something changed.

@@ -140,8 +140,7 @@ impl List {
         page.write("{\"resources\":{").await;
         let mut comma = "";
         for type_url in types {
-            let chosen = type_url.clone();
-            let mut pages = census.entries(move |one| *one == chosen);
+            let mut pages = census.entries_of(type_url.clone());
             let mut before = format!("{comma}\n{}:[\n", Value::from(type_url.full_name()));
             while !self.cut {
                 // Others who ask get their turn.

@@ -180,6 +180,16 @@ impl Leases {
         unanswered
     }
 
+    /// Returns the wanted targets of a type of which nothing is known, in the order of names.
+    pub(crate) fn unanswered_in(&self, type_url: &TypeUrl, cut: &Cut) -> Vec<Target> {
+        let mut unanswered = Vec::new();
+        for shard in &self.shards {
+            shard.lock().unanswered_in(type_url, cut, &mut unanswered);
+        }
+        unanswered.sort_unstable();
+        unanswered
+    }
+
     /// Returns the types of which the target is wanted, and nothing is known of it.
     pub(crate) fn unanswered_of(&self, target: &Target, cut: &Cut) -> Vec<TypeUrl> {
         let mut unanswered = Vec::new();

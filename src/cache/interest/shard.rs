@@ -291,6 +291,15 @@ impl Shard {
         }
     }
 
+    /// Adds what somebody waits for of a type, and of which nothing is known.
+    pub(super) fn unanswered_in(&self, type_url: &TypeUrl, cut: &Cut, unanswered: &mut Vec<Target>) {
+        if let Some(typed) = self.types.get(type_url) {
+            let slot = cut.slot(type_url);
+            let lacking = typed.targets.iter().filter(|lease| self.lacks(*lease, slot));
+            unanswered.extend(lacking.map(|(target, _)| target.clone()));
+        }
+    }
+
     /// Adds the types of which somebody waits for the target, and nothing is known of it.
     pub(super) fn unanswered_of(&self, target: &Target, cut: &Cut, unanswered: &mut Vec<TypeUrl>) {
         for (type_url, typed) in &self.types {

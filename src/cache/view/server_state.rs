@@ -86,6 +86,12 @@ impl View {
         self.leases.unanswered(&self.cut())
     }
 
+    /// Returns the wanted targets of a type of which nothing is known.
+    #[must_use]
+    pub fn lacking_in(&self, type_url: &TypeUrl) -> Vec<Target> {
+        self.leases.unanswered_in(type_url, &self.cut())
+    }
+
     /// Returns the types of which the target is wanted, and nothing is known of it.
     #[must_use]
     pub fn lacking_of(&self, target: &Target) -> Vec<TypeUrl> {
