@@ -23,6 +23,11 @@ use crate::proto::envoy::service::status::v3::{ClientConfig, ClientStatusRequest
 use crate::proto::envoy::r#type::matcher::v3 as matcher;
 use crate::xds::{Expression, Resource, TypeUrl};
 
+/// How many matchers a question may have, of ids and of metadata. Each client is compared with all of them.
+const MATCHERS_MAX: usize = 1_000;
+/// How many of them may be expressions, which are compiled before the question has a turn.
+const EXPRESSIONS_MAX: usize = 16;
+
 /// Answers questions of CSDS.
 #[derive(Clone, Debug)]
 pub struct ClientStatus {
@@ -97,6 +102,7 @@ impl ClientStatus {
     /// Returns what a question is answered with.
     fn configs(&self, request: &ClientStatusRequest) -> Result<Configs, Status> {
         let contents = Contents::new(self.schemas.clone(), !request.exclude_resource_contents);
+        bounded(&request.node_matchers)?;
         let nodes = request.node_matchers.iter().map(read);
         let nodes = nodes.collect::<Result<Vec<_>, Status>>()?;
         if nodes.is_empty() {
@@ -174,6 +180,34 @@ impl ClientStatus {
         }
         answer.finish(fields).await
     }
+}
+
+/// Whether a question has no more matchers than it may.
+fn bounded(asked: &[matcher::NodeMatcher]) -> Result<(), Status> {
+    use matcher::string_matcher::MatchPattern::SafeRegex;
+    use matcher::value_matcher::MatchPattern::StringMatch;
+    let members = || asked.iter().flat_map(|node| &node.node_metadatas);
+    if asked.len() + members().count() > MATCHERS_MAX {
+        return Err(Status::invalid_argument(format!(
+            "node_matchers: more than {MATCHERS_MAX} matchers"
+        )));
+    }
+    let values = members().filter_map(|member| member.value.as_ref()?.match_pattern.as_ref());
+    let values = values.filter_map(|value| {
+        if let StringMatch(text) = value {
+            Some(text)
+        } else {
+            None
+        }
+    });
+    let texts = asked.iter().filter_map(|node| node.node_id.as_ref()).chain(values);
+    let expressions = texts.filter(|text| matches!(text.match_pattern, Some(SafeRegex(_))));
+    if expressions.count() > EXPRESSIONS_MAX {
+        return Err(Status::invalid_argument(format!(
+            "node_matchers: more than {EXPRESSIONS_MAX} expressions"
+        )));
+    }
+    Ok(())
 }
 
 fn read(asked: &matcher::NodeMatcher) -> Result<NodeMatcher, Status> {

@@ -159,6 +159,23 @@ async fn as_json() {
     );
     let wrong = poller.post(path, &[], b"{\"nodes\": []}").await;
     assert_eq!(wrong.status, 400);
+    // Each client is compared with all matchers, and expressions are compiled first: neither is without a bound.
+    let expression = json!({"node_id": {"safe_regex": {"regex": "edge-[0-9]"}}});
+    let member = |value| json!({"node_metadatas": [{"path": [{"key": "a"}], "value": value}]});
+    for (matchers, status) in [
+        (vec![expression.clone(); 16], 200),
+        (vec![expression.clone(); 17], 400),
+        (vec![member(json!({"string_match": expression["node_id"]})); 17], 400),
+        (vec![member(json!({"present_match": true})); 500], 200),
+        (vec![member(json!({"present_match": true})); 501], 400),
+    ] {
+        let question = json!({"node_matchers": matchers}).to_string();
+        assert_eq!(
+            poller.post(path, &[], question.as_bytes()).await.status,
+            status,
+            "{question}"
+        );
+    }
 }
 
 /// No secret is in any answer, wherever the API hides it.
