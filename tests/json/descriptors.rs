@@ -138,3 +138,57 @@ fn secrets_are_redacted_where_the_api_says_so() {
     let shown = Schemas::standard().decode(SECRET, &generic, Secrets::Redact).unwrap();
     assert!(!String::from_utf8(shown.text).unwrap().contains("KEY"));
 }
+
+/// What is redacted on the wire says the same as what is redacted as JSON; what is no secret stays as it is.
+#[test]
+fn secrets_are_redacted_on_the_wire() {
+    const SECRET: &str = "envoy.extensions.transport_sockets.tls.v3.Secret";
+    const LISTENER: &str = "envoy.config.listener.v3.Listener";
+    let schemas = Schemas::standard();
+    let private = "{\"inline_bytes\":\"S0VZ\"}";
+    let tls = format!(
+        "{{\"@type\":\"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext\",\"common_tls_context\":\
+         {{\"tls_certificates\":[{{\"certificate_chain\":{{\"filename\":\"/c\"}},\"private_key\":{private}}}]}},\"require_sni\":true}}"
+    );
+    let listener = format!(
+        "{{\"name\":\"l\",\"metadata\":{{\"filter_metadata\":{{\"a\":{{\"b\":[1,\"c\"]}}}}}},\"filter_chains\":[{{\"transport_socket\":\
+         {{\"name\":\"t\",\"typed_config\":{tls}}}}}]}}"
+    );
+    for (name, text) in [
+        (
+            SECRET,
+            &*format!(
+                "{{\"name\":\"s\",\"tls_certificate\":{{\"private_key\":{private},\"password\":{{\"filename\":\"KEY\"}}}}}}"
+            ),
+        ),
+        (
+            SECRET,
+            "{\"name\":\"s\",\"generic_secret\":{\"secrets\":{\"a\":{\"inline_string\":\"KEY\"}}}}",
+        ),
+        (LISTENER, &listener),
+    ] {
+        let body = good(name, text);
+        let redacted = schemas.redacted(name, &body).unwrap();
+        let json = |body: &[u8], secrets| String::from_utf8(schemas.decode(name, body, secrets).unwrap().text).unwrap();
+        let shown = json(&redacted, Secrets::Show);
+        assert!(!shown.contains("KEY") && !shown.contains("S0VZ"), "{shown}");
+        assert_eq!(shown, json(&body, Secrets::Redact), "{text}");
+    }
+    // Unknown fields stay; what cannot be read is no answer, and a value of an unknown type is left out.
+    let redacted = |body: &[u8]| {
+        schemas
+            .redacted(LISTENER, &body.to_vec().into())
+            .map(|redacted| redacted.to_vec())
+    };
+    let unknown = [&b"\x0a\x01l"[..], &[0xfa, 0x7f, 1, b'u', 0xf0, 0x7f, 5]].concat();
+    assert_eq!(redacted(&unknown), Some(unknown));
+    for bad in [&[0x0a, 1, 0xff][..], &[0x08, 1], &[0x0a, 9, b'l'], &[0x12, 1, 0xff]] {
+        assert_eq!(redacted(bad), None, "{bad:?}");
+    }
+    let any = "type.googleapis.com/google.protobuf.Any";
+    let nested = [&[0x0a, 3][..], b"x/y", &[0x12, 1, b'z']].concat();
+    assert_eq!(
+        schemas.redacted(any, &nested.into()).unwrap(),
+        [&[0x0a, 3][..], b"x/y", &[0x12, 0]].concat()
+    );
+}

@@ -5,7 +5,7 @@
 //! endpoints (9 MB) then takes 1.6 s and 730 MB in place of 0.4 s and 24 MB, and its maps come in no order.
 
 mod known;
-mod raw;
+pub(crate) mod raw;
 mod scalar;
 
 use std::borrow::Cow;

@@ -1,12 +1,12 @@
 //! The wire format, field by field, without types. Owns how a field's bytes are split. Knows nothing of what they mean.
 
 use prost::bytes::Buf;
-use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field};
 use prost_reflect::Kind;
 
 /// The value of a field in the wire format.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Raw<'a> {
+pub(crate) enum Raw<'a> {
     Varint(u64),
     Fixed32(u32),
     Fixed64(u64),
@@ -15,7 +15,7 @@ pub(super) enum Raw<'a> {
 
 impl Raw<'_> {
     /// Whether a field of this kind can have this value.
-    pub(super) const fn fits(&self, kind: &Kind) -> bool {
+    pub(crate) const fn fits(&self, kind: &Kind) -> bool {
         matches!(
             (self, Self::default_of(kind)),
             (Self::Varint(_), Raw::Varint(_))
@@ -23,6 +23,29 @@ impl Raw<'_> {
                 | (Self::Fixed64(_), Raw::Fixed64(_))
                 | (Self::Bytes(_), Raw::Bytes(_))
         )
+    }
+
+    /// Writes a field with this number and value.
+    pub(crate) fn write(&self, number: u32, into: &mut Vec<u8>) {
+        match self {
+            Self::Varint(value) => {
+                encode_key(number, WireType::Varint, into);
+                encode_varint(*value, into);
+            }
+            Self::Fixed32(value) => {
+                encode_key(number, WireType::ThirtyTwoBit, into);
+                into.extend(value.to_le_bytes());
+            }
+            Self::Fixed64(value) => {
+                encode_key(number, WireType::SixtyFourBit, into);
+                into.extend(value.to_le_bytes());
+            }
+            Self::Bytes(bytes) => {
+                encode_key(number, WireType::LengthDelimited, into);
+                encode_varint(bytes.len() as u64, into);
+                into.extend(*bytes);
+            }
+        }
     }
 
     /// Returns the default of this kind.
@@ -54,7 +77,7 @@ impl Raw<'_> {
 }
 
 /// Passes every field to `see`, in the order of the bytes; skips groups. Returns `None` if the bytes are not a message.
-pub(super) fn each<'a>(mut body: &'a [u8], mut see: impl FnMut(u32, Raw<'a>)) -> Option<()> {
+pub(crate) fn each<'a>(mut body: &'a [u8], mut see: impl FnMut(u32, Raw<'a>)) -> Option<()> {
     while !body.is_empty() {
         let (number, wire_type) = decode_key(&mut body).ok()?;
         if matches!(wire_type, WireType::StartGroup | WireType::EndGroup) {
@@ -82,7 +105,7 @@ fn next<'a>(wire_type: WireType, body: &mut &'a [u8]) -> Option<Raw<'a>> {
 }
 
 /// Returns the items of a list. Scalars may be packed, in several packs and between single ones.
-pub(super) fn unpacked<'a>(kind: &Kind, raws: &[Raw<'a>]) -> Option<Vec<Raw<'a>>> {
+pub(crate) fn unpacked<'a>(kind: &Kind, raws: &[Raw<'a>]) -> Option<Vec<Raw<'a>>> {
     let mut items = Vec::new();
     let wire_type = match Raw::default_of(kind) {
         Raw::Varint(_) => WireType::Varint,
