@@ -17,7 +17,7 @@ impl Path {
     pub fn new<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
         let (mut known, mut text) = (Vec::new(), String::new());
         for part in parts {
-            text = member_path(&text, part);
+            push_member(&mut text, part);
             known.push(part.to_owned());
         }
         Self { parts: known, text }
@@ -84,15 +84,20 @@ impl fmt::Display for Path {
 /// Returns the text of the member `part` of the place `path`; for the outermost members `path` is empty.
 #[must_use]
 pub fn member_path(path: &str, part: &str) -> String {
-    let bare = !part.is_empty() && !part.contains(['.', '"', '*', '{', '}']);
     let mut text = String::with_capacity(path.len() + part.len() + 1);
     text.push_str(path);
-    if !path.is_empty() {
+    push_member(&mut text, part);
+    text
+}
+
+/// Goes on to the member `part` of the place `text`.
+fn push_member(text: &mut String, part: &str) {
+    if !text.is_empty() {
         text.push('.');
     }
-    if bare {
+    if !part.is_empty() && !part.contains(['.', '"', '*', '{', '}']) {
         text.push_str(part);
-        return text;
+        return;
     }
     text.push('"');
     for c in part.chars() {
@@ -102,7 +107,6 @@ pub fn member_path(path: &str, part: &str) -> String {
         text.push(c);
     }
     text.push('"');
-    text
 }
 
 /// Returns the text before the closing quote, and the text after it.

@@ -33,6 +33,15 @@ impl Fields {
         found.map(|(_, value)| &**value)
     }
 
+    /// Adds the fields of a part of a pattern, whose texts are there.
+    fn take(&mut self, part: &[Piece], text: &str, spans: &[(usize, usize)]) {
+        for (piece, (from, to)) in part.iter().zip(spans) {
+            if let (Piece::Field(name), Some(value)) = (piece, text.get(*from..*to)) {
+                self.0.push((name.clone(), value.into()));
+            }
+        }
+    }
+
     /// Adds the fields of another pattern.
     pub(super) fn add(&mut self, others: Self) {
         self.0.extend(others.0);
@@ -170,7 +179,9 @@ impl Pattern {
         let mut fields = Fields::default();
         let mut parts = self.pieces.split(|piece| *piece == Piece::Any);
         let first = parts.next()?;
-        let mut at = run(first, text, 0, &mut fields)?;
+        let mut spans = vec![(0, 0); first.len()];
+        let mut at = run(first, text, 0, &mut spans)?;
+        fields.take(first, text, &spans);
         let mut parts = parts.peekable();
         if parts.peek().is_none() {
             return (at == text.len()).then_some(fields);
@@ -179,14 +190,10 @@ impl Pattern {
         // earlier; only the last part must reach the end.
         while let Some(part) = parts.next() {
             let last = parts.peek().is_none();
-            at = starts(part, text, at).find_map(|start| {
-                let known = fields.0.len();
-                let end = run(part, text, start, &mut fields).filter(|end| !last || *end == text.len());
-                if end.is_none() {
-                    fields.0.truncate(known);
-                }
-                end
-            })?;
+            let mut spans = vec![(0, 0); part.len()];
+            at = starts(part, text, at)
+                .find_map(|start| run(part, text, start, &mut spans).filter(|end| !last || *end == text.len()))?;
+            fields.take(part, text, &spans);
         }
         Some(fields)
     }
@@ -221,22 +228,26 @@ fn starts<'a>(part: &'a [Piece], text: &'a str, from: usize) -> impl Iterator<It
     here.into_iter().chain(end).chain(found)
 }
 
-/// Matches a part of a pattern without `*` from this place on. Returns where it ends.
-fn run(part: &[Piece], text: &str, from: usize, fields: &mut Fields) -> Option<usize> {
+/// Matches a part of a pattern without `*` from this place on. Returns where it ends, and leaves where the text of each field begins
+/// and ends. It is called for one place after the other: a field then begins no earlier than before, so a text is looked through
+/// once, however many places there are.
+fn run(part: &[Piece], text: &str, from: usize, spans: &mut [(usize, usize)]) -> Option<usize> {
     let mut at = from;
-    for (number, piece) in part.iter().enumerate() {
+    for ((number, piece), span) in part.iter().enumerate().zip(spans) {
         let rest = text.get(at..)?;
         at += match piece {
             Piece::Text(literal) => rest.starts_with(&**literal).then_some(literal.len())?,
-            Piece::Field(name) => {
+            Piece::Field(_) => {
                 let follows = match part.get(number + 1) {
                     Some(Piece::Text(literal)) => literal.chars().next(),
                     Some(Piece::Any | Piece::Field(_)) | None => None,
                 };
-                let length = rest.find(|c| c == '/' || Some(c) == follows).unwrap_or(rest.len());
-                let value = rest.get(..length).filter(|value| !value.is_empty())?;
-                fields.0.push((name.clone(), value.into()));
-                length
+                let length = match span {
+                    (_, end) if at < *end => *end - at,
+                    _ => rest.find(|c| c == '/' || Some(c) == follows).unwrap_or(rest.len()),
+                };
+                *span = (at, at + length);
+                (length > 0).then_some(length)?
             }
             Piece::Any => 0,
         };
@@ -310,6 +321,9 @@ mod tests {
             ("spiffe://td/ns/{ns}/sa/*", "spiffe://td/ns/a/sa/", Some(vec!["ns=a"])),
             ("dns:{pod}.{ns}.pods", "dns:p-1.a.pods", Some(vec!["pod=p-1", "ns=a"])),
             ("dns:*.{ns}.pods", "dns:x.pods.a.pods", Some(vec!["ns=a"])),
+            ("*.{ns}.x/{sa}.y", ".a.x/b.c.d.x/e.y", Some(vec!["ns=d", "sa=e"])),
+            ("*a{x}b{y}c", "aaa1b2aa1bb3c4c", None),
+            ("*a{x}b{y}c", "a1b2c3a4b5c", Some(vec!["x=4", "y=5"])),
             ("dns:{ns}", "dns:a.b", Some(vec!["ns=a.b"])),
             ("dns:{ns}", "dns:", None),
         ] {
