@@ -140,6 +140,10 @@ fn ids(rule: &Rule, relay: &str) -> Vec<Token> {
 /// Whether some text matches both patterns. A pattern that matches any text does not count against a fixed text: a client that
 /// takes a fixed id, such as the relay's own, does so on purpose.
 fn meet(one: &[Token], other: &[Token]) -> bool {
+    // Most rules differ in a fixed character at one end: that takes no table, and there may be many rules.
+    if differ(one.iter().zip(other)) || differ(one.iter().rev().zip(other.iter().rev())) {
+        return false;
+    }
     let fixed = |tokens: &[Token]| !tokens.contains(&Token::Any);
     let free = |tokens: &[Token]| tokens.iter().all(|token| *token == Token::Any);
     if fixed(one) && free(other) || free(one) && fixed(other) {
@@ -171,6 +175,12 @@ fn meet(one: &[Token], other: &[Token]) -> bool {
         }
     }
     reached.last().copied().unwrap_or(false)
+}
+
+/// Whether two fixed characters differ before either pattern allows any text.
+fn differ<'a>(mut pairs: impl Iterator<Item = (&'a Token, &'a Token)>) -> bool {
+    let end = pairs.find(|(one, other)| one != other || **one == Token::Any);
+    end.is_some_and(|(one, other)| ![one, other].contains(&&Token::Any))
 }
 
 #[cfg(test)]
