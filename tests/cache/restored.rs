@@ -44,7 +44,7 @@ fn what_an_earlier_run_lacks_is_listed() {
             ..Default::default()
         };
         server.handle(request, &library, start()).unwrap();
-        let mut next = |server: &mut Server, view| listed(server, view, &library);
+        let next = |server: &mut Server, view| listed(server, view, &library);
         assert_eq!(next(&mut server, &first).unwrap(), ["a", "b"]);
         server.handle_moved(start());
         let at_once = next(&mut server, &second);

@@ -2,6 +2,7 @@
 //!
 //! Owns what the first request on a stream decides. Does not know what the client asks for.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use identity::Identity;
@@ -72,7 +73,8 @@ impl Caller {
             return Err(End::new(Code::FailedPrecondition, message));
         }
         if let Some(known) = &mut self.node {
-            if !through.iter().all(|relay| known.relays.contains(relay)) {
+            let before: BTreeSet<&String> = known.relays.iter().collect();
+            if !through.iter().all(|relay| before.contains(relay)) {
                 Arc::make_mut(known).relays = through.into();
             }
             return Ok(());

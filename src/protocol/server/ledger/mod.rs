@@ -98,7 +98,8 @@ impl Ledger {
     pub(super) fn within<'a>(&'a self, collection: &'a Name, text: &'a str) -> impl Iterator<Item = Entry<'a>> {
         let rows = self.own.from(text.max(collection.prefix()));
         let rows = rows.take_while(|entry| entry.name().as_str().starts_with(collection.prefix()));
-        rows.filter(|entry| collection.covers(entry.name()))
+        let covers = collection.coverage();
+        rows.filter(move |entry| covers(entry.name()))
     }
 
     /// Returns the names that the client asks for.

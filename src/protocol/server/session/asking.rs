@@ -122,7 +122,8 @@ impl Subscription {
             if !self.want.texts(&all).any(|text| self.ledger.asks(text)) {
                 self.want.remove_collection(&all);
                 let within = self.ledger.within(&all, "").map(Entry::name);
-                let flying = self.flights.names().filter(|flying| all.covers(flying));
+                let covers = all.coverage();
+                let flying = self.flights.names().filter(|flying| covers(flying));
                 self.let_go(within.chain(flying).cloned().collect());
             }
         } else {
