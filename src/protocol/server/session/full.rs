@@ -56,7 +56,7 @@ impl Subscription {
         }
         // K-16: only the server itself can say that something is gone.
         let removes = lacks && state.certain();
-        if !adds && !(removes && attempt.removals) {
+        if !(adds || removes && attempt.removals) {
             return if removes { Step::Removals } else { Step::Idle };
         }
         // D-03: removed resources are still listed until the other types do not need them any more.
