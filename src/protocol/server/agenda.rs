@@ -226,7 +226,7 @@ impl Agenda {
     /// A turn begins.
     pub(super) fn begin(&mut self) {
         self.short = false;
-        self.dark = OnceLock::new();
+        self.dark.take();
     }
 
     /// Returns whether the client asks for a name of which nothing is known. `find` looks for one, once in a turn.

@@ -171,6 +171,11 @@ impl Subscription {
         self.flights.entries() + self.ledger.len() + lists
     }
 
+    /// Whether the client asks for any collection.
+    pub(in crate::server) fn has_collections(&self) -> bool {
+        self.want.has_collections()
+    }
+
     /// Whether members of a collection are still to be listed.
     pub(in crate::server) fn gathers(&self) -> bool {
         self.agenda.gathers()

@@ -65,8 +65,11 @@ impl Server {
             one.with_sight(sight, |one, slot| one.prepare(slot));
         }
         let max = self.settings.limits.names_per_stream;
+        if max == 0 || !self.types.iter().any(Subscription::has_collections) {
+            return true;
+        }
         let most: usize = self.types.iter().map(|one| one.count() + one.waiting()).sum();
-        if max == 0 || most <= max || self.types.iter().any(Subscription::gathers) {
+        if most <= max || self.types.iter().any(Subscription::gathers) {
             return true;
         }
         let Some(grows) = self.types.iter().find(|one| one.arrivals() > 0) else {
