@@ -15,6 +15,8 @@ impl Subscription {
     pub(in crate::server) fn handle_dirty(&mut self, dirty: Dirty) {
         match dirty {
             Dirty::All => self.look_at_all(),
+            // A change of the wildcard alone has no names.
+            Dirty::Names(names) if names.is_empty() => {}
             Dirty::Names(names) => self.touch_all(&names),
         }
     }
