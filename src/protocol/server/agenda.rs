@@ -125,7 +125,7 @@ impl Agenda {
         }
     }
 
-    /// Returns what must be swept next. Collections come first, because views change all the time.
+    /// Returns what must be swept next. Collections come first: a sweep of all rows may be begun again and again, and holds up none.
     pub(super) fn next_sweep(&self) -> Option<(Option<Name>, Sweep)> {
         let (of, sweep) = self.lists.as_ref()?.sweeps.last_key_value()?;
         Some((of.clone(), sweep.clone()))
