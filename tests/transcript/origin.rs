@@ -319,9 +319,10 @@ impl Origin {
         let nothing = State::new(type_url.clone());
         let known = self.cut.slot(type_url).map_or(&nothing, |slot| &slot.named);
         let all = self.truth.get(type_url).into_iter().flatten();
+        let covers = collection.coverage();
         let members: BTreeMap<Name, &Truth> = all
             .map(|(name, truth)| (Name::from(name.as_str()), truth))
-            .filter(|(name, _)| collection.covers(name))
+            .filter(|(name, _)| covers(name))
             .collect();
         let mut updates = Vec::new();
         for (name, truth) in &members {

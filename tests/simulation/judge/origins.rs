@@ -28,8 +28,13 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
             // What the view does not know, and what goes, stays in full answers as it was sent.
             let whole = came.client.is_full(kind) || came.client.is_listed(kind);
             let again = memory.is_some_and(|memory| memory.had(name, revision));
-            let known = came.want(kind).map(|want| reading.seen(kind, name, want));
-            if !whole || !again || matches!(known, Some(Seen::Present(_))) {
+            // B-18: so does a secret that is rejected as the view has it.
+            let refused = memory.and_then(|memory| memory.refused.get(name).copied());
+            let other = came.want(kind).is_some_and(|want| match reading.seen(kind, name, want) {
+                Seen::Present(known) => !came.client.is_listed(kind) || refused != Some(known),
+                Seen::Absent(_) | Seen::Unwanted | Seen::Uncovered | Seen::Unknown => false,
+            });
+            if !whole || !again || other {
                 let rule = if reading.allows(kind, name) {
                     Rule::G17
                 } else {
