@@ -4,6 +4,7 @@
 //! Owns the comparison of contents with the books of the views. Knows nothing of why they are sent.
 
 use super::Came;
+use crate::client::Persona;
 use crate::names::{canonical, is_unnamed};
 use crate::reading::Seen;
 use crate::tally::{Broken, Rule, Tally};
@@ -28,10 +29,11 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
             // What the view does not know, and what goes, stays in full answers as it was sent.
             let whole = came.client.is_full(kind) || came.client.is_listed(kind);
             let again = memory.is_some_and(|memory| memory.had(name, revision));
-            // B-18: so does a secret that is rejected as the view has it.
-            let refused = memory.and_then(|memory| memory.refused.get(name).copied());
+            // B-18: so does a secret that is rejected as the view has it. Random clients keep no account of what they reject.
+            let random = came.client.persona == Persona::Hostile;
+            let refuses = |known| random || memory.is_some_and(|memory| memory.refused.get(name) == Some(&known));
             let other = came.want(kind).is_some_and(|want| match reading.seen(kind, name, want) {
-                Seen::Present(known) => !came.client.is_listed(kind) || refused != Some(known),
+                Seen::Present(known) => !came.client.is_listed(kind) || !refuses(known),
                 Seen::Absent(_) | Seen::Unwanted | Seen::Uncovered | Seen::Unknown => false,
             });
             if !whole || !again || other {
