@@ -9,7 +9,7 @@ use xds::{Dialect, Reason};
 
 use crate::body::Type;
 use crate::client::{Client, Mux, Persona};
-use crate::names::{covers, is_collection};
+use crate::names::{canonical, covers, is_collection};
 use crate::reading::{Reading, Seen};
 use crate::tally::{Broken, Rule, Tally};
 
@@ -28,7 +28,7 @@ pub(super) fn check(
     for name in names {
         let open = memory.asked.contains_key(name);
         let mut held = client.held(kind).keys();
-        let known = held.any(|held| held == name || covers(name, held)) || memory.had_any(name);
+        let known = held.any(|held| held == name || covers(name, &canonical(kind, held))) || memory.had_any(name);
         let rule = match reading.seen(kind, name, want) {
             _ if name == "*" && reading.is_certain(kind) => Rule::B20,
             _ if name == "*" => continue,

@@ -32,10 +32,12 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
             // B-18: so does a secret that is rejected as the view has it. Random clients keep no account of what they reject.
             let random = came.client.persona == Persona::Hostile;
             let refuses = |known| random || memory.is_some_and(|memory| memory.refused.get(name) == Some(&known));
-            let other = came.want(kind).is_some_and(|want| match reading.seen(kind, name, want) {
-                Seen::Present(known) => !came.client.is_listed(kind) || !refuses(known),
-                Seen::Absent(_) | Seen::Unwanted | Seen::Uncovered | Seen::Unknown => false,
-            });
+            let other = came
+                .want(kind)
+                .is_some_and(|want| match reading.seen(kind, name, want) {
+                    Seen::Present(known) => !came.client.is_listed(kind) || !refuses(known),
+                    Seen::Absent(_) | Seen::Unwanted | Seen::Uncovered | Seen::Unknown => false,
+                });
             if !whole || !again || other {
                 let rule = if reading.allows(kind, name) {
                     Rule::G17
