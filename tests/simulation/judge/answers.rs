@@ -28,7 +28,8 @@ pub(super) fn check(
     for name in names {
         let open = memory.asked.contains_key(name);
         let mut held = client.held(kind).keys();
-        let known = held.any(|held| held == name || covers(name, &canonical(kind, held))) || memory.had_any(name);
+        let has = |held: &String| held == name || is_collection(name) && covers(name, &canonical(kind, held));
+        let known = held.any(has) || memory.had_any(name);
         let rule = match reading.seen(kind, name, want) {
             _ if name == "*" && reading.is_certain(kind) => Rule::B20,
             _ if name == "*" => continue,

@@ -29,15 +29,13 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
             // What the view does not know, and what goes, stays in full answers as it was sent.
             let whole = came.client.is_full(kind) || came.client.is_listed(kind);
             let again = memory.is_some_and(|memory| memory.had(name, revision));
-            // B-18: so does a secret that is rejected as the view has it. Random clients keep no account of what they reject.
+            // B-18: a secret that the client rejects as the view has it is listed as it was accepted. Random clients keep no account of
+            // what they reject.
             let random = came.client.persona == Persona::Hostile;
             let refuses = |known| random || memory.is_some_and(|memory| memory.refused.get(name) == Some(&known));
-            let other = came
-                .want(kind)
-                .is_some_and(|want| match reading.seen(kind, name, want) {
-                    Seen::Present(known) => !came.client.is_listed(kind) || !refuses(known),
-                    Seen::Absent(_) | Seen::Unwanted | Seen::Uncovered | Seen::Unknown => false,
-                });
+            let listed = |known| came.client.is_listed(kind) && refuses(known);
+            let known = came.want(kind).map(|want| reading.seen(kind, name, want));
+            let other = matches!(known, Some(Seen::Present(known)) if !listed(known));
             if !whole || !again || other {
                 let rule = if reading.allows(kind, name) {
                     Rule::G17
