@@ -125,7 +125,8 @@ impl Agenda {
         }
     }
 
-    /// Returns what must be swept next. Collections come first: a sweep of all rows may be begun again and again, and holds up none.
+    /// Returns what must be swept next. Collections come first, so that a sweep of all rows, which may begin again and again, never holds
+    /// them up.
     pub(super) fn next_sweep(&self) -> Option<(Option<Name>, Sweep)> {
         let (of, sweep) = self.lists.as_ref()?.sweeps.last_key_value()?;
         Some((of.clone(), sweep.clone()))
