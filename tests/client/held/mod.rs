@@ -4,6 +4,7 @@ mod amnesia;
 mod bad_input;
 mod plane;
 mod reading;
+mod silence;
 mod stage;
 
 use std::sync::Arc;
