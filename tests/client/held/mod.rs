@@ -2,6 +2,7 @@
 
 mod amnesia;
 mod bad_input;
+mod many;
 mod plane;
 mod reading;
 mod silence;

@@ -31,6 +31,8 @@ struct Shared {
     silent: bool,
     /// How many names it says in one message at most.
     split: Option<usize>,
+    /// A type of which it says nothing.
+    mute: Option<&'static str>,
 }
 
 impl Server {
@@ -53,6 +55,11 @@ impl Server {
     /// Says so many names in one message at most from now on.
     pub(super) fn split(&self, names: usize) {
         self.shared.lock().split = Some(names);
+    }
+
+    /// Says nothing of this type from now on.
+    pub(super) fn mute(&self, kind: &'static str) {
+        self.shared.lock().mute = Some(kind);
     }
 
     pub(super) fn put(&self, kind: &str, name: &str, body: Bytes) {
@@ -152,8 +159,11 @@ async fn converse(mut call: Call, shared: Arc<Mutex<Shared>>, mut changed: watch
             return;
         }
         mind.content = now.content;
+        let muted = |type_url: &str| now.mute == Some(type_url);
         for reply in mind.replies(delta) {
             match reply {
+                Reply::Sotw(reply) if muted(&reply.type_url) => {}
+                Reply::Delta(reply) if muted(&reply.type_url) => {}
                 Reply::Sotw(reply) => call.send(&reply),
                 Reply::Delta(reply) => parts(reply, now.split).iter().for_each(|part| call.send(part)),
             }

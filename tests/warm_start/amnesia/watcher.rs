@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use super::server::A_WHILE;
-use crate::stage::{Client, Delta, eventually, node};
+use crate::plane::PATIENCE;
+use crate::stage::{Client, Delta, node};
 
 /// One ADS stream, which acknowledges everything. Dropping it ends it.
 pub(super) struct Watcher {
@@ -72,10 +73,15 @@ impl Watcher {
     /// Waits until it has exactly these names of a type: `l1 l2`.
     pub(super) async fn has(&self, type_url: &str, names: &str) {
         let wanted: BTreeSet<String> = names.split_whitespace().map(str::to_owned).collect();
-        eventually(&format!("{names} of {type_url}"), || {
-            (self.names(type_url) == wanted).then_some(())
-        })
-        .await;
+        let waits = async {
+            while self.names(type_url) != wanted {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, waits).await.is_err() {
+            let has = self.names(type_url);
+            panic!("it has {has:?}, not {names}; it lost {}", self.lost());
+        }
     }
 
     fn names(&self, type_url: &str) -> BTreeSet<String> {
