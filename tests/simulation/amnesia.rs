@@ -165,7 +165,7 @@ fn settings(rng: &mut Rng) -> GuardSettings {
         references: references[rng.below(references.len())],
         mass: MassHold {
             within: within[rng.below(within.len())],
-            hold: rng.millis(500, 8000),
+            hold: rng.millis(500, 30_000),
             ..GUARD.mass
         },
     }
