@@ -2,8 +2,10 @@
 
 mod amnesia;
 mod bad_input;
+mod many;
 mod plane;
 mod reading;
+mod silence;
 mod stage;
 
 use std::sync::Arc;
