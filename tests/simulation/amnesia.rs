@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use xds::{GuardSettings, Guards, HoldAction, HoldOrder, HoldTarget, MassHold, Name, ReferenceHold, Within};
+use xds::{GuardSettings, Guards, HoldAction, HoldOrder, HoldTarget, HoldTimes, MassHold, Name, ReferenceHold, Within};
 
 use super::body::Type;
 use super::course::Course;
@@ -82,7 +82,11 @@ impl Zone {
     fn order(&mut self, course: &mut Course) {
         let holds = self.writer.view.holds();
         let one = course.rng.pick(&holds).cloned();
-        let orders = if course.rng.chance(40) { course.rng.range(1, 3) } else { 0 };
+        let orders = if course.rng.chance(40) {
+            course.rng.range(1, 3)
+        } else {
+            0
+        };
         for hold in std::iter::repeat_n(one, orders).flatten() {
             let action = match course.rng.chance(50) {
                 true => HoldAction::Release,
@@ -165,7 +169,10 @@ fn settings(rng: &mut Rng) -> GuardSettings {
         references: references[rng.below(references.len())],
         mass: MassHold {
             within: within[rng.below(within.len())],
-            hold: rng.millis(500, 30_000),
+            hold: HoldTimes {
+                endpoints: rng.millis(500, 30_000),
+                other: rng.millis(500, 30_000),
+            },
             ..GUARD.mass
         },
     }

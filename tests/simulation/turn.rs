@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use protocol::{Leg as Which, Request};
-use xds::{Changes, ServerState, Want};
+use xds::{Changes, Want};
 
 use super::course::Course;
 use super::event::Event;
@@ -75,10 +75,7 @@ impl Zone {
             if changes.is_empty() {
                 let before = self.writer.view.cut().server_state();
                 let server_state = wire.server_state(before);
-                if server_state == ServerState::Up {
-                    self.writer.view.forget_restored();
-                }
-                self.writer.view.publish_server_state(server_state);
+                self.writer.rest(server_state, now, &mut course.tally);
                 if before != server_state {
                     course.log(|| format!("upstream {zone}: {before:?} -> {server_state:?}"));
                 }

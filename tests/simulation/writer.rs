@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 
 use cache::View;
 use protocol::{Demand, Guard, Leg};
-use xds::{Changes, Cut, GuardSettings, MassHold, Name, Reason, ReferenceHold, Target, TypeUrl, Update, Want, Within};
+use xds::{
+    Changes, Cut, GuardSettings, Hold, HoldTimes, MassHold, Name, Reason, ReferenceHold, ServerState, Target, TypeUrl,
+    Update, Want, Within,
+};
 
 use super::body::Type;
 use super::book::Book;
@@ -30,6 +33,10 @@ pub(crate) struct Writer {
     pub(crate) guard: Guard,
     /// The same, and since when.
     pub(crate) waiting: BTreeMap<Removal, Instant>,
+    /// What an earlier run of the relay held, until the writer's first turn.
+    earlier: Vec<Hold>,
+    /// The names in it.
+    remembered: BTreeSet<(TypeUrl, Name)>,
     /// What was said that may end a hold.
     pub(crate) words: Words,
     /// Whether a person has released something that may be referred to.
@@ -47,7 +54,10 @@ pub(crate) type Removal = (Type, bool, String);
 pub(crate) const GUARD: GuardSettings = GuardSettings {
     references: ReferenceHold::UntilFree,
     mass: MassHold {
-        hold: Duration::from_secs(2),
+        hold: HoldTimes {
+            endpoints: Duration::from_secs(1),
+            other: Duration::from_secs(2),
+        },
         within: Within::FirstState,
         ..GuardSettings::OFF.mass
     },
@@ -62,10 +72,10 @@ impl Writer {
     /// `saved`.
     pub(crate) fn new(view: Arc<View>, files: bool, saved: Option<&Cut>) -> Self {
         let settings = if files { GuardSettings::OFF } else { GUARD };
-        let mut guard = Guard::new(REMOVAL_QUIET, ORDER_GATE, settings);
+        let earlier = saved.map(|cut| cut.holds().to_vec()).unwrap_or_default();
+        let guard = Guard::new(REMOVAL_QUIET, ORDER_GATE, settings);
         if let Some(cut) = saved {
             view.set_restored(cut.clone());
-            guard.remember(cut.holds());
         }
         Self {
             view,
@@ -75,6 +85,8 @@ impl Writer {
             demand: Demand::default(),
             guard,
             waiting: BTreeMap::new(),
+            remembered: names(&earlier).collect(),
+            earlier,
             words: Words::default(),
             forced: false,
             lease: Alarm::default(),
@@ -163,13 +175,14 @@ impl Writer {
 
     /// Takes out of what the control plane has said what must wait.
     pub(crate) fn hold(&mut self, changes: &mut Vec<Changes>, now: Instant) {
+        self.guard.remember(&std::mem::take(&mut self.earlier), now);
         self.guard.handle_settings(self.view.guard());
         for order in self.view.take_orders() {
             self.guard.handle_order(&order, now);
             self.words.order(order, now);
         }
         if Guard::asks_for_inheritance(changes)
-            && let Some(served) = self.view.served_before()
+            && let Some(served) = self.view.served_elsewhere()
         {
             self.guard.inherit(served);
         }
@@ -200,10 +213,25 @@ impl Writer {
         }
     }
 
+    /// The end of a turn: nothing more is to be published. Tells what the server's state is, and what is held.
+    pub(crate) fn rest(&mut self, server_state: ServerState, now: Instant, tally: &mut Tally) {
+        if server_state == ServerState::Up && self.view.forget_restored() {
+            self.guard.forget_unserved(&self.view.cut());
+        }
+        self.guard.handle_server(server_state.reachable(), now);
+        self.note_holds(tally);
+        self.view.publish_server_state(server_state);
+    }
+
     /// Takes the removals that wait for nothing any more.
     pub(crate) fn release(&mut self, now: Instant) -> Vec<Changes> {
         let wanted = |type_url: &TypeUrl, name: &Name| self.view.wants(type_url, name);
         self.guard.release(&self.view.cut(), wanted, now)
+    }
+
+    /// Whether an earlier run of the relay has held this.
+    pub(crate) fn remembers(&self, type_url: &TypeUrl, name: &Name) -> bool {
+        self.remembered.contains(&(type_url.clone(), name.clone()))
     }
 
     /// Whether something is held that the control plane has removed or emptied.
@@ -222,6 +250,14 @@ pub(crate) fn serves(cut: &Cut, (kind, wildcard, name): &Removal) -> bool {
         false => Some(&slot.named),
     });
     half.is_some_and(|state| state.resource(&Name::from(name.as_str())).is_some())
+}
+
+/// The names that are held.
+fn names(holds: &[Hold]) -> impl Iterator<Item = (TypeUrl, Name)> {
+    let names = |hold: &Hold| hold.removals.keys().cloned().collect::<Vec<_>>();
+    holds
+        .iter()
+        .flat_map(move |hold| names(hold).into_iter().map(|name| (hold.type_url.clone(), name)))
 }
 
 fn updates(changes: &[Changes]) -> impl Iterator<Item = (Type, bool, &Update)> {

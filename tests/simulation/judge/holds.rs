@@ -27,7 +27,7 @@ pub(super) struct Holds(BTreeMap<usize, (Arc<View>, Arc<Cut>)>);
 impl Holds {
     pub(super) fn see(&mut self, at: usize, zone: &Zone, now: Instant, tally: &mut Tally) -> Result<(), Broken> {
         let cut = zone.writer.view.cut();
-        if let Some(what) = overdue(zone, &cut, now).or_else(|| groundless(&cut, now)) {
+        if let Some(what) = overdue(zone, &cut, now).or_else(|| groundless(zone, &cut, now)) {
             return broken!(Hold, "zone {at}: {what}");
         }
         if self.0.get(&at).is_some_and(|(_, last)| Arc::ptr_eq(last, &cut)) {
@@ -66,17 +66,23 @@ fn overdue(zone: &Zone, cut: &Cut, now: Instant) -> Option<String> {
 }
 
 /// Returns a hold that nothing ends, or that is not served.
-fn groundless(cut: &Cut, now: Instant) -> Option<String> {
-    let has = |of: &TypeUrl, name| cut.slot(of).is_some_and(|slot| slot.resource(name).is_some());
+fn groundless(zone: &Zone, cut: &Cut, now: Instant) -> Option<String> {
+    let has = |of: &TypeUrl, name| has(cut, of, name) || is_kept(zone, of, name);
     let by = |of: &TypeUrl, name| {
         let referenced = |hold: &&Hold| hold.type_url == *of && hold.reason == HoldReason::Referenced;
         let mut holds = cut.holds().iter().filter(referenced);
-        holds.find_map(|hold| hold.removals.get(name)?.by.as_ref())
+        holds
+            .find_map(|hold| hold.removals.get(name)?.by.as_ref())
+            .map(|by| (&by.type_url, &by.name))
     };
     for hold in cut.holds().iter() {
         for (name, removal) in &hold.removals {
             let mut chain = BTreeSet::from([(&hold.type_url, name)]);
-            let mut next = removal.by.as_ref().filter(|_| hold.reason == HoldReason::Referenced);
+            let mut next = removal
+                .by
+                .as_ref()
+                .filter(|_| hold.reason == HoldReason::Referenced)
+                .map(|by| (&by.type_url, &by.name));
             while let Some((of, source)) = next {
                 if !has(of, source) || !chain.insert((of, source)) {
                     return Some(format!(
@@ -87,12 +93,28 @@ fn groundless(cut: &Cut, now: Instant) -> Option<String> {
                 next = by(of, source);
             }
             let late = removal.until.is_some_and(|until| until + SLACK < now);
-            if late || !has(&hold.type_url, name) || removal.until.is_none() && removal.by.is_none() {
+            // What referred to it in an earlier run is looked for once the control plane has spoken of the type.
+            let known = !zone.writer.remembers(&hold.type_url, name);
+            let endless = removal.until.is_none() && removal.by.is_none() && known;
+            if late || !has(&hold.type_url, name) || endless {
                 return Some(format!("{:?} {name} is held for no reason: {removal:?}", hold.type_url));
             }
         }
     }
     None
+}
+
+/// Whether a cut has a resource.
+fn has(cut: &Cut, type_url: &TypeUrl, name: &Name) -> bool {
+    cut.slot(type_url).is_some_and(|slot| slot.resource(name).is_some())
+}
+
+/// Whether an earlier run of the relay had a resource that nobody has asked for yet.
+pub(super) fn is_kept(zone: &Zone, type_url: &TypeUrl, name: &Name) -> bool {
+    zone.writer
+        .view
+        .restored()
+        .is_some_and(|kept| has(&kept, type_url, name))
 }
 
 /// Returns the clusters that are gone since then, and are wanted still.

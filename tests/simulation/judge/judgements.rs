@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use cache::View;
 use xds::{Cut, HeldRemoval, Hold, HoldReason, Name, TypeUrl, Within};
 
+use super::holds::is_kept;
 use crate::body::Type;
 use crate::tally::{Broken, Rule, Tally};
 use crate::zone::Zone;
@@ -65,11 +66,14 @@ impl Judgements {
                 }
             }
         }
-        let mut held = cut.holds().iter().flat_map(|hold| hold.removals.iter().map(move |(name, it)| (hold, name, it)));
+        let mut held = cut
+            .holds()
+            .iter()
+            .flat_map(|hold| hold.removals.iter().map(move |(name, it)| (hold, name, it)));
         let unwanted = held.find_map(|(hold, name, removal)| {
             let kind = Type::of(hold.type_url.url())?;
             let late = removal.until.is_some_and(|until| until > now + DAY);
-            let wanted = zone.writer.wants(kind, name, removal.wildcard);
+            let wanted = zone.writer.wants(kind, name, removal.wildcard) || is_kept(zone, &hold.type_url, name);
             (late || !wanted).then(|| format!("{kind:?} {name} is held too long or for nobody: {removal:?}"))
         });
         match unwanted {
@@ -86,7 +90,11 @@ impl Last {
         let numbered = holds.iter().filter_map(|hold| Some((&hold.type_url, hold.judgement?)));
         let mut numbers = self.numbers.clone();
         for (type_url, number) in numbered {
-            let known = self.cut.holds().iter().any(|hold| (&hold.type_url, hold.judgement) == (type_url, Some(number)));
+            let known = self
+                .cut
+                .holds()
+                .iter()
+                .any(|hold| (&hold.type_url, hold.judgement) == (type_url, Some(number)));
             let highest = self.numbers.get(type_url).copied();
             let is_new = highest.is_none_or(|highest| number > highest);
             if !known && !is_new && highest.is_some() {
@@ -100,10 +108,13 @@ impl Last {
     }
 }
 
-/// Whether the same judgement holds a name still.
+/// Whether a name is held still. A person may hold it for longer than its judgement.
 fn is_held(cut: &Cut, hold: &Hold, name: &Name) -> bool {
-    let same = |other: &&Hold| (&other.type_url, other.reason, other.judgement) == (&hold.type_url, hold.reason, hold.judgement);
-    cut.holds().iter().filter(same).any(|other| other.removals.contains_key(name))
+    let same = |other: &&Hold| other.type_url == hold.type_url;
+    cut.holds()
+        .iter()
+        .filter(same)
+        .any(|other| other.removals.contains_key(name))
 }
 
 /// Whether something has ended the hold of a removal.

@@ -238,7 +238,7 @@ impl Zone {
             if changes.is_empty() {
                 let before = self.writer.view.cut().server_state();
                 let server_state = self.polled().map_or(before, |polled| polled.server_state(before));
-                self.writer.view.publish_server_state(server_state);
+                self.writer.rest(server_state, now, &mut course.tally);
                 if before != server_state {
                     course.log(|| format!("upstream {server}: {before:?} -> {server_state:?}"));
                 }
@@ -250,7 +250,6 @@ impl Zone {
             let told = self.writer.demand.handle_cut(&self.writer.view.cut());
             changes = self.tell_polls(told, now);
         }
-        self.writer.note_holds(&mut course.tally);
         self.set_lease(course);
         let holds = self.writer.guard.poll_timeout();
         let ways = self.polled().into_iter().flat_map(|polled| &polled.ways);
