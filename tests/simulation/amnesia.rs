@@ -82,7 +82,11 @@ impl Zone {
     fn order(&mut self, course: &mut Course) {
         let holds = self.writer.view.holds();
         let one = course.rng.pick(&holds).cloned();
-        let orders = if course.rng.chance(40) { course.rng.range(1, 3) } else { 0 };
+        let orders = if course.rng.chance(40) {
+            course.rng.range(1, 3)
+        } else {
+            0
+        };
         for hold in std::iter::repeat_n(one, orders).flatten() {
             let action = match course.rng.chance(50) {
                 true => HoldAction::Release,

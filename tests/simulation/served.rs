@@ -91,7 +91,9 @@ impl Served {
             self.sent.clear();
         }
         let equal = first && names.is_empty() && wildcard;
-        self.declared = equal.then(|| request.version_info.clone()).filter(|version| !version.is_empty());
+        self.declared = equal
+            .then(|| request.version_info.clone())
+            .filter(|version| !version.is_empty());
         (self.wildcard, self.names) = (wildcard, names);
     }
 

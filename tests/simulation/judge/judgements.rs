@@ -65,7 +65,10 @@ impl Judgements {
                 }
             }
         }
-        let mut held = cut.holds().iter().flat_map(|hold| hold.removals.iter().map(move |(name, it)| (hold, name, it)));
+        let mut held = cut
+            .holds()
+            .iter()
+            .flat_map(|hold| hold.removals.iter().map(move |(name, it)| (hold, name, it)));
         let unwanted = held.find_map(|(hold, name, removal)| {
             let kind = Type::of(hold.type_url.url())?;
             let late = removal.until.is_some_and(|until| until > now + DAY);
@@ -86,7 +89,11 @@ impl Last {
         let numbered = holds.iter().filter_map(|hold| Some((&hold.type_url, hold.judgement?)));
         let mut numbers = self.numbers.clone();
         for (type_url, number) in numbered {
-            let known = self.cut.holds().iter().any(|hold| (&hold.type_url, hold.judgement) == (type_url, Some(number)));
+            let known = self
+                .cut
+                .holds()
+                .iter()
+                .any(|hold| (&hold.type_url, hold.judgement) == (type_url, Some(number)));
             let highest = self.numbers.get(type_url).copied();
             let is_new = highest.is_none_or(|highest| number > highest);
             if !known && !is_new && highest.is_some() {
@@ -102,8 +109,13 @@ impl Last {
 
 /// Whether the same judgement holds a name still.
 fn is_held(cut: &Cut, hold: &Hold, name: &Name) -> bool {
-    let same = |other: &&Hold| (&other.type_url, other.reason, other.judgement) == (&hold.type_url, hold.reason, hold.judgement);
-    cut.holds().iter().filter(same).any(|other| other.removals.contains_key(name))
+    let same = |other: &&Hold| {
+        (&other.type_url, other.reason, other.judgement) == (&hold.type_url, hold.reason, hold.judgement)
+    };
+    cut.holds()
+        .iter()
+        .filter(same)
+        .any(|other| other.removals.contains_key(name))
 }
 
 /// Whether something has ended the hold of a removal.
