@@ -211,6 +211,7 @@ pub(crate) fn route(name: &str, clusters: &[&str]) -> Bytes {
             cluster: (*cluster).to_owned(),
             ..fields::RouteAction::default()
         }),
+        ..fields::Route::default()
     });
     let host = fields::VirtualHost {
         routes: routes.collect(),

@@ -2,12 +2,15 @@
 //!
 //! Owns which fields count. What cannot be decoded refers to nothing; who asks, and when, is decided elsewhere.
 
+mod extensions;
+
 use std::collections::BTreeSet;
 
-use prost::Message as _;
+use bytes::Bytes;
+use prost::Message;
 
+use extensions::message;
 use proto::distributary::references as fields;
-use proto::google::protobuf::Any;
 use xds::{Kind, Name, References, Resource, TypeUrl};
 
 const ROUTES: &str = "envoy.config.route.v3.RouteConfiguration";
@@ -15,7 +18,7 @@ const CLUSTERS: &str = "envoy.config.cluster.v3.Cluster";
 
 /// Returns what a resource of this kind refers to. It is read once and kept with the resource.
 pub(super) fn references(kind: Kind, resource: &Resource) -> Option<&References> {
-    resource.references(|body| read(kind, body))
+    resource.references(|body| read(kind, &body))
 }
 
 /// Whether an endpoint assignment has no endpoint in any locality, and none that come by themselves (LEDS). One that cannot be
@@ -32,20 +35,26 @@ pub(super) fn is_empty_assignment(resource: &Resource) -> bool {
     })
 }
 
-fn read(kind: Kind, body: &[u8]) -> References {
+fn read(kind: Kind, body: &Bytes) -> References {
     let mut found = Collected::default();
     match kind {
-        Kind::Lds => drop(fields::Listener::decode(body).map(|listener| found.listener(&listener))),
-        Kind::Rds => drop(fields::RouteConfiguration::decode(body).map(|route| found.route(&route))),
-        Kind::Srds => drop(fields::ScopedRouteConfiguration::decode(body).map(|scope| found.scope(&scope))),
-        Kind::Vhds => drop(fields::VirtualHost::decode(body).map(|host| {
+        Kind::Lds => found.listener(&decoded(body)),
+        Kind::Rds => found.route(&decoded(body)),
+        Kind::Srds => found.scope(&decoded(body)),
+        Kind::Vhds => {
+            let host: fields::VirtualHost = decoded(body);
             found.places.extend(host.domains.iter().cloned());
             found.host(&host);
-        })),
-        Kind::Cds => drop(fields::Cluster::decode(body).map(|cluster| found.cluster(&cluster))),
+        }
+        Kind::Cds => found.cluster(&decoded(body)),
         Kind::Eds | Kind::Leds | Kind::Sds | Kind::Rtds | Kind::Ecds | Kind::Other => {}
     }
     found.into()
+}
+
+/// Decodes the fields that count. What cannot be decoded is empty.
+fn decoded<M: Message + Default>(body: &Bytes) -> M {
+    M::decode(body.clone()).unwrap_or_default()
 }
 
 /// The names that were found so far, each once.
@@ -72,32 +81,11 @@ impl Collected {
         for config in filters.chain(api) {
             self.filter(config);
         }
-    }
-
-    fn filter(&mut self, config: &Any) {
-        let bytes = config.value.as_ref();
-        match message(config) {
-            "HttpConnectionManager" => {
-                let Ok(manager) = fields::HttpConnectionManager::decode(bytes) else {
-                    return;
-                };
-                self.routes.extend(manager.rds.map(|rds| rds.route_config_name));
-                manager.route_config.iter().for_each(|route| self.route(route));
-                let scopes = manager.scoped_routes.into_iter();
-                let scopes = scopes.filter_map(|scopes| scopes.scoped_route_configurations_list);
-                for scope in scopes.flat_map(|list| list.scoped_route_configurations) {
-                    self.scope(&scope);
-                }
-            }
-            "TcpProxy" => {
-                let Ok(proxy) = fields::TcpProxy::decode(bytes) else {
-                    return;
-                };
-                self.clusters.insert(proxy.cluster);
-                self.weighted(proxy.weighted_clusters.as_ref());
-            }
-            _ => {}
+        let filters = listener.listener_filters.iter();
+        for config in filters.filter_map(|filter| filter.typed_config.as_ref()) {
+            self.listener_filter(config);
         }
+        self.access_logs(&listener.access_log);
     }
 
     fn scope(&mut self, scope: &fields::ScopedRouteConfiguration) {
@@ -107,12 +95,18 @@ impl Collected {
 
     fn route(&mut self, route: &fields::RouteConfiguration) {
         self.mirrors(&route.request_mirror_policies);
+        self.overrides(&route.typed_per_filter_config);
         route.virtual_hosts.iter().for_each(|host| self.host(host));
     }
 
     fn host(&mut self, host: &fields::VirtualHost) {
         self.mirrors(&host.request_mirror_policies);
-        for action in host.routes.iter().filter_map(|route| route.route.as_ref()) {
+        self.overrides(&host.typed_per_filter_config);
+        for route in &host.routes {
+            self.overrides(&route.typed_per_filter_config);
+            let Some(action) = &route.route else {
+                continue;
+            };
             if !self.clusters.contains(&action.cluster) {
                 self.clusters.insert(action.cluster.clone());
             }
@@ -124,8 +118,10 @@ impl Collected {
     }
 
     fn weighted(&mut self, weighted: Option<&fields::WeightedClusters>) {
-        let clusters = weighted.into_iter().flat_map(|weighted| &weighted.clusters);
-        self.clusters.extend(clusters.map(|cluster| cluster.name.clone()));
+        for cluster in weighted.into_iter().flat_map(|weighted| &weighted.clusters) {
+            self.clusters.insert(cluster.name.clone());
+            self.overrides(&cluster.typed_per_filter_config);
+        }
     }
 
     fn mirrors(&mut self, mirrors: &[fields::Mirror]) {
@@ -139,9 +135,8 @@ impl Collected {
         let aggregate =
             config.filter(|config| config.type_url.contains(".aggregate.") && message(config) == "ClusterConfig");
         for config in aggregate {
-            let members = fields::AggregateClusterConfig::decode(config.value.as_ref());
             self.clusters
-                .extend(members.into_iter().flat_map(|members| members.clusters));
+                .extend(decoded::<fields::AggregateClusterConfig>(&config.value).clusters);
         }
     }
 }
@@ -162,11 +157,6 @@ impl From<Collected> for References {
             places: found.places.into_iter().map(String::into_boxed_str).collect(),
         }
     }
-}
-
-/// Returns the last part of the name of a message.
-fn message(any: &Any) -> &str {
-    any.type_url.rsplit('.').next().unwrap_or_default()
 }
 
 /// Returns an address as text; none for one that is not bound.
