@@ -9,7 +9,7 @@ use super::first_state::{is_judged, is_mass, served};
 use super::reading::{is_empty_assignment, references};
 use super::removal::{Half, Removal, Removals, half_of, is_present, is_quiet, overtaken, removes};
 use super::{Guard, sources};
-use xds::{Changes, Cut, HoldEnd, HoldReason, Kind, Name, Phase, State, Update, Within};
+use xds::{Changes, Cut, HoldEnd, HoldReason, Kind, Name, Phase, Places, State, Update, Within};
 
 impl Guard {
     /// Takes the removals that must wait out of these changes, which the control plane has just said; `cut` is what the view
@@ -181,10 +181,10 @@ impl Guard {
             Update::Put(resource, _) => references(kind, resource),
             Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => None,
         });
-        let taken: BTreeSet<_> = taken.flat_map(|found| &found.places).collect();
+        let taken: Places = taken.flat_map(|found| found.places.iter().cloned()).collect();
         let makes_room = |name: &Name| {
             let own = state.and_then(|state| references(kind, state.resource(name)?));
-            own.is_some_and(|own| own.places.iter().any(|place| taken.contains(place)))
+            own.is_some_and(|own| own.places.iter().any(|place| taken.collide(place)))
         };
         let gone: Vec<Name> = names.keys().filter(|name| makes_room(name)).cloned().collect();
         let removals: Vec<Removal> = gone.iter().filter_map(|name| names.remove(name)).collect();

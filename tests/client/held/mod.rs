@@ -2,6 +2,7 @@
 
 mod amnesia;
 mod bad_input;
+mod places;
 mod plane;
 mod reading;
 mod stage;

@@ -16,7 +16,7 @@ const MANAGER: &str =
 const PROXY: &str = "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy";
 
 /// Encodes a resource of this type, whose fields are JSON.
-fn encoded(type_url: &str, fields: &str) -> Bytes {
+pub(super) fn encoded(type_url: &str, fields: &str) -> Bytes {
     let json = format!(r#"{{"resources": [{{"@type": "{type_url}", {fields}}}]}}"#);
     let tree = Tree::json(json.as_bytes(), Bounds::FILE).unwrap();
     let response = Schemas::standard().response(&tree, Unknown::Deny).unwrap();

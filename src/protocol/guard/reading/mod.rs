@@ -11,7 +11,7 @@ use prost::Message;
 
 use extensions::message;
 use proto::distributary::references as fields;
-use xds::{Kind, Name, References, Resource, TypeUrl};
+use xds::{Kind, Name, Place, References, Resource, TypeUrl};
 
 const ROUTES: &str = "envoy.config.route.v3.RouteConfiguration";
 const CLUSTERS: &str = "envoy.config.cluster.v3.Cluster";
@@ -38,12 +38,17 @@ pub(super) fn is_empty_assignment(resource: &Resource) -> bool {
 fn read(kind: Kind, body: &Bytes) -> References {
     let mut found = Collected::default();
     match kind {
-        Kind::Lds => found.listener(&decoded(body)),
+        Kind::Lds => {
+            found.places.extend(Place::of_listener(body));
+            found.listener(&decoded(body));
+        }
         Kind::Rds => found.route(&decoded(body)),
         Kind::Srds => found.scope(&decoded(body)),
         Kind::Vhds => {
             let host: fields::VirtualHost = decoded(body);
-            found.places.extend(host.domains.iter().cloned());
+            found
+                .places
+                .extend(host.domains.iter().map(|domain| Place::domain(domain)));
             found.host(&host);
         }
         Kind::Cds => found.cluster(&decoded(body)),
@@ -62,17 +67,11 @@ fn decoded<M: Message + Default>(body: &Bytes) -> M {
 struct Collected {
     routes: BTreeSet<String>,
     clusters: BTreeSet<String>,
-    places: BTreeSet<String>,
+    places: Vec<Place>,
 }
 
 impl Collected {
     fn listener(&mut self, listener: &fields::Listener) {
-        let additional = listener
-            .additional_addresses
-            .iter()
-            .filter_map(|one| one.address.as_ref());
-        self.places
-            .extend(listener.address.iter().chain(additional).filter_map(place));
         let chains = listener.filter_chains.iter().chain(&listener.default_filter_chain);
         let filters = chains.flat_map(|chain| &chain.filters);
         let filters = filters.filter_map(|filter| filter.typed_config.as_ref());
@@ -154,20 +153,7 @@ impl From<Collected> for References {
         Self {
             routes: names(found.routes, ROUTES),
             clusters: names(found.clusters, CLUSTERS),
-            places: found.places.into_iter().map(String::into_boxed_str).collect(),
+            places: found.places.into(),
         }
     }
-}
-
-/// Returns an address as text; none for one that is not bound.
-fn place(address: &fields::Address) -> Option<String> {
-    if let Some(pipe) = &address.pipe {
-        return Some(pipe.path.clone());
-    }
-    let socket = address.socket_address.as_ref()?;
-    let protocol = match socket.protocol {
-        1 => "udp",
-        _ => "tcp",
-    };
-    (socket.port_value != 0).then(|| format!("{protocol} {}:{}", socket.address, socket.port_value))
 }
