@@ -17,10 +17,11 @@ use serde_json::{Value, json};
 use super::forms::{self, Asked, Format, bad};
 use super::{Clusters, Shown};
 use crate::cache::View;
-use crate::clock::WallClock;
+use crate::clock::{self, WallClock};
 use crate::config;
 use crate::xds::{
-    Hasher, HeldRemoval, Hold, HoldAction, HoldOrder, HoldReason, HoldTarget, Name, Target, TypeUrl, printable,
+    Hasher, HeldRemoval, Hold, HoldAction, HoldOrder, HoldReason, HoldTarget, Name, Referrer, Target, TypeUrl,
+    printable,
 };
 
 /// How many resources of a hold are listed.
@@ -118,7 +119,7 @@ pub(super) fn measure(shown: &Shown) {
         .map(|hold| (hold.reason, hold.type_url.clone(), hold.removals.len()))
         .collect();
     let oldest = holds().filter_map(Hold::since).min();
-    let oldest = oldest.map(|since| crate::clock::now().saturating_duration_since(since));
+    let oldest = oldest.map(|since| clock::now().saturating_duration_since(since));
     shown.metrics.holds.show(&counts, oldest);
 }
 
@@ -171,9 +172,11 @@ fn counted(number: usize, noun: &str) -> String {
 fn concerned_views(shown: &Shown, target: &str) -> Vec<(Arc<View>, HoldTarget)> {
     let found = all(shown).into_iter();
     let found = found.filter_map(|found| {
-        if found.id() == target {
-            let target = HoldTarget::Hold(found.hold.type_url.clone(), found.hold.reason);
-            return Some((found.view, target));
+        for judgement in [found.hold.judgement, None] {
+            if found.id(judgement) == target {
+                let target = HoldTarget::Hold(found.hold.type_url.clone(), found.hold.reason, judgement);
+                return Some((found.view, target));
+            }
         }
         let (word, name) = target.split_once('/')?;
         let type_url: TypeUrl = word.parse().ok()?;
@@ -185,13 +188,15 @@ fn concerned_views(shown: &Shown, target: &str) -> Vec<(Arc<View>, HoldTarget)> 
 }
 
 impl Holding {
-    /// Returns the id: view, type and reason. It is equal on all relays that have the same servers and classes.
-    fn id(&self) -> String {
+    /// Returns the id: view, type, reason, and the number of a judgement. Without the number it is that of all judgements of the type,
+    /// and equal on all relays that have the same servers and classes.
+    fn id(&self, judgement: Option<u32>) -> String {
         let mut hasher = Hasher::new(0);
         hasher.field(self.server.as_bytes());
         hasher.field(self.view.class().to_string().as_bytes());
         let view: String = hasher.finish().to_string().chars().take(VIEW_CHARS).collect();
-        format!("{view}-{}-{}", self.hold.type_url.word(), self.hold.reason.word())
+        let id = format!("{view}-{}-{}", self.hold.type_url.word(), self.hold.reason.word());
+        judgement.map_or(id.clone(), |number| format!("{id}-{number}"))
     }
 
     /// Returns how many sessions want any of the resources.
@@ -214,11 +219,13 @@ impl Holding {
         let listed = hold.removals.iter().take(LISTED_MAX);
         let listed: Vec<Value> = listed.map(|(name, removal)| resource(name, removal, clock)).collect();
         json!({
-            "id": self.id(),
+            "id": self.id(hold.judgement),
             "server": self.server,
             "class": self.view.class().to_string(),
             "type": hold.type_url.full_name(),
             "reason": hold.reason.word(),
+            "judgement": hold.judgement,
+            "trouble": hold.is_trouble(clock::now()),
             "since": hold.since().map(|at| clock.time(at)),
             "until": hold.until().map(|at| clock.time(at)),
             "clients": self.clients(),
@@ -234,7 +241,8 @@ fn resource(name: &Name, removal: &HeldRemoval, clock: WallClock) -> Value {
         "name": name.as_str(),
         "since": clock.time(removal.since),
         "until": removal.until.map(|at| clock.time(at)),
-        "by": removal.by.as_ref().map(|(type_url, name)| format!("{} {name}", type_url.word())),
+        "by": removal.by.as_ref().map(|Referrer { type_url, name, .. }| format!("{} {name}", type_url.word())),
+        "said": removal.by.as_ref().map(|by| by.said),
         "emptied": removal.emptied,
         "extended": removal.extended.as_deref(),
     })
@@ -252,7 +260,7 @@ fn text(holds: &[Holding], clock: WallClock) -> Response {
         let _ = writeln!(
             text,
             "{}  {} {} of {} for {}: {}; since {}, until {}; {}",
-            found.id(),
+            found.id(hold.judgement),
             hold.removals.len(),
             hold.type_url.word(),
             printable(&found.server),
@@ -267,7 +275,7 @@ fn text(holds: &[Holding], clock: WallClock) -> Response {
             if removal.emptied {
                 text.push_str(", which has no endpoints any more");
             }
-            if let Some((type_url, by)) = &removal.by {
+            if let Some(Referrer { type_url, name: by, .. }) = &removal.by {
                 let _ = write!(text, ", to which {} {} refers", type_url.word(), printable(by.as_str()));
             }
             if let Some(reason) = &removal.extended {
@@ -311,7 +319,7 @@ pub(super) fn brief(shown: &Shown) -> BTreeMap<String, Value> {
             "until": found.hold.until().map(|at| clock.time(at)),
             "some": found.hold.removals.keys().take(SHOWN_MAX).map(Name::as_str).collect::<Vec<_>>(),
         });
-        (found.id(), json)
+        (found.id(found.hold.judgement), json)
     });
     brief.collect()
 }

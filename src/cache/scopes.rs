@@ -210,7 +210,7 @@ impl Scopes {
         );
         view.set_guard(self.guards.load().of(self.rule(&key.0)));
         if let Some(left) = views.left(&key, self.routes.load().route(authority.map(|of| &**of))) {
-            view.set_left(left);
+            view.note_elsewhere(left);
         }
         let seat = Seat::new(view.clone(), authority.cloned(), claims.clone());
         view.come_through(&node.relays);

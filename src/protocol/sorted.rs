@@ -65,6 +65,11 @@ impl<T: Named> Sorted<T> {
         self.lists.get_mut(list)?.get_mut(at.ok()?)
     }
 
+    /// Changes every entry. Their names must not change.
+    pub(super) fn each_mut(&mut self, change: impl FnMut(&mut T)) {
+        self.lists.iter_mut().flatten().for_each(change);
+    }
+
     pub(super) fn contains(&self, text: &str) -> bool {
         self.get(text).is_some()
     }

@@ -145,37 +145,42 @@ fn holds(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Vec<Hol
             None => now.checked_sub(today - at).unwrap_or(now),
         }
     };
-    let mut holds: BTreeMap<(TypeUrl, HoldReason), BTreeMap<Name, HeldRemoval>> = BTreeMap::new();
+    let mut holds: BTreeMap<(TypeUrl, HoldReason, Option<u32>), BTreeMap<Name, HeldRemoval>> = BTreeMap::new();
     while cursor.peek() == Some(tag::HELD) {
         cursor.byte()?;
         let type_url = types.resolve(cursor.text()?);
         let at = cursor.at;
         let word = cursor.text()?;
-        let reason =
-            HoldReason::called(word).ok_or_else(|| Fault::at(at, format!("`{word}` is not a reason to hold")))?;
+        // Behind the reason is the number of the judgement. Earlier versions wrote none.
+        let (word, number) = word.split_once('-').unwrap_or((word, "1"));
+        let reason = HoldReason::called(word).zip(number.parse().ok());
+        let (reason, number) = reason.ok_or_else(|| Fault::at(at, format!("`{word}` is not a reason to hold")))?;
+        let judgement = (reason == HoldReason::Mass).then_some(number);
         let name = Name::from(cursor.text()?);
         let (since, until) = (cursor.long()?, cursor.long()?);
         let wildcard = cursor.byte()? != 0;
         let extended = Some(cursor.text()?).filter(|text| !text.is_empty());
         let removal = HeldRemoval {
-            since: time(since),
+            since: time(since).min(now),
             until: (until != 0).then(|| time(until)),
             by: None,
             emptied: false,
             wildcard,
             extended: extended.map(Arc::from),
         };
-        holds.entry((type_url, reason)).or_default().insert(name, removal);
+        let hold = holds.entry((type_url, reason, judgement)).or_default();
+        hold.insert(name, removal);
     }
     // The end of the halves is the end of the content, if nothing is held.
     if !holds.is_empty() {
         cursor.byte()?;
     }
     let holds = holds.into_iter();
-    let holds = holds.map(|((type_url, reason), removals)| Hold {
+    let holds = holds.map(|((type_url, reason, judgement), removals)| Hold {
         type_url,
         reason,
-        removals,
+        judgement,
+        removals: removals.into(),
     });
     Ok(holds.collect())
 }

@@ -102,7 +102,10 @@ fn held(into: &mut impl Write, hold: &Hold, name: &Name, removal: &HeldRemoval) 
     let time = |at: Instant| u64::try_from(clock.unix(at).as_millis()).unwrap_or(u64::MAX);
     into.write_all(&[tag::HELD])?;
     text(into, hold.type_url.url())?;
-    text(into, hold.reason.word())?;
+    match hold.judgement {
+        Some(number) => text(into, &format!("{}-{number}", hold.reason.word()))?,
+        None => text(into, hold.reason.word())?,
+    }
     text(into, name.as_str())?;
     into.write_all(&time(removal.since).to_le_bytes())?;
     into.write_all(&removal.until.map_or(0, time).to_le_bytes())?;

@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::labels::{Labels, TypeLabels, register};
-use crate::xds::{HoldEnd, HoldReason, TypeUrl};
+use crate::xds::{HoldChange, HoldEnd, HoldEvent, HoldReason, TypeUrl};
 
 /// The metrics of held removals, over all views.
 #[derive(Debug)]
@@ -21,19 +21,11 @@ pub struct HoldMetrics {
     holds: Family<Labels<2>, Gauge>,
     resources: Family<Labels<1>, Gauge>,
     oldest: Gauge,
+    begun: Family<Labels<1>, Counter>,
     ended: Family<Labels<2>, Counter>,
 }
 
 const REASONS: [HoldReason; 2] = [HoldReason::Mass, HoldReason::Referenced];
-const ENDS: [HoldEnd; 7] = [
-    HoldEnd::Server,
-    HoldEnd::Additions,
-    HoldEnd::Free,
-    HoldEnd::Clock,
-    HoldEnd::Person,
-    HoldEnd::Settings,
-    HoldEnd::Gone,
-];
 
 impl HoldMetrics {
     #[rustfmt::skip]
@@ -43,20 +35,31 @@ impl HoldMetrics {
             holds: register(own, "holds", "Holds: removals of one type of a view that are not passed on, for one reason", Family::default()),
             resources: register(own, "hold_resources", "Resources that are removed and still served", Family::default()),
             oldest: register(own, "hold_oldest_seconds", "Seconds since the oldest held removal was said", Gauge::default()),
-            ended: register(own, "holds_ended", "Holds that have ended, by what ended them", Family::default()),
+            begun: register(own, "held_removals", "Removals that were held", Family::default()),
+            ended: register(own, "held_removals_ended", "Removals that are not held any more, by what ended that", Family::default()),
         };
         for reason in REASONS {
             drop(metrics.resources.get_or_create(&[("reason", reason.word().to_owned())]));
-            for end in ENDS {
+            drop(metrics.begun.get_or_create(&[("reason", reason.word().to_owned())]));
+            for end in HoldEnd::ALL {
                 drop(metrics.ended.get_or_create(&ended(reason, end)));
             }
         }
         Arc::new(metrics)
     }
 
-    /// Counts the end of a hold.
-    pub fn end(&self, reason: HoldReason, end: HoldEnd) {
-        self.ended.get_or_create(&ended(reason, end)).inc();
+    /// Counts the removals that an event is about.
+    pub fn count(&self, event: &HoldEvent) {
+        let removals = event.removals as u64;
+        match event.change {
+            HoldChange::Begun | HoldChange::Joined => {
+                let reason = [("reason", event.reason.word().to_owned())];
+                self.begun.get_or_create(&reason).inc_by(removals);
+            }
+            HoldChange::Ended(end) => {
+                self.ended.get_or_create(&ended(event.reason, end)).inc_by(removals);
+            }
+        }
     }
 
     /// Sets what is held now: for each hold its reason, its type, and how many resources it has; and how old the oldest is.

@@ -1,41 +1,44 @@
-//! The beginning and the end of each hold, in the log and in the metrics.
+//! What happens to holds, in the log and in the metrics.
 //!
 //! Owns the words. Holds nothing.
 
-use std::sync::Arc;
-
 use crate::cache::View;
 use crate::telemetry::HoldMetrics;
-use crate::xds::{HoldEnd, HoldEvent};
+use crate::xds::{HoldChange, HoldEnd, HoldEvent, HoldReason};
 
-/// Notes a hold that has begun or ended in this view of this server.
-pub(super) fn note(event: &HoldEvent, server: &str, view: &View, metrics: &Arc<HoldMetrics>) {
+/// Notes what has happened to a hold in this view of this server.
+pub(super) fn note(event: &HoldEvent, server: &str, view: &View, metrics: &HoldMetrics) {
+    metrics.count(event);
     let HoldEvent {
         type_url,
         reason,
+        judgement,
         removals,
         name,
-        ended,
+        ..
     } = event;
-    let class = view.class().to_string();
-    let Some(end) = ended else {
-        tracing::warn!(
-            server, class, r#type = %type_url.word(), %reason, resources = removals, one = %name,
-            "removed resources are still served; `distributary holds` shows them, and how to let them go"
-        );
-        return;
-    };
-    metrics.end(*reason, *end);
-    let by = end.word();
-    if *end == HoldEnd::Clock {
-        tracing::warn!(
-            server, class, r#type = %type_url.word(), %reason, resources = removals, one = %name, by,
-            "the time of held removals is over; they are passed on unless something still refers to them"
-        );
-    } else {
-        tracing::info!(
-            server, class, r#type = %type_url.word(), %reason, resources = removals, one = %name, by,
-            "removed resources are not held any more"
-        );
+    let (class, r#type) = (view.class().to_string(), type_url.word());
+    let judgement = judgement.map(tracing::field::display);
+    match (event.change, reason) {
+        (HoldChange::Begun, HoldReason::Mass) => tracing::warn!(
+            server, class, r#type, %reason, judgement, resources = removals, one = %name,
+            "the control plane has lost much at once: what it lacks is still served; `distributary holds` shows it, and how to let it go"
+        ),
+        (HoldChange::Joined, HoldReason::Mass) => tracing::warn!(
+            server, class, r#type, %reason, judgement, resources = removals, one = %name,
+            "the control plane has lost more: that is still served, too"
+        ),
+        (HoldChange::Begun | HoldChange::Joined, HoldReason::Referenced) => tracing::info!(
+            server, class, r#type, %reason, resources = removals, one = %name,
+            "removed resources are still served, because served resources refer to them; `distributary holds` shows them"
+        ),
+        (HoldChange::Ended(end @ HoldEnd::Clock), _) => tracing::warn!(
+            server, class, r#type, %reason, judgement, resources = removals, one = %name, by = end.word(),
+            "the time of held removals is over; they are passed on unless something else holds them"
+        ),
+        (HoldChange::Ended(end), _) => tracing::info!(
+            server, class, r#type, %reason, judgement, resources = removals, one = %name, by = end.word(),
+            "removed resources are not held any more for this reason"
+        ),
     }
 }

@@ -133,7 +133,7 @@ impl<L: Talk> Writer<L> {
     /// Works until the view is closed.
     pub async fn run(mut self) {
         if let Some(restored) = self.view.restored() {
-            self.guard.remember(restored.holds());
+            self.guard.remember(restored.holds(), now());
         }
         let mut changes = Vec::new();
         while !self.view.is_closed() {
@@ -193,9 +193,10 @@ impl<L: Talk> Writer<L> {
             }
             if changes.is_empty() {
                 let server_state = self.server_state();
-                if server_state == ServerState::Up {
-                    self.view.forget_restored();
+                if server_state == ServerState::Up && self.view.forget_restored() {
+                    self.guard.forget_unserved(&cut);
                 }
+                self.guard.handle_server(server_state.reachable(), now());
                 self.tell_holds();
                 self.view.publish_reason(self.reason(server_state).as_deref());
                 self.view.publish_server_state(server_state);
@@ -216,7 +217,7 @@ impl<L: Talk> Writer<L> {
     /// Takes the removals that must wait out of what the server said.
     fn hold(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
         if Guard::asks_for_inheritance(changes)
-            && let Some(served) = self.view.served_before()
+            && let Some(served) = self.view.served_elsewhere()
         {
             self.guard.inherit(served);
         }

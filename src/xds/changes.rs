@@ -28,6 +28,8 @@ pub struct Changes {
 pub enum Phase {
     /// The first whole state of a stream.
     First,
+    /// The first whole state of a stream, which ends with them.
+    Last,
     /// What follows it, or no word of a control plane.
     #[default]
     Steady,
@@ -48,6 +50,14 @@ pub enum Update {
     Whole(Name),
     /// The name has this error, or no error any more (E-09).
     Error(Name, Option<Arc<ResourceError>>),
+}
+
+impl Phase {
+    /// Whether they are a part of the first whole state of a stream.
+    #[must_use]
+    pub const fn is_first(self) -> bool {
+        matches!(self, Self::First | Self::Last)
+    }
 }
 
 impl Update {

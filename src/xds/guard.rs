@@ -2,12 +2,13 @@
 //!
 //! Owns these values. Does not decide what is held.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Name, TypeUrl};
+use imbl::OrdMap;
+
+use super::{Kind, Name, TypeUrl};
 
 /// Which removals are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +45,44 @@ pub struct MassHold {
     /// Which messages are judged.
     pub within: Within,
     /// How long a loss is held.
-    pub hold: Duration,
+    pub hold: HoldTimes,
+}
+
+/// How long losses are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldTimes {
+    /// Endpoint assignments and endpoints: a client that keeps them sends requests to addresses that may be gone.
+    pub endpoints: Duration,
+    /// All other types.
+    pub other: Duration,
+}
+
+impl HoldTimes {
+    /// The same time for all types.
+    #[must_use]
+    pub const fn all(time: Duration) -> Self {
+        Self {
+            endpoints: time,
+            other: time,
+        }
+    }
+
+    /// Returns the time for resources of this kind.
+    #[must_use]
+    pub const fn of(&self, kind: Kind) -> Duration {
+        match kind {
+            Kind::Eds | Kind::Leds => self.endpoints,
+            Kind::Lds
+            | Kind::Rds
+            | Kind::Srds
+            | Kind::Vhds
+            | Kind::Cds
+            | Kind::Sds
+            | Kind::Rtds
+            | Kind::Ecds
+            | Kind::Other => self.other,
+        }
+    }
 }
 
 /// Which messages of a control plane are judged.
@@ -66,7 +104,10 @@ impl Default for MassHold {
             other: 3,
             emptied: 50,
             within: Within::FirstState,
-            hold: Duration::from_secs(60),
+            hold: HoldTimes {
+                endpoints: Duration::from_secs(2 * 60),
+                other: Duration::from_secs(5 * 60),
+            },
         }
     }
 }
@@ -81,7 +122,7 @@ impl GuardSettings {
             other: 3,
             emptied: 50,
             within: Within::Never,
-            hold: Duration::ZERO,
+            hold: HoldTimes::all(Duration::ZERO),
         },
     };
 }
@@ -132,15 +173,17 @@ impl HoldReason {
     }
 }
 
-/// The held removals of one type of a view that have the same reason.
+/// The removals of one type of a view that one judgement holds, or all that served resources hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     /// The type.
     pub type_url: TypeUrl,
     /// Why they are held.
     pub reason: HoldReason,
+    /// The number of the judgement; `None` where a served resource holds them.
+    pub judgement: Option<u32>,
     /// The held removals.
-    pub removals: BTreeMap<Name, HeldRemoval>,
+    pub removals: OrdMap<Name, HeldRemoval>,
 }
 
 /// One held removal.
@@ -151,7 +194,7 @@ pub struct HeldRemoval {
     /// When it is passed on at the latest; `None`: there is no clock.
     pub until: Option<Instant>,
     /// What refers to the resource.
-    pub by: Option<(TypeUrl, Name)>,
+    pub by: Option<Referrer>,
     /// Whether the resource is not removed, but an endpoint assignment that has become empty.
     pub emptied: bool,
     /// Whether the wildcard covers the resource; if not, it was requested by name.
@@ -159,6 +202,20 @@ pub struct HeldRemoval {
     /// The reason that a person gave for holding it longer.
     pub extended: Option<Arc<str>>,
 }
+
+/// A served resource that refers to a removed one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Referrer {
+    /// Its type.
+    pub type_url: TypeUrl,
+    /// Its name.
+    pub name: Name,
+    /// Whether the control plane still sends it. If not, it is removed itself and held, or only a client that drains still uses it.
+    pub said: bool,
+}
+
+/// How long a removal may wait for a resource that the control plane still sends until somebody should look.
+const LONG: Duration = Duration::from_secs(15 * 60);
 
 impl Hold {
     /// When the first of its removals was said.
@@ -173,30 +230,58 @@ impl Hold {
         let untils: Option<Vec<Instant>> = self.removals.values().map(|removal| removal.until).collect();
         untils?.into_iter().max()
     }
+
+    /// Whether somebody should look. A judgement means that much was lost. A reference alone is the usual course of a rollout, unless
+    /// the control plane goes on sending what refers to a resource that it has removed long ago.
+    #[must_use]
+    pub fn is_trouble(&self, now: Instant) -> bool {
+        let is_old = |removal: &HeldRemoval| now.saturating_duration_since(removal.since) >= LONG;
+        let is_said = |removal: &HeldRemoval| removal.by.as_ref().is_some_and(|by| by.said);
+        match self.reason {
+            HoldReason::Mass => true,
+            HoldReason::Referenced => self
+                .removals
+                .values()
+                .any(|removal| is_old(removal) && is_said(removal)),
+        }
+    }
 }
 
-/// The beginning or the end of a hold.
+/// What has happened to a hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldEvent {
     /// The type.
     pub type_url: TypeUrl,
     /// Why the removals are or were held.
     pub reason: HoldReason,
-    /// How many removals are held at the beginning, or were held last.
+    /// The number of the judgement, if one holds or held them.
+    pub judgement: Option<u32>,
+    /// What has happened.
+    pub change: HoldChange,
+    /// To how many removals.
     pub removals: usize,
     /// One of their names.
     pub name: Name,
-    /// What ended it; `None` at the beginning.
-    pub ended: Option<HoldEnd>,
 }
 
-/// What ended a hold.
+/// What can happen to removals of a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HoldChange {
+    /// The hold begins with them.
+    Begun,
+    /// They join it.
+    Joined,
+    /// It does not hold them any more.
+    Ended(HoldEnd),
+}
+
+/// What ended the hold of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HoldEnd {
     /// The control plane sent the resource again.
     Server,
-    /// The control plane sent so much else that little is lost.
-    Additions,
+    /// A new resource takes the address or the domain.
+    Replaced,
     /// Nothing refers to the resource any more.
     Free,
     /// The time was over.
@@ -210,12 +295,23 @@ pub enum HoldEnd {
 }
 
 impl HoldEnd {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Server,
+        Self::Replaced,
+        Self::Free,
+        Self::Clock,
+        Self::Person,
+        Self::Settings,
+        Self::Gone,
+    ];
+
     /// Its name in metrics and for people.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Server => "server",
-            Self::Additions => "additions",
+            Self::Replaced => "replaced",
             Self::Free => "free",
             Self::Clock => "clock",
             Self::Person => "person",
@@ -239,8 +335,8 @@ pub struct HoldOrder {
 /// Which held removals an order is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HoldTarget {
-    /// All of one hold.
-    Hold(TypeUrl, HoldReason),
+    /// What one judgement holds, or every judgement of the type if no number is given; or what served resources hold.
+    Hold(TypeUrl, HoldReason, Option<u32>),
     /// One resource.
     Resource(TypeUrl, Name),
 }
@@ -255,11 +351,14 @@ pub enum HoldAction {
 }
 
 impl HoldTarget {
-    /// Whether the order is for this resource of a hold.
+    /// Whether the order is for this resource, which this judgement holds if it has a number.
     #[must_use]
-    pub fn is(&self, of: &TypeUrl, held: HoldReason, name: &Name) -> bool {
+    pub fn is(&self, of: &TypeUrl, judgement: Option<u32>, name: &Name) -> bool {
         match self {
-            Self::Hold(type_url, reason) => type_url == of && *reason == held,
+            Self::Hold(type_url, HoldReason::Mass, only) => {
+                type_url == of && judgement.is_some() && only.is_none_or(|only| judgement == Some(only))
+            }
+            Self::Hold(type_url, HoldReason::Referenced, _) => type_url == of && judgement.is_none(),
             Self::Resource(type_url, only) => type_url == of && only == name,
         }
     }
@@ -267,9 +366,15 @@ impl HoldTarget {
     /// How many removals of these holds it is for.
     #[must_use]
     pub fn count(&self, holds: &[Hold]) -> usize {
-        let of_hold = |hold: &Hold| {
-            let names = hold.removals.keys();
-            names.filter(|name| self.is(&hold.type_url, hold.reason, name)).count()
+        let of_hold = |hold: &Hold| match self {
+            Self::Resource(type_url, name) => {
+                usize::from(*type_url == hold.type_url && hold.removals.contains_key(name))
+            }
+            Self::Hold(..) => {
+                let first = hold.removals.keys().next();
+                let meant = first.is_some_and(|name| self.is(&hold.type_url, hold.judgement, name));
+                if meant { hold.removals.len() } else { 0 }
+            }
         };
         holds.iter().map(of_hold).sum()
     }

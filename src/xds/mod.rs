@@ -46,8 +46,8 @@ pub use cut::{Cut, ServerState, Slot};
 pub use difference::{Difference, GONE_MAX, Part};
 pub use expression::Expression;
 pub use guard::{
-    GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget,
-    MassHold, ReferenceHold, Within,
+    GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldChange, HoldEnd, HoldEvent, HoldOrder, HoldReason,
+    HoldTarget, HoldTimes, MassHold, ReferenceHold, Referrer, Within,
 };
 pub use interest::{Dirty, Target, Want};
 pub use name::Name;

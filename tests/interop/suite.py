@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import multiprocessing
+import os
 import shutil
 import sys
 import time
@@ -18,7 +19,7 @@ from world import World
 
 HERE = Path(__file__).parent
 # Longer than any scenario takes, in seconds: a run that takes longer fails.
-GIVEN_UP = 300.0
+GIVEN_UP = 300.0 + float(os.environ.get("DISTRIBUTARY_PAUSE", "0"))
 # How long a run may take to end its children, in seconds. Then it is killed.
 ENDING = 30.0
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use xds::{GuardSettings, Guards, HoldAction, HoldOrder, HoldTarget, MassHold, ReferenceHold, Within};
+use xds::{GuardSettings, Guards, HoldAction, HoldOrder, HoldTarget, MassHold, Name, ReferenceHold, Within};
 
 use super::body::Type;
 use super::course::Course;
@@ -80,12 +80,27 @@ impl Origins {
 impl Zone {
     /// The operator perhaps releases or extends what is held, or does not.
     fn order(&mut self, course: &mut Course) {
-        if let Some(hold) = self.writer.view.holds().first().filter(|_| course.rng.chance(30)) {
+        let holds = self.writer.view.holds();
+        let one = course.rng.pick(&holds).cloned();
+        let orders = if course.rng.chance(40) {
+            course.rng.range(1, 3)
+        } else {
+            0
+        };
+        for hold in std::iter::repeat_n(one, orders).flatten() {
             let action = match course.rng.chance(50) {
                 true => HoldAction::Release,
                 false => HoldAction::Extend(course.rng.millis(0, 5000)),
             };
-            let target = HoldTarget::Hold(hold.type_url.clone(), hold.reason);
+            let names: Vec<&Name> = hold.removals.keys().collect();
+            let target = match course.rng.below(3) {
+                0 => HoldTarget::Hold(hold.type_url.clone(), hold.reason, None),
+                1 => HoldTarget::Hold(hold.type_url.clone(), hold.reason, hold.judgement),
+                _ => match course.rng.pick(&names) {
+                    Some(name) => HoldTarget::Resource(hold.type_url.clone(), (*name).clone()),
+                    None => continue,
+                },
+            };
             course.log(|| format!("operator: {action:?} {target:?} of {}", self.id));
             self.writer.forced |= action == HoldAction::Release;
             self.writer.view.order(HoldOrder {
@@ -154,7 +169,7 @@ fn settings(rng: &mut Rng) -> GuardSettings {
         references: references[rng.below(references.len())],
         mass: MassHold {
             within: within[rng.below(within.len())],
-            hold: rng.millis(500, 8000),
+            hold: rng.millis(500, 30_000),
             ..GUARD.mass
         },
     }

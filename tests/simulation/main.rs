@@ -107,6 +107,7 @@ mod truth;
 mod turn;
 mod upstream;
 mod wire;
+mod words;
 mod world;
 mod writer;
 mod zone;

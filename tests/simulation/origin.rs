@@ -33,6 +33,8 @@ pub(crate) struct Habits {
     pub(crate) believes: bool,
     /// SotW: whether it is silent while a list of names lacks anything that it has (E-18).
     snapshot: bool,
+    /// SotW: whether it says nothing to a client that has the version which it has, as go-control-plane.
+    silent: bool,
     /// SotW: whether it sends only what has changed, where it may.
     partial: bool,
     /// How many entries go into one delta response.
@@ -58,6 +60,7 @@ impl Habits {
             forces_endpoints: rng.chance(30),
             believes: rng.chance(70),
             snapshot: rng.chance(20),
+            silent: false,
             partial: rng.chance(50),
             chunk: if rng.chance(50) { 1000 } else { rng.range(1, 3) },
             noise: if rng.chance(30) { 10 } else { 0 },
@@ -74,6 +77,17 @@ impl Habits {
         let ending = rng.pick(&[2, 3, 12, 13].map(Ending::Status)).copied();
         Self {
             shuns: kind.zip(ending),
+            ..self
+        }
+    }
+
+    /// The same for one that says nothing where nothing is new, perhaps.
+    pub(crate) fn silent(self, rng: &mut Rng) -> Self {
+        let silent = rng.chance(60);
+        Self {
+            silent,
+            partial: self.partial && !silent,
+            believes: self.believes || silent,
             ..self
         }
     }
@@ -358,6 +372,14 @@ impl Session {
         let changed = new.map(|(key, _)| key).chain(gone);
         let changed: BTreeSet<String> = changed.cloned().collect();
         // Where the absence of a name says nothing, a removal is not worth a response.
+        let version = match self.habits.silent {
+            true => format!("{}{}", truth.fingerprint(kind), self.habits.mark),
+            false => format!("{}{}", served.version + 1, self.habits.mark),
+        };
+        if self.habits.silent && served.declared.take().as_ref() == Some(&version) {
+            (served.sent, served.owes) = (set, false);
+            return Vec::new();
+        }
         let news = if kind.full_state() {
             set != served.sent
         } else {
@@ -376,7 +398,6 @@ impl Session {
         served.sent = set;
         served.owes = false;
         served.version += 1;
-        let version_info = format!("{}{}", served.version, self.habits.mark);
         let nonce = self.nonce();
         let faulty = rng.chance(self.habits.noise);
         if faulty {
@@ -387,7 +408,7 @@ impl Session {
             served.faulty = faulty;
         }
         let response = discovery::DiscoveryResponse {
-            version_info,
+            version_info: version,
             resources,
             type_url: kind.url().to_owned(),
             nonce,

@@ -41,6 +41,8 @@ pub(crate) struct Served {
     /// Whether a response must be sent, even if nothing has changed.
     pub(crate) owes: bool,
     pub(crate) version: u64,
+    /// SotW: the version that the client had of the type when the stream began.
+    pub(crate) declared: Option<String>,
 }
 
 impl Served {
@@ -88,6 +90,10 @@ impl Served {
             self.owes = true;
             self.sent.clear();
         }
+        let equal = first && names.is_empty() && wildcard;
+        self.declared = equal
+            .then(|| request.version_info.clone())
+            .filter(|version| !version.is_empty());
         (self.wildcard, self.names) = (wildcard, names);
     }
 

@@ -76,6 +76,7 @@ rules! {
     Warm = "warm": "what a relay knew of a type when it ended is what its next run begins with",
     Mute = "mute": "a link on which everything vanishes is found out",
     Hold = "hold": "what is held is named, and what is not held is as the control plane says",
+    Judged = "judged": "what a judgement holds goes by one of its ends, and it holds nothing for nobody",
     Lull = "lull": "in the middle everything may come to rest",
     Held = "held": "at rest every client holds what it should",
     Empty = "empty": "in the end nothing is kept",

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use xds::Hasher;
+
 use super::body::{Content, Type};
 use super::names::{self, anywhere, cluster, name, under};
 use super::rng::Rng;
@@ -191,6 +193,16 @@ impl Truth {
             .range(from..)
             .take_while(move |((other, _), _)| *other == kind)
             .map(|(_, content)| content)
+    }
+
+    /// What all content of a type is, as of a snapshot of go-control-plane.
+    pub(crate) fn fingerprint(&self, kind: Type) -> String {
+        let mut hasher = Hasher::new(0);
+        self.of(kind).for_each(|content| {
+            hasher.field(content.name.as_bytes());
+            hasher.field(&content.revision.to_be_bytes());
+        });
+        hasher.finish().to_string()
     }
 
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {

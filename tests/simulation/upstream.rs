@@ -146,6 +146,9 @@ impl Wire {
         if besides.refusals {
             self.habits = self.habits.clone().refusing(rng);
         }
+        if besides.amnesia {
+            self.habits = self.habits.clone().silent(rng);
+        }
         if besides.shunned {
             self.habits = self.habits.clone().shunning(rng);
         }

@@ -15,6 +15,7 @@ use super::book::Book;
 use super::classes::nobody;
 use super::course::Alarm;
 use super::tally::{Rule, Tally};
+use super::words::Words;
 
 /// The writer of a view.
 pub(crate) struct Writer {
@@ -29,6 +30,8 @@ pub(crate) struct Writer {
     pub(crate) guard: Guard,
     /// The same, and since when.
     pub(crate) waiting: BTreeMap<Removal, Instant>,
+    /// What was said that may end a hold.
+    pub(crate) words: Words,
     /// Whether a person has released something that may be referred to.
     pub(crate) forced: bool,
     /// For unwanted names that linger.
@@ -72,6 +75,7 @@ impl Writer {
             demand: Demand::default(),
             guard,
             waiting: BTreeMap::new(),
+            words: Words::default(),
             forced: false,
             lease: Alarm::default(),
             alarm: Alarm::default(),
@@ -162,6 +166,7 @@ impl Writer {
         self.guard.handle_settings(self.view.guard());
         for order in self.view.take_orders() {
             self.guard.handle_order(&order, now);
+            self.words.order(order, now);
         }
         if Guard::asks_for_inheritance(changes)
             && let Some(served) = self.view.served_before()
@@ -175,6 +180,7 @@ impl Writer {
             self.waiting
                 .remove(&(kind, wildcard, update.name().as_str().to_owned()));
         }
+        self.words.hear(changes, now);
         let said = removals(changes);
         self.guard.hold(changes, &cut, now);
         let passed = removals(changes);

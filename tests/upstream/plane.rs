@@ -110,6 +110,11 @@ impl Plane {
         soon("a call", self.calls.recv()).await.unwrap()
     }
 
+    /// The next call, however long it takes.
+    pub(crate) async fn next_call(&mut self) -> Option<Call> {
+        self.calls.recv().await
+    }
+
     /// Whether a call is there already.
     pub(crate) fn has_call(&mut self) -> Option<Call> {
         self.calls.try_recv().ok()

@@ -9,6 +9,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod amnesia;
 mod circle;
 mod clients;
 mod counted;

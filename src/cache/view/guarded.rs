@@ -14,8 +14,8 @@ use xds::{Cut, GuardSettings, Hold, HoldOrder, Name, Target, TypeUrl};
 pub(super) struct Guarded {
     settings: Mutex<GuardSettings>,
     orders: Mutex<Vec<HoldOrder>>,
-    /// The view that the first session reads while this one begins.
-    left: Mutex<Weak<View>>,
+    /// The view of another server that sessions of this one read, as far as the last one that moved there has said.
+    elsewhere: Mutex<Weak<View>>,
 }
 
 /// How many orders may wait for the writer.
@@ -36,16 +36,16 @@ impl View {
         }
     }
 
-    /// The first session of this view comes from that one.
-    pub(crate) fn set_left(&self, left: &Arc<Self>) {
-        *self.guarded.left.lock() = Arc::downgrade(left);
+    /// A session of this view reads that one, of another server.
+    pub fn note_elsewhere(&self, other: &Arc<Self>) {
+        *self.guarded.elsewhere.lock() = Arc::downgrade(other);
     }
 
-    /// Returns what the view serves from which the first session of this one comes.
+    /// Returns what the sessions of this view are served, if they all read the view of another server.
     #[must_use]
-    pub fn served_before(&self) -> Option<Arc<Cut>> {
-        let left = self.guarded.left.lock().upgrade();
-        left.map(|left| left.cut())
+    pub fn served_elsewhere(&self) -> Option<Arc<Cut>> {
+        let other = self.guarded.elsewhere.lock().upgrade()?;
+        (self.readers().0 == 0).then(|| other.cut())
     }
 
     /// Whether a session wants this name now, or a collection that it belongs to.

@@ -20,11 +20,9 @@ impl View {
         self.restored.load_full()
     }
 
-    /// Drops what an earlier run knew: the server can provide all of it.
-    pub fn forget_restored(&self) {
-        if self.restored.load().is_some() {
-            self.restored.store(None);
-        }
+    /// Drops what an earlier run knew: the server can provide all of it. Returns whether there was anything.
+    pub fn forget_restored(&self) -> bool {
+        self.restored.load().is_some() && self.restored.swap(None).is_some()
     }
 
     /// Like [`View::publish`], for what an earlier run knew: it is served, and marked as stale.
@@ -88,10 +86,7 @@ fn over(older: &Cut, newer: &Cut) -> Cut {
         }
         both = both.with(&all_of(&slot.named, false)).0;
     }
-    // Of a type that nobody has wanted yet, the holds of the earlier run are still to come.
-    let earlier = older.holds().iter().filter(|hold| newer.slot(&hold.type_url).is_none());
-    let holds = newer.holds().iter().chain(earlier).cloned().collect();
-    both.with_holds(holds)
+    both.with_holds(Vec::clone(newer.holds()))
 }
 
 /// Returns the changes that create this half of a type.

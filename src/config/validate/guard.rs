@@ -6,7 +6,7 @@ use super::Check;
 use crate::config::quantity;
 use crate::config::reading::{Scalar, Spanned};
 use crate::config::shape::{Class, GuardParts, GuardShape, MassShape};
-use crate::xds::{GuardSettings, Guards, MassHold, ReferenceHold, Within};
+use crate::xds::{GuardSettings, Guards, HoldTimes, MassHold, ReferenceHold, Within};
 
 impl Check {
     /// Returns the settings of the relay and of its classes.
@@ -76,6 +76,10 @@ impl Check {
             "never" => Ok(Within::Never),
             _ => Err(format!("`{text}` is not a time; write first_state, always or never")),
         });
+        let usual_hold = match usual.hold.other {
+            Duration::ZERO => MassHold::default().hold,
+            _ => usual.hold,
+        };
         let hold = self.read(
             &format!("{key}.hold"),
             hold.as_ref(),
@@ -90,10 +94,7 @@ impl Check {
             other: other.unwrap_or(usual.other),
             emptied: emptied.unwrap_or(usual.emptied),
             within: within.unwrap_or(usual.within),
-            hold: hold.unwrap_or(match usual.hold {
-                Duration::ZERO => MassHold::default().hold,
-                time => time,
-            }),
+            hold: hold.map_or(usual_hold, HoldTimes::all),
         }
     }
 }

@@ -11,11 +11,13 @@ use xds::Name;
 
 /// The wanted names.
 ///
-/// Invariant: `open` counts the names that are not `Known`; a name that is `Asked` is in its batch; `ends` has each batch.
+/// Invariant: `open` counts the names that are `Unasked` or `Asked`, `silent` those that are not `Known`; a name that is `Asked` is in
+/// its batch; `ends` has each batch.
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
     names: Sorted<Wanted>,
     open: usize,
+    silent: usize,
     batches: BTreeMap<u32, Batch>,
     ends: BTreeSet<(Instant, u32)>,
 }
@@ -32,8 +34,16 @@ enum NameState {
     Unasked,
     /// The server was asked, and has time to answer as long as this batch.
     Asked(u32),
-    /// The server has answered, or its time is over.
+    /// Nothing is waited for, but the server has not answered on this stream: it answered on an earlier one, or its time is over.
+    Silent,
+    /// The server has answered on this stream.
     Known,
+}
+
+impl NameState {
+    const fn is_open(self) -> bool {
+        matches!(self, Self::Unasked | Self::Asked(_))
+    }
 }
 
 /// Names of which the time to answer ends at once: most were in one request.
@@ -64,6 +74,11 @@ impl Awaited {
         self.open > 0
     }
 
+    /// Whether the server has answered for every name on this stream.
+    pub(super) const fn all_heard(&self) -> bool {
+        self.silent == 0
+    }
+
     pub(super) fn contains(&self, name: &str) -> bool {
         self.names.contains(name)
     }
@@ -75,13 +90,13 @@ impl Awaited {
 
     /// Returns the stored name with this text, if it still waits for the server's answer.
     pub(super) fn waiting(&self, name: &str) -> Option<&Name> {
-        let wanted = self.names.get(name).filter(|wanted| wanted.state != NameState::Known);
+        let wanted = self.names.get(name).filter(|wanted| wanted.state.is_open());
         wanted.map(Named::name)
     }
 
     /// Returns the names that still wait for the server's answer.
     pub(super) fn open(&self) -> impl Iterator<Item = &Name> {
-        let open = self.names.iter().filter(|wanted| wanted.state != NameState::Known);
+        let open = self.names.iter().filter(|wanted| wanted.state.is_open());
         open.map(Named::name)
     }
 
@@ -98,6 +113,7 @@ impl Awaited {
                 state: NameState::Unasked,
             });
             self.open += 1;
+            self.silent += 1;
         }
         new
     }
@@ -107,69 +123,19 @@ impl Awaited {
         let Some(wanted) = self.names.remove(name.as_str()) else {
             return false;
         };
-        self.settle(wanted.state);
+        self.settle(wanted.state, NameState::Known);
         true
     }
 
     /// The server was asked for these names. E-08: their time to answer begins when the request has really been sent. A name whose
     /// content is held does not wait.
     pub(super) fn asked(&mut self, names: Vec<Name>, until: Instant) {
-        self.wait(names, NameState::Unasked, until);
-    }
-
-    /// The server has answered for the name.
-    pub(super) fn known(&mut self, name: &str) {
-        if let Some(wanted) = self.names.get_mut(name) {
-            let before = std::mem::replace(&mut wanted.state, NameState::Known);
-            self.settle(before);
-        }
-    }
-
-    /// The earlier answer for the name does not hold any more: the name waits as if it was just asked for.
-    pub(super) fn doubt(&mut self, name: &Name, until: Instant) {
-        self.open += self.wait(vec![name.clone()], NameState::Known, until);
-    }
-
-    /// E-08: the time to answer stops with the stream, and begins again on the next one.
-    pub(super) fn disconnected(&mut self) {
-        self.ends.clear();
-        for (number, batch) in std::mem::take(&mut self.batches) {
-            for name in batch.names {
-                let wanted = self.names.get_mut(name.as_str());
-                if let Some(wanted) = wanted.filter(|wanted| wanted.state == NameState::Asked(number)) {
-                    wanted.state = NameState::Unasked;
-                }
-            }
-        }
-    }
-
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.ends.first().map(|(until, _)| *until)
-    }
-
-    /// Takes a name whose time to answer is over.
-    pub(super) fn overdue(&mut self, now: Instant) -> Option<Name> {
-        let (_, number) = *self.ends.first().filter(|(until, _)| *until <= now)?;
-        let names = &mut self.batches.get_mut(&number)?.names;
-        while let Some(name) = names.pop_front() {
-            let wanted = self.names.get_mut(name.as_str());
-            if let Some(wanted) = wanted.filter(|wanted| wanted.state == NameState::Asked(number)) {
-                wanted.state = NameState::Known;
-                self.settle(NameState::Asked(number));
-                return Some(name);
-            }
-        }
-        None
-    }
-
-    /// Those of the names that have this state wait from now on. Returns how many these are.
-    fn wait(&mut self, names: Vec<Name>, before: NameState, until: Instant) -> usize {
         let last = self.batches.last_key_value();
         let number = last.map_or(0, |(last, batch)| last.wrapping_add(u32::from(batch.until != until)));
         let mut open = 0;
         for name in &names {
             if let Some(wanted) = self.names.get_mut(name.as_str())
-                && wanted.state == before
+                && wanted.state == NameState::Unasked
             {
                 wanted.state = NameState::Asked(number);
                 open += 1;
@@ -185,12 +151,73 @@ impl Awaited {
             batch.open += open;
             batch.names.append(&mut names.into());
         }
-        open
     }
 
-    /// A name does not have this state any more, and does not wait.
-    fn settle(&mut self, before: NameState) {
-        self.open -= usize::from(before != NameState::Known);
+    /// The server has answered for the name.
+    pub(super) fn known(&mut self, name: &str) {
+        self.set(name, NameState::Known);
+    }
+
+    /// The name does not wait, although the server has not answered for it on this stream.
+    pub(super) fn rest(&mut self, name: &str) {
+        if self.waiting(name).is_some() {
+            self.set(name, NameState::Silent);
+        }
+    }
+
+    /// The earlier answer for the name does not hold any more: the name waits as if it was just asked for.
+    pub(super) fn doubt(&mut self, name: &Name, until: Instant) {
+        if self.waiting(name.as_str()).is_none() && self.set(name.as_str(), NameState::Unasked) {
+            self.asked(vec![name.clone()], until);
+        }
+    }
+
+    /// E-08: the time to answer stops with the stream, and begins again on the next one.
+    pub(super) fn disconnected(&mut self) {
+        self.ends.clear();
+        self.batches.clear();
+        self.names.each_mut(|wanted| {
+            wanted.state = match wanted.state {
+                NameState::Unasked | NameState::Asked(_) => NameState::Unasked,
+                NameState::Silent | NameState::Known => NameState::Silent,
+            };
+        });
+        self.silent = self.names.len();
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.ends.first().map(|(until, _)| *until)
+    }
+
+    /// Takes a name whose time to answer is over.
+    pub(super) fn overdue(&mut self, now: Instant) -> Option<Name> {
+        let (_, number) = *self.ends.first().filter(|(until, _)| *until <= now)?;
+        let names = &mut self.batches.get_mut(&number)?.names;
+        while let Some(name) = names.pop_front() {
+            let wanted = self.names.get_mut(name.as_str());
+            if let Some(wanted) = wanted.filter(|wanted| wanted.state == NameState::Asked(number)) {
+                wanted.state = NameState::Silent;
+                self.settle(NameState::Asked(number), NameState::Silent);
+                return Some(name);
+            }
+        }
+        None
+    }
+
+    /// Gives a name this state. Returns whether it is wanted.
+    fn set(&mut self, name: &str, state: NameState) -> bool {
+        let Some(wanted) = self.names.get_mut(name) else {
+            return false;
+        };
+        let before = std::mem::replace(&mut wanted.state, state);
+        self.settle(before, state);
+        true
+    }
+
+    /// A name goes from one state to another.
+    fn settle(&mut self, before: NameState, after: NameState) {
+        self.open = self.open - usize::from(before.is_open()) + usize::from(after.is_open());
+        self.silent = self.silent - usize::from(before != NameState::Known) + usize::from(after != NameState::Known);
         let NameState::Asked(number) = before else { return };
         if let Some(batch) = self.batches.get_mut(&number) {
             batch.open -= 1;

@@ -371,7 +371,6 @@ impl Client {
         feed.hear(&message);
         let valid = message.entries.len();
         let (changes, message) = feed.receive(message, self.dialect, now);
-        feed.end_first_state(self.dialect);
         self.received = Some(message.received(type_url, valid));
         let ack = message.answer();
         // K-06: the relay acknowledges on its own and waits for no client.

@@ -2,294 +2,157 @@
 //!
 //! Owns the order in which they go: listeners, routes, clusters, endpoints. Does not know what was said of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::referrers::Referrers;
-use super::removal::{Half, Removal, half_of, is_present};
-use super::sources::{Going, Source, Sources, is_referred, names_routes, refers};
-use super::{Guard, Within};
-use xds::{Changes, Cut, HoldEnd, HoldReason, Kind, Name, Phase, ReferenceHold, TypeUrl, Update};
+use super::Guard;
+use super::first_states::state;
+use super::held::Stage;
+use super::intake::is_present;
+use super::references::is_referred;
+use super::removal::{Half, Item, Judged, Removal};
+use xds::{Changes, Cut, HoldEnd, Name, Phase, TypeUrl, Update};
 
 impl Guard {
     /// Returns the removals that wait for nothing any more. What the view, at `cut`, has forgotten meanwhile is not removed.
     /// `wanted`: whether a client wants the route configuration of this name now. To be called once all that was said is published.
     pub fn release(&mut self, cut: &Cut, wanted: impl Fn(&TypeUrl, &Name) -> bool, now: Instant) -> Vec<Changes> {
         self.ripen(now);
-        self.moved |= self.referrers.is_left(&wanted);
-        self.undecided |= self.moved;
-        self.undecided |= self.clock.is_some_and(|clock| clock <= now);
-        if !std::mem::take(&mut self.undecided) {
+        self.judge(cut, now);
+        self.end_judgements(now);
+        if self.held.is_empty() {
+            self.references.clear();
             return Vec::new();
         }
-        self.judge(cut, now);
-        let going = self.decide(cut, wanted, now);
-        let released = self.let_go(going, cut, now);
-        self.clock = self
-            .held
-            .values()
-            .flat_map(BTreeMap::values)
-            .filter_map(Removal::clock)
-            .min();
-        if self.held.is_empty() {
-            self.referrers = Referrers::default();
+        for item in self.references.read(cut, &mut self.held) {
+            self.leave(&item, HoldEnd::Gone);
         }
-        self.ledger.change();
-        released
+        self.references.leave(&wanted, &mut self.held);
+        let mut going: BTreeMap<Half, Vec<Update>> = BTreeMap::new();
+        while let Some((stage, item)) = self.held.next(now) {
+            if let Some(updates) = self.decide(stage, &item, &wanted, now) {
+                let present = state(cut, &item.0.0, item.0.1).is_some_and(|state| is_present(&state, &item.1));
+                if present {
+                    going.entry(item.0).or_default().extend(updates);
+                }
+            }
+        }
+        let going = going.into_iter().map(|((type_url, wildcard), updates)| Changes {
+            type_url,
+            wildcard,
+            updates,
+            complete: None,
+            answered: None,
+            phase: Phase::Steady,
+        });
+        going.collect()
     }
 
     /// Ends the quiet time of what has waited long enough.
     fn ripen(&mut self, now: Instant) {
         let mut any = false;
         while self.quiet_ends().is_some_and(|due| due <= now) {
-            let Some((since, half, name)) = self.queue.pop_front() else {
+            let Some((since, item)) = self.queue.pop_front() else {
                 break;
             };
-            let removal = self.held.get_mut(&half).and_then(|names| names.get_mut(&name));
             // The name may have returned, and gone again later.
-            if let Some(removal) = removal.filter(|removal| removal.since == since) {
-                removal.quiet = false;
+            if self.held.get(&item).and_then(Removal::quiet_since) == Some(since) {
+                self.held.change(&item, HoldEnd::Free, &self.judgements, Removal::ripen);
                 any = true;
             }
         }
         if any {
             // At the bound, a listener goes no later than the clusters that it leads to.
-            let listeners = self.held.iter_mut().filter(|((of, _), _)| of.kind() == Kind::Lds);
-            let removals = listeners.flat_map(|(_, names)| names.values_mut());
-            removals.for_each(|removal| removal.quiet = false);
-            self.undecided = true;
+            for item in self.held.quiet_listeners() {
+                self.held.change(&item, HoldEnd::Free, &self.judgements, Removal::ripen);
+            }
         }
     }
 
-    /// Judges the first states that are not over.
+    /// Judges the first states of which that is due.
     fn judge(&mut self, cut: &Cut, now: Instant) {
-        let mass = self.settings.mass;
-        if mass.within == Within::Never {
-            return;
-        }
-        for (type_url, verdict) in self.first_states.judge(cut, &mass) {
-            for ((_, _), names) in self.held.iter_mut().filter(|((of, _), _)| *of == type_url) {
-                for (name, removal) in names {
-                    let of = if removal.is_emptied() {
-                        &verdict.emptied
-                    } else {
-                        &verdict.lost
-                    };
-                    if of.contains(name) {
-                        removal.begin_mass(now + mass.hold);
-                    } else if removal.is_mass(now) && removal.extended.is_none() && !removal.remembered {
-                        if removal.reason().is_some() {
-                            self.ledger.end(&type_url, HoldReason::Mass, HoldEnd::Additions);
-                        }
-                        removal.mass = None;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Returns what goes now.
-    fn decide(&mut self, cut: &Cut, wanted: impl Fn(&TypeUrl, &Name) -> bool, now: Instant) -> Going {
-        let base = self.ready(now);
-        // What refers to a held resource is known until it changes.
-        let mut anew = std::mem::take(&mut self.moved) || self.are_sources(&base);
-        loop {
-            let mut going = base.clone();
-            let mut asked = self.referred(&base, anew, now);
-            if anew {
-                self.forget_sources(now);
-            }
-            if !asked.is_empty() {
-                self.follow(&mut asked, &mut going, &Sources::new(cut, &wanted));
-                self.endpoints(asked, &mut going, cut);
-            }
-            if anew || !self.are_sources(&going) {
-                return going;
-            }
-            anew = true;
-        }
-    }
-
-    /// Forgets what refers to held resources: it is to be found again. What waits for another reason is asked for later.
-    fn forget_sources(&mut self, now: Instant) {
-        self.referrers.forget();
-        let removals = self.held.values_mut().flat_map(BTreeMap::values_mut);
-        for removal in removals.filter(|removal| removal.waits(now)) {
-            removal.by = None;
-        }
-    }
-
-    /// Whether held resources are referred to by any of these.
-    fn are_sources(&self, going: &Going) -> bool {
-        let is_source = |half: &Half, name: &Name| names_routes(half.0.kind()) || self.referrers.holds(&half.0, name);
-        let mut all = going.iter().filter(|(half, _)| refers(half.0.kind()));
-        !self.referrers.is_empty() && all.any(|(half, names)| names.iter().any(|name| is_source(half, name)))
-    }
-
-    /// Returns the removals that wait for nothing but what may refer to them, or for nothing at all: the latter.
-    fn ready(&mut self, now: Instant) -> Going {
-        let references = self.settings.references;
-        let follows = self.follows_references();
-        let mut going = Going::new();
-        for (half, names) in &mut self.held {
-            let referred = follows && is_referred(half.0.kind());
-            for (name, removal) in names.iter_mut().filter(|(_, removal)| !removal.waits(now)) {
-                if removal.reason() == Some(HoldReason::Mass) && !removal.is_free(now) {
-                    self.ledger.end(&half.0, HoldReason::Mass, HoldEnd::Clock);
-                    removal.mass_over = true;
-                }
-                let extended = removal.extended.as_ref().map(|(until, _)| *until);
-                removal.at_most = match references {
-                    ReferenceHold::For(time) => Some(removal.said + time).max(extended),
-                    ReferenceHold::UntilFree | ReferenceHold::Off => None,
-                };
-                if !(referred && removal.follows(now)) {
-                    going.entry(half.clone()).or_default().insert(name.clone());
-                }
-            }
-        }
-        going
-    }
-
-    /// Returns the removals that wait for nothing but what may refer to them: all, or those of which that is not known.
-    fn referred(&self, ready: &Going, all: bool, now: Instant) -> Going {
-        let mut asked = Going::new();
-        for (half, names) in self.held.iter().filter(|(half, _)| is_referred(half.0.kind())) {
-            let gone = ready.get(half);
-            let waits = |(name, removal): &(&Name, &Removal)| {
-                let known = removal.by.is_some() && !all;
-                !known && !removal.waits(now) && !gone.is_some_and(|gone| gone.contains(*name))
-            };
-            let names: BTreeSet<Name> = names.iter().filter(waits).map(|(name, _)| name.clone()).collect();
-            if !names.is_empty() {
-                asked.insert(half.clone(), names);
-            }
-        }
-        asked
-    }
-
-    /// Lets those of the asked routes and clusters go to which nothing refers, and notes what refers to the others.
-    fn follow<W: Fn(&TypeUrl, &Name) -> bool>(
-        &mut self,
-        asked: &mut Going,
-        going: &mut Going,
-        sources: &Sources<'_, &W>,
-    ) {
-        let routes = sources.routes(going);
-        self.part(Kind::Rds, asked, going, &routes);
-        let clusters: BTreeSet<Name> = names_of(asked, Kind::Cds).cloned().collect();
-        if clusters.is_empty() {
-            return;
-        }
-        let mut named = self.referrers.clusters(&clusters, &routes, going, sources);
-        // An aggregate cluster that only its own members hold would hold them for ever.
-        let stays = |type_url: &TypeUrl, wildcard: bool, name: &Name| {
-            let half = (type_url.clone(), wildcard);
-            let asked = asked.get(&half).is_some_and(|names| names.contains(name));
-            !asked || named.contains_key(name)
+        let judgements = &self.judgements;
+        let held = |type_url: &TypeUrl| {
+            let names = judgements.names(type_url, None).into_iter();
+            let lost = names.filter(|item| self.held.get(item).is_some_and(|removal| !removal.is_emptied()));
+            lost.map(|(_, name)| name).collect()
         };
-        let members = sources.members(&clusters, going, stays);
-        for (name, source) in members {
-            named.entry(name).or_insert(source);
-        }
-        self.part(Kind::Cds, asked, going, &named);
-    }
-
-    /// Divides the asked names of a kind into those that something names and those that go.
-    fn part(&mut self, kind: Kind, asked: &mut Going, going: &mut Going, named: &BTreeMap<Name, Source>) {
-        for (half, names) in asked.iter_mut().filter(|((of, _), _)| of.kind() == kind) {
-            let (stay, go) = std::mem::take(names)
-                .into_iter()
-                .partition(|name| named.contains_key(name));
-            *names = stay;
-            going.entry(half.clone()).or_default().append(&mut { go });
-            let Some(removals) = self.held.get_mut(half) else {
-                continue;
-            };
-            for name in &*names {
-                let source = named.get(name);
-                if let Some(source) = source {
-                    self.referrers.begin(source.clone());
-                }
-                if let Some(removal) = removals.get_mut(name) {
-                    removal.by = source.cloned();
-                }
-            }
-        }
-    }
-
-    /// An endpoint assignment stays with the held cluster that takes its endpoints from it.
-    fn endpoints(&mut self, mut asked: Going, going: &mut Going, cut: &Cut) {
-        let clusters = self.held.iter().filter(|((of, _), _)| of.kind() == Kind::Cds);
-        let needed = clusters.flat_map(|(half, names)| {
-            let gone = going.get(half);
-            let stay = names
-                .keys()
-                .filter(move |name| !gone.is_some_and(|gone| gone.contains(*name)));
-            let state = half_of(cut, half);
-            stay.filter_map(move |name| {
-                let endpoints = state?.resource(name)?.endpoints()?;
-                Some((endpoints.clone(), (half.0.clone(), name.clone())))
-            })
-        });
-        let needed: BTreeMap<Name, Source> = needed.collect();
-        self.part(Kind::Eds, &mut asked, going, &needed);
-    }
-
-    /// Takes these removals out of what waits.
-    fn let_go(&mut self, going: Going, cut: &Cut, now: Instant) -> Vec<Changes> {
-        let mut released = Vec::new();
-        for (half, names) in going {
-            let Some(removals) = self.held.get_mut(&half) else {
-                continue;
-            };
-            let state = half_of(cut, &half);
-            let mut updates: Vec<Update> = Vec::new();
-            for name in names {
-                let Some(removal) = removals.remove(&name) else {
-                    continue;
-                };
-                if let Some(reason) = removal.reason() {
-                    self.ledger.end(&half.0, reason, end_of(&removal, now));
-                }
-                if state.is_some_and(|state| is_present(state, &name)) {
-                    updates.extend(removal.updates);
-                }
-            }
-            if !updates.is_empty() {
-                let (type_url, wildcard) = half;
-                released.push(Changes {
-                    type_url,
-                    wildcard,
-                    updates,
-                    complete: None,
-                    answered: None,
-                    phase: Phase::Steady,
+        for verdict in self.first_states.judge(cut, &self.settings.mass, held, now) {
+            for item in &verdict.passed {
+                self.held.change(item, HoldEnd::Free, &self.judgements, |removal| {
+                    removal.judge(Judged::Not);
                 });
             }
+            self.condemn(&verdict.type_url, verdict.judgement, verdict.held, now);
         }
-        self.held.retain(|_, names| !names.is_empty());
-        released
     }
-}
 
-fn names_of(going: &Going, kind: Kind) -> impl Iterator<Item = &Name> {
-    going
-        .iter()
-        .filter(move |((of, _), _)| of.kind() == kind)
-        .flat_map(|(_, names)| names)
-}
+    /// A judgement holds those of these names that wait.
+    pub(super) fn condemn(&mut self, type_url: &TypeUrl, judgement: Option<u32>, mut items: Vec<Item>, now: Instant) {
+        items.retain(|item| self.held.contains(item));
+        if items.is_empty() {
+            return;
+        }
+        let number = self.judgements.hold(type_url, judgement, items.clone(), now);
+        self.first_states.note(type_url, number);
+        for item in items {
+            self.held.change(&item, HoldEnd::Free, &self.judgements, |removal| {
+                removal.judge(Judged::By(number));
+            });
+        }
+    }
 
-/// Returns why a removal that goes is not held any more.
-fn end_of(removal: &Removal, now: Instant) -> HoldEnd {
-    let over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-    if removal.released {
-        HoldEnd::Person
-    } else if over(removal.expires) {
-        HoldEnd::Gone
-    } else if over(removal.at_most) {
-        HoldEnd::Clock
-    } else {
-        HoldEnd::Free
+    /// Ends the judgements whose time is over.
+    fn end_judgements(&mut self, now: Instant) {
+        for item in self.judgements.end(now) {
+            self.acquit(&item, HoldEnd::Clock);
+        }
+    }
+
+    /// No judgement holds this any more.
+    pub(super) fn acquit(&mut self, item: &Item, end: HoldEnd) {
+        self.held
+            .change(item, end, &self.judgements, |removal| removal.judge(Judged::Not));
+    }
+
+    /// Returns what was said of a removal, if it waits for nothing any more.
+    fn decide(
+        &mut self,
+        stage: Stage,
+        item: &Item,
+        wanted: impl Fn(&TypeUrl, &Name) -> bool,
+        now: Instant,
+    ) -> Option<Vec<Update>> {
+        let removal = self.held.get(item).filter(|removal| !removal.waits(now))?;
+        let over = self.held.limit(removal).is_some_and(|limit| limit <= now);
+        let referred = self.follows_references() && is_referred(item.0.0.kind());
+        if referred && removal.follows(now) && !over {
+            let source = match stage {
+                Stage::Listeners => None,
+                Stage::Routes => self.references.of_route(&item.1, &self.held),
+                Stage::Clusters => self.references.of_cluster(&item.1, wanted, &self.held),
+                Stage::Members => self.references.of_member(&item.1, &self.held, now),
+                Stage::Endpoints => self
+                    .held
+                    .clusters_of(&item.1)
+                    .next()
+                    .map(|cluster| (cluster.clone(), false)),
+            };
+            if source.is_none() && stage == Stage::Clusters {
+                self.held.look_at(Stage::Members, item.clone());
+                return None;
+            }
+            if let Some((source, said)) = source {
+                self.held.refer(item, source, said, &self.judgements);
+                if stage == Stage::Members {
+                    // It holds no members of its own any more.
+                    self.references.touch(item, &mut self.held);
+                }
+                return None;
+            }
+        }
+        let end = self.held.get(item)?.end(over, now);
+        self.references.go(item, &mut self.held);
+        self.leave(item, end).map(Removal::into_updates)
     }
 }

@@ -3,178 +3,172 @@
 //! Owns which updates are taken out. Does not decide how long they wait.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Instant;
 
-use super::first_state::{is_judged, is_mass, served};
+use super::Guard;
+use super::first_states::{is_judged, is_mass, served, state};
 use super::reading::{is_empty_assignment, references};
-use super::removal::{Half, Removal, Removals, half_of, is_present, is_quiet, overtaken, removes};
-use super::{Guard, sources};
-use xds::{Changes, Cut, HoldEnd, HoldReason, Kind, Name, Phase, Places, State, Update, Within};
+use super::references::is_referred;
+use super::removal::{Half, Item, Judged, Reference, Removal, is_quiet, removes};
+use xds::{Changes, Cut, HoldEnd, Kind, Known, Name, Phase, Places, State, Update, Within};
+
+/// For what the removals among some changes wait.
+#[derive(Clone, Copy)]
+struct Waits {
+    quiet: bool,
+    referred: bool,
+    /// They are a part of a first state, of which something was served before.
+    first: bool,
+    /// Each message is judged by itself.
+    each: bool,
+}
 
 impl Guard {
     /// Takes the removals that must wait out of these changes, which the control plane has just said; `cut` is what the view
     /// has.
     pub fn hold(&mut self, changes: &mut Vec<Changes>, cut: &Cut, now: Instant) {
-        let mut emptied = false;
+        let elsewhere = self.elsewhere.take();
+        let judges = self.settings.mass.within != Within::Never;
         for change in &mut *changes {
             let kind = change.type_url.kind();
             if kind.gated() && !change.updates.is_empty() {
                 self.directed = Some(now);
             }
-            self.touch(change);
-            if self.settings.mass.within != Within::Never {
-                self.first_states.note(change, cut);
+            if judges {
+                self.first_states.hear(change, cut, elsewhere.as_deref(), now);
             }
-            let may_wait = !change.updates.is_empty() && self.may_wait(change);
-            let may_be_emptied = kind == Kind::Eds && self.is_of_first_state(change);
-            let concerns = |update: &Update| removes(update) || may_be_emptied && matches!(update, Update::Put(..));
-            if may_wait && (self.has(change) || change.updates.iter().any(concerns)) {
-                self.sift(change, cut, now);
-                emptied |= change.updates.is_empty();
+            let half = (change.type_url.clone(), change.wildcard);
+            let waits = self.waits(change, &half);
+            let concerns = |update: &Update| {
+                removes(update) && waits.any() || waits.first && kind == Kind::Eds && matches!(update, Update::Put(..))
+            };
+            if self.held.has_half(&half) || change.updates.iter().any(concerns) {
+                self.sift(change, &half, waits, cut, now);
             }
-            // What the view takes over is no word of the control plane, and is not sifted.
-            self.take_over(change, cut, now);
+            self.take_over(change, &half, cut, now);
+            self.first_states.end(change);
+            self.forget_earlier_run(change, &half);
         }
-        if emptied {
-            changes
-                .retain(|change| !change.updates.is_empty() || change.complete.is_some() || change.answered.is_some());
+        changes.retain(|change| !change.updates.is_empty() || change.complete.is_some() || change.answered.is_some());
+    }
+
+    fn waits(&self, change: &Changes, half: &Half) -> Waits {
+        let kind = half.0.kind();
+        let relayed = change.phase == Phase::Relayed;
+        Waits {
+            quiet: !self.quiet.is_zero() && is_quiet(kind),
+            referred: !relayed && self.follows_references() && is_referred(kind),
+            first: change.phase.is_first() && self.first_states.judges(half),
+            each: self.settings.mass.within == Within::Always && !relayed && is_judged(kind),
         }
-    }
-
-    /// Notes that what refers to held resources may not do so any more.
-    fn touch(&mut self, change: &Changes) {
-        if self.first_states.is_open(&change.type_url) {
-            self.undecided = true;
-        }
-        if self.referrers.is_empty() || self.moved || !sources::refers(change.type_url.kind()) {
-            return;
-        }
-        let of = |update: &Update| self.referrers.holds(&change.type_url, update.name());
-        let names_routes = sources::names_routes(change.type_url.kind()) && !change.updates.is_empty();
-        self.moved = names_routes || change.updates.iter().any(of);
-    }
-
-    /// Whether any update of these changes may have to wait.
-    fn may_wait(&self, change: &Changes) -> bool {
-        self.has(change)
-            || self.waits_for_routes(change.type_url.kind())
-            || self.is_guarded(change)
-            || self.is_judged(change)
-    }
-
-    const fn waits_for_routes(&self, kind: Kind) -> bool {
-        !self.quiet.is_zero() && is_quiet(kind)
-    }
-
-    /// Whether a removal among these changes waits for what refers to it.
-    fn is_guarded(&self, change: &Changes) -> bool {
-        change.phase != Phase::Relayed && self.is_referred(change.type_url.kind())
-    }
-
-    /// Whether a loss among these changes is judged.
-    fn is_judged(&self, change: &Changes) -> bool {
-        let each = self.settings.mass.within == Within::Always && change.phase != Phase::Relayed;
-        each && is_judged(change.type_url.kind()) || self.is_of_first_state(change)
-    }
-
-    /// Whether a loss among these changes is judged with the first whole state that they are a part of: if anything was served before.
-    fn is_of_first_state(&self, change: &Changes) -> bool {
-        let judges = || self.first_states.judges(&(change.type_url.clone(), change.wildcard));
-        self.settings.mass.within != Within::Never && change.phase == Phase::First && judges()
     }
 
     /// Takes the removals that wait out of the changes of one half of a type.
-    fn sift(&mut self, change: &mut Changes, cut: &Cut, now: Instant) {
-        let half = (change.type_url.clone(), change.wildcard);
-        let kind = half.0.kind();
-        let state = half_of(cut, &half);
-        let (quiet, judged) = (self.waits_for_routes(kind), self.is_judged(change));
-        let all_wait = quiet || judged || self.is_guarded(change);
-        let first = self.is_of_first_state(change);
-        let relayed = change.phase == Phase::Relayed;
-        let mut names = self.held.remove(&half).unwrap_or_default();
+    fn sift(&mut self, change: &mut Changes, half: &Half, waits: Waits, cut: &Cut, now: Instant) {
+        let state = state(cut, &half.0, half.1);
+        let state = state.as_deref();
         let mut lost = BTreeSet::new();
         for update in std::mem::take(&mut change.updates) {
-            let name = update.name().clone();
-            let present = || state.is_some_and(|state| is_present(state, &name));
-            let removes = removes(&update);
-            let empties = !removes && first && becomes_empty(kind, state, &update);
-            if empties || removes && all_wait && present() && !self.ends_soon(state, &name, now) {
-                if first {
-                    self.first_states.lose(&half, &name, empties);
-                }
-                lost.insert(name.clone());
-                let new = Removal::new(update, quiet && !empties, relayed, expiry(state, &name), now);
-                self.enter(&mut names, &half, new);
+            let item = (half.clone(), update.name().clone());
+            let empties = waits.first && becomes_empty(half.0.kind(), state, &update);
+            if empties || removes(&update) && waits.any() && self.can_wait(&item, state, now) {
+                self.begin(&item, update, waits, state, now);
+                lost.insert(item.1);
                 continue;
             }
-            match names.get_mut(&name) {
-                Some(removal) if matches!(update, Update::Error(..)) && !removal.is_emptied() => {
-                    removal.complain(update, lost.contains(&name));
-                    self.undecided |= removal.failed;
-                }
-                _ => {
-                    self.first_states.find(&half, &name);
-                    change.updates.extend(self.overtake(&mut names, &half, &update));
-                    change.updates.push(update);
-                }
+            let removal = self.held.get(&item);
+            if matches!(update, Update::Error(..)) && removal.is_some_and(|removal| !removal.is_emptied()) {
+                self.complain(&item, update, lost.contains(&item.1));
+            } else {
+                self.first_states.find(&item);
+                change.updates.extend(self.overtake(half, &update));
+                change.updates.push(update);
             }
         }
-        let gone = self.make_room(&mut names, &half, &change.updates, state);
+        let gone = self.make_room(half, &change.updates, state);
         change.updates.extend(gone);
-        if judged && !first {
-            self.judge_message(change, &mut names, &lost, cut, now);
+        if waits.each && !waits.first {
+            self.judge_message(change, half, &lost, cut, now);
         }
-        if !names.is_empty() {
-            self.held.insert(half, names);
-        }
+    }
+
+    /// Whether a removal of this resource can wait. What clients are not served any more, because they read another server which has
+    /// removed it, is not brought back.
+    fn can_wait(&self, item: &Item, state: Option<&State>, now: Instant) -> bool {
+        let served = |before: &Arc<State>| is_present(before, &item.1);
+        state.is_some_and(|state| is_present(state, &item.1))
+            && expiry(state, &item.1).is_none_or(|at| at > now + self.bound)
+            && self.first_states.elsewhere(&item.0).is_none_or(served)
     }
 
     /// A removal begins to wait, or is said again.
-    fn enter(&mut self, names: &mut Removals, half: &Half, mut new: Removal) {
-        let Some(name) = new.updates.first().map(Update::name).cloned() else {
+    fn begin(&mut self, item: &Item, update: Update, waits: Waits, state: Option<&State>, now: Instant) {
+        let emptied = matches!(update, Update::Put(..));
+        let endpoints = state.and_then(|state| state.resource(&item.1)?.endpoints());
+        let known = self.held.get(item).map(Removal::judged);
+        // What an earlier run has held for a reference was removed by the server on purpose, and is no loss.
+        if waits.first && known != Some(Judged::Not) {
+            self.first_states.lose(item, emptied, known.is_none(), now);
+        }
+        if known.is_some() {
+            self.held.repeat(item, update, endpoints, &self.judgements);
             return;
+        }
+        let quiet = waits.quiet && !emptied;
+        let judged = if waits.first { Judged::Undecided } else { Judged::Not };
+        let reference = match waits.referred && !emptied {
+            true => Reference::Unknown(false),
+            false => Reference::Ignored(HoldEnd::Free),
         };
-        if let Some(removal) = names.get_mut(&name) {
-            removal.repeat(new.updates);
-            return;
+        let removal = Removal::new(vec![update], quiet, judged, reference, expiry(state, &item.1), now);
+        if quiet {
+            self.queue.push_back((now, item.clone()));
         }
-        if let Some((reason, earlier)) = self.remembered.remove(&(half.clone(), name.clone())) {
-            new.remember(reason, &earlier);
-        }
-        if new.quiet {
-            self.queue.push_back((new.since, half.clone(), name.clone()));
-        } else {
-            self.undecided = true;
-        }
-        names.insert(name, new);
+        self.held.enter(item, removal, endpoints, &self.judgements);
+        // What it refers to is not held by the server's own word any more.
+        self.references.touch(item, &mut self.held);
     }
 
-    /// A name has returned, or something takes its place: returns what must come before that.
-    fn overtake(&mut self, names: &mut Removals, half: &Half, update: &Update) -> Vec<Update> {
-        let (before, reasons) = overtaken(names, update);
-        for reason in reasons {
-            self.ledger.end(&half.0, reason, HoldEnd::Server);
-            // The endpoints of a cluster that has returned do not wait for it any more.
-            self.moved = true;
+    fn complain(&mut self, item: &Item, update: Update, together: bool) {
+        let judged = self.held.get(item).map(Removal::judged);
+        let mut fatal = false;
+        self.held.change(item, HoldEnd::Gone, &self.judgements, |removal| {
+            fatal = removal.complain(update, together);
+        });
+        if let (Some(Judged::By(number)), true) = (judged, fatal) {
+            self.judgements.drop_name(number, item);
         }
-        if !self.remembered.is_empty() {
-            self.remembered.remove(&(half.clone(), update.name().clone()));
+    }
+
+    /// A name has returned, or something takes its place: returns what must come before that, because a name goes together with what
+    /// replaces it (K-20).
+    fn overtake(&mut self, half: &Half, update: &Update) -> Vec<Update> {
+        let mut before = Vec::new();
+        if !self.held.has_half(half) {
+            return before;
+        }
+        match update {
+            Update::Put(resource, _) => {
+                self.leave(&(half.clone(), resource.name().clone()), HoldEnd::Server);
+                for alias in resource.aliases() {
+                    let removal = self.leave(&(half.clone(), alias.clone()), HoldEnd::Server);
+                    before.extend(removal.into_iter().flat_map(Removal::into_updates));
+                }
+            }
+            Update::Absent(name, _) | Update::Forget(name) => {
+                self.leave(&(half.clone(), name.clone()), HoldEnd::Gone);
+            }
+            Update::Whole(_) | Update::Error(..) => {}
         }
         before
     }
 
     /// A listener takes the address of ones that wait, or a virtual host their domain: they go with it, for a client could not have
     /// both (D-03, C-26).
-    fn make_room(
-        &mut self,
-        names: &mut Removals,
-        half: &Half,
-        updates: &[Update],
-        state: Option<&State>,
-    ) -> Vec<Update> {
+    fn make_room(&mut self, half: &Half, updates: &[Update], state: Option<&State>) -> Vec<Update> {
         let kind = half.0.kind();
-        if names.is_empty() || !matches!(kind, Kind::Lds | Kind::Vhds) {
+        if !self.held.has_half(half) || !matches!(kind, Kind::Lds | Kind::Vhds) {
             return Vec::new();
         }
         let taken = updates.iter().filter_map(|update| match update {
@@ -186,20 +180,17 @@ impl Guard {
             let own = state.and_then(|state| references(kind, state.resource(name)?));
             own.is_some_and(|own| own.places.iter().any(|place| taken.collide(place)))
         };
-        let gone: Vec<Name> = names.keys().filter(|name| makes_room(name)).cloned().collect();
-        let removals: Vec<Removal> = gone.iter().filter_map(|name| names.remove(name)).collect();
-        if removals
-            .iter()
-            .any(|removal| removal.reason() == Some(HoldReason::Mass))
-        {
-            self.ledger.end(&half.0, HoldReason::Mass, HoldEnd::Additions);
-        }
-        removals.into_iter().flat_map(|removal| removal.updates).collect()
+        let names = self.held.of_half(half).map(|(name, _)| name);
+        let gone: Vec<Name> = names.filter(|name| makes_room(name)).cloned().collect();
+        let gone = gone
+            .into_iter()
+            .filter_map(|name| self.leave(&(half.clone(), name), HoldEnd::Replaced));
+        gone.flat_map(Removal::into_updates).collect()
     }
 
     /// `within: always`: judges one message by itself.
-    fn judge_message(&self, change: &Changes, names: &mut Removals, lost: &BTreeSet<Name>, cut: &Cut, now: Instant) {
-        let Some(slot) = cut.slot(&change.type_url).filter(|_| !lost.is_empty()) else {
+    fn judge_message(&mut self, change: &Changes, half: &Half, lost: &BTreeSet<Name>, cut: &Cut, now: Instant) {
+        let Some(slot) = cut.slot(&half.0).filter(|_| !lost.is_empty()) else {
             return;
         };
         let is_new = |update: &&Update| match update {
@@ -208,24 +199,39 @@ impl Guard {
         };
         let gained = change.updates.iter().filter(is_new).count();
         let served = served(slot.wildcard.as_deref(), Some(&slot.named));
-        let mass = &self.settings.mass;
-        if is_mass(change.type_url.kind(), lost.len(), gained, served, mass) {
-            for name in lost {
-                if let Some(removal) = names.get_mut(name) {
-                    removal.begin_mass(now + mass.hold);
-                }
-            }
+        if is_mass(half.0.kind(), lost.len(), gained, served, &self.settings.mass) {
+            let items = lost.iter().map(|name| (half.clone(), name.clone()));
+            self.condemn(&half.0, None, items.collect(), now);
         }
     }
 
-    /// Whether the resource expires before a quiet time would be over.
-    fn ends_soon(&self, state: Option<&State>, name: &Name, now: Instant) -> bool {
-        expiry(state, name).is_some_and(|at| at <= now + self.bound)
+    /// A removal does not wait any more, because of `end`.
+    pub(super) fn leave(&mut self, item: &Item, end: HoldEnd) -> Option<Removal> {
+        let removal = self.held.leave(item, end)?;
+        if let Judged::By(number) = removal.judged() {
+            self.judgements.drop_name(number, item);
+        }
+        // What it held may go, and what it names is held by the server's own word again.
+        self.references.touch(item, &mut self.held);
+        if let Some(name) = removal.endpoints() {
+            self.references.unsettle(Kind::Eds, name, item, &mut self.held);
+        }
+        Some(removal)
+    }
+}
+
+impl Waits {
+    const fn any(self) -> bool {
+        self.quiet || self.referred || self.first || self.each
     }
 }
 
 fn expiry(state: Option<&State>, name: &Name) -> Option<Instant> {
     state.and_then(|state| state.expiry(name)).map(|expiry| expiry.at)
+}
+
+pub(super) fn is_present(state: &State, name: &Name) -> bool {
+    matches!(state.entries().get(name), Some(Known::Present(_)))
 }
 
 /// Whether an endpoint assignment that has endpoints gets one without.

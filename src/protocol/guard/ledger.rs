@@ -1,109 +1,91 @@
-//! The holds as operators see them, and when each began and ended.
+//! The holds as operators see them, and what has happened to them.
 //!
-//! Owns the comparison with what was last told. Does not log.
+//! Owns what was last told, so that a change costs what has changed. Does not log.
 
 use std::collections::BTreeMap;
 
-use super::removal::{Half, Removals};
-use xds::{HeldRemoval, Hold, HoldEnd, HoldEvent, HoldReason, Name, TypeUrl};
+use imbl::OrdMap;
 
-/// What was last told of the holds.
+use super::removal::Item;
+use xds::{HeldRemoval, Hold, HoldChange, HoldEnd, HoldEvent, HoldReason, Name, TypeUrl};
+
+/// Why a removal is held, and by which judgement.
+pub(super) type Reason = (HoldReason, Option<u32>);
+type Key = (TypeUrl, Reason);
+
+/// All holds.
+///
+/// Invariant: no hold is empty.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// By hold: how many removals it had, and one of their names.
-    told: BTreeMap<(TypeUrl, HoldReason), (usize, Name)>,
-    /// By hold: why the last of its removals ended.
-    ends: BTreeMap<(TypeUrl, HoldReason), HoldEnd>,
-    /// Whether anything has changed since then.
+    holds: BTreeMap<Key, OrdMap<Name, HeldRemoval>>,
+    /// What has happened since the last call of [`Self::take`]: to how many removals, and one of their names.
+    events: BTreeMap<(Key, HoldChange), (usize, Name)>,
     changed: bool,
 }
 
 impl Ledger {
-    /// A removal is not held for this reason any more.
-    pub(super) fn end(&mut self, type_url: &TypeUrl, reason: HoldReason, end: HoldEnd) {
-        self.ends.insert((type_url.clone(), reason), end);
+    /// A removal that was held for the reason `before` is held for this one now, or not any more because of `end`.
+    pub(super) fn show(
+        &mut self,
+        item: &Item,
+        before: Option<Reason>,
+        shown: Option<(Reason, HeldRemoval)>,
+        end: HoldEnd,
+    ) {
+        let ((type_url, _), name) = item;
+        let after = shown.as_ref().map(|(reason, _)| *reason);
+        if let Some(reason) = before.filter(|_| before != after) {
+            let key = (type_url.clone(), reason);
+            if let Some(removals) = self.holds.get_mut(&key) {
+                removals.remove(name);
+                if removals.is_empty() {
+                    self.holds.remove(&key);
+                }
+            }
+            self.note(key, HoldChange::Ended(end), name);
+        }
+        let Some((reason, removal)) = shown else { return };
+        let key = (type_url.clone(), reason);
+        if before != after {
+            let begun = (key.clone(), HoldChange::Begun);
+            let joins = self.holds.contains_key(&key) && !self.events.contains_key(&begun);
+            let change = if joins { HoldChange::Joined } else { HoldChange::Begun };
+            self.note(key.clone(), change, name);
+        }
+        let removals = self.holds.entry(key).or_default();
+        if removals.get(name) != Some(&removal) {
+            removals.insert(name.clone(), removal);
+            self.changed = true;
+        }
+    }
+
+    fn note(&mut self, key: Key, change: HoldChange, name: &Name) {
+        let (count, _) = self.events.entry((key, change)).or_insert((0, name.clone()));
+        *count += 1;
         self.changed = true;
     }
 
-    /// Something may have changed.
-    pub(super) const fn change(&mut self) {
-        self.changed = true;
-    }
-
-    /// Returns all holds and what has begun and ended since the last call, if anything may have changed.
-    pub(super) fn take(&mut self, held: &BTreeMap<Half, Removals>) -> Option<(Vec<Hold>, Vec<HoldEvent>)> {
+    /// Returns all holds, and what has happened since the last call, if anything has changed.
+    pub(super) fn take(&mut self) -> Option<(Vec<Hold>, Vec<HoldEvent>)> {
         if !std::mem::take(&mut self.changed) {
             return None;
         }
-        let holds = holds(held);
-        let mut events = Vec::new();
-        let now: BTreeMap<(TypeUrl, HoldReason), (usize, Name)> = holds
-            .iter()
-            .filter_map(|hold| {
-                let (name, _) = hold.removals.first_key_value()?;
-                Some((
-                    (hold.type_url.clone(), hold.reason),
-                    (hold.removals.len(), name.clone()),
-                ))
-            })
-            .collect();
-        for (key, (removals, name)) in &self.told {
-            if !now.contains_key(key) {
-                let ended = Some(self.ends.get(key).copied().unwrap_or(HoldEnd::Gone));
-                events.push(event(key, *removals, name, ended));
-            }
-        }
-        for (key, (removals, name)) in &now {
-            if !self.told.contains_key(key) {
-                events.push(event(key, *removals, name, None));
-            }
-        }
-        self.ends.clear();
-        self.told = now;
-        Some((holds, events))
+        let holds = self.holds.iter().map(|((type_url, reason), removals)| Hold {
+            type_url: type_url.clone(),
+            reason: reason.0,
+            judgement: reason.1,
+            removals: removals.clone(),
+        });
+        let events = std::mem::take(&mut self.events).into_iter();
+        let events = events.map(|(((type_url, reason), change), (removals, name))| HoldEvent {
+            type_url,
+            reason: reason.0,
+            judgement: reason.1,
+            change,
+            removals,
+            name,
+        });
+        Some((holds.collect(), events.collect()))
     }
-}
-
-fn event(
-    (type_url, reason): &(TypeUrl, HoldReason),
-    removals: usize,
-    name: &Name,
-    ended: Option<HoldEnd>,
-) -> HoldEvent {
-    HoldEvent {
-        type_url: type_url.clone(),
-        reason: *reason,
-        removals,
-        name: name.clone(),
-        ended,
-    }
-}
-
-fn holds(held: &BTreeMap<Half, Removals>) -> Vec<Hold> {
-    let mut holds: BTreeMap<(TypeUrl, HoldReason), BTreeMap<Name, HeldRemoval>> = BTreeMap::new();
-    for ((type_url, wildcard), removals) in held {
-        for (name, removal) in removals {
-            let Some(reason) = removal.reason() else { continue };
-            let shown = HeldRemoval {
-                since: removal.said,
-                until: match reason {
-                    HoldReason::Mass => removal.mass,
-                    HoldReason::Referenced => removal.at_most,
-                },
-                by: removal.by.clone(),
-                emptied: removal.is_emptied(),
-                wildcard: *wildcard,
-                extended: removal.extended.as_ref().map(|(_, reason)| reason.clone()),
-            };
-            let hold = holds.entry((type_url.clone(), reason)).or_default();
-            hold.insert(name.clone(), shown);
-        }
-    }
-    let holds = holds.into_iter();
-    let holds = holds.map(|((type_url, reason), removals)| Hold {
-        type_url,
-        reason,
-        removals,
-    });
-    holds.collect()
 }

@@ -3,29 +3,34 @@
 //!
 //! Owns which removals wait and how long. Knows nothing of clients: the content that is about to go is still there for all.
 
+mod baseline;
 mod decision;
-mod first_state;
-mod inheritance;
+mod first_states;
+mod held;
 mod intake;
+mod judgements;
 mod ledger;
 mod reading;
-mod referrers;
+mod references;
 mod removal;
-mod sources;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use first_state::FirstStates;
-use inheritance::Inheritance;
-use ledger::Ledger;
-use referrers::Referrers;
-use removal::{Half, Removal, Removals, removes};
+use first_states::FirstStates;
+use held::Held;
+use judgements::Judgements;
+use references::References;
+use removal::{Half, Item, Judged, Removal, removes};
 
 use xds::{
     Changes, Cut, GuardSettings, HeldRemoval, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget,
-    Kind, Name, ReferenceHold, Target, TypeUrl, Update, Within,
+    Name, Phase, ReferenceHold, Target, TypeUrl, Within,
 };
+
+/// The longest time for which a person can hold removals.
+const LONGEST_ORDER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The removals of one view that wait. Additions and changes never wait, and a name that returns was never gone. There are three
 /// rules; a removal goes once none of them holds it:
@@ -35,38 +40,32 @@ use xds::{
 ///   that directs traffic for a while.
 /// - *Referenced*: a cluster or a route configuration goes once no served listener and no route in use names it, and the endpoint
 ///   assignment of a held cluster with the cluster.
-/// - *Mass*: where the first whole state of a stream lacks much of what was served, what it lacks goes when its time is over.
+/// - *Mass*: the first whole state of a stream is judged once. If it lacks much of what was served, that judgement holds what it lacks
+///   until the control plane sends the name again, the judgement's clock ends, a person releases it, or a new resource takes its
+///   address. Nothing else ends it: later messages and later judgements only hold more.
 ///
 /// What goes goes in one step, in the order listeners, routes, clusters, endpoints.
 ///
 /// - B, inputs: `hold`, with all that the control plane says; `hold_again` for a source that always states all it has;
-///   `handle_order`, from people; `handle_settings`.
+///   `handle_server`; `handle_order`, from people; `handle_settings`.
 /// - D, outputs: `release`, after each published change and when `poll_timeout` is due; `take_holds`.
-///
-/// Invariant: `held` has no empty half.
 #[derive(Debug)]
 pub struct Guard {
     quiet: Duration,
     bound: Duration,
     settings: GuardSettings,
-    held: BTreeMap<Half, Removals>,
+    held: Held,
+    judgements: Judgements,
+    first_states: FirstStates,
+    references: References,
     /// The names that wait for a quiet time, oldest first. A name that has returned stays here until its time.
-    queue: VecDeque<(Instant, Half, Name)>,
+    queue: VecDeque<(Instant, Item)>,
     /// When something that directs traffic came last.
     directed: Option<Instant>,
-    first_states: FirstStates,
-    inheritance: Inheritance,
-    /// What an earlier run of the relay has held, until the control plane speaks of it.
-    remembered: BTreeMap<(Half, Name), (HoldReason, HeldRemoval)>,
-    /// What refers to held resources.
-    referrers: Referrers,
-    /// When the next clock of a held removal ends.
-    clock: Option<Instant>,
-    /// Whether what refers to held resources may have changed.
-    moved: bool,
-    /// Whether something else has changed that may let a removal go.
-    undecided: bool,
-    ledger: Ledger,
+    /// What the sessions are served by the view of another server, if they read that.
+    elsewhere: Option<Arc<Cut>>,
+    /// The halves of which an earlier run has held something that the control plane has not spoken of since.
+    earlier_run: BTreeSet<Half>,
 }
 
 impl Guard {
@@ -74,22 +73,21 @@ impl Guard {
     /// these settings.
     #[must_use]
     pub fn new(quiet: Duration, bound: Duration, settings: GuardSettings) -> Self {
-        Self {
+        let mut guard = Self {
             quiet,
             bound,
-            settings,
-            held: BTreeMap::new(),
+            settings: GuardSettings::OFF,
+            held: Held::default(),
+            judgements: Judgements::default(),
+            first_states: FirstStates::default(),
+            references: References::default(),
             queue: VecDeque::new(),
             directed: None,
-            first_states: FirstStates::default(),
-            inheritance: Inheritance::default(),
-            remembered: BTreeMap::new(),
-            referrers: Referrers::default(),
-            clock: None,
-            moved: false,
-            undecided: false,
-            ledger: Ledger::default(),
-        }
+            elsewhere: None,
+            earlier_run: BTreeSet::new(),
+        };
+        guard.handle_settings(settings);
+        guard
     }
 
     /// Replaces the times of the quiet rule. What waits already goes by the new ones.
@@ -104,132 +102,203 @@ impl Guard {
             return;
         }
         self.settings = settings;
-        self.moved = true;
+        self.judgements.set(settings.mass.hold);
+        self.held.set_references(settings.references, &self.judgements);
         if settings.mass.within == Within::Never {
-            self.first_states = FirstStates::default();
-            for ((type_url, _), removals) in &mut self.held {
-                for removal in removals.values_mut().filter(|removal| removal.mass.is_some()) {
-                    if let Some(reason) = removal.reason() {
-                        self.ledger.end(type_url, reason, HoldEnd::Settings);
-                    }
-                    removal.mass = None;
-                }
+            self.first_states.clear();
+            for item in self.held.items() {
+                self.acquit(&item, HoldEnd::Settings);
             }
+            self.judgements.end_all();
         }
     }
 
-    /// An earlier run of the relay held these. If the control plane removes them again, their times go on.
-    pub fn remember(&mut self, holds: &[Hold]) {
+    /// Whether the control plane is there: the clocks of judgements stand while it is not.
+    pub fn handle_server(&mut self, there: bool, now: Instant) {
+        for item in self.judgements.handle_server(there, now) {
+            self.held.show_clock(&item, &self.judgements);
+        }
+    }
+
+    /// An earlier run of the relay held these. Until the first state of the control plane is over, they are held for the same time; if
+    /// it removes them again, their times go on.
+    pub fn remember(&mut self, holds: &[Hold], now: Instant) {
         for hold in holds {
+            let item =
+                |(name, removal): (&Name, &HeldRemoval)| ((hold.type_url.clone(), removal.wildcard), name.clone());
+            if let (Some(number), Some(since)) = (hold.judgement, hold.since()) {
+                let items = hold.removals.iter().map(item).collect();
+                let times = (since, hold.until().unwrap_or(now));
+                self.judgements.remember(&hold.type_url, number, items, times, now);
+            }
             for (name, removal) in &hold.removals {
-                let half = (hold.type_url.clone(), removal.wildcard);
-                let held = (hold.reason, removal.clone());
-                self.remembered.insert((half, name.clone()), held);
+                let item = item((name, removal));
+                let until = removal.until.map(|until| until.min(now + LONGEST_ORDER));
+                self.earlier_run.insert(item.0.clone());
+                let earlier = Removal::remembered(removal, hold.judgement, until);
+                self.held.enter(&item, earlier, None, &self.judgements);
             }
         }
     }
 
-    /// A person has given an order. Returns how many removals it is for. Released removals go with the next `release`; what only
-    /// they referred to goes with them.
-    pub fn handle_order(&mut self, order: &HoldOrder, now: Instant) -> usize {
-        let mut concerned = 0;
-        for ((type_url, _), removals) in &mut self.held {
-            for (name, removal) in removals {
-                let Some(reason) = removal.reason() else { continue };
-                if !order.target.is(type_url, reason, name) {
-                    continue;
-                }
-                concerned += 1;
-                match order.action {
-                    HoldAction::Release => removal.released = true,
-                    HoldAction::Extend(time) => {
-                        let until = now + time;
-                        removal.released = false;
-                        removal.extended = Some((until, order.reason.clone()));
-                        if reason == HoldReason::Mass {
-                            removal.mass = removal.mass.max(Some(until));
-                        }
-                    }
+    /// What an earlier run knew is not needed any more: what is not served, at `cut`, is not held.
+    pub fn forget_unserved(&mut self, cut: &Cut) {
+        for half in std::mem::take(&mut self.earlier_run) {
+            let state = first_states::state(cut, &half.0, half.1);
+            let is_served = |name: &Name| state.as_ref().is_some_and(|state| intake::is_present(state, name));
+            for item in self.remembered(&half) {
+                if !is_served(&item.1) {
+                    self.leave(&item, HoldEnd::Gone);
                 }
             }
+            if !self.remembered(&half).is_empty() {
+                self.earlier_run.insert(half);
+            }
         }
-        if let (HoldAction::Release, HoldTarget::Hold(type_url, _)) = (order.action, &order.target) {
-            self.first_states.pardon(type_url);
+    }
+
+    /// The first state of the control plane is over with these changes: what it does not lack is not held any more.
+    fn forget_earlier_run(&mut self, change: &Changes, half: &Half) {
+        let over = match change.phase {
+            Phase::First => false,
+            Phase::Last | Phase::Relayed => true,
+            Phase::Steady => change.answered != Some(false),
+        };
+        if over && self.earlier_run.remove(half) {
+            for item in self.remembered(half) {
+                self.leave(&item, HoldEnd::Server);
+            }
         }
-        self.undecided |= concerned > 0;
-        self.ledger.change();
-        concerned
+    }
+
+    fn remembered(&self, half: &Half) -> Vec<Item> {
+        let remembered = self.held.of_half(half).filter(|(_, removal)| removal.is_remembered());
+        remembered.map(|(name, _)| (half.clone(), name.clone())).collect()
+    }
+
+    /// A person has given an order. Returns how many removals it is for. It reaches only what it names. Released removals go with the
+    /// next `release`, if nothing else holds them.
+    pub fn handle_order(&mut self, order: &HoldOrder, now: Instant) -> usize {
+        let items = self.ordered(&order.target);
+        if let (HoldAction::Extend(time), HoldTarget::Hold(type_url, HoldReason::Mass, number)) =
+            (order.action, &order.target)
+        {
+            // What joins the judgement later is held as long.
+            self.judgements.extend(type_url, *number, now + time);
+        }
+        for item in &items {
+            match order.action {
+                HoldAction::Extend(time) => self.held.change(item, HoldEnd::Person, &self.judgements, |removal| {
+                    removal.extend(now + time, order.reason.clone());
+                }),
+                HoldAction::Release => self.let_go(item, &order.target),
+            }
+        }
+        items.len()
+    }
+
+    /// Returns the removals that an order is for.
+    fn ordered(&self, target: &HoldTarget) -> Vec<Item> {
+        match target {
+            HoldTarget::Hold(type_url, HoldReason::Mass, number) => self.judgements.names(type_url, *number),
+            HoldTarget::Hold(type_url, HoldReason::Referenced, _) => {
+                let halves = [(type_url.clone(), true), (type_url.clone(), false)];
+                let held = halves.iter().flat_map(|half| {
+                    let of_half = self.held.of_half(half);
+                    of_half.map(move |(name, removal)| ((half.clone(), name.clone()), removal))
+                });
+                let referenced = held.filter(|(_, removal)| removal.reason().is_some_and(|(_, by)| by.is_none()));
+                referenced.map(|(item, _)| item).collect()
+            }
+            HoldTarget::Resource(type_url, name) => {
+                let halves = [true, false].map(|wildcard| (type_url.clone(), wildcard));
+                let items = halves.into_iter().map(|half| (half, name.clone()));
+                let held = |item: &Item| self.held.get(item).is_some_and(|removal| removal.reason().is_some());
+                items.filter(held).collect()
+            }
+        }
+    }
+
+    /// A person lets a removal go, as far as the order reaches.
+    fn let_go(&mut self, item: &Item, target: &HoldTarget) {
+        let is_judgement = matches!(target, HoldTarget::Hold(_, HoldReason::Mass, _));
+        if let Some(Judged::By(number)) = self.held.get(item).map(Removal::judged) {
+            self.judgements.drop_name(number, item);
+        }
+        self.held
+            .change(item, HoldEnd::Person, &self.judgements, |removal| match is_judgement {
+                true => removal.judge(Judged::Not),
+                false => removal.free(HoldEnd::Person),
+            });
     }
 
     /// The view ends, and with it every hold.
     pub fn close(&mut self) {
         self.held.clear();
-        self.ledger.change();
     }
 
     /// The view does not want something any more: what waits of it is forgotten, and what it names is not held for it.
     pub fn handle_unwanted(&mut self, type_url: &TypeUrl, target: &Target) {
-        self.moved |= self.referrers.may_leave(type_url, target);
         let half = (type_url.clone(), *target == Target::Wildcard);
-        let Some(removals) = self.held.get_mut(&half) else {
-            return;
+        let dropped: Vec<Item> = match target {
+            Target::Name(name) => vec![(half, name.clone())],
+            Target::Wildcard => {
+                let names = self.held.of_half(&half).map(|(name, _)| (half.clone(), name.clone()));
+                names.collect()
+            }
         };
-        let dropped: Vec<Removal> = match target {
-            Target::Name(name) => removals.remove(name).into_iter().collect(),
-            Target::Wildcard => std::mem::take(removals).into_values().collect(),
-        };
-        if removals.is_empty() {
-            self.held.remove(&half);
-        }
-        for reason in dropped.iter().filter_map(Removal::reason) {
-            self.ledger.end(type_url, reason, HoldEnd::Gone);
-            self.moved = true;
+        for item in dropped {
+            self.first_states.find(&item);
+            self.leave(&item, HoldEnd::Gone);
         }
     }
 
     /// The same as `hold` for a source that states all it has each time: a name that waits and is not removed again has returned.
     pub fn hold_again(&mut self, changes: &mut Vec<Changes>, cut: &Cut, now: Instant) {
-        let mut removed: BTreeMap<Half, BTreeSet<&Name>> = BTreeMap::new();
-        for change in changes.iter().filter(|change| self.has(change)) {
+        let mut removed: BTreeMap<Half, BTreeSet<Name>> = BTreeMap::new();
+        for change in &*changes {
             let names = removed.entry((change.type_url.clone(), change.wildcard)).or_default();
-            names.extend(change.updates.iter().filter(|update| removes(update)).map(Update::name));
+            names.extend(
+                change
+                    .updates
+                    .iter()
+                    .filter(|update| removes(update))
+                    .map(|update| update.name().clone()),
+            );
         }
-        for (half, names) in &mut self.held {
-            let removed = removed.get(half);
-            names.retain(|name, _| removed.is_some_and(|removed| removed.contains(name)));
+        for item in self.held.items() {
+            if !removed.get(&item.0).is_some_and(|names| names.contains(&item.1)) {
+                self.leave(&item, HoldEnd::Server);
+            }
         }
-        self.held.retain(|_, names| !names.is_empty());
         self.hold(changes, cut, now);
     }
 
     /// Returns when `release` is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.quiet_ends().into_iter().chain(self.clock).min()
+        let all = [
+            self.quiet_ends(),
+            self.first_states.poll_timeout(),
+            self.judgements.poll_timeout(),
+            self.held.poll_timeout(),
+        ];
+        all.into_iter().flatten().min()
     }
 
-    /// Returns all holds, and what has begun and ended since the last call, if anything may have changed.
+    /// Returns all holds, and what has happened to them since the last call, if anything has changed.
     pub fn take_holds(&mut self) -> Option<(Vec<Hold>, Vec<HoldEvent>)> {
-        self.ledger.take(&self.held)
+        self.held.take_holds()
     }
 
     /// Returns when the oldest waiting removal has waited long enough for routes.
     fn quiet_ends(&self) -> Option<Instant> {
-        let (since, ..) = self.queue.front()?;
+        let (since, _) = self.queue.front()?;
         let last = self.directed.map_or(*since, |directed| directed.max(*since));
         Some((last + self.quiet).min(*since + self.bound))
     }
 
-    fn has(&self, change: &Changes) -> bool {
-        !self.held.is_empty() && self.held.contains_key(&(change.type_url.clone(), change.wildcard))
-    }
-
     const fn follows_references(&self) -> bool {
         !matches!(self.settings.references, ReferenceHold::Off)
-    }
-
-    /// Whether a removal of this kind waits for what refers to it.
-    const fn is_referred(&self, kind: Kind) -> bool {
-        self.follows_references() && sources::is_referred(kind)
     }
 }

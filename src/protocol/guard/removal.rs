@@ -1,79 +1,93 @@
 //! One removal that waits.
 //!
-//! Owns what was said of the name, and for which rules it waits. Does not decide when it goes.
+//! Owns what was said of the name, and for what it waits. Does not decide when it goes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use xds::{Cut, HeldRemoval, HoldReason, Kind, Known, Name, Reason, State, Trouble, TypeUrl, Update};
+use xds::{HeldRemoval, HoldEnd, HoldReason, Kind, Name, Reason, Referrer, Trouble, TypeUrl, Update};
 
 /// One half of a type: what the wildcard covers (`true`), or what was requested by name.
 pub(super) type Half = (TypeUrl, bool);
 
-/// The waiting removals of one half of a type.
-pub(super) type Removals = BTreeMap<Name, Removal>;
+/// A resource in one half of its type.
+pub(super) type Item = (Half, Name);
 
-/// What was said of a name that goes.
+/// What was said of a name that goes, and for what that waits. It goes when it waits for nothing any more.
 #[derive(Debug)]
 pub(super) struct Removal {
-    pub(super) since: Instant,
     /// When it was said first, perhaps to an earlier run of the relay.
-    pub(super) said: Instant,
-    /// An earlier run has held it because too much was lost: that is not judged anew.
-    pub(super) remembered: bool,
-    pub(super) updates: Vec<Update>,
-    /// D-03: it waits until nothing that directs traffic has come for a while.
-    pub(super) quiet: bool,
-    /// It waits because too much was lost, until then.
-    pub(super) mass: Option<Instant>,
-    /// That time is over.
-    pub(super) mass_over: bool,
-    /// It waits because this refers to it.
-    pub(super) by: Option<(TypeUrl, Name)>,
-    /// When it goes although something refers to it.
-    pub(super) at_most: Option<Instant>,
+    said: Instant,
+    /// Empty: an earlier run has held it, and the control plane has not spoken of it since.
+    updates: Vec<Update>,
+    /// D-03: since when it waits until nothing that directs traffic has come for a while.
+    quiet: Option<Instant>,
+    judged: Judged,
+    reference: Reference,
+    /// Until when a person holds it, and why.
+    ordered: Option<(Instant, Arc<str>)>,
     /// When the resource expires.
-    pub(super) expires: Option<Instant>,
-    /// A person has released it.
-    pub(super) released: bool,
-    /// Until when a person holds it longer, and why.
-    pub(super) extended: Option<(Instant, Arc<str>)>,
-    /// E-09: the control plane has reported an error together with it. Such a removal is never held.
-    pub(super) failed: bool,
-    /// No rule but the quiet time is for it: another relay has said it.
-    pub(super) relayed: bool,
+    expires: Option<Instant>,
+    /// What a cluster takes its endpoints from.
+    endpoints: Option<Name>,
+}
+
+/// Whether it is a part of a large loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judged {
+    Not,
+    /// The first state that it is a part of is judged soon.
+    Undecided,
+    /// The judgement with this number holds it.
+    By(u32),
+}
+
+/// Whether a served resource refers to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reference {
+    /// That does not count, because of this.
+    Ignored(HoldEnd),
+    /// Not known to: it was not looked for, or a removal that something refers to was held by an earlier run (`true`).
+    Unknown(bool),
+    /// This one does. `true`: the control plane still sends it.
+    By(Item, bool),
 }
 
 impl Removal {
-    pub(super) fn new(update: Update, quiet: bool, relayed: bool, expires: Option<Instant>, now: Instant) -> Self {
+    /// One that waits for the quiet time if `quiet`, for a judgement, and for what refers to it.
+    pub(super) const fn new(
+        updates: Vec<Update>,
+        quiet: bool,
+        judged: Judged,
+        reference: Reference,
+        expires: Option<Instant>,
+        now: Instant,
+    ) -> Self {
         Self {
-            since: now,
             said: now,
-            remembered: false,
-            updates: vec![update],
-            quiet,
-            mass: None,
-            mass_over: false,
-            by: None,
-            at_most: None,
+            updates,
+            quiet: if quiet { Some(now) } else { None },
+            judged,
+            reference,
+            ordered: None,
             expires,
-            released: false,
-            extended: None,
-            failed: false,
-            relayed,
+            endpoints: None,
         }
     }
 
-    /// An earlier run has held it: its times go on.
-    pub(super) fn remember(&mut self, reason: HoldReason, earlier: &HeldRemoval) {
-        self.said = earlier.since.min(self.said);
-        let reason_given = earlier.extended.clone();
-        self.extended = earlier.until.zip(reason_given);
-        if reason == HoldReason::Mass {
-            self.remembered = true;
-            self.mass = earlier.until;
+    /// One that an earlier run has held, for this judgement or for what refers to it.
+    pub(super) fn remembered(earlier: &HeldRemoval, judgement: Option<u32>, until: Option<Instant>) -> Self {
+        let ordered = until.zip(earlier.extended.clone());
+        let judged = judgement.map_or(Judged::Not, Judged::By);
+        let reference = Reference::Unknown(judgement.is_none());
+        Self {
+            ordered,
+            ..Self::new(Vec::new(), false, judged, reference, None, earlier.since)
         }
+    }
+
+    pub(super) const fn is_remembered(&self) -> bool {
+        self.updates.is_empty()
     }
 
     /// Whether it is not a removal, but an endpoint assignment that has become empty.
@@ -81,64 +95,159 @@ impl Removal {
         matches!(self.updates.first(), Some(Update::Put(..)))
     }
 
-    /// The control plane says it again.
-    pub(super) fn repeat(&mut self, updates: Vec<Update>) {
-        (self.updates, self.failed) = (updates, false);
+    pub(super) const fn judged(&self) -> Judged {
+        self.judged
     }
 
-    /// An error of the name has come. G-15: that content is not valid, removes the name only if it is said `together` with the removal.
-    pub(super) fn complain(&mut self, update: Update, together: bool) {
-        if let Update::Error(_, Some(error)) = &update {
-            self.failed |= together || error.trouble == Trouble::Said;
+    /// When the quiet time for which it waits began.
+    pub(super) const fn quiet_since(&self) -> Option<Instant> {
+        self.quiet
+    }
+
+    /// What refers to it, and whether the control plane still sends that.
+    pub(super) const fn by(&self) -> Option<(&Item, bool)> {
+        match &self.reference {
+            Reference::By(item, said) => Some((item, *said)),
+            Reference::Ignored(_) | Reference::Unknown(_) => None,
         }
+    }
+
+    /// When it was said first.
+    pub(super) const fn said(&self) -> Instant {
+        self.said
+    }
+
+    /// What the cluster takes its endpoints from.
+    pub(super) const fn endpoints(&self) -> Option<&Name> {
+        self.endpoints.as_ref()
+    }
+
+    /// The cluster takes its endpoints from this.
+    pub(super) fn set_endpoints(&mut self, endpoints: Option<Name>) {
+        self.endpoints = endpoints;
+    }
+
+    /// The control plane says it, or says it again.
+    pub(super) fn repeat(&mut self, update: Update) {
+        self.updates = vec![update];
+    }
+
+    /// An error of the name has come. Returns whether that removes the name, so that no rule holds it. G-15: that content is not valid
+    /// does so only if it is said `together` with the removal.
+    pub(super) fn complain(&mut self, update: Update, together: bool) -> bool {
+        let fatal = match &update {
+            Update::Error(_, Some(error)) => together || error.trouble == Trouble::Said,
+            Update::Error(_, None) | Update::Put(..) | Update::Absent(..) | Update::Forget(_) | Update::Whole(_) => {
+                false
+            }
+        };
         self.updates.push(update);
+        if fatal {
+            self.free(HoldEnd::Gone);
+        }
+        fatal
     }
 
-    /// Whether no rule but the quiet time counts any more.
-    pub(super) fn is_free(&self, now: Instant) -> bool {
-        self.released || self.relayed || self.failed || self.expires.is_some_and(|at| at <= now)
+    /// The quiet time is over.
+    pub(super) const fn ripen(&mut self) {
+        self.quiet = None;
     }
 
-    /// Whether it waits whatever refers to it.
+    pub(super) const fn judge(&mut self, judged: Judged) {
+        self.judged = judged;
+    }
+
+    /// Something was found that refers to it.
+    pub(super) fn refer(&mut self, source: Item, said: bool) {
+        self.reference = Reference::By(source, said);
+    }
+
+    /// What refers to it does not count any more.
+    pub(super) fn ignore_references(&mut self, end: HoldEnd) {
+        self.reference = Reference::Ignored(end);
+        self.ordered = None;
+    }
+
+    /// Nothing but the quiet time holds it any more.
+    pub(super) fn free(&mut self, end: HoldEnd) {
+        self.judged = Judged::Not;
+        self.ignore_references(end);
+    }
+
+    /// A person holds it until then.
+    pub(super) fn extend(&mut self, until: Instant, reason: Arc<str>) {
+        if self.ordered.as_ref().is_none_or(|(before, _)| *before < until) {
+            self.ordered = Some((until, reason));
+        }
+    }
+
+    /// Whether it waits, whatever refers to it.
     pub(super) fn waits(&self, now: Instant) -> bool {
-        self.quiet || self.is_mass(now) && !self.is_free(now)
+        let held = self.judged != Judged::Not || self.ordered.as_ref().is_some_and(|(until, _)| *until > now);
+        self.quiet.is_some() || self.is_remembered() || held && !self.is_expired(now)
     }
 
     /// Whether what refers to it counts.
     pub(super) fn follows(&self, now: Instant) -> bool {
-        let over = self.at_most.is_some_and(|at| at <= now);
-        !over && !self.is_free(now) && !self.is_emptied()
+        !matches!(self.reference, Reference::Ignored(_)) && !self.is_expired(now)
     }
 
-    /// Whether it waits because too much was lost.
-    pub(super) fn is_mass(&self, now: Instant) -> bool {
-        !self.mass_over && self.mass.is_some_and(|until| until > now)
+    fn is_expired(&self, now: Instant) -> bool {
+        self.expires.is_some_and(|at| at <= now)
     }
 
-    /// Begins to wait because too much was lost. A time that is over does not begin again.
-    pub(super) fn begin_mass(&mut self, until: Instant) {
-        self.mass.get_or_insert(until);
+    /// When it must be looked at again by itself.
+    pub(super) fn alarms(&self) -> impl Iterator<Item = Instant> {
+        let ordered = self.ordered.as_ref().map(|(until, _)| *until);
+        ordered.into_iter().chain(self.expires)
     }
 
-    /// Why it is held, as far as operators are told: the quiet time is no hold.
-    pub(super) fn reason(&self) -> Option<HoldReason> {
-        let mass = self.mass.filter(|_| !self.mass_over);
-        match (self.quiet, mass, &self.by) {
-            (true, ..) | (false, None, None) => None,
-            (false, Some(_), _) => Some(HoldReason::Mass),
-            (false, None, Some(_)) => Some(HoldReason::Referenced),
+    /// Returns why it goes; `over`: the longest time of a reference is.
+    pub(super) fn end(&self, over: bool, now: Instant) -> HoldEnd {
+        match &self.reference {
+            _ if self.is_expired(now) => HoldEnd::Gone,
+            Reference::Ignored(end) => *end,
+            Reference::Unknown(_) | Reference::By(..) if over || self.ordered.is_some() => HoldEnd::Clock,
+            Reference::Unknown(_) | Reference::By(..) => HoldEnd::Free,
         }
     }
 
-    /// When its next clock ends.
-    pub(super) fn clock(&self) -> Option<Instant> {
-        let held = match self.reason() {
-            Some(HoldReason::Mass) => self.mass,
-            Some(HoldReason::Referenced) => self.at_most,
-            None => None,
-        };
-        let expires = self.expires.filter(|_| !self.quiet);
-        held.into_iter().chain(expires).min()
+    /// Returns why it is held, as far as operators are told: the quiet time is no hold.
+    pub(super) const fn reason(&self) -> Option<(HoldReason, Option<u32>)> {
+        let named = matches!(self.reference, Reference::By(..) | Reference::Unknown(true)) || self.ordered.is_some();
+        match self.judged {
+            Judged::By(number) => Some((HoldReason::Mass, Some(number))),
+            Judged::Not if named && self.quiet.is_none() => Some((HoldReason::Referenced, None)),
+            Judged::Not | Judged::Undecided => None,
+        }
+    }
+
+    /// Returns it as operators see it; `clock`: when its judgement or the longest time of a reference ends.
+    pub(super) fn shown(&self, wildcard: bool, clock: Option<Instant>) -> HeldRemoval {
+        let ordered = self.ordered.as_ref().map(|(until, _)| *until);
+        let by = self.by().map(|(((type_url, _), name), said)| Referrer {
+            type_url: type_url.clone(),
+            name: name.clone(),
+            said,
+        });
+        HeldRemoval {
+            since: self.said,
+            // What refers to it may hold it longer than a person does.
+            until: if by.is_some() && self.judged == Judged::Not && clock.is_none() {
+                None
+            } else {
+                clock.max(ordered)
+            },
+            by,
+            emptied: self.is_emptied(),
+            wildcard,
+            extended: self.ordered.as_ref().map(|(_, reason)| reason.clone()),
+        }
+    }
+
+    /// Returns what was said.
+    pub(super) fn into_updates(self) -> Vec<Update> {
+        self.updates
     }
 }
 
@@ -155,42 +264,4 @@ pub(super) fn removes(update: &Update) -> bool {
 /// Whether removals of this kind wait for routes (D-03).
 pub(super) const fn is_quiet(kind: Kind) -> bool {
     kind.gates() || matches!(kind, Kind::Lds)
-}
-
-/// Drops what is held of the name that this update is about. Returns what must come before the update, because a name goes together
-/// with what replaces it (K-20), and why the dropped removals were held.
-pub(super) fn overtaken(names: &mut Removals, update: &Update) -> (Vec<Update>, Vec<HoldReason>) {
-    let (mut before, mut reasons) = (Vec::new(), Vec::new());
-    if names.is_empty() {
-        return (before, reasons);
-    }
-    let mut take = |name: &Name| {
-        let removal = names.remove(name)?;
-        reasons.extend(removal.reason());
-        Some(removal)
-    };
-    match update {
-        Update::Put(resource, _) => {
-            take(resource.name());
-            for alias in resource.aliases() {
-                before.extend(take(alias).into_iter().flat_map(|removal| removal.updates));
-            }
-        }
-        Update::Absent(name, _) | Update::Forget(name) => drop(take(name)),
-        Update::Whole(_) | Update::Error(..) => {}
-    }
-    (before, reasons)
-}
-
-pub(super) fn half_of<'a>(cut: &'a Cut, (type_url, wildcard): &Half) -> Option<&'a State> {
-    let slot = cut.slot(type_url)?;
-    if *wildcard {
-        slot.wildcard.as_deref()
-    } else {
-        Some(&slot.named)
-    }
-}
-
-pub(super) fn is_present(state: &State, name: &Name) -> bool {
-    matches!(state.entries().get(name), Some(Known::Present(_)))
 }

@@ -153,34 +153,27 @@ fn a_huge_route_changes_each_second() {
     assert!(others * 4 < changes, "{others:?}, {changes:?}");
 }
 
-/// Of two people with opposite orders who do not know of each other, the last one decides.
+/// Of two people with opposite orders who do not know of each other, the one who lets go decides: what went cannot be held.
 #[test]
 fn opposite_orders() {
     let extend = HoldAction::Extend(Duration::from_secs(600));
-    for (actions, left) in [
-        ([HoldAction::Release, extend], true),
-        ([extend, HoldAction::Release], false),
-    ] {
+    for actions in [[HoldAction::Release, extend], [extend, HoldAction::Release]] {
         let mut stage = settled(Dialect::Delta, USUAL);
         stage.put(RDS, "r", route("r", &["c9"]));
         stage.exchange();
         (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
         stage.restart();
         stage.pass(Duration::from_secs(10));
-        for action in actions {
+        for (action, concerned) in actions.into_iter().zip([5, if actions[0] == extend { 5 } else { 0 }]) {
             let order = HoldOrder {
                 target: hold(CDS, HoldReason::Mass),
                 action,
                 reason: "one of two".into(),
             };
-            assert_eq!(stage.guard.handle_order(&order, stage.upstream.now), 5);
+            assert_eq!(stage.guard.handle_order(&order, stage.upstream.now), concerned);
         }
         stage.pass(ms(1));
         stage.publish(Vec::new());
-        assert_eq!(stage.served(CDS).starts_with("c0 "), left);
-        stage.pass(Duration::from_secs(590));
-        assert_eq!(held(&stage), if left { 5 } else { 0 });
-        stage.pass(Duration::from_secs(20));
         assert_eq!((stage.served(CDS).as_str(), held(&stage)), ("c5 c6 c7 c8 c9", 0));
         // The hold is gone, and so an order for it is for nothing.
         let target: HoldTarget = hold(CDS, HoldReason::Mass);

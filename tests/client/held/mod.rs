@@ -2,9 +2,11 @@
 
 mod amnesia;
 mod bad_input;
+mod many;
 mod places;
 mod plane;
 mod reading;
+mod silence;
 mod stage;
 
 use std::sync::Arc;
@@ -55,7 +57,7 @@ fn settled(dialect: Dialect, settings: GuardSettings) -> Stage {
 }
 
 fn hold(kind: &str, reason: HoldReason) -> HoldTarget {
-    HoldTarget::Hold(TypeUrl::new(kind), reason)
+    HoldTarget::Hold(TypeUrl::new(kind), reason, None)
 }
 
 /// D-09: a removed cluster stays as long as a route leads to it, with its endpoints, and goes as soon as no route does.
@@ -362,7 +364,7 @@ fn endpoints_that_are_emptied_on_purpose() {
         let mut stage = settled(dialect, USUAL);
         (0..4).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0)));
         stage.restart();
-        stage.exchange();
+        stage.pass(ms(500));
         assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 0)));
         stage.pass(Duration::from_secs(20));
         (0..9).for_each(|n| stage.put(EDS, &format!("c{n}"), endpoints(&format!("c{n}"), 0)));
@@ -594,7 +596,7 @@ fn another_server_knows_less() {
             (RDS, "r"),
         ];
         let mut stage = Stage::new(dialect, USUAL, &wants);
-        stage.guard.inherit(before.into());
+        stage.elsewhere = Some(before.into());
         stage.put(LDS, "other", listener("other", "s", 81));
         (0..5).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
         stage.pass(Duration::from_secs(20));
@@ -624,7 +626,7 @@ fn another_server_knows_as_much() {
     for dialect in BOTH {
         let before = settled(dialect, USUAL).upstream.cut;
         let mut stage = Stage::new(dialect, USUAL, &[(CDS, "*")]);
-        stage.guard.inherit(before.into());
+        stage.elsewhere = Some(before.into());
         (0..9).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
         stage.pass(Duration::from_secs(20));
         assert_eq!(
@@ -655,9 +657,10 @@ fn a_memory_of_holds() {
         let hold = Hold {
             type_url: TypeUrl::new(CDS),
             reason: HoldReason::Mass,
+            judgement: Some(1),
             removals: removals.collect(),
         };
-        stage.guard.remember(&[hold]);
+        stage.guard.remember(&[hold], now);
         (0..5).for_each(|n| stage.remove(CDS, &format!("c{n}")));
         stage.restart();
         stage.pass(Duration::from_secs(1));

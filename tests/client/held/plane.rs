@@ -22,6 +22,8 @@ pub(crate) struct Plane {
     pub(crate) content: Content,
     /// What it calls itself.
     pub(crate) identifier: &'static str,
+    /// It says nothing where a client has everything, as go-control-plane: to names in delta, to an equal version in SotW.
+    pub(crate) silent: bool,
     types: BTreeMap<String, Subscription>,
     nonce: u64,
 }
@@ -35,6 +37,8 @@ struct Subscription {
     told: BTreeMap<String, String>,
     /// Names that are to be answered although the client has nothing of them.
     asked: BTreeSet<String>,
+    /// In SotW, the version of what the client has.
+    version: String,
     answered: bool,
 }
 
@@ -67,6 +71,11 @@ impl Plane {
 
     pub(crate) fn hear_sotw(&mut self, request: DiscoveryRequest) {
         let subscription = self.types.entry(request.type_url).or_default();
+        // What it says on the same stream is an answer, or asks for a name that it does not have.
+        subscription.version = match request.response_nonce.is_empty() {
+            true => request.version_info,
+            false => String::new(),
+        };
         let names: BTreeSet<String> = request.resource_names.into_iter().collect();
         subscription.wildcard = names.is_empty() || names.contains("*");
         subscription.answered &= names.is_subset(&subscription.names);
@@ -77,8 +86,10 @@ impl Plane {
     pub(crate) fn replies(&mut self, delta: bool) -> Vec<Reply> {
         let mut replies = Vec::new();
         let mut nonce = self.nonce;
+        let silent = self.silent;
         for (type_url, subscription) in &mut self.types {
             let state = self.content.get(type_url).cloned().unwrap_or_default();
+            let state_version = state_version(&state);
             let covers = |name: &String| subscription.wildcard || subscription.names.contains(name);
             let wanted: BTreeMap<String, Bytes> = state.into_iter().filter(|(name, _)| covers(name)).collect();
             let versions: BTreeMap<String, String> = wanted
@@ -94,7 +105,17 @@ impl Plane {
                 .collect();
             let changed = |name: &String| subscription.told.get(name) != versions.get(name);
             let changed: Vec<&String> = wanted.keys().filter(|name| changed(name)).collect();
-            if subscription.answered && removed.is_empty() && changed.is_empty() {
+            let has_all = removed.is_empty() && changed.is_empty();
+            let equal = match delta {
+                true => !subscription.wildcard && has_all,
+                false => subscription.version == state_version,
+            };
+            if silent && !subscription.answered && equal {
+                subscription.told = versions;
+                subscription.answered = true;
+                continue;
+            }
+            if subscription.answered && has_all {
                 continue;
             }
             nonce += 1;
@@ -119,7 +140,7 @@ impl Plane {
             } else {
                 Reply::Sotw(DiscoveryResponse {
                     type_url: type_url.clone(),
-                    version_info: nonce.to_string(),
+                    version_info: if silent { state_version } else { nonce.to_string() },
                     nonce: nonce.to_string(),
                     resources: wanted.values().map(|body| any(type_url, body)).collect(),
                     control_plane: plane,
@@ -140,6 +161,16 @@ fn any(type_url: &str, body: &Bytes) -> Any {
         type_url: type_url.to_owned(),
         value: body.clone(),
     }
+}
+
+/// The version of all resources of a type, as of a snapshot of go-control-plane.
+fn state_version(state: &BTreeMap<String, Bytes>) -> String {
+    let mut hasher = Hasher::new(0);
+    state.iter().for_each(|(name, body)| {
+        hasher.field(name.as_bytes());
+        hasher.field(body);
+    });
+    hasher.finish().to_string()
 }
 
 fn version(body: &Bytes) -> String {

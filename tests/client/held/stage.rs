@@ -1,14 +1,15 @@
 //! A relay's writer without its sockets: the machine of one stream, the guard behind it, and the view that they fill.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
 use protocol::{Guard, Request, read_delta};
 use xds::{
-    Changes, Dialect, GuardSettings, Hold, HoldAction, HoldOrder, HoldTarget, Known, MassHold, Name, ReferenceHold,
-    Slot, Target, TypeUrl, Within,
+    Changes, Cut, Dialect, GuardSettings, Hold, HoldAction, HoldChange, HoldOrder, HoldTarget, HoldTimes, Known,
+    MassHold, Name, ReferenceHold, Slot, Target, TypeUrl, Within,
 };
 
 use super::plane::{Plane, Reply};
@@ -29,6 +30,8 @@ pub(crate) struct Stage {
     pub(crate) spent: Duration,
     /// How many cuts were published.
     pub(crate) cuts: usize,
+    /// What the sessions are served by the view of another server.
+    pub(crate) elsewhere: Option<Arc<Cut>>,
 }
 
 /// The default settings.
@@ -40,7 +43,10 @@ pub(crate) const USUAL: GuardSettings = GuardSettings {
         other: 3,
         emptied: 50,
         within: Within::FirstState,
-        hold: Duration::from_secs(60),
+        hold: HoldTimes {
+            endpoints: Duration::from_secs(60),
+            other: Duration::from_secs(60),
+        },
     },
 };
 
@@ -57,6 +63,7 @@ impl Stage {
             events: Vec::new(),
             spent: Duration::ZERO,
             cuts: 0,
+            elsewhere: None,
         };
         wants.iter().for_each(|(kind, name)| stage.upstream.want(kind, name));
         stage.upstream.connect();
@@ -152,6 +159,11 @@ impl Stage {
 
     /// The writer's turn.
     pub(crate) fn publish(&mut self, mut changes: Vec<Changes>) {
+        if Guard::asks_for_inheritance(&changes)
+            && let Some(served) = &self.elsewhere
+        {
+            self.guard.inherit(served.clone());
+        }
         self.guard.hold(&mut changes, &self.upstream.cut, self.upstream.now);
         self.apply(&changes);
         loop {
@@ -168,9 +180,9 @@ impl Stage {
             self.holds = holds;
             for event in events {
                 let what = format!("{} {}", event.type_url.word(), event.reason);
-                self.events.push(match event.ended {
-                    None => format!("+{what} {}", event.removals),
-                    Some(end) => format!("-{what} {}", end.word()),
+                self.events.push(match event.change {
+                    HoldChange::Begun | HoldChange::Joined => format!("+{what} {}", event.removals),
+                    HoldChange::Ended(end) => format!("-{what} {}", end.word()),
                 });
             }
         }
@@ -206,7 +218,9 @@ impl Stage {
 
     /// Returns what began and ended since the last call.
     pub(crate) fn heard(&mut self) -> String {
-        std::mem::take(&mut self.events).join(", ")
+        let mut events = std::mem::take(&mut self.events);
+        events.dedup();
+        events.join(", ")
     }
 
     /// Returns what holds a resource, and what refers to it: `mass`, `referenced by rds r`.
@@ -217,7 +231,9 @@ impl Stage {
         match found.next() {
             None => String::new(),
             Some((reason, removal)) => match &removal.by {
-                Some((of, by)) if reason.word() == "referenced" => format!("referenced by {} {by}", of.word()),
+                Some(by) if reason.word() == "referenced" => {
+                    format!("referenced by {} {}", by.type_url.word(), by.name)
+                }
                 _ => reason.word().to_owned(),
             },
         }

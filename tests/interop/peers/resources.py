@@ -23,6 +23,13 @@ def cluster(name, source=ADS, timeout="5s", **more):
             "eds_cluster_config": {"eds_config": source}, **more}
 
 
+def aggregate(name, *members):
+    """A cluster made of others, the first of which with endpoints is used."""
+    config = {"@type": PREFIX + "envoy.extensions.clusters.aggregate.v3.ClusterConfig", "clusters": list(members)}
+    return {"@type": TYPES["cds"], "name": name, "connect_timeout": "5s", "lb_policy": "CLUSTER_PROVIDED",
+            "cluster_type": {"name": "envoy.clusters.aggregate", "typed_config": config}}
+
+
 def endpoints(name, *ports, **of_each):
     """The endpoints of a cluster: ports of the loopback interface."""
     members = [{"endpoint": {"address": address(port)}, **of_each} for port in ports]

@@ -6,6 +6,7 @@ mod answers;
 mod bounds;
 mod budget;
 mod holds;
+mod judgements;
 mod lives;
 mod losses;
 mod order;
@@ -56,6 +57,7 @@ pub(crate) struct Judge {
     bounds: bounds::Bounds,
     budget: budget::Budget,
     holds: holds::Holds,
+    judgements: judgements::Judgements,
 }
 
 impl Judge {
@@ -67,9 +69,10 @@ impl Judge {
     /// Looks at the views after each event.
     pub(crate) fn look(&mut self, zones: &[Zone], now: Instant, tally: &mut Tally) -> Result<(), Broken> {
         let views = zones.iter().enumerate().filter(|(_, zone)| zone.writer.attached);
-        views
-            .into_iter()
-            .try_for_each(|(at, zone)| self.holds.see(at, zone, now, tally))
+        views.into_iter().try_for_each(|(at, zone)| {
+            self.holds.see(at, zone, now, tally)?;
+            self.judgements.see(at, zone, now, tally)
+        })
     }
 
     pub(crate) fn see(&mut self, moment: &Moment<'_>, tally: &mut Tally) -> Result<(), Broken> {

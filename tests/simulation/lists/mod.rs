@@ -144,6 +144,7 @@ fn side(besides: Besides, from: usize, servers: usize, rng: &mut Rng) -> Vec<Zon
         };
         zone.source = Source::some(besides.ttls, rng);
         let habits = Habits::of_server(at, rng);
+        let habits = if besides.amnesia { habits.silent(rng) } else { habits };
         zone.wire = zone.source.is_none().then(|| Wire::new(habits, Node::default()));
         zone
     };

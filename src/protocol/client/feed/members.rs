@@ -47,7 +47,7 @@ impl Feed {
             }
             self.collections.asked(&collection, &held);
         }
-        self.names.known(name.as_str());
+        self.names.rest(name.as_str());
     }
 
     /// C-22: the server says that a collection is empty.

@@ -52,7 +52,14 @@ pub(super) struct Feed {
     pause: Option<Duration>,
     /// What the changes are a part of.
     phase: Phase,
+    /// When the first whole state is over at the latest; `None` before anything was asked for on this stream.
+    first_until: Option<Instant>,
 }
+
+/// D-10: how long after the first request of a type the server's first whole state is over at the latest. A server that has nothing new
+/// may say nothing at all, and what it says much later is meant. Endpoints change so often that they get less.
+const FIRST_STATE: Duration = Duration::from_secs(30);
+const FIRST_ENDPOINTS: Duration = Duration::from_secs(10);
 
 impl Feed {
     pub(super) fn new(type_url: TypeUrl, patience: Patience, features: ServerFeatures) -> Self {
@@ -72,6 +79,7 @@ impl Feed {
             patience,
             pause: None,
             phase: Phase::First,
+            first_until: None,
         }
     }
 
@@ -143,6 +151,7 @@ impl Feed {
             return (None, message);
         }
         let first = !std::mem::replace(&mut self.outbound.answered, true);
+        self.pass(now);
         let mut updates = Vec::new();
         let mut heard = Heard {
             news: false,
@@ -208,16 +217,10 @@ impl Feed {
         if message.faults.none() {
             self.accepted = message.version.clone();
         }
-        (self.changes(updates, complete, first.then_some(true)), message)
-    }
-
-    /// Notes whether the first whole state of this stream is over: in SotW with the first response, in delta once the server has
-    /// answered for all that it was asked for.
-    pub(in crate::client) fn end_first_state(&mut self, dialect: Dialect) {
-        let whole = || self.completeness.rests() && self.collections.rests() && !self.names.lacks();
-        if self.phase == Phase::First && self.outbound.answered && (dialect == Dialect::Sotw || whole()) {
-            self.phase = Phase::Steady;
-        }
+        self.conclude(dialect);
+        let changes = self.changes(updates, complete, first.then_some(true));
+        self.settle();
+        (changes, message)
     }
 
     /// Takes one sound entry; `held`: whether the content under its name has the same version. Returns whether its name was new or

@@ -61,12 +61,13 @@ impl Feed {
             if untold || held.is_some_and(|held| !declared(held)) {
                 self.names.doubt(name, now + self.patience.does_not_exist);
             } else if held.is_some() {
-                self.names.known(name.as_str());
+                self.names.rest(name.as_str());
             }
         }
     }
 
     fn asked(&mut self, names: Vec<Name>, now: Instant) {
+        self.open_first_state(now);
         self.names.asked(names, now + self.patience.does_not_exist);
     }
 }

@@ -4,16 +4,17 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
-use super::Feed;
+use super::{FIRST_ENDPOINTS, FIRST_STATE, Feed};
 use crate::client::awaited::Patience;
-use xds::{Dialect, Name, Phase};
+use xds::{Dialect, Kind, Name, Phase};
 
 impl Feed {
     /// A stream begins: everything must be requested again. If `told`, with the versions that this server gave (E-04).
     pub(in crate::client) fn connected(&mut self, dialect: Dialect, told: bool, patience: Patience) {
         self.patience = patience;
-        self.phase = Phase::First;
+        (self.phase, self.first_until) = (Phase::First, None);
         self.kept.tell(told);
         // E-19: a type of which nothing is wanted gets no request.
         let wildcard = self.wildcard.then(|| Name::from(Name::WILDCARD));
@@ -52,6 +53,47 @@ impl Feed {
         self.collections.disconnected();
         self.names.disconnected();
         answered
+    }
+
+    /// The server was asked for something on this stream.
+    pub(super) fn open_first_state(&mut self, now: Instant) {
+        let time = match self.type_url.kind() {
+            Kind::Eds | Kind::Leds => FIRST_ENDPOINTS,
+            Kind::Lds
+            | Kind::Rds
+            | Kind::Srds
+            | Kind::Vhds
+            | Kind::Cds
+            | Kind::Sds
+            | Kind::Rtds
+            | Kind::Ecds
+            | Kind::Other => FIRST_STATE,
+        };
+        self.first_until.get_or_insert(now + time);
+    }
+
+    /// D-10: the time of the first whole state may be over.
+    pub(super) fn pass(&mut self, now: Instant) {
+        if self.phase == Phase::First && self.first_until.is_some_and(|until| until <= now) {
+            self.phase = Phase::Steady;
+        }
+    }
+
+    /// D-10: the first whole state is over when the server has answered on this stream for all that it was asked for on it. In SotW, one
+    /// response has all that a wildcard covers, and all of a type with full states.
+    pub(super) fn conclude(&mut self, dialect: Dialect) {
+        let at_once = dialect == Dialect::Sotw && (self.wildcard || self.type_url.traits().full_state);
+        let whole = || self.completeness.rests() && self.collections.rests() && self.names.all_heard();
+        if self.phase == Phase::First && self.outbound.answered && (at_once || whole()) {
+            self.phase = Phase::Last;
+        }
+    }
+
+    /// What ended the first whole state is told.
+    pub(super) const fn settle(&mut self) {
+        if matches!(self.phase, Phase::Last) {
+            self.phase = Phase::Steady;
+        }
     }
 
     pub(in crate::client) fn forget_versions(&mut self) {

@@ -37,6 +37,7 @@ impl Feed {
     }
 
     pub(in crate::client) fn timeout(&mut self, now: Instant) -> Option<Changes> {
+        self.pass(now);
         let mut updates = Vec::new();
         while let Some(name) = self.kept.expired(now) {
             self.gone(&name, Reason::Expired, &mut updates);
@@ -48,9 +49,10 @@ impl Feed {
         self.members_settled(settled, &mut updates);
         let settled = self.completeness.timeout(self.patience.wildcard(), now);
         let complete = self.settled(settled, &mut updates);
-        let changes = self.changes(updates, complete, None);
         // Only the end of a delta answer is a matter of time.
-        self.end_first_state(Dialect::Delta);
+        self.conclude(Dialect::Delta);
+        let changes = self.changes(updates, complete, None);
+        self.settle();
         changes
     }
 }

@@ -1,82 +1,77 @@
-//! A view without a memory of its own, to which sessions move from the view of another server.
+//! A view to which sessions move from the view of another server.
 //!
-//! Owns what it takes over of what that view served: what its own server's first whole state lacks, if that is too much. So the loss
-//! is judged once for all sessions. Does not know which view that is.
+//! Owns what it takes over of what they were served there: what its own server's first whole state lacks, if that is too much. So the
+//! loss is judged once for all sessions. Does not know which view that is.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::Guard;
-use super::first_state::{is_judged, is_mass};
-use super::removal::{Half, Removal, half_of, is_present};
-use xds::{Changes, Cut, Phase, Reason, Resource, State, Update, Within};
-
-/// What the sessions were served before they came.
-#[derive(Debug, Default)]
-pub(super) struct Inheritance {
-    served: Arc<Cut>,
-    /// The halves of which the view had nothing when its server began to speak.
-    heirs: BTreeSet<Half>,
-}
+use super::first_states::state;
+use super::intake::is_present;
+use super::references::is_referred;
+use super::removal::{Half, Judged, Reference, Removal};
+use xds::{Changes, Cut, HoldEnd, Phase, Reason, Resource, State, Update};
 
 impl Guard {
-    /// Whether what the sessions were served elsewhere counts for these changes: then `inherit` is to be called before `hold`.
+    /// Whether what the sessions are served elsewhere counts for these changes: then `inherit` is to be called before `hold`.
     #[must_use]
     pub fn asks_for_inheritance(changes: &[Changes]) -> bool {
-        let first = |change: &Changes| change.phase == Phase::First && change.answered == Some(true);
+        let first = |change: &Changes| change.phase.is_first() && change.answered == Some(true);
         changes.iter().any(first)
     }
 
-    /// The sessions of this view were served this before.
+    /// The sessions of this view are served this by the view of another server. It counts for the next `hold`.
     pub fn inherit(&mut self, served: Arc<Cut>) {
-        self.inheritance.served = served;
+        self.elsewhere = Some(served);
     }
 
-    /// Adds to the changes what the view takes over.
-    pub(super) fn take_over(&mut self, change: &mut Changes, cut: &Cut, now: Instant) {
-        let half = (change.type_url.clone(), change.wildcard);
-        if change.phase != Phase::First || self.settings.mass.within == Within::Never || !is_judged(half.0.kind()) {
-            self.inheritance.heirs.remove(&half);
+    /// Adds to the changes what the view takes over. That is no word of the control plane, and is not sifted.
+    pub(super) fn take_over(&mut self, change: &mut Changes, half: &Half, cut: &Cut, now: Instant) {
+        if !change.phase.is_first() {
             return;
         }
-        if change.answered == Some(true) && half_of(cut, &half).is_none_or(|state| state.present() == 0) {
-            self.inheritance.heirs.insert(half.clone());
-        }
-        let served = self.inheritance.served.clone();
-        let Some(before) = half_of(&served, &half).filter(|_| self.inheritance.heirs.contains(&half)) else {
+        let Some(before) = self.first_states.elsewhere(half).cloned() else {
             return;
         };
+        let own = state(cut, &half.0, half.1);
         let lost = match (half.1, change.complete) {
-            (true, Some(true)) => lacking(before, change, half_of(cut, &half)),
+            (true, Some(true)) => lacking(&before, change, own.as_deref()),
             (true, _) => Vec::new(),
-            (false, _) => denied(before, change),
+            (false, _) => denied(&before, change, own.as_deref()),
         };
         if lost.is_empty() {
             return;
         }
-        let (gained, all) = (gained(before, change, half_of(cut, &half)), before.resources().count());
-        if !is_mass(half.0.kind(), lost.len(), gained, all, &self.settings.mass) {
-            return;
-        }
         let names: BTreeSet<_> = lost.iter().map(|resource| resource.name().clone()).collect();
+        if change.phase == Phase::Last {
+            let gained = gained(&before, change, own.as_deref());
+            if !self
+                .first_states
+                .would_be_mass(half, &names, gained, &self.settings.mass)
+            {
+                return;
+            }
+        }
         change
             .updates
             .retain(|update| !matches!(update, Update::Absent(name, Reason::Said) if names.contains(name)));
-        let removals = self.held.entry(half.clone()).or_default();
         for resource in lost {
+            let item = (half.clone(), resource.name().clone());
             let gone = match half.1 {
                 true => Update::Forget(resource.name().clone()),
                 false => Update::Absent(resource.name().clone(), Reason::Said),
             };
-            let mut removal = Removal::new(gone, false, false, None, now);
-            removal.begin_mass(now + self.settings.mass.hold);
-            removal.remembered = true;
-            removals.insert(resource.name().clone(), removal);
+            self.first_states.lose(&item, false, true, now);
+            let reference = match self.follows_references() && is_referred(half.0.kind()) {
+                true => Reference::Unknown(false),
+                false => Reference::Ignored(HoldEnd::Free),
+            };
+            let removal = Removal::new(vec![gone], false, Judged::Undecided, reference, None, now);
+            self.held.enter(&item, removal, resource.endpoints(), &self.judgements);
             change.updates.push(Update::Put(resource, None));
         }
-        self.undecided = true;
-        self.ledger.change();
     }
 }
 
@@ -90,13 +85,14 @@ fn lacking(before: &State, change: &Changes, now: Option<&State>) -> Vec<Arc<Res
     before.resources().filter(lacks).cloned().collect()
 }
 
-/// Returns the resources that existed before, and of which the server says that they do not exist.
-fn denied(before: &State, change: &Changes) -> Vec<Arc<Resource>> {
+/// Returns the resources that existed before, that the view does not have, and of which the server says that they do not exist.
+fn denied(before: &State, change: &Changes, now: Option<&State>) -> Vec<Arc<Resource>> {
     let said = |update: &Update| match update {
         Update::Absent(name, Reason::Said) => Some(name.clone()),
         Update::Put(..) | Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => None,
     };
     let denied = change.updates.iter().filter_map(said);
+    let denied = denied.filter(|name| now.is_none_or(|now| !is_present(now, name)));
     let denied = denied.filter_map(|name| before.entries().get(&name)?.resource());
     denied
         .filter(|resource| can_be_taken_over(before, resource))

@@ -1,0 +1,103 @@
+//! A control plane that says nothing where nothing is new, as go-control-plane: what it says long after a reconnect is meant.
+
+use std::time::Duration;
+
+use xds::Dialect;
+
+use super::plane::{endpoints, listener};
+use super::stage::{Stage, USUAL};
+use super::{BOTH, settled};
+use crate::{EDS, LDS, ms};
+
+/// A settled stage whose control plane has restarted without a change, so long ago.
+fn reconnected(dialect: Dialect, ago: Duration) -> Stage {
+    let mut stage = settled(dialect, USUAL);
+    stage.plane.silent = true;
+    // The versions of a silent control plane are others.
+    stage.restart();
+    stage.pass(Duration::from_secs(20));
+    stage.restart();
+    stage.pass(ago);
+    assert_eq!(stage.heard(), "", "nothing is lost");
+    stage
+}
+
+/// 30 s after it, and ten minutes after it, all endpoints are drained on purpose: nobody is sent to the dead.
+#[test]
+fn endpoints_that_are_drained_on_purpose() {
+    for (dialect, ago) in BOTH.into_iter().flat_map(|dialect| [(dialect, 30), (dialect, 600)]) {
+        let mut stage = reconnected(dialect, Duration::from_secs(ago));
+        for name in (0..10).map(|n| format!("c{n}")) {
+            stage.put(EDS, &name, endpoints(&name, 0));
+        }
+        stage.exchange();
+        for name in (0..10).map(|n| format!("c{n}")) {
+            let passed = stage.body(EDS, &name) == Some(endpoints(&name, 0));
+            assert!(passed, "{dialect:?}, {ago} s: {name} is not drained");
+        }
+        assert_eq!(stage.heard(), "", "{dialect:?}, {ago} s");
+    }
+}
+
+/// The last listener goes as fast as it does in steady state, and so does what was requested by name.
+#[test]
+fn a_listener_that_is_removed_on_purpose() {
+    for (dialect, ago) in BOTH.into_iter().flat_map(|dialect| [(dialect, 31), (dialect, 600)]) {
+        let mut stage = reconnected(dialect, Duration::from_secs(ago));
+        stage.remove(LDS, "l");
+        stage.pass(ms(100));
+        assert_eq!(stage.served(LDS), "", "{dialect:?}, {ago} s: {}", stage.why(LDS, "l"));
+        assert_eq!(stage.heard(), "", "{dialect:?}, {ago} s");
+    }
+}
+
+/// A listener that a gRPC client asks for by name.
+#[test]
+fn a_listener_that_was_asked_for_by_name() {
+    for ago in [31, 600] {
+        let mut stage = Stage::new(Dialect::Delta, USUAL, &[(LDS, "l"), (LDS, "other")]);
+        stage.plane.silent = true;
+        stage.put(LDS, "l", listener("l", "r", 80));
+        stage.put(LDS, "other", listener("other", "r", 81));
+        stage.pass(Duration::from_secs(20));
+        stage.restart();
+        stage.pass(Duration::from_secs(ago));
+        stage.remove(LDS, "l");
+        stage.pass(ms(100));
+        assert_eq!(stage.served(LDS), "other", "{ago} s: {}", stage.why(LDS, "l"));
+        assert_eq!(stage.heard(), "");
+    }
+}
+
+/// Assignments that go together with nobody who wants them hold nothing.
+#[test]
+fn assignments_that_are_removed_on_purpose() {
+    for ago in [11, 600] {
+        let mut stage = reconnected(Dialect::Delta, Duration::from_secs(ago));
+        for name in (0..10).map(|n| format!("c{n}")) {
+            stage.remove(EDS, &name);
+        }
+        stage.pass(ms(100));
+        assert_eq!(
+            (stage.served(EDS).as_str(), stage.heard().as_str()),
+            ("", ""),
+            "{ago} s"
+        );
+    }
+}
+
+/// What it lacks at the first moment is held all the same, also where it says other things later.
+#[test]
+fn a_loss_at_the_first_moment() {
+    for dialect in BOTH {
+        let mut stage = reconnected(dialect, Duration::from_secs(600));
+        for name in (0..10).map(|n| format!("c{n}")) {
+            stage.put(EDS, &name, endpoints(&name, 0));
+        }
+        stage.restart();
+        stage.pass(Duration::from_secs(5));
+        assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 2)), "{dialect:?}");
+        assert_eq!(stage.why(EDS, "c0"), "mass");
+        assert_eq!(stage.heard(), "+eds mass 10");
+    }
+}

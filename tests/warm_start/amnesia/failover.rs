@@ -1,0 +1,36 @@
+//! Two servers: what is served last counts, whoever said it.
+
+use super::{LDS, Server, Watcher, configuration, held, listener, put_listeners};
+use crate::stage::{EDS, Relay, eventually};
+
+/// The first server fails, the clients are served by the second one, and its owner removes `l1` there. The first one returns without
+/// `l1`: what is gone does not come back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_gone_does_not_come_back() {
+    let mut first = Server::start().await;
+    let second = Server::start().await;
+    for server in [&first, &second] {
+        put_listeners(server, 1..=4);
+    }
+    let servers = format!("server_uri: '{}'}}, {{server_uri: '{}'", first.address, second.address);
+    let relay = Relay::telling("amnesia-back", &configuration(&servers, "60s", ""));
+    // Of `unknown` the first server says nothing once it is dead, so the client has a reason to leave it.
+    let watcher = Watcher::start(relay.address, &[(LDS, &["*"])]).await;
+    watcher.has(LDS, "l1 l2 l3 l4").await;
+    first.stop().await;
+    let moving = Watcher::start(relay.address, &[(EDS, &["unknown"]), (LDS, &["*"])]).await;
+    second.put(LDS, "second", listener("second", "r", 9999));
+    moving.has(LDS, "l1 l2 l3 l4 second").await;
+    second.remove(LDS, "l1");
+    moving.has(LDS, "l2 l3 l4 second").await;
+    first.edit(|content| {
+        let of_kind = content.get_mut(LDS).unwrap();
+        of_kind.remove("l1");
+        of_kind.insert("first".to_owned(), listener("first", "r", 9998));
+    });
+    first.return_().await;
+    eventually("the first server again", || (moving.sent("first") > 0).then_some(())).await;
+    moving.has(LDS, "first l2 l3 l4").await;
+    assert_eq!(moving.sent("l1"), 1, "it came back");
+    assert_eq!(held(&relay, "lds", "mass"), "");
+}

@@ -1,0 +1,153 @@
+//! Control planes that forget, die and return, as real ones do: what clients keep, what they lose, and who is told why. Each story
+//! is an outage that the guard made, or did not see.
+
+#[path = "../../client/held/plane.rs"]
+#[expect(dead_code, reason = "its resources are more than these stories need")]
+mod content;
+mod failover;
+mod judged;
+mod messages;
+mod orders;
+mod restarts;
+mod rollouts;
+mod server;
+mod told;
+mod watcher;
+
+use std::path::Path;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::stage::{CDS, EDS, Relay, eventually};
+use content::{cluster, endpoints, listener, route};
+use server::Server;
+use watcher::Watcher;
+
+const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
+const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
+
+/// A relay of one server, whose holds last so long.
+fn relay(name: &str, server: &Server, hold: &str, more: &str) -> Relay {
+    let text = configuration(&format!("server_uri: '{}'", server.address), hold, more);
+    Relay::telling(&format!("amnesia-{name}"), &text)
+}
+
+fn configuration(server: &str, hold: &str, more: &str) -> String {
+    format!(
+        "upstream: {{xds_servers: [{{{server}}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nguard: {{mass: {{hold: {hold}}}}}\n{more}"
+    )
+}
+
+fn snapshots(dir: &Path) -> String {
+    format!("snapshot: {{dir: '{}', interval: 50ms}}\n", dir.display())
+}
+
+/// Listeners of these numbers, each with its own address.
+fn put_listeners(server: &Server, numbers: std::ops::RangeInclusive<u32>) {
+    server.edit(|content| {
+        for number in numbers {
+            let name = format!("l{number}");
+            let body = listener(&name, &format!("r{number}"), 10_000 + number);
+            content.entry(LDS.to_owned()).or_default().insert(name, body);
+        }
+    });
+}
+
+/// Clusters of these numbers.
+fn put_clusters(server: &Server, numbers: std::ops::Range<u32>) {
+    server.edit(|content| {
+        for number in numbers {
+            let name = format!("c{number}");
+            let body = cluster(&name);
+            content.entry(CDS.to_owned()).or_default().insert(name, body);
+        }
+    });
+}
+
+/// What `/holds` says.
+fn holds(relay: &Relay) -> Vec<Value> {
+    let answer = relay.admin("/holds?format=json");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let all: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"));
+    all["holds"].as_array().unwrap().clone()
+}
+
+/// The names that are held of a type for a reason, with a space between.
+fn held(relay: &Relay, word: &str, reason: &str) -> String {
+    let mut names: Vec<String> = of(relay, word, reason)
+        .iter()
+        .flat_map(|hold| hold["resources"].as_array().unwrap().clone())
+        .map(|resource| resource["name"].as_str().unwrap().to_owned())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(" ")
+}
+
+/// The holds of a type for a reason.
+fn of(relay: &Relay, word: &str, reason: &str) -> Vec<Value> {
+    let full = xds::TypeUrl::new(match word {
+        "lds" => LDS,
+        "rds" => RDS,
+        "cds" => CDS,
+        _ => EDS,
+    });
+    let mut all = holds(relay);
+    all.retain(|hold| hold["type"] == full.full_name() && hold["reason"] == reason);
+    all
+}
+
+/// Waits until these names are held.
+async fn holding(relay: &Relay, word: &str, reason: &str, names: &str) {
+    let what = format!("a hold of {word} {names} ({reason})");
+    eventually(&what, || (held(relay, word, reason) == names).then_some(())).await;
+}
+
+/// Waits until nothing is held.
+async fn nothing_held(relay: &Relay) {
+    eventually("the end of all holds", || holds(relay).is_empty().then_some(())).await;
+}
+
+/// Runs an order, and returns what it says.
+fn order(relay: &Relay, words: &[&str]) -> (Option<i32>, String) {
+    let words = [words, &["--reason", "a test"]].concat();
+    command(relay, &words)
+}
+
+/// Runs a command of the program for this relay. Returns the exit code and what it prints.
+fn command(relay: &Relay, words: &[&str]) -> (Option<i32>, String) {
+    let out = std::process::Command::new(env!("CARGO_BIN_EXE_distributary"))
+        .args(words)
+        .args(["--admin", &relay.admin_address().to_string()])
+        .output()
+        .unwrap();
+    (out.status.code(), String::from_utf8(out.stdout).unwrap())
+}
+
+/// The value of a metric with these labels; 0 if there is none.
+fn metric(relay: &Relay, name: &str) -> u64 {
+    let metrics = relay.admin("/metrics");
+    let line = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.map_or(0, |value| value.trim().parse().unwrap())
+}
+
+/// A listener whose route leads to these clusters, which take their endpoints from EDS.
+fn put_path(server: &Server, clusters: &[&str]) {
+    server.edit(|content| {
+        let mut put = |kind: &str, name: &str, body: Bytes| {
+            content
+                .entry(kind.to_owned())
+                .or_default()
+                .insert(name.to_owned(), body);
+        };
+        put(LDS, "l", listener("l", "r", 10_000));
+        put(RDS, "r", route("r", clusters));
+        for name in clusters {
+            put(CDS, name, cluster(name));
+            put(EDS, name, endpoints(name, 2));
+        }
+    });
+}

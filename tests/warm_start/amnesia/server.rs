@@ -1,0 +1,208 @@
+//! A control plane with a state, on a real socket: it answers as go-control-plane does, forgets, dies and returns.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryResponse;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::content::{Content, Plane as Mind, Reply};
+use crate::plane::{Call, Plane};
+use crate::stage::listen;
+
+/// It, and all its lives.
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
+    shared: Arc<Mutex<Shared>>,
+    /// Says that something of `Shared` has changed.
+    changed: watch::Sender<()>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+#[derive(Clone, Default)]
+struct Shared {
+    content: Content,
+    /// Streams of an earlier life end.
+    life: u64,
+    silent: bool,
+    /// How many names it says in one message at most.
+    split: Option<usize>,
+    /// A type of which it says nothing.
+    mute: Option<&'static str>,
+}
+
+impl Server {
+    /// One that says nothing where a client has everything.
+    pub(super) async fn start() -> Self {
+        let plane = Plane::start().await;
+        let mut server = Self {
+            address: plane.address,
+            shared: Arc::new(Mutex::new(Shared {
+                silent: true,
+                ..Shared::default()
+            })),
+            changed: watch::channel(()).0,
+            accepting: None,
+        };
+        server.accept(plane);
+        server
+    }
+
+    /// Says so many names in one message at most from now on.
+    pub(super) fn split(&self, names: usize) {
+        self.shared.lock().split = Some(names);
+    }
+
+    /// Says nothing of this type from now on.
+    pub(super) fn mute(&self, kind: &'static str) {
+        self.shared.lock().mute = Some(kind);
+    }
+
+    pub(super) fn put(&self, kind: &str, name: &str, body: Bytes) {
+        self.edit(|content| {
+            content
+                .entry(kind.to_owned())
+                .or_default()
+                .insert(name.to_owned(), body);
+        });
+    }
+
+    pub(super) fn remove(&self, kind: &str, name: &str) {
+        self.edit(|content| {
+            assert!(content.get_mut(kind).unwrap().remove(name).is_some(), "{kind} {name}");
+        });
+    }
+
+    /// Changes what it has, in one step.
+    pub(super) fn edit(&self, edit: impl FnOnce(&mut Content)) {
+        edit(&mut self.shared.lock().content);
+        self.changed.send_replace(());
+    }
+
+    /// What it has.
+    pub(super) fn content(&self) -> Content {
+        self.shared.lock().content.clone()
+    }
+
+    /// All streams end, and it begins anew with another state.
+    pub(super) fn restart(&self, edit: impl FnOnce(&mut Content)) {
+        let mut shared = self.shared.lock();
+        edit(&mut shared.content);
+        shared.life += 1;
+        drop(shared);
+        self.changed.send_replace(());
+    }
+
+    /// The same without these resources.
+    pub(super) fn forget(&self, kind: &str, names: &[&str]) {
+        self.restart(|content| {
+            let of_kind = content.entry(kind.to_owned()).or_default();
+            of_kind.retain(|name, _| !names.contains(&name.as_str()));
+        });
+    }
+
+    /// It is dead: nothing listens any more.
+    pub(super) async fn stop(&mut self) {
+        if let Some(accepting) = self.accepting.take() {
+            accepting.abort();
+            // It ends with an error because it was told to.
+            let _ = accepting.await;
+        }
+        self.restart(|_| ());
+    }
+
+    /// It lives again, on its old address.
+    pub(super) async fn return_(&mut self) {
+        let listener = listen(self.address).await;
+        self.accept(Plane::tcp(listener, h2::server::Builder::new()));
+    }
+
+    fn accept(&mut self, mut plane: Plane) {
+        let (shared, changed) = (self.shared.clone(), self.changed.clone());
+        #[expect(clippy::disallowed_methods, reason = "a server runs beside its client")]
+        let accepting = tokio::spawn(async move {
+            let mut calls = tokio::task::JoinSet::new();
+            while let Some(call) = plane.next_call().await {
+                calls.spawn(converse(call, shared.clone(), changed.subscribe()));
+            }
+        });
+        self.accepting = Some(accepting);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.accepting.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// One stream, as long as this life of the server lasts.
+async fn converse(mut call: Call, shared: Arc<Mutex<Shared>>, mut changed: watch::Receiver<()>) {
+    let delta = call.path.contains("Delta");
+    let began = shared.lock().clone();
+    let mut mind = Mind::default();
+    mind.silent = began.silent;
+    loop {
+        let heard = tokio::select! {
+            heard = hear(&mut call, &mut mind, delta) => heard,
+            changed = changed.changed() => changed.is_ok(),
+        };
+        let now = shared.lock().clone();
+        if now.life != began.life {
+            return call.finish(tonic::Code::Unavailable, "restarting");
+        }
+        if !heard {
+            return;
+        }
+        mind.content = now.content;
+        let muted = |type_url: &str| now.mute == Some(type_url);
+        for reply in mind.replies(delta) {
+            match reply {
+                Reply::Sotw(reply) if muted(&reply.type_url) => {}
+                Reply::Delta(reply) if muted(&reply.type_url) => {}
+                Reply::Sotw(reply) => call.send(&reply),
+                Reply::Delta(reply) => parts(reply, now.split).iter().for_each(|part| call.send(part)),
+            }
+        }
+    }
+}
+
+/// Waits for a request; returns whether the stream goes on.
+async fn hear(call: &mut Call, mind: &mut Mind, delta: bool) -> bool {
+    if delta {
+        let request = call.try_request().await;
+        request.map(|request| mind.hear_delta(request)).is_some()
+    } else {
+        let request = call.try_request().await;
+        request.map(|request| mind.hear_sotw(request)).is_some()
+    }
+}
+
+/// One response in several messages.
+fn parts(whole: DeltaDiscoveryResponse, names: Option<usize>) -> Vec<DeltaDiscoveryResponse> {
+    let Some(names) = names else { return vec![whole] };
+    let part = |number: usize| DeltaDiscoveryResponse {
+        type_url: whole.type_url.clone(),
+        nonce: format!("{}.{number}", whole.nonce),
+        ..DeltaDiscoveryResponse::default()
+    };
+    let mut parts = Vec::new();
+    for resources in whole.resources.chunks(names) {
+        let mut one = part(parts.len());
+        one.resources = resources.to_vec();
+        parts.push(one);
+    }
+    for removed in whole.removed_resources.chunks(names) {
+        let mut one = part(parts.len());
+        one.removed_resources = removed.to_vec();
+        parts.push(one);
+    }
+    if parts.is_empty() { vec![whole] } else { parts }
+}
+
+/// How long a test waits to see that nothing happens.
+pub(super) const A_WHILE: Duration = Duration::from_millis(700);
