@@ -46,7 +46,7 @@ pub(crate) fn full(line: &str) -> String {
 
 /// A resource as a story writes it: `name@label`, then options: `:eds` or `:eds=name` (a cluster that takes its endpoints
 /// from EDS), `:ttl=10s`, `:aka=alias` (repeats), `:aside` (exists, but the wildcard does not cover it); at the end
-/// `:leads=name` (its body points to a collection of endpoints; in a listener: its address). The label `empty` stands for a body without a byte.
+/// `:leads=name` (its body points to a collection of endpoints; in a listener: its address, `0.0.0.0:80`). The label `empty` stands for a body without a byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spec {
     pub(crate) name: String,
