@@ -86,7 +86,7 @@ export function open(place, live) {
     show(at.wrong, strip(all, groups !== null && seen.standings !== null && live.counts !== null));
     show(at.process, live.counts ? hour.processOf(live.counts, seen.history) : " ");
     show(at.figures, figuresOf(live, seen.rejected, seen.standings));
-    show(at.last, seen.changes ? lastChanges(seen.changes, live.holds) : empty("Asking."));
+    show(at.last, seen.changes ? lastChanges(seen.changes, live.holds, live.counts?.updates) : empty("Asking."));
     show(at.held, holds(live.holds));
     show(at.pressure, pressureOf(live.pressure));
     show(at.planes, servers([...live.servers.values()]));

@@ -173,7 +173,8 @@ impl Accounts {
         } else {
             self.presence.traced.settle(&receipt.kind, nonce, now)
         };
-        let after = now.saturating_duration_since(self.since()).as_millis();
+        let began = self.since();
+        let after = now.saturating_duration_since(began).as_millis();
         let account = self.of(&receipt.type_url);
         let counters = &account.counters;
         counters.requests.inc();
@@ -192,8 +193,16 @@ impl Accounts {
                 account.accepted = NonZeroU32::new(u32::try_from(after + 1).unwrap_or(u32::MAX));
                 counters.acks.inc();
                 if let Some(changed) = changed {
-                    let waited = now.saturating_duration_since(changed.since);
-                    counters.convergence.observe(waited.as_secs_f64(), traced);
+                    if changed.news {
+                        let waited = now.saturating_duration_since(changed.since);
+                        counters.convergence.observe(waited.as_secs_f64(), traced);
+                    }
+                    if let Some(node) = node {
+                        let brought = changed.since..=changed.until;
+                        counters
+                            .adoptions
+                            .accept(&brought, changed.news, &node.class, began, now);
+                    }
                 }
             }
             ReceiptKind::Nack {

@@ -114,7 +114,7 @@ impl Session {
         let Some(receipt) = self.server.handle_acknowledgement(type_url, nonce) else {
             return false;
         };
-        self.accounts.receipt(&receipt, None, nonce, self.now);
+        self.accounts.receipt(&receipt, self.server.node(), nonce, self.now);
         if self.server.is_done() && self.seats.as_ref().is_some_and(Seats::is_at_rest) {
             if self.lags {
                 self.note_looked(None);
