@@ -266,6 +266,13 @@ impl Accounts {
         self.log.stalled(node, self.peer(), bytes, now);
     }
 
+    /// Counts and logs that the stream is ended because its client does not answer pings.
+    pub(super) fn silent(&self, node: Option<&Arc<Node>>, now: Instant) {
+        self.metrics.unanswered_pings.inc();
+        let node = node.map_or("", |node| &*node.id);
+        self.log.silent(node, self.peer(), now);
+    }
+
     /// Counts new expired gates; `expired` is the stream's total.
     pub(super) fn gates(&mut self, expired: u64) {
         if expired > self.presence.expired_gates {

@@ -165,8 +165,13 @@ impl Session {
     }
 
     /// Notes that the stream is ended because its client does not read this many bytes.
-    pub(super) fn stalled(&self, bytes: u64) {
-        self.accounts.stalled(self.server.node(), bytes, self.now);
+    pub(super) fn stalled(&self, bytes: u64, now: Instant) {
+        self.accounts.stalled(self.server.node(), bytes, now);
+    }
+
+    /// Notes that the stream is ended because its client does not answer pings.
+    pub(super) fn silent(&self, now: Instant) {
+        self.accounts.silent(self.server.node(), now);
     }
 
     /// Whether the stream ends with the next output.
