@@ -41,7 +41,7 @@ use crate::cache::{Library, Scopes, View};
 use crate::census::{Census, ClientStatus};
 use crate::clock;
 use crate::config::{Address, Config};
-use crate::downstream::{Admission, Shared};
+use crate::downstream::{Admission, Shared, TokenLog};
 use crate::json::{SchemaError, Schemas};
 use crate::otlp::{self, Export};
 use crate::shutdown::{self, DrainTrigger, Hangups, OtherSignals, StopSignals};
@@ -246,6 +246,7 @@ fn share(
         settings: ArcSwap::from_pointee(plan::downstream(config, mark)),
         admission: Arc::new(Admission::new(plan::admission(&config.limits), clock::now())),
         tokens: tokens.clone(),
+        token_log: TokenLog::default(),
         returns: Arc::default(),
         budget: Arc::new(Budget::new(plan::reading_bytes(config))),
         metrics: metrics.clone(),
