@@ -118,7 +118,7 @@ impl Log {
         let answer = match fault {
             NameFault::Empty => "an empty name: there is no such resource",
             NameFault::Malformed => {
-                "a name that is no valid xdstp name of the type: there is no such resource"
+                "a name that is no valid xdstp name of the type: it is asked for by its text; an Envoy rejects such names"
             }
             NameFault::Long => "a name over `limits.name_bytes`: not answered",
             NameFault::Denied if type_url.kind() == Kind::Sds => {
