@@ -12,6 +12,7 @@ mod overload;
 mod overview;
 mod plan;
 mod reload;
+mod schemas;
 mod view_log;
 mod warm;
 
@@ -33,6 +34,7 @@ use listening::Listening;
 use overload::Overload;
 use overview::Overview;
 use reload::{Live, Reload};
+use schemas::IdleSchemas;
 use view_log::ViewLog;
 use warm::Warm;
 
@@ -294,6 +296,7 @@ async fn last(warm: Option<&Arc<Warm>>) {
 /// Sweeps the views, and updates metrics, the log and what the service manager knows, once per [`SWEEP`].
 async fn look_after(shared: &Arc<Shared>, live: &Live, fleet: &Arc<Fleet>, supervisor: &Supervisor) {
     let mut overload = Overload::new(shared);
+    let mut schemas = IdleSchemas::new(clock::now());
     let mut view_log = ViewLog::new(&shared.scopes, fleet);
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -310,6 +313,7 @@ async fn look_after(shared: &Arc<Shared>, live: &Live, fleet: &Arc<Fleet>, super
             });
         }
         overload.look(live.config().limits.memory);
+        schemas.look(clock::now());
         for type_url in shared.returns.sweep(clock::now()) {
             shared.metrics.of(&type_url).returned_without.inc();
         }
