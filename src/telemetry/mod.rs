@@ -1,5 +1,6 @@
 //! What the relay tells its operators: log, metrics, traces, health. Owns their names and forms. Decides nothing.
 
+mod adoptions;
 mod arrivals;
 mod certificates;
 mod configuration;
@@ -20,6 +21,7 @@ mod traces;
 mod types;
 mod upstream;
 
+pub use adoptions::Adoptions;
 pub use arrivals::ArrivalMetrics;
 pub use certificates::CertificateMetrics;
 pub use configuration::ConfigurationMetrics;
@@ -37,6 +39,6 @@ pub use process::{BUILD, COMMIT, VERSION};
 /// The form in which Prometheus reads metrics as messages.
 pub use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model as model;
 pub use snapshots::SnapshotMetrics;
-pub use traces::{Arrival, Change, Course, Delivery, News, Sampler, SpanId, TraceContext, TraceId, Traces};
+pub use traces::{Arrival, Change, Course, Delivery, News, Sampler, Traces, traceparent};
 pub use types::TypeMetrics;
 pub use upstream::{FileMetrics, UpstreamMetrics};

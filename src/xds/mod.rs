@@ -14,10 +14,10 @@ mod difference;
 mod expression;
 mod guard;
 mod interest;
-mod listener_address;
 mod name;
 mod objection;
 mod pieces;
+mod place;
 mod printable;
 mod references;
 mod resource;
@@ -50,9 +50,9 @@ pub use guard::{
     HoldTarget, HoldTimes, MassHold, ReferenceHold, Referrer, Within,
 };
 pub use interest::{Dirty, Target, Want};
-pub use listener_address::Addresses;
 pub use name::Name;
 pub use objection::Objection;
+pub use place::{Place, Places};
 pub use printable::{INVISIBLE, is_escaped, printable};
 pub use references::References;
 pub use resource::{Resource, ResourceParts, WRAPPER_URL, field_len, put_field, put_key_len};

@@ -2,7 +2,7 @@
 //!
 //! Owns the value that is kept with the resource. Does not read a body.
 
-use super::Name;
+use super::{Name, Place};
 
 /// The names that a resource refers to, and what only one resource can have at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct References {
     /// Clusters.
     pub clusters: Box<[Name]>,
     /// Addresses of a listener, or domains of a virtual host.
-    pub places: Box<[Box<str>]>,
+    pub places: Box<[Place]>,
 }
 
 impl References {

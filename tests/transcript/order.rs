@@ -416,17 +416,41 @@ fn a_route_waits_for_a_full_state_that_waits() {
 fn an_address_goes_from_one_listener_to_another() {
     both(
         "
-        origin put lds a@1:leads=80 b@1:leads=81, put rds r@1
+        origin put lds a@1:leads=0.0.0.0:80 b@1:leads=0.0.0.0:81, put rds r@1
         client subscribe lds *
         client <- lds [a@1 b@1], ack
         client subscribe rds r
         client <- rds [r@1]
-        origin drop lds a b, put lds c@1:leads=80
+        origin drop lds a b, put lds c@1:leads=0.0.0.0:80
         client <- lds sotw [b@1 c@1] | delta [c@1] -[a]
         client ack lds
         nothing for 1s
         client ack rds
         client <- lds sotw [c@1] | delta -[b]
+        client ack
+        ",
+    );
+}
+
+/// C-26: all addresses of a machine have the port of each, of IPv4 and IPv6 apart.
+#[test]
+fn an_address_that_is_a_part_of_another() {
+    both(
+        "
+        origin put lds a@1:leads=0.0.0.0:80 b@1:leads=[::]:80, put rds r@1
+        client subscribe lds *
+        client <- lds [a@1 b@1], ack
+        client subscribe rds r
+        client <- rds [r@1]
+        origin drop lds a b, put lds c@1:leads=127.0.0.1:80
+        client <- lds sotw [b@1 c@1] | delta [c@1] -[a]
+        client ack lds
+        nothing for 1s
+        client ack rds
+        client <- lds sotw [c@1] | delta -[b]
+        client ack
+        origin drop lds c, put lds d@1:leads=0.0.0.0:80
+        client <- lds sotw [d@1] | delta [d@1] -[c]
         client ack
         ",
     );

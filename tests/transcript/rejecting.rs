@@ -137,10 +137,10 @@ fn rejected_for_what_goes() {
 fn rejected_with_a_removal() {
     delta(
         "
-        origin put lds a@1:leads=80
+        origin put lds a@1:leads=0.0.0.0:80
         client subscribe lds *
         client <- lds [a@1], ack
-        origin put lds b@bad:leads=80, drop lds a
+        origin put lds b@bad:leads=0.0.0.0:80, drop lds a
         client <- lds [b@bad] -[a], nack
         client <- lds -[a], ack
         client <- lds [b@bad], nack

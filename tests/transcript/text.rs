@@ -25,6 +25,7 @@ pub(crate) fn type_url(word: &str) -> TypeUrl {
         "sds" => "envoy.extensions.transport_sockets.tls.v3.Secret",
         "srds" => "envoy.config.route.v3.ScopedRouteConfiguration",
         "vhds" => "envoy.config.route.v3.VirtualHost",
+        "workload" => "istio.workload.Workload",
         "debug" => "istio.io/debug/syncz",
         "connections" => "istio.io/connections",
         "health" => "istio.v1.HealthInformation",
@@ -46,7 +47,7 @@ pub(crate) fn full(line: &str) -> String {
 
 /// A resource as a story writes it: `name@label`, then options: `:eds` or `:eds=name` (a cluster that takes its endpoints
 /// from EDS), `:ttl=10s`, `:aka=alias` (repeats), `:aside` (exists, but the wildcard does not cover it); at the end
-/// `:leads=name` (its body points to a collection of endpoints; in a listener: its address). The label `empty` stands for a body without a byte.
+/// `:leads=name` (its body points to a collection of endpoints; in a listener: its address, `0.0.0.0:80`). The label `empty` stands for a body without a byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spec {
     pub(crate) name: String,

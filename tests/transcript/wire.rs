@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -45,18 +46,29 @@ pub(crate) struct Item {
 pub(crate) struct Body {
     #[prost(string, tag = "1")]
     pub(crate) name: String,
-    /// The reference to a collection of endpoints, as in `ClusterLoadAssignment`.
+    /// The reference to a collection of endpoints, as in `ClusterLoadAssignment`, or the address of a listener.
     #[prost(message, optional, tag = "2")]
     pub(crate) locality: Option<Locality>,
     #[prost(string, tag = "28")]
     pub(crate) label: String,
 }
 
-/// A `LocalityLbEndpoints` with only the reference to its endpoints.
+/// A `LocalityLbEndpoints` with only the reference to its endpoints; or an `Address`.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct Locality {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) socket: Option<Socket>,
     #[prost(message, optional, tag = "8")]
     pub(crate) leds: Option<Leds>,
+}
+
+/// A `SocketAddress`.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(crate) struct Socket {
+    #[prost(string, tag = "2")]
+    pub(crate) address: String,
+    #[prost(uint32, tag = "3")]
+    pub(crate) port: u32,
 }
 
 /// A `LedsClusterLocalityConfig`.
@@ -75,12 +87,24 @@ impl Body {
         if label == EMPTY {
             return Vec::new();
         }
-        let leds = leads.map(|name| Leds {
-            collection: name.clone(),
+        let locality = leads.map(|text| match text.parse::<SocketAddr>() {
+            Ok(socket) => Locality {
+                socket: Some(Socket {
+                    address: socket.ip().to_string(),
+                    port: socket.port().into(),
+                }),
+                leds: None,
+            },
+            Err(_) => Locality {
+                socket: None,
+                leds: Some(Leds {
+                    collection: text.clone(),
+                }),
+            },
         });
         let body = Self {
             name: name.to_owned(),
-            locality: leds.map(|leds| Locality { leds: Some(leds) }),
+            locality,
             label: label.to_owned(),
         };
         body.encode_to_vec()

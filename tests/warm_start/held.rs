@@ -71,7 +71,10 @@ fn route(name: &str, cluster: &str) -> Resource {
         ..Default::default()
     };
     let host = fields::VirtualHost {
-        routes: vec![fields::Route { route: Some(action) }],
+        routes: vec![fields::Route {
+            route: Some(action),
+            ..fields::Route::default()
+        }],
         ..Default::default()
     };
     let content = fields::RouteConfiguration {

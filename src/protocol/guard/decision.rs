@@ -123,7 +123,12 @@ impl Guard {
         wanted: impl Fn(&TypeUrl, &Name) -> bool,
         now: Instant,
     ) -> Option<Vec<Update>> {
-        let removal = self.held.get(item).filter(|removal| !removal.waits(now))?;
+        let removal = self.held.get(item)?;
+        if removal.waits(now) {
+            // What refers to it is looked for when nothing else holds it.
+            self.held.refer(item, None, &self.judgements);
+            return None;
+        }
         let over = self.held.limit(removal).is_some_and(|limit| limit <= now);
         let referred = self.follows_references() && is_referred(item.0.0.kind());
         if referred && removal.follows(now) && !over {
@@ -142,8 +147,8 @@ impl Guard {
                 self.held.look_at(Stage::Members, item.clone());
                 return None;
             }
-            if let Some((source, said)) = source {
-                self.held.refer(item, source, said, &self.judgements);
+            if source.is_some() {
+                self.held.refer(item, source, &self.judgements);
                 if stage == Stage::Members {
                     // It holds no members of its own any more.
                     self.references.touch(item, &mut self.held);

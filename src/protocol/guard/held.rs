@@ -154,12 +154,12 @@ impl Held {
         self.show(item, before, end, judgements);
     }
 
-    /// The same, if nothing has to be looked at.
-    pub(super) fn refer(&mut self, item: &Item, source: Item, said: bool, judgements: &Judgements) {
+    /// This refers to a removal, or it is not known any more what does.
+    pub(super) fn refer(&mut self, item: &Item, source: Option<(Item, bool)>, judgements: &Judgements) {
         let Some(removal) = self.get_mut(item) else { return };
-        if removal.by() != Some((&source, said)) {
+        if removal.by() != source.as_ref().map(|(source, said)| (source, *said)) {
             let before = removal.reason();
-            removal.refer(source, said);
+            removal.refer(source);
             self.show(item, before, HoldEnd::Free, judgements);
         }
     }

@@ -227,7 +227,7 @@ impl Guard {
         }
         self.held
             .change(item, HoldEnd::Person, &self.judgements, |removal| match is_judgement {
-                true => removal.judge(Judged::Not),
+                true => removal.acquit(),
                 false => removal.free(HoldEnd::Person),
             });
     }

@@ -157,9 +157,15 @@ impl Removal {
         self.judged = judged;
     }
 
-    /// Something was found that refers to it.
-    pub(super) fn refer(&mut self, source: Item, said: bool) {
-        self.reference = Reference::By(source, said);
+    /// A person has ended its judgement, and with it how long that was to hold.
+    pub(super) fn acquit(&mut self) {
+        self.judged = Judged::Not;
+        self.ordered = None;
+    }
+
+    /// Something was found that refers to it (`true`: the control plane still sends that), or it is not known any more what does.
+    pub(super) fn refer(&mut self, source: Option<(Item, bool)>) {
+        self.reference = source.map_or(Reference::Unknown(false), |(source, said)| Reference::By(source, said));
     }
 
     /// What refers to it does not count any more.

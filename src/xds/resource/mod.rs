@@ -154,12 +154,9 @@ impl Resource {
     }
 
     /// Returns what it refers to, which `read` finds in the `Any`'s value the first time.
-    pub fn references(&self, read: impl FnOnce(&[u8]) -> References) -> Option<&References> {
-        let found = self.references.get_or_init(|| {
-            let body = self.record.get(self.body_at as usize..).unwrap_or_default();
-            Some(Box::new(read(body))).filter(|found| !found.is_empty())
-        });
-        found.as_deref()
+    pub fn references(&self, read: impl FnOnce(Bytes) -> References) -> Option<&References> {
+        let read = || Some(Box::new(read(self.body()))).filter(|found| !found.is_empty());
+        self.references.get_or_init(read).as_deref()
     }
 
     /// When the last byte of the message that brought this content was read.

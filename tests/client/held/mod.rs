@@ -3,6 +3,7 @@
 mod amnesia;
 mod bad_input;
 mod many;
+mod places;
 mod plane;
 mod reading;
 mod silence;

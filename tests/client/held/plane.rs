@@ -222,17 +222,22 @@ pub(crate) fn proxy(name: &str, cluster: &str, port: u32) -> Bytes {
 fn listening(name: &str, chain: fields::FilterChain, port: u32) -> Bytes {
     let listener = fields::Listener {
         filter_chains: vec![chain],
+        ..fields::Listener::default()
+    };
+    let addresses = fields::ListenerAddresses {
         address: Some(fields::Address {
             socket_address: Some(fields::SocketAddress {
                 address: "0.0.0.0".to_owned(),
                 port_value: port,
                 ..fields::SocketAddress::default()
             }),
-            pipe: None,
+            ..fields::Address::default()
         }),
-        ..fields::Listener::default()
+        ..fields::ListenerAddresses::default()
     };
-    named(name, &listener)
+    let mut body = named(name, &listener).to_vec();
+    body.extend(addresses.encode_to_vec());
+    Bytes::from(body)
 }
 
 /// A route configuration that leads to these clusters.
@@ -242,6 +247,7 @@ pub(crate) fn route(name: &str, clusters: &[&str]) -> Bytes {
             cluster: (*cluster).to_owned(),
             ..fields::RouteAction::default()
         }),
+        ..fields::Route::default()
     });
     let host = fields::VirtualHost {
         routes: routes.collect(),

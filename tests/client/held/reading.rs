@@ -16,7 +16,7 @@ const MANAGER: &str =
 const PROXY: &str = "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy";
 
 /// Encodes a resource of this type, whose fields are JSON.
-fn encoded(type_url: &str, fields: &str) -> Bytes {
+pub(super) fn encoded(type_url: &str, fields: &str) -> Bytes {
     let json = format!(r#"{{"resources": [{{"@type": "{type_url}", {fields}}}]}}"#);
     let tree = Tree::json(json.as_bytes(), Bounds::FILE).unwrap();
     let response = Schemas::standard().response(&tree, Unknown::Deny).unwrap();
@@ -141,14 +141,234 @@ fn namers() -> Vec<(&'static str, String)> {
     ]
 }
 
+const NETWORK: &str = "type.googleapis.com/envoy.extensions.filters.network";
+const HTTP: &str = "type.googleapis.com/envoy.extensions.filters.http";
+const LOGS: &str = "type.googleapis.com/envoy.extensions.access_loggers";
+const GRPC: &str = r#""grpc_service": {"envoy_grpc": {"cluster_name": "target"}}"#;
+const URI: &str = r#"{"uri": "http://a/", "cluster": "target", "timeout": "1s"}"#;
+
+/// A typed configuration with these fields.
+fn typed(of: &str, message: &str, fields: &str) -> String {
+    format!(r#"{{"name": "f", "typed_config": {{"@type": "{of}.{message}", {fields}}}}}"#)
+}
+
+fn network(message: &str, fields: &str) -> String {
+    listener(&typed(NETWORK, message, &format!(r#""stat_prefix": "s", {fields}"#)))
+}
+
+fn http(message: &str, fields: &str) -> String {
+    let filter = typed(HTTP, message, fields);
+    listener(&manager(&format!(
+        r#""route_config": {{"name": "i"}}, "http_filters": [{filter}]"#
+    )))
+}
+
+/// Network filters that name it.
+fn network_filters() -> Vec<(&'static str, String)> {
+    let redis = |fields: &str| {
+        let settings = r#""settings": {"op_timeout": "1s"}"#;
+        network("redis_proxy.v3.RedisProxy", &format!("{settings}, {fields}"))
+    };
+    let thrift = |action: &str| {
+        let route = format!(r#"{{"match": {{"method_name": ""}}, "route": {{{action}}}}}"#);
+        let fields = format!(r#""route_config": {{"name": "t", "routes": [{route}]}}"#);
+        network("thrift_proxy.v3.ThriftProxy", &fields)
+    };
+    let all = [
+        redis(r#""prefix_routes": {"routes": [{"prefix": "a", "cluster": "target"}]}"#),
+        redis(r#""prefix_routes": {"catch_all_route": {"cluster": "target"}}"#),
+        redis(
+            r#""prefix_routes": {"catch_all_route": {"cluster": "other", "request_mirror_policy": [{"cluster": "target"}]}}"#,
+        ),
+        redis(
+            r#""prefix_routes": {"catch_all_route": {"cluster": "other", "read_command_policy": {"cluster": "target"}}}"#,
+        ),
+        redis(&format!(r#""external_auth_provider": {{{GRPC}}}"#)),
+        thrift(r#""cluster": "target""#),
+        thrift(r#""weighted_clusters": {"clusters": [{"name": "target", "weight": 1}]}"#),
+        thrift(r#""cluster": "other", "request_mirror_policies": [{"cluster": "target"}]"#),
+        network("ext_authz.v3.ExtAuthz", GRPC),
+        network("ext_proc.v3.NetworkExternalProcessor", GRPC),
+        network(
+            "ratelimit.v3.RateLimit",
+            &format!(
+                r#""domain": "d", "descriptors": [{{"entries": [{{"key": "k", "value": "v"}}]}}], "rate_limit_service": {{{GRPC}}}"#
+            ),
+        ),
+    ];
+    all.into_iter().map(|fields| (LDS, fields)).collect()
+}
+
+/// A listener of UDP, whose proxy has these fields.
+fn udp(fields: &str) -> String {
+    let filter = typed(
+        "type.googleapis.com/envoy.extensions.filters.udp",
+        "udp_proxy.v3.UdpProxyConfig",
+        &format!(r#""stat_prefix": "s", {fields}"#),
+    );
+    format!(r#""name": "x", "listener_filters": [{filter}]"#)
+}
+
+/// UDP proxies that name it.
+fn udp_proxies() -> Vec<(&'static str, String)> {
+    let route = |cluster: &str| {
+        let of = "type.googleapis.com/envoy.extensions.filters.udp";
+        let action = typed(of, "udp_proxy.v3.Route", &format!(r#""cluster": "{cluster}""#));
+        format!(r#"{{"action": {action}}}"#)
+    };
+    let (target, other) = (route("target"), route("other"));
+    let input = r#""input": {"name": "i", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.matching.common_inputs.network.v3.SourceIPInput"}}"#;
+    let listed = format!(
+        r#"{{"matcher_list": {{"matchers": [{{"predicate": {{"single_predicate": {{{input}, "value_match": {{"exact": "1.2.3.4"}}}}}}, "on_match": {target}}}]}}, "on_no_match": {other}}}"#
+    );
+    let mapped = |map: &str| format!(r#"{{"matcher_tree": {{{input}, "{map}": {{"map": {{"1": {target}}}}}}}}}"#);
+    let nested = format!(r#"{{"on_no_match": {{"matcher": {listed}}}}}"#);
+    let matchers = [
+        listed,
+        mapped("exact_match_map"),
+        mapped("prefix_match_map"),
+        format!(r#"{{"on_no_match": {target}}}"#),
+        nested,
+    ];
+    let mut all = vec![(LDS, udp(r#""cluster": "target""#))];
+    all.extend(matchers.map(|matcher| (LDS, udp(&format!(r#""matcher": {matcher}"#)))));
+    all
+}
+
+/// HTTP filters that name it, and what overrides them.
+fn http_filters() -> Vec<(&'static str, String)> {
+    let overridden = |message: &str, fields: &str| {
+        let config = format!(r#"{{"@type": "{HTTP}.{message}", {fields}}}"#);
+        format!(r#""typed_per_filter_config": {{"f": {config}}}"#)
+    };
+    let check = overridden(
+        "ext_authz.v3.ExtAuthzPerRoute",
+        &format!(r#""check_settings": {{{GRPC}}}"#),
+    );
+    let by_http = overridden(
+        "ext_authz.v3.ExtAuthzPerRoute",
+        &format!(r#""check_settings": {{"http_service": {{"server_uri": {URI}}}}}"#),
+    );
+    let process = overridden("ext_proc.v3.ExtProcPerRoute", &format!(r#""overrides": {{{GRPC}}}"#));
+    let wrapped = format!(
+        r#""typed_per_filter_config": {{"f": {{"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "config": {{"@type": "{HTTP}.ext_authz.v3.ExtAuthzPerRoute", "check_settings": {{{GRPC}}}}}}}}}"#
+    );
+    let of_route = |entry: &str| {
+        format!(
+            r#""name": "x", "virtual_hosts": [{{"name": "v", "domains": ["*"], "routes": [{{"match": {{"prefix": "/"}}, "route": {{"cluster": "other"}}, {entry}}}]}}]"#
+        )
+    };
+    let of_host = format!(r#""name": "x", "virtual_hosts": [{{"name": "v", "domains": ["*"], {check}}}]"#);
+    let of_weight = format!(
+        r#""name": "x", {}"#,
+        routes(&format!(
+            r#""weighted_clusters": {{"clusters": [{{"name": "other", "weight": 1, {check}}}]}}"#
+        ))
+    );
+    vec![
+        (LDS, http("ext_authz.v3.ExtAuthz", GRPC)),
+        (
+            LDS,
+            http(
+                "ext_authz.v3.ExtAuthz",
+                &format!(r#""http_service": {{"server_uri": {URI}}}"#),
+            ),
+        ),
+        (LDS, http("ext_proc.v3.ExternalProcessor", GRPC)),
+        (
+            LDS,
+            http(
+                "ext_proc.v3.ExternalProcessor",
+                &format!(r#""http_service": {{"http_service": {{"http_uri": {URI}}}}}"#),
+            ),
+        ),
+        (
+            LDS,
+            http(
+                "ratelimit.v3.RateLimit",
+                &format!(r#""domain": "d", "rate_limit_service": {{{GRPC}}}"#),
+            ),
+        ),
+        (RDS, of_route(&check)),
+        (RDS, of_route(&by_http)),
+        (RDS, of_route(&process)),
+        (RDS, of_route(&wrapped)),
+        (RDS, format!(r#""name": "x", {check}"#)),
+        (RDS, of_host),
+        (RDS, of_weight),
+    ]
+}
+
+/// Access logs that name it.
+fn access_logs() -> Vec<(&'static str, String)> {
+    let common = format!(r#""common_config": {{"log_name": "l", {GRPC}}}"#);
+    let of_http = typed(LOGS, "grpc.v3.HttpGrpcAccessLogConfig", &common);
+    let of_tcp = typed(LOGS, "grpc.v3.TcpGrpcAccessLogConfig", &common);
+    let telemetry = |fields: &str| typed(LOGS, "open_telemetry.v3.OpenTelemetryAccessLogConfig", fields);
+    let logs = |log: &str| format!(r#""access_log": [{log}]"#);
+    let managed = |log: &str| listener(&manager(&format!(r#""route_config": {{"name": "i"}}, {}"#, logs(log))));
+    let all = [
+        managed(&of_http),
+        managed(&telemetry(&common)),
+        managed(&telemetry(GRPC)),
+        managed(&telemetry(&format!(r#""http_service": {{"http_uri": {URI}}}"#))),
+        format!(r#""name": "x", {}"#, logs(&of_tcp)),
+        listener(&proxy(&format!(r#""cluster": "other", {}"#, logs(&of_tcp)))),
+        network("thrift_proxy.v3.ThriftProxy", &logs(&of_tcp)),
+        udp(&format!(r#""cluster": "other", {}"#, logs(&of_tcp))),
+        udp(&format!(r#""cluster": "other", "proxy_access_log": [{of_tcp}]"#)),
+        http("router.v3.Router", &format!(r#""upstream_log": [{of_http}]"#)),
+    ];
+    all.into_iter().map(|fields| (LDS, fields)).collect()
+}
+
+/// What names it in a way that is not read: configurations that are wrapped, of somebody else, or of another kind than their place
+/// asks for.
+#[test]
+fn what_is_not_read() {
+    let wrapped = format!(
+        r#"{{"name": "f", "typed_config": {{"@type": "type.googleapis.com/xds.type.v3.TypedStruct", "type_url": "{PROXY}", "value": {{"cluster": "target"}}}}}}"#
+    );
+    let cases = [
+        (LDS, listener(&wrapped)),
+        (LDS, http("gcp_authn.v3.GcpAuthnFilterConfig", r#""cluster": "target""#)),
+        (LDS, listener(&typed(HTTP, "ext_authz.v3.ExtAuthz", GRPC))),
+        (
+            RDS,
+            format!(r#""name": "x", {}"#, routes(r#""cluster_header": "target""#)),
+        ),
+    ];
+    for (kind, fields) in cases {
+        let mut stage = Stage::new(Dialect::Delta, USUAL, &[(CDS, "*"), (LDS, "*"), (RDS, "x")]);
+        stage.put(CDS, "target", cluster("target"));
+        stage.put(CDS, "other", cluster("other"));
+        stage.put(kind, "x", encoded(kind, &fields));
+        stage.wanted.insert("x".to_owned());
+        stage.pass(Duration::from_secs(20));
+        assert_eq!(stage.served(kind), "x", "{fields}");
+        stage.remove(CDS, "target");
+        stage.pass(ms(200));
+        assert_eq!(stage.served(CDS), "other", "{fields}");
+    }
+}
+
 /// D-09: each way in which a resource of Envoy's API can name a cluster or a route configuration holds it. The numbers of the fields
 /// are those of the API.
 #[test]
 fn each_way_to_name_something() {
-    let cases = [listeners(), others(), namers()].concat();
+    let filters = [network_filters(), udp_proxies(), http_filters(), access_logs()].concat();
+    let cases = [listeners(), others(), namers(), filters].concat();
     for (kind, fields) in cases {
-        let wants = [(CDS, "*"), (LDS, "*"), (SRDS, "*"), (VHDS, "x"), (RDS, "named")];
+        let wants = [
+            (CDS, "*"),
+            (LDS, "*"),
+            (SRDS, "*"),
+            (VHDS, "x"),
+            (RDS, "named"),
+            (RDS, "x"),
+        ];
         let mut stage = Stage::new(Dialect::Delta, USUAL, &wants);
+        stage.wanted.insert("x".to_owned());
         for name in ["target", "other"] {
             stage.put(CDS, name, cluster(name));
         }
@@ -156,7 +376,7 @@ fn each_way_to_name_something() {
         stage.put(RDS, "named", encoded(RDS, &route));
         stage.put(kind, "x", encoded(kind, &fields));
         stage.pass(Duration::from_secs(20));
-        assert_eq!(stage.served(kind), "x", "{fields}");
+        assert!(stage.served(kind).split(' ').any(|name| name == "x"), "{fields}");
         stage.remove(CDS, "target");
         stage.pass(ms(200));
         assert!(stage.why(CDS, "target").starts_with("referenced by "), "{fields}");

@@ -12,7 +12,7 @@ use super::{Attempt, Step, Subscription};
 use crate::server::flights::Flight;
 use crate::server::rejections::Group;
 use crate::server::response::Response;
-use xds::{Addresses, Answers, Batch, Difference, GONE_MAX, Kind, Name, Resource, Room, TypeSight};
+use xds::{Answers, Batch, Difference, GONE_MAX, Kind, Name, Places, Resource, Room, TypeSight};
 
 impl Subscription {
     /// Returns the next step.
@@ -170,7 +170,7 @@ impl Subscription {
     }
 
     /// Whether the client was sent a listener of this name with one of these addresses.
-    pub(super) fn gives(&self, name: &Name, taken: &Addresses) -> bool {
+    pub(super) fn gives(&self, name: &Name, taken: &Places) -> bool {
         let row = self.ledger.get(name);
         row.whole().is_some_and(|held| taken.are_of(held))
     }
@@ -212,11 +212,12 @@ impl Subscription {
         let nonce = attempt.nonces.next();
         let asked = self.asked.last();
         self.asked.answered(attempt.now);
-        let news = since.filter(|since| self.asked.is_news(*since));
+        let news = since.is_some_and(|since| self.asked.is_news(since));
         self.flights.send(Flight {
             nonce,
             batch: batch.clone(),
-            since: news,
+            since,
+            news,
             sent: attempt.now,
         });
         let response = Response {

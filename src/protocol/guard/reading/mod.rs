@@ -2,20 +2,23 @@
 //!
 //! Owns which fields count. What cannot be decoded refers to nothing; who asks, and when, is decided elsewhere.
 
+mod extensions;
+
 use std::collections::BTreeSet;
 
-use prost::Message as _;
+use bytes::Bytes;
+use prost::Message;
 
+use extensions::message;
 use proto::distributary::references as fields;
-use proto::google::protobuf::Any;
-use xds::{Kind, Name, References, Resource, TypeUrl};
+use xds::{Kind, Name, Place, References, Resource, TypeUrl};
 
 const ROUTES: &str = "envoy.config.route.v3.RouteConfiguration";
 const CLUSTERS: &str = "envoy.config.cluster.v3.Cluster";
 
 /// Returns what a resource of this kind refers to. It is read once and kept with the resource.
 pub(super) fn references(kind: Kind, resource: &Resource) -> Option<&References> {
-    resource.references(|body| read(kind, body))
+    resource.references(|body| read(kind, &body))
 }
 
 /// Whether an endpoint assignment has no endpoint in any locality, and none that come by themselves (LEDS). One that cannot be
@@ -32,20 +35,31 @@ pub(super) fn is_empty_assignment(resource: &Resource) -> bool {
     })
 }
 
-fn read(kind: Kind, body: &[u8]) -> References {
+fn read(kind: Kind, body: &Bytes) -> References {
     let mut found = Collected::default();
     match kind {
-        Kind::Lds => drop(fields::Listener::decode(body).map(|listener| found.listener(&listener))),
-        Kind::Rds => drop(fields::RouteConfiguration::decode(body).map(|route| found.route(&route))),
-        Kind::Srds => drop(fields::ScopedRouteConfiguration::decode(body).map(|scope| found.scope(&scope))),
-        Kind::Vhds => drop(fields::VirtualHost::decode(body).map(|host| {
-            found.places.extend(host.domains.iter().cloned());
+        Kind::Lds => {
+            found.places.extend(Place::of_listener(body));
+            found.listener(&decoded(body));
+        }
+        Kind::Rds => found.route(&decoded(body)),
+        Kind::Srds => found.scope(&decoded(body)),
+        Kind::Vhds => {
+            let host: fields::VirtualHost = decoded(body);
+            found
+                .places
+                .extend(host.domains.iter().map(|domain| Place::domain(domain)));
             found.host(&host);
-        })),
-        Kind::Cds => drop(fields::Cluster::decode(body).map(|cluster| found.cluster(&cluster))),
+        }
+        Kind::Cds => found.cluster(&decoded(body)),
         Kind::Eds | Kind::Leds | Kind::Sds | Kind::Rtds | Kind::Ecds | Kind::Other => {}
     }
     found.into()
+}
+
+/// Decodes the fields that count. What cannot be decoded is empty.
+fn decoded<M: Message + Default>(body: &Bytes) -> M {
+    M::decode(body.clone()).unwrap_or_default()
 }
 
 /// The names that were found so far, each once.
@@ -53,17 +67,11 @@ fn read(kind: Kind, body: &[u8]) -> References {
 struct Collected {
     routes: BTreeSet<String>,
     clusters: BTreeSet<String>,
-    places: BTreeSet<String>,
+    places: Vec<Place>,
 }
 
 impl Collected {
     fn listener(&mut self, listener: &fields::Listener) {
-        let additional = listener
-            .additional_addresses
-            .iter()
-            .filter_map(|one| one.address.as_ref());
-        self.places
-            .extend(listener.address.iter().chain(additional).filter_map(place));
         let chains = listener.filter_chains.iter().chain(&listener.default_filter_chain);
         let filters = chains.flat_map(|chain| &chain.filters);
         let filters = filters.filter_map(|filter| filter.typed_config.as_ref());
@@ -72,32 +80,11 @@ impl Collected {
         for config in filters.chain(api) {
             self.filter(config);
         }
-    }
-
-    fn filter(&mut self, config: &Any) {
-        let bytes = config.value.as_ref();
-        match message(config) {
-            "HttpConnectionManager" => {
-                let Ok(manager) = fields::HttpConnectionManager::decode(bytes) else {
-                    return;
-                };
-                self.routes.extend(manager.rds.map(|rds| rds.route_config_name));
-                manager.route_config.iter().for_each(|route| self.route(route));
-                let scopes = manager.scoped_routes.into_iter();
-                let scopes = scopes.filter_map(|scopes| scopes.scoped_route_configurations_list);
-                for scope in scopes.flat_map(|list| list.scoped_route_configurations) {
-                    self.scope(&scope);
-                }
-            }
-            "TcpProxy" => {
-                let Ok(proxy) = fields::TcpProxy::decode(bytes) else {
-                    return;
-                };
-                self.clusters.insert(proxy.cluster);
-                self.weighted(proxy.weighted_clusters.as_ref());
-            }
-            _ => {}
+        let filters = listener.listener_filters.iter();
+        for config in filters.filter_map(|filter| filter.typed_config.as_ref()) {
+            self.listener_filter(config);
         }
+        self.access_logs(&listener.access_log);
     }
 
     fn scope(&mut self, scope: &fields::ScopedRouteConfiguration) {
@@ -107,12 +94,18 @@ impl Collected {
 
     fn route(&mut self, route: &fields::RouteConfiguration) {
         self.mirrors(&route.request_mirror_policies);
+        self.overrides(&route.typed_per_filter_config);
         route.virtual_hosts.iter().for_each(|host| self.host(host));
     }
 
     fn host(&mut self, host: &fields::VirtualHost) {
         self.mirrors(&host.request_mirror_policies);
-        for action in host.routes.iter().filter_map(|route| route.route.as_ref()) {
+        self.overrides(&host.typed_per_filter_config);
+        for route in &host.routes {
+            self.overrides(&route.typed_per_filter_config);
+            let Some(action) = &route.route else {
+                continue;
+            };
             if !self.clusters.contains(&action.cluster) {
                 self.clusters.insert(action.cluster.clone());
             }
@@ -124,8 +117,10 @@ impl Collected {
     }
 
     fn weighted(&mut self, weighted: Option<&fields::WeightedClusters>) {
-        let clusters = weighted.into_iter().flat_map(|weighted| &weighted.clusters);
-        self.clusters.extend(clusters.map(|cluster| cluster.name.clone()));
+        for cluster in weighted.into_iter().flat_map(|weighted| &weighted.clusters) {
+            self.clusters.insert(cluster.name.clone());
+            self.overrides(&cluster.typed_per_filter_config);
+        }
     }
 
     fn mirrors(&mut self, mirrors: &[fields::Mirror]) {
@@ -139,9 +134,8 @@ impl Collected {
         let aggregate =
             config.filter(|config| config.type_url.contains(".aggregate.") && message(config) == "ClusterConfig");
         for config in aggregate {
-            let members = fields::AggregateClusterConfig::decode(config.value.as_ref());
             self.clusters
-                .extend(members.into_iter().flat_map(|members| members.clusters));
+                .extend(decoded::<fields::AggregateClusterConfig>(&config.value).clusters);
         }
     }
 }
@@ -159,25 +153,7 @@ impl From<Collected> for References {
         Self {
             routes: names(found.routes, ROUTES),
             clusters: names(found.clusters, CLUSTERS),
-            places: found.places.into_iter().map(String::into_boxed_str).collect(),
+            places: found.places.into(),
         }
     }
-}
-
-/// Returns the last part of the name of a message.
-fn message(any: &Any) -> &str {
-    any.type_url.rsplit('.').next().unwrap_or_default()
-}
-
-/// Returns an address as text; none for one that is not bound.
-fn place(address: &fields::Address) -> Option<String> {
-    if let Some(pipe) = &address.pipe {
-        return Some(pipe.path.clone());
-    }
-    let socket = address.socket_address.as_ref()?;
-    let protocol = match socket.protocol {
-        1 => "udp",
-        _ => "tcp",
-    };
-    (socket.port_value != 0).then(|| format!("{protocol} {}:{}", socket.address, socket.port_value))
 }
