@@ -30,7 +30,7 @@ fn one_time_or_two() {
         ("off", "{mass: {within: first_state}}", times(120, 300)),
         ("off", "{mass: {within: first_state, hold: {endpoints: 1s}}}", times(1, 300)),
     ] {
-        let class = format!("classes: [{{match: {{node_id: a}}, guard: {of_class}}}]\n");
+        let class = format!("classes: [{{match: {{id: a}}, guard: {of_class}}}]\n");
         let config = good(&format!("{SERVER}guard: {written}\n{class}"));
         assert_eq!(config.guard.classes[0].unwrap().mass.hold, expected, "{of_class}");
     }
