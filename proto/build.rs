@@ -3,15 +3,14 @@
 use std::error::Error;
 use std::path::Path;
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 9] = [
     "distributary/references.proto",
     "envoy/service/discovery/v3/discovery.proto",
     "envoy/config/cluster/v3/cluster.proto",
+    "google/rpc/error_details.proto",
     "google/rpc/status.proto",
     "envoy/config/listener/v3/listener.proto",
     "envoy/service/status/v3/csds.proto",
-    "opentelemetry/proto/collector/metrics/v1/metrics_service.proto",
-    "opentelemetry/proto/collector/trace/v1/trace_service.proto",
     REFLECTION,
     "spiffe/workload/x509.proto",
 ];

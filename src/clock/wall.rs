@@ -71,6 +71,12 @@ impl WallClock {
         }
     }
 
+    /// Returns the time by the wall clock.
+    #[must_use]
+    pub fn system(self, at: Instant) -> SystemTime {
+        UNIX_EPOCH + self.unix(at)
+    }
+
     /// Returns the time since 1970.
     #[must_use]
     pub fn unix(self, at: Instant) -> Duration {

@@ -2,7 +2,6 @@
 //!
 //! Owns the connection, one for each export, and how long an export may take. Knows nothing of what is exported.
 
-use std::error::Error;
 use std::future::ready;
 use std::io::{self, Write as _};
 
@@ -19,71 +18,38 @@ use prost::Message;
 use tonic::client::Grpc;
 use tonic::codec::CompressionEncoding;
 use tonic::metadata::MetadataMap;
-use tonic::transport::{self, Endpoint};
-use tonic::{Extensions, Request, Status};
+use tonic::transport::Endpoint;
+use tonic::{Extensions, Request};
 use tonic_prost::ProstCodec;
 use tower::service_fn;
 
 use super::environment::{Protocol, Target};
+use super::refusal::Refusal;
 use crate::clock;
 use crate::tls::{HTTP1, HTTP2};
-use crate::upstream::{Duplex, Failure, connect, host, reason};
+use crate::upstream::{Duplex, Failure, connect, host};
 
 /// A collector.
 pub(super) struct Collector {
     target: Target,
 }
 
-/// Why an export failed.
-#[derive(Debug)]
-pub(super) struct Rejected(pub(super) String);
-
-/// The most that is read of an answer, and the most of it that is shown.
+/// The most that is read of an answer.
 const ANSWER_BYTES: usize = 64 * 1024;
-const WORDS: usize = 200;
 const AGENT: &str = concat!("distributary/", env!("CARGO_PKG_VERSION"));
-
-impl From<Failure> for Rejected {
-    fn from(failure: Failure) -> Self {
-        Self(failure.to_string())
-    }
-}
-
-impl From<hyper::Error> for Rejected {
-    fn from(error: hyper::Error) -> Self {
-        Self(format!("HTTP/1.1: {error}; is it the port for OTLP over HTTP?"))
-    }
-}
-
-impl From<transport::Error> for Rejected {
-    fn from(error: transport::Error) -> Self {
-        Self(http2(&error))
-    }
-}
-
-impl From<Status> for Rejected {
-    fn from(status: Status) -> Self {
-        // A status that was made from an error of the transport is none of the collector's.
-        let why = status.source().map(http2).unwrap_or_else(|| {
-            let said = words(status.message().as_bytes());
-            format!("gRPC status {}: {said}", i32::from(status.code()))
-        });
-        Self(why)
-    }
-}
 
 impl Collector {
     pub(super) const fn new(target: Target) -> Self {
         Self { target }
     }
 
-    /// Returns where it is.
-    pub(super) fn endpoint(&self) -> Uri {
-        self.target.uri.clone()
+    /// Returns where it is, and how it is spoken to.
+    pub(super) const fn target(&self) -> &Target {
+        &self.target
     }
 
     /// Sends a message; returns the message that answers it.
-    pub(super) async fn send<Q, A>(&self, message: Q) -> Result<A, Rejected>
+    pub(super) async fn send<Q, A>(&self, message: Q) -> Result<A, Refusal>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
@@ -100,7 +66,7 @@ impl Collector {
             }
         };
         let answer = clock::timeout(target.timeout, exchange).await;
-        answer.unwrap_or_else(|| Err(Rejected(format!("no answer within {:?}", target.timeout))))
+        answer.unwrap_or(Err(Refusal::Late(target.timeout)))
     }
 
     async fn connected(&self, protocol: &'static [u8]) -> Result<Box<dyn Duplex>, Failure> {
@@ -113,7 +79,7 @@ impl Collector {
         Ok(connected.io)
     }
 
-    async fn post(&self, message: Vec<u8>) -> Result<Bytes, Rejected> {
+    async fn post(&self, message: Vec<u8>) -> Result<Bytes, Refusal> {
         let (mut sender, connection) = http1::handshake(TokioIo::new(self.connected(HTTP1).await?)).await?;
         let uri = &self.target.uri;
         // In HTTP/1.1 the host is a field of its own.
@@ -130,27 +96,28 @@ impl Collector {
         };
         let mut request = request
             .body(Full::new(Bytes::from(body)))
-            .map_err(|error| Rejected(error.to_string()))?;
+            .map_err(|error| Refusal::Unwritten(error.to_string()))?;
         request.headers_mut().extend(self.target.headers.clone());
         let exchange = async {
             let (head, body) = sender.send_request(request).await?.into_parts();
+            // The status alone says whether the message was taken, so an answer that is too long or cut off counts as an empty one.
             let body = Limited::new(body, ANSWER_BYTES).collect().await;
-            let body = body.map_err(|error| Rejected(error.to_string()))?.to_bytes();
+            let body = body.map(|body| body.to_bytes()).unwrap_or_default();
             if head.status.is_success() {
                 return Ok(body);
             }
-            Err(Rejected(format!("HTTP status {}: {}", head.status, words(&body))))
+            Err(Refusal::http(head.status, &head.headers, &body))
         };
         tokio::select! {
             answer = exchange => answer,
             ended = connection => match ended {
                 Err(error) => Err(error.into()),
-                Ok(()) => Err(Rejected("the collector closed the connection without an answer".to_owned())),
+                Ok(()) => Err(Refusal::Broken("the collector closed the connection without an answer".to_owned())),
             },
         }
     }
 
-    async fn call<Q, A>(&self, message: Q) -> Result<A, Rejected>
+    async fn call<Q, A>(&self, message: Q) -> Result<A, Refusal>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
@@ -177,17 +144,6 @@ impl Collector {
         );
         Ok(answer.await?.into_inner())
     }
-}
-
-/// Returns why a connection for gRPC failed.
-fn http2(error: &(dyn Error + 'static)) -> String {
-    format!("HTTP/2: {}; is it the port for OTLP over gRPC?", reason(error))
-}
-
-/// Returns the beginning of what a collector says, safe to print.
-fn words(body: &[u8]) -> String {
-    let shown = body.get(..WORDS).unwrap_or(body);
-    String::from_utf8_lossy(shown).trim().escape_debug().to_string()
 }
 
 fn compressed(message: &[u8]) -> Vec<u8> {

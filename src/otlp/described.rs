@@ -2,57 +2,34 @@
 //!
 //! Owns the forms that all signals share. Knows no metric and no span.
 
-use crate::proto::opentelemetry::proto::common::v1::{AnyValue, ArrayValue, InstrumentationScope, KeyValue, any_value};
-use crate::proto::opentelemetry::proto::resource::v1::Resource;
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::common::v1 as otlp;
+use opentelemetry_proto::transform::common::tonic::{Attributes, ResourceAttributesWithSchema};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::resource::TelemetryResourceDetector;
+
 use crate::telemetry::VERSION;
 
-/// Returns what describes the relay.
-pub(super) fn resource(attributes: &[(String, String)]) -> Resource {
-    Resource {
-        attributes: attributes.iter().map(|(key, value)| attribute(key, value)).collect(),
-        ..Resource::default()
-    }
+/// Returns what describes the relay. Attributes of operators replace those of the SDK.
+pub(super) fn resource(given: &[(String, String)]) -> ResourceAttributesWithSchema {
+    let given = given
+        .iter()
+        .map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
+    let resource = Resource::builder_empty()
+        .with_detector(Box::new(TelemetryResourceDetector))
+        .with_attributes(given);
+    (&resource.build()).into()
 }
 
 /// Returns what made the data.
 pub(super) fn scope() -> InstrumentationScope {
-    InstrumentationScope {
-        name: env!("CARGO_PKG_NAME").to_owned(),
-        version: VERSION.to_owned(),
-        ..InstrumentationScope::default()
-    }
+    InstrumentationScope::builder(env!("CARGO_PKG_NAME"))
+        .with_version(VERSION)
+        .build()
 }
 
-/// Returns an attribute that is a text.
-pub(super) fn attribute(key: &str, value: &str) -> KeyValue {
-    of(key, text(value))
-}
-
-/// Returns an attribute that is a number.
-pub(super) fn count(key: &str, value: u64) -> KeyValue {
-    of(
-        key,
-        any_value::Value::IntValue(i64::try_from(value).unwrap_or(i64::MAX)),
-    )
-}
-
-/// Returns an attribute that is a list of texts.
-pub(super) fn list<'a>(key: &str, values: impl Iterator<Item = &'a str>) -> KeyValue {
-    let values = values.map(|value| AnyValue {
-        value: Some(text(value)),
-    });
-    let values = values.collect();
-    of(key, any_value::Value::ArrayValue(ArrayValue { values }))
-}
-
-fn text(value: &str) -> any_value::Value {
-    any_value::Value::StringValue(value.to_owned())
-}
-
-fn of(key: &str, value: any_value::Value) -> KeyValue {
-    KeyValue {
-        key: key.to_owned(),
-        value: Some(AnyValue { value: Some(value) }),
-        ..KeyValue::default()
-    }
+/// Returns attributes that are texts.
+pub(super) fn attributes<'a>(pairs: impl Iterator<Item = (String, &'a str)>) -> Vec<otlp::KeyValue> {
+    let pairs = pairs.map(|(key, value)| KeyValue::new(key, value.to_owned()));
+    Attributes::from(pairs).0
 }

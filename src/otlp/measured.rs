@@ -5,16 +5,15 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::metrics::v1 as otlp;
+use opentelemetry_proto::tonic::metrics::v1::exemplar;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
+use opentelemetry_proto::tonic::resource::v1::Resource;
 
-use super::described::{self, attribute};
-use crate::proto::opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceRequest;
-use crate::proto::opentelemetry::proto::common::v1::KeyValue;
-use crate::proto::opentelemetry::proto::metrics::v1 as otlp;
-use crate::proto::opentelemetry::proto::metrics::v1::exemplar;
-use crate::proto::opentelemetry::proto::metrics::v1::metric::Data;
-use crate::proto::opentelemetry::proto::metrics::v1::number_data_point::Value;
-use crate::proto::opentelemetry::proto::resource::v1::Resource;
+use super::described;
 use crate::telemetry::model::{Bucket, LabelPair, Metric, MetricType};
 use crate::telemetry::{MetricFamily, SPAN_ID, TRACE_ID};
 
@@ -37,7 +36,7 @@ const GRPC_LABELS: [(&str, &str); 7] = [
 /// Returns one export.
 pub(super) fn request(resource: Resource, metrics: Vec<otlp::Metric>) -> ExportMetricsServiceRequest {
     let scope_metrics = otlp::ScopeMetrics {
-        scope: Some(described::scope()),
+        scope: Some((described::scope(), None).into()),
         metrics,
         ..otlp::ScopeMetrics::default()
     };
@@ -152,9 +151,9 @@ fn exemplar(bucket: &Bucket) -> Option<otlp::Exemplar> {
     Some(otlp::Exemplar {
         time_unix_nano: u64::try_from(at.as_nanos()).unwrap_or(u64::MAX),
         value: Some(exemplar::Value::AsDouble(exemplar.value)),
-        trace_id: Bytes::copy_from_slice(&trace),
+        trace_id: trace.to_vec(),
         // A span has half as many digits.
-        span_id: Bytes::copy_from_slice(span.last_chunk::<8>()?),
+        span_id: span.last_chunk::<8>()?.to_vec(),
         ..otlp::Exemplar::default()
     })
 }
@@ -164,8 +163,5 @@ fn attributes(labels: &[LabelPair]) -> Vec<KeyValue> {
         let found = GRPC_LABELS.iter().find(|(prometheus, _)| *prometheus == name);
         found.map_or_else(|| name.to_owned(), |(_, dotted)| (*dotted).to_owned())
     };
-    labels
-        .iter()
-        .map(|label| attribute(&dotted(&label.name), &label.value))
-        .collect()
+    described::attributes(labels.iter().map(|label| (dotted(&label.name), label.value.as_str())))
 }

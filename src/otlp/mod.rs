@@ -3,9 +3,9 @@
 //! Owns when they are sent, on a thread of its own, and what is kept for a collector that cannot be reached: of metrics nothing, because
 //! every export has the sums since the start; of traces those that fit into a queue.
 //!
-//! The crates `opentelemetry_sdk` and `opentelemetry-otlp` (0.33) would replace little of it. They know no variable for certificates,
-//! for signals that are off, or for no export at all, and ignore bad times and sizes without a word. They keep no span for a collector
-//! that is away, and conceal why it cannot be reached. Metrics of another registry need an instrument each, and have no exemplars.
+//! Numbers, spans, samplers and messages are those of OpenTelemetry's crates; transport, queue and environment are the relay's own.
+//! `opentelemetry-otlp` and the providers of `opentelemetry_sdk` (0.33) read the environment of the process alone, may wait for a
+//! collector for seconds after the end of the program, and cannot end a span in the past; their meters know no exemplars.
 
 mod collector;
 mod described;
@@ -13,6 +13,7 @@ mod environment;
 mod measured;
 mod outlet;
 mod queue;
+mod refusal;
 mod spans;
 #[cfg(test)]
 mod tests;
@@ -22,17 +23,15 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use opentelemetry_proto::tonic::collector::metrics::v1::{ExportMetricsServiceRequest, ExportMetricsServiceResponse};
+use opentelemetry_proto::tonic::resource::v1::Resource;
 use tokio::sync::watch;
 
 use environment::{Environment, Target};
-use outlet::Outlet;
+use outlet::{Outcome, Outlet};
 use queue::Queue;
 
 use crate::clock::{self, WallClock};
-use crate::proto::opentelemetry::proto::collector::metrics::v1::{
-    ExportMetricsServiceRequest, ExportMetricsServiceResponse,
-};
-use crate::proto::opentelemetry::proto::resource::v1::Resource;
 use crate::telemetry::{MetricFamily, Metrics, Traces};
 
 /// How long the end of the program waits for the last export.
@@ -61,10 +60,13 @@ impl Export {
             let interval = environment.interval;
             announce("metrics", &target, interval);
             let measures = Measures {
-                resource: resource.clone(),
+                resource: Resource {
+                    attributes: resource.attributes.0.clone(),
+                    ..Resource::default()
+                },
                 start: WallClock::read(),
                 read,
-                outlet: Outlet::new("metrics", target),
+                outlet: Outlet::new("metrics", target, interval),
             };
             (interval, measures)
         });
@@ -72,7 +74,7 @@ impl Export {
             let interval = environment.batches.delay;
             announce("traces", &target, interval);
             traces.start(environment.sampler);
-            let outlet = Outlet::new("traces", target);
+            let outlet = Outlet::new("traces", target, interval);
             (
                 interval,
                 Queue::new(traces.clone(), resource, environment.batches, outlet),
@@ -87,6 +89,8 @@ impl Export {
         let thread = thread::Builder::new().name("otlp".to_owned()).spawn(move || {
             let exports = async { tokio::join!(measure(measures, stopped), trace(queue, of_traces)) };
             let ((), ()) = runtime.block_on(exports);
+            // A name that is still being resolved must not hold up the end of the program.
+            runtime.shutdown_background();
         })?;
         Ok(Some(Self {
             stop: Some(stop),
@@ -117,14 +121,14 @@ async fn measure<R: AsyncFn() -> Vec<MetricFamily>>(
         return;
     };
     while lasts(interval, &mut stopped, measures.export()).await {}
-    let _ = clock::timeout(LAST, measures.export()).await;
+    let _ = clock::timeout(LAST, measures.send()).await;
 }
 
 /// Exports the traces until the end, and then those that are open.
 async fn trace(queue: Option<(Duration, Queue)>, mut stopped: watch::Receiver<()>) {
     let Some((interval, mut queue)) = queue else { return };
-    while lasts(interval, &mut stopped, queue.export(false)).await {}
-    let _ = clock::timeout(LAST, queue.export(true)).await;
+    while lasts(interval, &mut stopped, queue.export()).await {}
+    let _ = clock::timeout(LAST, queue.finish()).await;
 }
 
 /// Exports after a pause. Returns false at the end of the program, for which an export is given up.
@@ -155,10 +159,21 @@ impl<R: AsyncFn() -> Vec<MetricFamily>> Measures<R> {
         measured::request(self.resource.clone(), metrics)
     }
 
+    /// Exports unless the collector is left alone.
     async fn export(&mut self) {
+        if self.outlet.is_ready() {
+            self.send().await;
+        }
+    }
+
+    /// Nothing is kept of what the collector does not take: the next export has all of it.
+    async fn send(&mut self) {
         let request = self.request().await;
-        let answer: Option<ExportMetricsServiceResponse> = self.outlet.send(request).await;
-        if let Some(part) = answer.and_then(|answer| answer.partial_success) {
+        let Outcome::Taken(answer) = self.outlet.send(request).await else {
+            return;
+        };
+        let answer: ExportMetricsServiceResponse = answer;
+        if let Some(part) = answer.partial_success {
             self.outlet.took_a_part(part.rejected_data_points, &part.error_message);
         }
     }

@@ -5,18 +5,20 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
+use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
+use opentelemetry_proto::transform::trace::tonic::group_spans_by_resource_and_scope;
+
 use super::environment::Batches;
-use super::outlet::Outlet;
+use super::outlet::{Outcome, Outlet};
 use super::spans::{self, SPANS};
 use crate::clock::{self, WallClock};
-use crate::proto::opentelemetry::proto::collector::trace::v1::ExportTraceServiceResponse;
-use crate::proto::opentelemetry::proto::resource::v1::Resource;
 use crate::telemetry::{Change, Traces};
 
 /// Changes that are over and not exported.
 pub(super) struct Queue {
     traces: Arc<Traces>,
-    resource: Resource,
+    resource: ResourceAttributesWithSchema,
     /// How many changes may wait, and how many are exported at a time.
     most: usize,
     batch: usize,
@@ -25,7 +27,12 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn new(traces: Arc<Traces>, resource: Resource, batches: Batches, outlet: Outlet) -> Self {
+    pub(super) fn new(
+        traces: Arc<Traces>,
+        resource: ResourceAttributesWithSchema,
+        batches: Batches,
+        outlet: Outlet,
+    ) -> Self {
         // A change has at least one place, however small the bounds are.
         let changes = |spans: usize| (spans / SPANS).max(1);
         Self {
@@ -38,24 +45,51 @@ impl Queue {
         }
     }
 
-    /// Exports the changes that are over; all, if this is the last export.
-    pub(super) async fn export(&mut self, last: bool) {
-        let now = (!last).then(clock::now);
-        self.waiting.extend(self.traces.take_over(now));
+    /// Takes the changes that are over, and exports them unless the collector is left alone.
+    pub(super) async fn export(&mut self) {
+        self.take(self.traces.take_over(Some(clock::now())));
+        if self.outlet.is_ready() {
+            self.send().await;
+        }
+    }
+
+    /// Exports all changes, over or not.
+    pub(super) async fn finish(&mut self) {
+        self.take(self.traces.take_over(None));
+        self.send().await;
+    }
+
+    fn take(&mut self, over: Vec<Arc<Change>>) {
+        self.waiting.extend(over);
         let lost = self.waiting.len().saturating_sub(self.most);
         self.waiting.drain(..lost);
         self.traces.dropped(lost);
+    }
+
+    async fn send(&mut self) {
         while !self.waiting.is_empty() {
             let batch = self.batch.min(self.waiting.len());
-            let changes = self.waiting.iter().take(batch);
-            let request = spans::request(self.resource.clone(), changes, WallClock::read());
-            let answer: Option<ExportTraceServiceResponse> = self.outlet.send(request).await;
-            let Some(answer) = answer else { return };
-            self.waiting.drain(..batch);
-            self.traces.exported(batch);
-            if let Some(part) = answer.partial_success {
-                self.outlet.took_a_part(part.rejected_spans, &part.error_message);
+            match self.outlet.send(self.request(batch)).await {
+                Outcome::Taken(answer) => {
+                    self.traces.exported(batch);
+                    let answer: ExportTraceServiceResponse = answer;
+                    if let Some(part) = answer.partial_success {
+                        self.outlet.took_a_part(part.rejected_spans, &part.error_message);
+                    }
+                }
+                Outcome::Refused => self.traces.dropped(batch),
+                Outcome::Kept => return,
             }
+            self.waiting.drain(..batch);
+        }
+    }
+
+    fn request(&self, batch: usize) -> ExportTraceServiceRequest {
+        let clock = WallClock::read();
+        let changes = self.waiting.iter().take(batch);
+        let spans = changes.flat_map(|change| spans::spans(change, clock)).collect();
+        ExportTraceServiceRequest {
+            resource_spans: group_spans_by_resource_and_scope(spans, &self.resource),
         }
     }
 }

@@ -1,55 +1,38 @@
-//! Traced changes as OTLP says them: one span for the change, and one for each step of its way.
+//! Traced changes as OpenTelemetry says them: one span for the change, and one for each step of its way.
 //!
 //! Owns the names of the spans and of their attributes. Knows nothing of when they are sent.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 use std::time::Instant;
 
-use bytes::Bytes;
+use opentelemetry::trace::{Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceState};
+use opentelemetry::{Array, InstrumentationScope, KeyValue, StringValue, Value};
+use opentelemetry_sdk::trace::{IdGenerator as _, RandomIdGenerator, SpanData, SpanEvents, SpanLinks};
 
-use super::described::{self, attribute, count, list};
+use super::described;
 use crate::clock::WallClock;
-use crate::proto::opentelemetry::proto::collector::trace::v1::ExportTraceServiceRequest;
-use crate::proto::opentelemetry::proto::common::v1::KeyValue;
-use crate::proto::opentelemetry::proto::resource::v1::Resource;
-use crate::proto::opentelemetry::proto::trace::v1 as otlp;
-use crate::proto::opentelemetry::proto::trace::v1::span::{Link, SpanKind};
-use crate::proto::opentelemetry::proto::trace::v1::status::StatusCode;
-use crate::telemetry::{Change, Course, SpanId, TraceContext};
+use crate::telemetry::{Change, Course};
 
 /// How many spans a change has at most.
 pub(super) const SPANS: usize = 6;
-
-/// Returns one export.
-pub(super) fn request<'a>(
-    resource: Resource,
-    changes: impl Iterator<Item = &'a Arc<Change>>,
-    clock: WallClock,
-) -> ExportTraceServiceRequest {
-    let scope_spans = otlp::ScopeSpans {
-        scope: Some(described::scope()),
-        spans: changes.flat_map(|change| spans(change, clock)).collect(),
-        ..otlp::ScopeSpans::default()
-    };
-    ExportTraceServiceRequest {
-        resource_spans: vec![otlp::ResourceSpans {
-            resource: Some(resource),
-            scope_spans: vec![scope_spans],
-            ..otlp::ResourceSpans::default()
-        }],
-    }
-}
 
 /// A change whose spans are written.
 struct Written<'a> {
     change: &'a Change,
     course: Course,
     clock: WallClock,
+    scope: InstrumentationScope,
 }
 
-fn spans(change: &Change, clock: WallClock) -> Vec<otlp::Span> {
+/// Returns the spans of a change.
+pub(super) fn spans(change: &Change, clock: WallClock) -> Vec<SpanData> {
     let course = change.course();
-    let written = Written { change, course, clock };
+    let written = Written {
+        change,
+        course,
+        clock,
+        scope: described::scope(),
+    };
     let arrival = &change.arrival;
     let mut spans = vec![written.whole()];
     spans.push(written.step("decode", (arrival.received, arrival.decoded), Vec::new()));
@@ -68,7 +51,7 @@ fn spans(change: &Change, clock: WallClock) -> Vec<otlp::Span> {
 }
 
 impl Written<'_> {
-    fn whole(&self) -> otlp::Span {
+    fn whole(&self) -> SpanData {
         let Change {
             own,
             arrival,
@@ -79,40 +62,40 @@ impl Written<'_> {
         let course = &self.course;
         let ends = [course.applied, course.sent.map(|(_, last)| last), course.answered];
         let end = ends.into_iter().flatten().max().unwrap_or(arrival.decoded);
-        let span = self.span(own.span, "change", (arrival.received, end));
-        otlp::Span {
-            parent_span_id: arrival
-                .parent
-                .map(|parent| bytes(parent.span.as_bytes()))
-                .unwrap_or_default(),
-            kind: SpanKind::Consumer.into(),
+        let names = news
+            .names
+            .iter()
+            .map(|name| StringValue::from(name.as_str().to_owned()));
+        let mut to = SpanLinks::default();
+        to.links = links.iter().map(|link| Link::with_context(link.clone())).collect();
+        SpanData {
+            parent_span_id: arrival.parent.as_ref().map_or(SpanId::INVALID, SpanContext::span_id),
+            parent_span_is_remote: arrival.parent.as_ref().is_some_and(SpanContext::is_remote),
+            span_kind: SpanKind::Consumer,
             attributes: vec![
-                attribute("grpc.xds.server", &arrival.server),
-                attribute("grpc.xds.resource_type", arrival.type_url.full_name()),
+                KeyValue::new("grpc.xds.server", arrival.server.clone()),
+                KeyValue::new("grpc.xds.resource_type", arrival.type_url.full_name().to_owned()),
                 count("messaging.message.body.size", arrival.bytes as u64),
                 count("distributary.resources", news.resources as u64),
-                list("distributary.names", news.names.iter().map(|name| name.as_str())),
+                KeyValue::new("distributary.names", Value::Array(Array::String(names.collect()))),
             ],
-            links: links.iter().map(link).collect(),
+            links: to,
             status: self.status(),
-            ..span
+            ..self.span(own.span_id(), "change", (arrival.received, end))
         }
     }
 
     /// The receivers' spans are below this one.
-    fn delivery(&self, time: (Instant, Instant)) -> otlp::Span {
-        otlp::Span {
-            kind: SpanKind::Producer.into(),
-            span_id: bytes(self.change.delivery.as_bytes()),
-            ..self.step(
-                "send",
-                time,
-                vec![count("distributary.responses", self.course.responses)],
-            )
+    fn delivery(&self, time: (Instant, Instant)) -> SpanData {
+        let responses = vec![count("distributary.responses", self.course.responses)];
+        SpanData {
+            span_context: self.change.context(),
+            span_kind: SpanKind::Producer,
+            ..self.step("send", time, responses)
         }
     }
 
-    fn acknowledgement(&self, (sent, _): (Instant, Instant)) -> otlp::Span {
+    fn acknowledgement(&self, (sent, _): (Instant, Instant)) -> SpanData {
         let course = &self.course;
         let counts = vec![
             count("distributary.accepted", course.accepted),
@@ -120,63 +103,57 @@ impl Written<'_> {
             count("distributary.gone", course.gone),
             count("distributary.unanswered", course.unanswered()),
         ];
-        otlp::Span {
+        SpanData {
             status: self.status(),
             ..self.step("acknowledge", (sent, course.answered.unwrap_or(sent)), counts)
         }
     }
 
     /// Returns a span below that of the change.
-    fn step(&self, name: &str, time: (Instant, Instant), attributes: Vec<KeyValue>) -> otlp::Span {
-        otlp::Span {
-            parent_span_id: bytes(self.change.own.span.as_bytes()),
-            kind: SpanKind::Internal.into(),
+    fn step(&self, name: &'static str, time: (Instant, Instant), attributes: Vec<KeyValue>) -> SpanData {
+        SpanData {
+            parent_span_id: self.change.own.span_id(),
             attributes,
-            ..self.span(SpanId::random(), name, time)
+            ..self.span(RandomIdGenerator::default().new_span_id(), name, time)
         }
     }
 
-    fn span(&self, span: SpanId, name: &str, (start, end): (Instant, Instant)) -> otlp::Span {
-        otlp::Span {
-            trace_id: bytes(self.change.own.trace.as_bytes()),
-            span_id: bytes(span.as_bytes()),
-            name: name.to_owned(),
-            start_time_unix_nano: self.unix(start),
-            end_time_unix_nano: self.unix(end.max(start)),
-            ..otlp::Span::default()
+    fn span(&self, id: SpanId, name: &'static str, (start, end): (Instant, Instant)) -> SpanData {
+        let trace = self.change.own.trace_id();
+        SpanData {
+            span_context: SpanContext::new(trace, id, TraceFlags::SAMPLED, false, TraceState::NONE),
+            parent_span_id: SpanId::INVALID,
+            parent_span_is_remote: false,
+            span_kind: SpanKind::Internal,
+            name: Cow::Borrowed(name),
+            start_time: self.clock.system(start),
+            end_time: self.clock.system(end.max(start)),
+            attributes: Vec::new(),
+            dropped_attributes_count: 0,
+            events: SpanEvents::default(),
+            links: SpanLinks::default(),
+            status: Status::Unset,
+            instrumentation_scope: self.scope.clone(),
         }
     }
 
     /// A change has failed if clients rejected it, or did not answer.
-    fn status(&self) -> Option<otlp::Status> {
+    fn status(&self) -> Status {
         let Course {
             responses, rejected, ..
         } = self.course;
-        let message = match (rejected, self.course.unanswered()) {
-            (0, 0) => return None,
+        Status::error(match (rejected, self.course.unanswered()) {
+            (0, 0) => return Status::Unset,
             (0, unanswered) => format!("{unanswered} of {responses} responses were not answered"),
             (rejected, 0) => format!("{rejected} of {responses} responses were rejected"),
             (rejected, unanswered) => {
                 format!("{rejected} of {responses} responses were rejected, and {unanswered} not answered")
             }
-        };
-        let code = StatusCode::Error.into();
-        Some(otlp::Status { message, code })
-    }
-
-    fn unix(&self, at: Instant) -> u64 {
-        u64::try_from(self.clock.unix(at).as_nanos()).unwrap_or(u64::MAX)
+        })
     }
 }
 
-fn link(to: &TraceContext) -> Link {
-    Link {
-        trace_id: bytes(to.trace.as_bytes()),
-        span_id: bytes(to.span.as_bytes()),
-        ..Link::default()
-    }
-}
-
-fn bytes(number: &[u8]) -> Bytes {
-    Bytes::copy_from_slice(number)
+/// Returns an attribute that is a number.
+fn count(key: &'static str, value: u64) -> KeyValue {
+    KeyValue::new(key, i64::try_from(value).unwrap_or(i64::MAX))
 }

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 pub struct Backoff {
     next: Duration,
     most: Duration,
+    /// G-11: whether clients read another server until this one answers.
+    superseded: bool,
 }
 
 /// The time between the end of a stream and the next attempt.
@@ -34,6 +36,7 @@ impl Backoff {
         Self {
             next: FIRST.min(most),
             most,
+            superseded: false,
         }
     }
 
@@ -46,11 +49,22 @@ impl Backoff {
     /// The server answered: earlier failures do not count any more (E-14).
     pub fn handle_response(&mut self) {
         self.next = FIRST.min(self.most);
+        self.superseded = false;
+    }
+
+    /// Clients read another server meanwhile. Until this one answers, it is tried each second (G-11).
+    pub const fn handle_superseded(&mut self) {
+        self.superseded = true;
     }
 
     /// An attempt ended without any response. Returns how long to wait; `dice` is uniform between 0 and 1.
     pub fn handle_failure(&mut self, dice: f64) -> Duration {
-        let wait = self.next.mul_f64(1.0 + SPREAD * (2.0 * dice - 1.0));
+        let wait = if self.superseded {
+            FIRST.min(self.most)
+        } else {
+            self.next
+        };
+        let wait = wait.mul_f64(1.0 + SPREAD * (2.0 * dice - 1.0));
         self.next = self.next.mul_f64(GROWTH).min(self.most);
         wait
     }
@@ -81,6 +95,11 @@ impl Pause {
         Self { since: now, wait }
     }
 
+    /// G-11: makes it as short as the first one is.
+    pub fn shorten(&mut self) {
+        self.wait = self.wait.min(FIRST);
+    }
+
     /// Returns when the pause is over; `awaited`: a client waits for something that the relay does not have.
     #[must_use]
     pub fn due(&self, awaited: bool) -> Instant {
@@ -99,6 +118,24 @@ mod tests {
         let mut backoff = Backoff::new(Duration::from_secs(4));
         let waits = [(); 6].map(|()| backoff.handle_failure(0.5).as_millis());
         assert_eq!(waits, [1000, 1600, 2560, 4000, 4000, 4000]);
+    }
+
+    /// G-11: while clients read another server, the pauses do not grow, and one that has begun is cut short; they go on growing from
+    /// the beginning once the server has answered.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test begins at some instant")]
+    fn a_preferred_server_is_tried_each_second() {
+        let mut backoff = Backoff::new(Duration::from_secs(30));
+        let waits = |backoff: &mut Backoff| [(); 3].map(|()| backoff.handle_failure(0.5).as_millis());
+        assert_eq!(waits(&mut backoff), [1000, 1600, 2560]);
+        backoff.handle_superseded();
+        assert_eq!(waits(&mut backoff), [1000, 1000, 1000]);
+        backoff.handle_response();
+        assert_eq!(waits(&mut backoff), [1000, 1600, 2560]);
+        let now = Instant::now();
+        let mut pause = Pause::new(Duration::from_secs(20), now);
+        pause.shorten();
+        assert_eq!(pause.due(false), now + Duration::from_secs(1));
     }
 
     /// E-14: while a client waits for something that the relay does not have, no pause is longer than five seconds. This also

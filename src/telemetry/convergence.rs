@@ -4,10 +4,10 @@
 
 use std::time::SystemTime;
 
+use opentelemetry::trace::SpanContext;
 use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 
 use super::labels::Labels;
-use super::traces::TraceContext;
 
 /// The histogram of one type.
 #[derive(Clone, Debug)]
@@ -37,8 +37,9 @@ impl Convergence {
     }
 
     /// Observes that a client has acknowledged a change after so many seconds. `traced`: the span of the change.
-    pub fn observe(&self, seconds: f64, traced: Option<TraceContext>) {
-        let example = traced.map(|TraceContext { trace, span, .. }| {
+    pub fn observe(&self, seconds: f64, traced: Option<&SpanContext>) {
+        let example = traced.map(|span| {
+            let (trace, span) = (span.trace_id(), span.span_id());
             let labels = [(TRACE_ID, trace.to_string()), (SPAN_ID, span.to_string())];
             (labels, now())
         });

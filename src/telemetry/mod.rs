@@ -37,6 +37,6 @@ pub use process::{BUILD, COMMIT, VERSION};
 /// The form in which Prometheus reads metrics as messages.
 pub use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model as model;
 pub use snapshots::SnapshotMetrics;
-pub use traces::{Arrival, Change, Course, Delivery, News, Sampler, SpanId, TraceContext, TraceId, Traces};
+pub use traces::{Arrival, Change, Course, Delivery, News, Sampler, Traces, traceparent};
 pub use types::TypeMetrics;
 pub use upstream::{FileMetrics, UpstreamMetrics};

@@ -13,6 +13,7 @@ use futures_util::StreamExt as _;
 use http::{HeaderMap, Request, Uri, header};
 use http_body::Frame;
 use http_body_util::StreamBody;
+use opentelemetry::trace::SpanContext;
 use prometheus_client::metrics::gauge::Gauge;
 use tonic::Status;
 use tonic::body::Body;
@@ -25,7 +26,6 @@ use super::inbox::Inbox;
 use super::outbox::{Outbox, Requests};
 use super::target::{Target, UpstreamSettings};
 use crate::protocol::{Cutter, Ending};
-use crate::telemetry::TraceContext;
 use crate::wire::message;
 use crate::xds::Dialect;
 
@@ -100,7 +100,7 @@ impl AdsStream {
     }
 
     /// Returns the span of the server for the stream, if it says one.
-    pub(super) fn context(&self) -> Option<TraceContext> {
+    pub(super) fn context(&self) -> Option<SpanContext> {
         match &self.inbound {
             Inbound::Asked(_) => None,
             Inbound::Flowing(inbox) => inbox.context(),

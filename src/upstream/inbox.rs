@@ -10,11 +10,12 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use opentelemetry::trace::SpanContext;
 use tonic::{Code, Status};
 
 use super::failure::Failure;
 use crate::protocol::Cutter;
-use crate::telemetry::TraceContext;
+use crate::telemetry::traceparent;
 
 /// The responses on one stream.
 pub(super) struct Inbox {
@@ -23,7 +24,7 @@ pub(super) struct Inbox {
     /// Whether the status came with the headers, so the stream has already ended.
     ended: bool,
     /// The span of the server for the stream, if it says one.
-    context: Option<TraceContext>,
+    context: Option<SpanContext>,
 }
 
 /// Bytes that have arrived and were not returned yet.
@@ -55,7 +56,7 @@ impl Inbox {
         }
         let context = response.headers().get(TRACEPARENT);
         Ok(Self {
-            context: context.and_then(|value| TraceContext::read(value.to_str().ok()?)),
+            context: context.and_then(|value| traceparent::read(value.to_str().ok()?)),
             body: response.into_body(),
             come: Come::new(bytes_max),
             ended,
@@ -63,8 +64,8 @@ impl Inbox {
     }
 
     /// Returns the span of the server for the stream, if it says one.
-    pub(super) const fn context(&self) -> Option<TraceContext> {
-        self.context
+    pub(super) fn context(&self) -> Option<SpanContext> {
+        self.context.clone()
     }
 
     /// Returns the next message, or `None` when the server has ended the stream without an error.

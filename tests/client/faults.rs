@@ -7,7 +7,7 @@ use proto::google::protobuf::Any;
 use protocol::{read_delta, read_sotw};
 use xds::{Dialect, TypeUrl};
 
-use crate::{CDS, EDS, RDS, Upstream, delta, ms, refusal, resource, sotw};
+use crate::{CDS, EDS, RDS, Upstream, delta, ms, refusal, resource, sotw, wrapped};
 
 /// A-05, E-13, E-02: a resource of another type is rejected by name, and the sound ones are used.
 #[test]
@@ -92,14 +92,40 @@ fn a_body_is_not_judged() {
     assert_eq!(upstream.sent(), ["cds ack n1"]);
 }
 
-/// E-10: an entry without a body that confirms nothing is rejected.
+/// E-10: an entry without a body says of what is not held that it does not exist, and is no fault; it ends the wait at once.
+#[test]
+fn no_body_and_nothing_held() {
+    for dialect in [Dialect::Delta, Dialect::Sotw] {
+        let mut upstream = Upstream::streaming(dialect, EDS, &["a", "b"]);
+        let mut none = resource(EDS, "a", "1");
+        none.resource = None;
+        match dialect {
+            Dialect::Delta => {
+                let mut response = delta(EDS, "n1", &["b=1"], &[]);
+                response.resources.push(none);
+                upstream.hears(response);
+            }
+            Dialect::Sotw => {
+                let mut response = sotw(EDS, "1", "n1", &["b=1"]);
+                response.resources.push(wrapped(&none));
+                upstream.hears_sotw(response);
+            }
+        }
+        assert_eq!(upstream.named(EDS), "a:Said b=1", "{dialect:?}");
+        assert_eq!(refusal(&mut upstream), "", "{dialect:?}");
+        assert!(!upstream.client.lacks(), "{dialect:?}");
+    }
+}
+
+/// E-10: an entry without a body and with another version than what is held is rejected: it neither confirms nor removes it.
 #[test]
 fn no_body_and_no_heartbeat() {
     let mut upstream = Upstream::streaming(Dialect::Delta, EDS, &["a"]);
-    let mut response = delta(EDS, "n1", &["a=1"], &[]);
+    upstream.hears(delta(EDS, "n1", &["a=1"], &[]));
+    let mut response = delta(EDS, "n2", &["a=2"], &[]);
     response.resources[0].resource = None;
     upstream.hears(response);
-    assert_eq!(upstream.named(EDS), "");
+    assert_eq!(upstream.named(EDS), "a=1");
     let text = refusal(&mut upstream);
     assert!(text.contains("resource \"a\" has no body"), "{text}");
 }

@@ -25,6 +25,7 @@ pub(crate) fn type_url(word: &str) -> TypeUrl {
         "sds" => "envoy.extensions.transport_sockets.tls.v3.Secret",
         "srds" => "envoy.config.route.v3.ScopedRouteConfiguration",
         "vhds" => "envoy.config.route.v3.VirtualHost",
+        "workload" => "istio.workload.Workload",
         "debug" => "istio.io/debug/syncz",
         "connections" => "istio.io/connections",
         "health" => "istio.v1.HealthInformation",

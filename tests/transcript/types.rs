@@ -40,6 +40,24 @@ fn as_agents_ask() {
     }
 }
 
+/// A-09, B-10: an empty list asks for all of the types of ztunnel, whatever the version of Istio calls them.
+#[test]
+fn as_ztunnel_asks() {
+    for topic in ["address", "workload"] {
+        delta(
+            &"
+            origin put T a@1 b@1
+            client subscribe T
+            client wants T *
+            client <- T [a@1 b@1], ack
+            origin put T a@2
+            client <- T [a@2], ack
+            "
+            .replace('T', topic),
+        );
+    }
+}
+
 /// A-09: a client that asks by any name gets it as well; its changes and its removal hold for all names.
 #[test]
 fn by_any_name() {

@@ -118,3 +118,23 @@ async fn an_end_is_no_unsubscription() {
     let more = soon("the end", call.try_request::<DeltaDiscoveryRequest>()).await;
     assert_eq!(more, None);
 }
+
+/// G-11: while sessions read a lower server, the preferred one is tried each second, also if its pauses have grown before.
+#[tokio::test]
+async fn the_preferred_server_is_tried_each_second() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let relay = Relay::with(address, &[(EDS, "a")], |_| {});
+    let failures = async |number| {
+        while relay.metrics.failures.get() < number {
+            tokio::time::sleep(ms(10)).await;
+        }
+    };
+    // The next pauses would be four seconds and more.
+    soon("five attempts", failures(4)).await;
+    relay.view.supersede();
+    let since = now();
+    soon("three more", failures(7)).await;
+    assert!(since.elapsed() < ms(6000), "{:?}", since.elapsed());
+}

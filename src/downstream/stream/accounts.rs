@@ -193,7 +193,7 @@ impl Accounts {
                 counters.acks.inc();
                 if let Some(changed) = changed {
                     let waited = now.saturating_duration_since(changed.since);
-                    counters.convergence.observe(waited.as_secs_f64(), traced);
+                    counters.convergence.observe(waited.as_secs_f64(), traced.as_ref());
                 }
             }
             ReceiptKind::Nack {

@@ -5,8 +5,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use opentelemetry::trace::SpanContext;
+
 use crate::protocol::{Nonce, ReceiptKind};
-use crate::telemetry::{Change, Delivery, TraceContext};
+use crate::telemetry::{Change, Delivery};
 
 /// The responses with traced changes. Every stream has this value, and hardly ever is anything in it.
 #[derive(Default)]
@@ -32,7 +34,7 @@ impl Deliveries {
 
     /// Notes the answer to a response. Returns the span of the change from whose arrival the time of convergence counts.
     #[cold]
-    pub(super) fn settle(&mut self, kind: &ReceiptKind, nonce: &[u8], now: Instant) -> Option<TraceContext> {
+    pub(super) fn settle(&mut self, kind: &ReceiptKind, nonce: &[u8], now: Instant) -> Option<SpanContext> {
         let Unanswered { deliveries } = &mut **self.0.as_mut()?;
         let mut oldest = None;
         for (_, delivery) in deliveries.extract_if(.., |(sent, _)| sent.as_bytes() == nonce) {
@@ -43,7 +45,7 @@ impl Deliveries {
                         .as_ref()
                         .is_some_and(|changed| changed.since == change.arrival.received)
                     {
-                        oldest = Some(change.own);
+                        oldest = Some(change.own.clone());
                     }
                     delivery.accept(now);
                 }

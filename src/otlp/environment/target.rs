@@ -65,6 +65,20 @@ impl Protocol {
     }
 }
 
+impl Target {
+    /// Returns what to look at if a connection breaks before an answer.
+    pub(in crate::otlp) const fn doubt(&self) -> &'static str {
+        let unnamed = matches!(&self.credentials, Credentials::Tls(tls) if tls.identity.is_none());
+        match (self.protocol, unnamed) {
+            (Protocol::Grpc, false) => "is it the port for OTLP over gRPC?",
+            (Protocol::Http, false) => "is it the port for OTLP over HTTP?",
+            (_, true) => {
+                "does it want a client certificate (OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY)?"
+            }
+        }
+    }
+}
+
 impl Reading<'_> {
     /// Returns the variable for a signal, or else that for all signals, and its name.
     fn otlp(&self, signal: Signal, name: &str) -> Option<(String, String)> {
@@ -147,14 +161,26 @@ impl Reading<'_> {
         }
     }
 
-    fn credentials(&self, signal: Signal, tls: bool) -> Credentials {
+    fn credentials(&mut self, signal: Signal, tls: bool) -> Credentials {
         if !tls {
             return Credentials::Insecure;
         }
         let file = |name| self.otlp(signal, name).map(|(path, _)| PathBuf::from(path));
-        let identity = file("CLIENT_CERTIFICATE").zip(file("CLIENT_KEY"));
+        let (certificate, key) = (file("CLIENT_CERTIFICATE"), file("CLIENT_KEY"));
+        let lonely = match (&certificate, &key) {
+            (Some(_), None) => Some(["CERTIFICATE", "KEY"]),
+            (None, Some(_)) => Some(["KEY", "CERTIFICATE"]),
+            (Some(_), Some(_)) | (None, None) => None,
+        };
+        let authorities = file("CERTIFICATE").map(Supply::from);
+        if let Some([given, missing]) = lonely {
+            self.complain(format!(
+                "OTEL_EXPORTER_OTLP_CLIENT_{given} is set and OTEL_EXPORTER_OTLP_CLIENT_{missing} is not; collectors are shown no certificate"
+            ));
+        }
+        let identity = certificate.zip(key);
         Credentials::Tls(Tls {
-            authorities: file("CERTIFICATE").map(Supply::from),
+            authorities,
             server_name: None,
             spiffe_id: None,
             identity: identity.map(|(certificate_file, private_key_file)| {

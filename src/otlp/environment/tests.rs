@@ -158,3 +158,20 @@ fn headers_and_attributes_are_pairs() {
     let version = ("service.version", VERSION);
     assert_eq!(attributes, [("service.name", "edge"), version, ("region", "eu/west")]);
 }
+
+/// A certificate and its key are shown together or not at all.
+#[test]
+fn half_an_identity_is_said() {
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://a:1");
+    let certificate = ("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "/relay.pem");
+    let key = ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/relay.key");
+    for (given, missing) in [(certificate, key), (key, certificate)] {
+        let warnings = read(&[endpoint, given]).warnings;
+        let expected = format!(
+            "{} is set and {} is not; collectors are shown no certificate",
+            given.0, missing.0
+        );
+        assert_eq!(warnings, [expected]);
+    }
+    assert!(read(&[endpoint, certificate, key]).warnings.is_empty());
+}

@@ -2,13 +2,14 @@
 
 use std::future::pending;
 
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest as Request;
+use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
+use opentelemetry_proto::tonic::metrics::v1 as otlp;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
+
 use super::*;
 use crate::otlp::collector::Collector;
-use crate::proto::opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceRequest as Request;
-use crate::proto::opentelemetry::proto::common::v1::{KeyValue, any_value};
-use crate::proto::opentelemetry::proto::metrics::v1 as otlp;
-use crate::proto::opentelemetry::proto::metrics::v1::metric::Data;
-use crate::proto::opentelemetry::proto::metrics::v1::number_data_point::Value;
 
 const PATH: &str = "/v1/metrics";
 /// So that no traces come.
@@ -30,12 +31,13 @@ fn text(attribute: &KeyValue) -> (&str, &str) {
 fn judge((headers, request): &Got<Request>) {
     assert_eq!(headers["authorization"], "Bearer x");
     let resource = request.resource_metrics[0].resource.as_ref().unwrap();
-    assert!(
-        resource
-            .attributes
-            .iter()
-            .any(|of| text(of) == ("service.name", "distributary"))
-    );
+    for pair in [
+        ("service.name", "distributary"),
+        ("telemetry.sdk.name", "opentelemetry"),
+        ("telemetry.sdk.language", "rust"),
+    ] {
+        assert!(resource.attributes.iter().any(|of| text(of) == pair), "{pair:?}");
+    }
     let Some(Data::Sum(sum)) = &metric(request, "grpc.xds_client.server_failure").data else {
         panic!("a counter is a sum");
     };
@@ -181,7 +183,7 @@ async fn a_refusal_says_why() {
     let send = async |protocol| {
         let answer = target(protocol).send(Request::default()).await;
         let refused: Result<ExportMetricsServiceResponse, _> = answer;
-        refused.unwrap_err().0
+        refused.unwrap_err().to_string()
     };
     let (_, why) = tokio::join!(over_http::<Request>(&listener, PATH, 400), send("http/protobuf"));
     assert_eq!(why, "HTTP status 400 Bad Request: no\\u{1b}[2J");
@@ -194,5 +196,7 @@ async fn a_refusal_says_why() {
         stream
     };
     let (_stream, why) = tokio::join!(foreign, send("grpc"));
-    assert!(why.contains("is it the port for OTLP over gRPC?"), "{why}");
+    assert!(why.starts_with("HTTP/2 "), "{why}");
+    let doubt = target("grpc").target().doubt();
+    assert_eq!(doubt, "is it the port for OTLP over gRPC?");
 }

@@ -1,5 +1,6 @@
 //! Collectors of the suite's own, which take what the relay sends, refuse it, or say nothing.
 
+mod faults;
 mod measures;
 mod traced;
 
@@ -8,6 +9,8 @@ use std::io::Read as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use http::{HeaderMap, Request, Response};
@@ -17,10 +20,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::proto::google::protobuf::{Any, Duration as Delay};
+use crate::proto::google::rpc;
 
 /// What a collector got: the header fields and the message.
 type Got<M> = (HeaderMap, M);
@@ -37,6 +43,16 @@ async fn listen() -> (TcpListener, SocketAddr) {
 /// Takes one export over HTTP and answers with this status.
 async fn over_http<M: Message + Default>(listener: &TcpListener, path: &'static str, status: u16) -> Got<M> {
     let (stream, _) = listener.accept().await.unwrap();
+    http_on(stream, path, status, None).await
+}
+
+/// Takes one export on a connection, and answers with this status and pause.
+async fn http_on<M: Message + Default>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    path: &'static str,
+    status: u16,
+    pause: Option<&'static str>,
+) -> Got<M> {
     let (take, mut taken) = mpsc::channel(1);
     let service = service_fn(move |request: Request<Incoming>| {
         let take = take.clone();
@@ -50,9 +66,11 @@ async fn over_http<M: Message + Default>(listener: &TcpListener, path: &'static 
                 body.to_vec()
             };
             take.try_send((head.headers, body)).unwrap();
-            let answer = Response::builder()
-                .status(status)
-                .body(Full::new(Bytes::from("no\x1b[2J")));
+            let mut answer = Response::builder().status(status);
+            if let Some(pause) = pause {
+                answer = answer.header("retry-after", pause);
+            }
+            let answer = answer.body(Full::new(Bytes::from("no\x1b[2J")));
             Ok::<_, Infallible>(answer.unwrap())
         }
     });
@@ -67,6 +85,15 @@ async fn over_http<M: Message + Default>(listener: &TcpListener, path: &'static 
 /// Takes one export over gRPC.
 async fn over_grpc<M: Message + Default>(listener: &TcpListener) -> Got<M> {
     let (stream, _) = listener.accept().await.unwrap();
+    grpc_on(stream, 0, None).await
+}
+
+/// Takes one export on a connection, and answers with this gRPC status and pause.
+async fn grpc_on<M: Message + Default>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    status: u8,
+    pause: Option<Duration>,
+) -> Got<M> {
     let mut connection = h2::server::handshake(stream).await.unwrap();
     let (request, mut respond) = connection.accept().await.unwrap().unwrap();
     let (head, mut body) = request.into_parts();
@@ -78,10 +105,16 @@ async fn over_grpc<M: Message + Default>(listener: &TcpListener) -> Got<M> {
             message.extend_from_slice(&data);
         }
         let mut end = respond.send_response(Response::new(()), false).unwrap();
-        // An empty message: it is not compressed, and has no bytes.
-        end.send_data(Bytes::from_static(&[0; 5]), false).unwrap();
-        let fields = [("grpc-status".parse().unwrap(), "0".parse().unwrap())];
-        end.send_trailers(fields.into_iter().collect()).unwrap();
+        if status == 0 {
+            // An empty message: it is not compressed, and has no bytes.
+            end.send_data(Bytes::from_static(&[0; 5]), false).unwrap();
+        }
+        let mut fields = HeaderMap::new();
+        fields.insert("grpc-status", u16::from(status).into());
+        if let Some(pause) = pause {
+            fields.insert("grpc-status-details-bin", details(status, pause).parse().unwrap());
+        }
+        end.send_trailers(fields).unwrap();
         message
     };
     let message = tokio::select! {
@@ -102,7 +135,24 @@ async fn over_grpc<M: Message + Default>(listener: &TcpListener) -> Got<M> {
     (head.headers, M::decode(&*message).unwrap())
 }
 
-async fn pending_connection(connection: &mut h2::server::Connection<tokio::net::TcpStream, Bytes>) {
+/// Returns the details of a status that asks for a pause.
+fn details(status: u8, pause: Duration) -> String {
+    let delay = Some(Delay {
+        seconds: pause.as_secs() as i64,
+        nanos: pause.subsec_nanos() as i32,
+    });
+    let status = rpc::Status {
+        code: status.into(),
+        details: vec![Any {
+            type_url: "type.googleapis.com/google.rpc.RetryInfo".to_owned(),
+            value: rpc::RetryInfo { retry_delay: delay }.encode_to_vec().into(),
+        }],
+        ..rpc::Status::default()
+    };
+    STANDARD_NO_PAD.encode(status.encode_to_vec())
+}
+
+async fn pending_connection(connection: &mut h2::server::Connection<impl AsyncRead + AsyncWrite + Unpin, Bytes>) {
     drop(connection.accept().await);
 }
 

@@ -1,18 +1,19 @@
 //! The export of traces.
 
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest as Request;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::trace::v1::Span;
+
 use super::*;
-use crate::proto::opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceRequest;
-use crate::proto::opentelemetry::proto::collector::trace::v1::ExportTraceServiceRequest as Request;
-use crate::proto::opentelemetry::proto::common::v1::any_value::Value;
-use crate::proto::opentelemetry::proto::metrics::v1::metric::Data;
-use crate::proto::opentelemetry::proto::trace::v1::Span;
-use crate::telemetry::{Arrival, Change, Delivery, News, TraceContext};
+use crate::telemetry::{Arrival, Change, Delivery, News, traceparent};
 use crate::xds::{Name, TypeUrl};
 
 const PATH: &str = "/v1/traces";
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-fn variables(address: SocketAddr, more: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
+pub(super) fn variables(address: SocketAddr, more: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
     let endpoint = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", format!("http://{address}{PATH}"));
     let sampler = ("OTEL_TRACES_SAMPLER", "always_on".to_owned());
     let more = more.iter().map(|(name, value)| (*name, (*value).to_owned()));
@@ -20,7 +21,7 @@ fn variables(address: SocketAddr, more: &[(&'static str, &str)]) -> Vec<(&'stati
 }
 
 /// A change of three clusters that arrived `ago`, with a parent and a link.
-fn change(metrics: &Metrics, ago: Duration) -> Arc<Change> {
+pub(super) fn change(metrics: &Metrics, ago: Duration) -> Arc<Change> {
     let received = clock::now().checked_sub(ago).unwrap();
     let arrival = Arrival {
         server: Arc::from("cp:1"),
@@ -28,8 +29,8 @@ fn change(metrics: &Metrics, ago: Duration) -> Arc<Change> {
         bytes: 300,
         received,
         decoded: received + Duration::from_millis(1),
-        parent: TraceContext::read(PARENT),
-        stream: TraceContext::read(&PARENT.replace("-b7", "-c7")),
+        parent: traceparent::read(PARENT),
+        stream: traceparent::read(&PARENT.replace("-b7", "-c7")),
     };
     let mut news = News::default();
     for name in ["a", "b", "c"] {
@@ -74,7 +75,7 @@ fn counted(metrics: &Metrics, result: &str) -> String {
 }
 
 /// Waits until a count is reached.
-async fn reaches(metrics: &Metrics, result: &str, count: &str) {
+pub(super) async fn reaches(metrics: &Metrics, result: &str, count: &str) {
     let reached = async {
         while counted(metrics, result) != count {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -104,6 +105,9 @@ async fn a_change_and_its_steps() {
     assert_eq!(&whole.trace_id[..2], [0x0a, 0xf7]);
     assert_eq!(whole.parent_span_id[..], 0xb7ad_6b71_6920_3331_u64.to_be_bytes());
     assert_eq!(whole.links[0].span_id[..], 0xc7ad_6b71_6920_3331_u64.to_be_bytes());
+    // The flags say that all are sampled, and which ones come from another process.
+    assert_eq!((whole.flags, whole.links[0].flags), (0x301, 0x301));
+    assert_eq!(named(spans, "decode").flags, 0x101);
     assert_eq!(value(whole, "grpc.xds.server"), Value::StringValue("cp:1".to_owned()));
     assert_eq!(value(whole, "distributary.resources"), Value::IntValue(3));
     let status = whole.status.as_ref().unwrap();
@@ -116,7 +120,7 @@ async fn a_change_and_its_steps() {
         assert_eq!(step.trace_id, whole.trace_id, "{}", step.name);
     }
     let send = named(spans, "send");
-    assert_eq!(send.span_id[..], *change.context().span.as_bytes());
+    assert_eq!(send.span_id[..], change.context().span_id().to_bytes());
     assert_eq!(value(send, "distributary.responses"), Value::IntValue(3));
     let acknowledge = named(spans, "acknowledge");
     for (key, count) in [("accepted", 1), ("rejected", 1), ("gone", 1), ("unanswered", 0)] {
@@ -155,7 +159,7 @@ async fn a_collector_that_is_away_gets_the_latest() {
     let request = tokio::time::timeout(SOON, taken).await.unwrap();
     let whole = spans(&request).iter().filter(|span| span.name == "change");
     let came: Vec<_> = whole.map(|span| span.span_id.clone()).collect();
-    let latest = all[3..].iter().map(|change| change.own.span.as_bytes());
+    let latest = all[3..].iter().map(|change| change.own.span_id().to_bytes());
     assert_eq!(came, latest.collect::<Vec<_>>());
     reaches(&metrics, "exported", "2").await;
     drop(listener);
@@ -186,7 +190,7 @@ async fn metrics_have_traces_as_examples() {
     let metrics = Metrics::new([]);
     let of_type = metrics.of(&TypeUrl::called("cds").unwrap());
     of_type.convergence.observe(0.2, None);
-    of_type.convergence.observe(0.3, TraceContext::read(PARENT));
+    of_type.convergence.observe(0.3, traceparent::read(PARENT).as_ref());
     let (listener, address) = listen().await;
     let endpoint = (
         "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
@@ -206,9 +210,9 @@ async fn metrics_have_traces_as_examples() {
         .flat_map(|point| &point.exemplars)
         .collect();
     let [example] = *examples else { panic!("{examples:?}") };
-    let context = TraceContext::read(PARENT).unwrap();
-    assert_eq!(example.trace_id[..], *context.trace.as_bytes());
-    assert_eq!(example.span_id[..], *context.span.as_bytes());
+    let context = traceparent::read(PARENT).unwrap();
+    assert_eq!(example.trace_id[..], context.trace_id().to_bytes());
+    assert_eq!(example.span_id[..], context.span_id().to_bytes());
     assert!(example.time_unix_nano > 0);
     drop(listener);
     drop(export);

@@ -96,11 +96,6 @@ impl Kept {
         self.resources.get(name).map(|one| &one.resource)
     }
 
-    /// Returns whether the server is sent the versions.
-    pub(super) const fn is_told(&self) -> bool {
-        !self.untold
-    }
-
     /// Sets whether the server is sent the versions from now on.
     pub(super) const fn tell(&mut self, told: bool) {
         self.untold = !told;

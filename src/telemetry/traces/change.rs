@@ -5,9 +5,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
+use opentelemetry_sdk::trace::{IdGenerator as _, RandomIdGenerator};
 use parking_lot::Mutex;
 
-use super::context::{SpanId, TraceContext, TraceId};
 use crate::xds::{Name, TypeUrl};
 
 /// A response of a control plane, when it was decoded.
@@ -24,9 +25,9 @@ pub struct Arrival {
     /// When it was decoded.
     pub decoded: Instant,
     /// The span of the server in which the change happened.
-    pub parent: Option<TraceContext>,
+    pub parent: Option<SpanContext>,
     /// The span of the server for the whole stream.
-    pub stream: Option<TraceContext>,
+    pub stream: Option<SpanContext>,
 }
 
 /// What is new in a response.
@@ -44,11 +45,11 @@ pub struct News {
 #[derive(Debug)]
 pub struct Change {
     /// Its own span.
-    pub own: TraceContext,
+    pub own: SpanContext,
     /// The span of its delivery, to which the receivers' spans belong.
     pub delivery: SpanId,
     /// The traces that it has to do with: that of the stream, and those of changes that it supersedes.
-    pub links: Vec<TraceContext>,
+    pub links: Vec<SpanContext>,
     /// The response that brought it.
     pub arrival: Arrival,
     /// What is new in it.
@@ -111,14 +112,10 @@ impl News {
 }
 
 impl Change {
-    pub(super) fn new(trace: TraceId, links: Vec<TraceContext>, arrival: Arrival, news: News) -> Arc<Self> {
+    pub(super) fn new(trace: TraceId, links: Vec<SpanContext>, arrival: Arrival, news: News) -> Arc<Self> {
         Arc::new(Self {
-            own: TraceContext {
-                trace,
-                span: SpanId::random(),
-                sampled: true,
-            },
-            delivery: SpanId::random(),
+            own: sampled(trace, RandomIdGenerator::default().new_span_id()),
+            delivery: RandomIdGenerator::default().new_span_id(),
             links,
             arrival,
             news,
@@ -128,11 +125,8 @@ impl Change {
 
     /// Returns the context for a receiver that traces the change too.
     #[must_use]
-    pub const fn context(&self) -> TraceContext {
-        TraceContext {
-            span: self.delivery,
-            ..self.own
-        }
+    pub fn context(&self) -> SpanContext {
+        sampled(self.own.trace_id(), self.delivery)
     }
 
     /// Returns what became of it so far.
@@ -175,6 +169,11 @@ impl Change {
         let quiet = course.unanswered() == 0 && now >= last + QUIET;
         quiet || now >= self.arrival.received + PATIENCE
     }
+}
+
+/// Returns a span of the relay's own.
+fn sampled(trace: TraceId, span: SpanId) -> SpanContext {
+    SpanContext::new(trace, span, TraceFlags::SAMPLED, false, TraceState::NONE)
 }
 
 impl Course {

@@ -4,10 +4,10 @@
 //! change finds it by the time at which its content arrived, and keeps what it has sent until the client answers.
 
 mod change;
-mod context;
 mod sampler;
 #[cfg(test)]
 mod tests;
+pub mod traceparent;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,6 @@ use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 
 pub use change::{Arrival, Change, Course, Delivery, News};
-pub use context::{SpanId, TraceContext, TraceId};
 pub use sampler::Sampler;
 
 use super::labels::WordCounters;
@@ -77,7 +76,7 @@ impl Traces {
     /// new in the response, if anything.
     pub fn begin(&self, arrival: &Arrival, look: impl FnOnce() -> Option<News>) -> Option<Arc<Change>> {
         let sampler = self.sampler.get()?;
-        let trace = sampler.decide(arrival.parent, arrival.received)?;
+        let trace = sampler.decide(arrival.parent.as_ref(), arrival.received)?;
         let news = look()?;
         sampler.spend(arrival.received);
         let mut open = self.open.write();
@@ -90,7 +89,11 @@ impl Traces {
             let before = &change.arrival;
             before.type_url == arrival.type_url && news.replaced.contains(&before.received)
         });
-        let links = arrival.stream.into_iter().chain(superseded.map(|before| before.own));
+        let links = arrival
+            .stream
+            .iter()
+            .chain(superseded.map(|before| &before.own))
+            .cloned();
         let change = Change::new(trace, links.collect(), arrival.clone(), news);
         let at = open.partition_point(|other| other.arrival.received <= arrival.received);
         open.insert(at, change.clone());

@@ -4,40 +4,33 @@
 
 use std::time::{Duration, Instant};
 
+use opentelemetry::Context;
+use opentelemetry::trace::{SpanContext, SpanKind, TraceContextExt as _, TraceId};
+use opentelemetry_sdk::trace::{
+    self as standard, IdGenerator as _, RandomIdGenerator, SamplingDecision, ShouldSample as _,
+};
 use parking_lot::Mutex;
-
-use super::context::{TraceContext, TraceId};
 
 /// Decides which changes are traced.
 #[derive(Debug)]
-pub struct Sampler {
-    /// Whether the decision of whoever passed a context counts.
-    parent_based: bool,
-    rule: Rule,
-}
+pub struct Sampler(Rule);
 
 #[derive(Debug)]
 enum Rule {
-    Never,
-    Always,
-    /// Those whose number is below this.
-    Ratio(u64),
-    /// At most one in each pause; the time of the last one.
+    Standard(standard::Sampler),
+    /// What a parent demands, and at most one in each pause; the time of the last one.
     Paced(Mutex<Option<Instant>>),
 }
 
-/// How long after a traced change no other is, unless a context demands it.
+/// How long after a traced change no other is, unless a parent demands it.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The names that the standard has for a sampler that heeds contexts begin with this.
+/// The names that the standard has for a sampler that heeds parents begin with this.
 const PARENT_BASED: &str = "parentbased_";
 
 impl Default for Sampler {
-    /// Returns the sampler that is cheap however many changes there are: one change a second, and what a context demands.
+    /// Returns the sampler that is cheap however many changes there are: one change a second, and what a parent demands.
     fn default() -> Self {
-        Self {
-            parent_based: true,
-            rule: Rule::Paced(Mutex::default()),
-        }
+        Self(Rule::Paced(Mutex::default()))
     }
 }
 
@@ -45,34 +38,39 @@ impl Sampler {
     /// Returns the sampler with this standard name; only those that trace a part of all changes take a ratio.
     #[must_use]
     pub fn named(name: &str, ratio: f64) -> Option<Self> {
-        let rule = match name.strip_prefix(PARENT_BASED).unwrap_or(name) {
-            "always_on" => Rule::Always,
-            "always_off" => Rule::Never,
-            "traceidratio" => Rule::Ratio((ratio.clamp(0.0, 1.0) * (1_u64 << 63) as f64) as u64),
+        let bare = name.strip_prefix(PARENT_BASED);
+        let sampler = match bare.unwrap_or(name) {
+            "always_on" => standard::Sampler::AlwaysOn,
+            "always_off" => standard::Sampler::AlwaysOff,
+            "traceidratio" => standard::Sampler::TraceIdRatioBased(ratio),
             _ => return None,
         };
-        Some(Self {
-            parent_based: name.starts_with(PARENT_BASED),
-            rule,
-        })
+        Some(Self(Rule::Standard(match bare {
+            Some(_) => standard::Sampler::ParentBased(Box::new(sampler)),
+            None => sampler,
+        })))
     }
 
     /// Returns the trace to which a change at this time belongs, if it is to be traced.
-    pub(super) fn decide(&self, parent: Option<TraceContext>, now: Instant) -> Option<TraceId> {
-        let trace = parent.map_or_else(TraceId::random, |parent| parent.trace);
-        let sampled = match (parent, &self.rule) {
-            (Some(parent), _) if self.parent_based => parent.sampled,
-            (_, Rule::Never) => false,
-            (_, Rule::Always) => true,
-            (_, Rule::Ratio(below)) => trace.randomness() >> 1 < *below,
-            (_, Rule::Paced(last)) => last.lock().is_none_or(|last| now >= last + PAUSE),
+    pub(super) fn decide(&self, parent: Option<&SpanContext>, now: Instant) -> Option<TraceId> {
+        let trace = parent.map_or_else(|| RandomIdGenerator::default().new_trace_id(), SpanContext::trace_id);
+        let sampled = match &self.0 {
+            Rule::Standard(sampler) => {
+                let parent = parent.map(|parent| Context::new().with_remote_span_context(parent.clone()));
+                let sampled = sampler.should_sample(parent.as_ref(), trace, "change", &SpanKind::Consumer, &[], &[]);
+                sampled.decision == SamplingDecision::RecordAndSample
+            }
+            Rule::Paced(last) => parent.map_or_else(
+                || last.lock().is_none_or(|last| now >= last + PAUSE),
+                SpanContext::is_sampled,
+            ),
         };
         sampled.then_some(trace)
     }
 
     /// A change is traced.
     pub(super) fn spend(&self, now: Instant) {
-        if let Rule::Paced(last) = &self.rule {
+        if let Rule::Paced(last) = &self.0 {
             *last.lock() = Some(now);
         }
     }
@@ -81,10 +79,11 @@ impl Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::traceparent;
 
-    fn parent(sampled: bool) -> Option<TraceContext> {
+    fn parent(sampled: bool) -> Option<SpanContext> {
         let flag = if sampled { "01" } else { "00" };
-        TraceContext::read(&format!("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-{flag}"))
+        traceparent::read(&format!("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-{flag}"))
     }
 
     #[expect(clippy::disallowed_methods, reason = "any instant will do")]
@@ -101,19 +100,21 @@ mod tests {
         sampler.spend(at(0));
         assert!(sampler.decide(None, at(999)).is_none());
         assert_eq!(
-            sampler.decide(parent(true), at(999)),
-            parent(true).map(|parent| parent.trace)
+            sampler.decide(parent(true).as_ref(), at(999)),
+            parent(true).map(|parent| parent.trace_id())
         );
-        assert!(sampler.decide(parent(false), at(1000)).is_none());
+        assert!(sampler.decide(parent(false).as_ref(), at(1000)).is_none());
         assert!(sampler.decide(None, at(1000)).is_some());
     }
 
     #[test]
     fn standard_names() {
         let now = start();
-        let traced = |name: &str, ratio: f64, parent| {
+        let traced = |name: &str, ratio: f64, parent: Option<SpanContext>| {
             let sampler = Sampler::named(name, ratio).unwrap();
-            (0..1000).filter(|_| sampler.decide(parent, now).is_some()).count()
+            (0..1000)
+                .filter(|_| sampler.decide(parent.as_ref(), now).is_some())
+                .count()
         };
         assert_eq!(traced("always_on", 0.0, parent(false)), 1000);
         assert_eq!(traced("always_off", 1.0, parent(true)), 0);

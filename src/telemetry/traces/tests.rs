@@ -87,14 +87,14 @@ fn responses_have_the_changes_that_are_new_to_the_client() {
     let found = |since, has: &[u64]| {
         let brings = |time| has.iter().any(|seconds| at(*seconds) == time);
         let found = traces.in_response(&TypeUrl::new(CDS), at(since), brings);
-        found.iter().map(|change| change.own).collect::<Vec<_>>()
+        found.iter().map(|change| change.own.span_id()).collect::<Vec<_>>()
     };
-    assert_eq!(found(1, &[]), [early.own], "the oldest news");
-    assert_eq!(found(1, &[1, 2]), [early.own, late.own]);
-    assert_eq!(found(0, &[2]), [late.own]);
+    assert_eq!(found(1, &[]), [early.own.span_id()], "the oldest news");
+    assert_eq!(found(1, &[1, 2]), [early.own.span_id(), late.own.span_id()]);
+    assert_eq!(found(0, &[2]), [late.own.span_id()]);
     assert_eq!(
         found(2, &[1, 2]),
-        [late.own],
+        [late.own.span_id()],
         "a full state repeats what the client has"
     );
     assert_eq!(found(3, &[1, 2]), []);
@@ -105,16 +105,20 @@ fn responses_have_the_changes_that_are_new_to_the_client() {
 #[test]
 fn links_lead_to_what_is_superseded_and_to_the_stream() {
     let (traces, start) = (on(), start());
-    let stream = TraceContext::read("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00");
+    let stream = traceparent::read("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00");
     let first = traces.begin(&arrival(start), || news(None)).unwrap();
     let later = Arrival {
-        stream,
+        stream: stream.clone(),
         parent: Some(first.context()),
         ..arrival(start + Duration::from_millis(1))
     };
     let second = traces.begin(&later, || news(Some(start))).unwrap();
-    assert_eq!(second.links, [stream.unwrap(), first.own]);
-    assert_eq!(second.own.trace, first.own.trace, "the parent's trace goes on");
+    assert_eq!(second.links, [stream.unwrap(), first.own.clone()]);
+    assert_eq!(
+        second.own.trace_id(),
+        first.own.trace_id(),
+        "the parent's trace goes on"
+    );
     let unrelated = Some(start - Duration::from_secs(1));
     let third = traces.begin(&arrival(start + Duration::from_millis(2)), || news(unrelated));
     assert_eq!(third.unwrap().links, []);

@@ -4,9 +4,11 @@
 
 use std::time::Instant;
 
+use opentelemetry::trace::SpanContext;
+
 use super::Leg;
 use crate::protocol::Cutter;
-use crate::telemetry::TraceContext;
+use crate::telemetry::traceparent;
 use crate::upstream::failure::Failure;
 use crate::xds::{Changes, Dialect};
 
@@ -18,16 +20,16 @@ impl Leg {
         message: Cutter,
         dialect: Dialect,
         received: Instant,
-    ) -> Result<(Vec<Changes>, Option<TraceContext>), Failure> {
+    ) -> Result<(Vec<Changes>, Option<SpanContext>), Failure> {
         Ok(match dialect {
             Dialect::Sotw => {
                 let mut response = message.sotw()?;
-                let span = response.identifier().and_then(TraceContext::take);
+                let span = response.identifier().and_then(traceparent::take);
                 (self.client.handle_sotw(response, received), span)
             }
             Dialect::Delta => {
                 let mut response = message.delta()?;
-                let span = response.identifier().and_then(TraceContext::take);
+                let span = response.identifier().and_then(traceparent::take);
                 (self.client.handle_delta(response, received), span)
             }
         })

@@ -310,6 +310,14 @@ impl Talk for Leg {
 
     fn supersede(&mut self) {
         self.superseded = true;
+        // The pauses of a separate stream are about its types, not about the server.
+        if self.alone {
+            return;
+        }
+        self.backoff.handle_superseded();
+        if let Stage::Waiting(pause, _) = &mut self.stage {
+            pause.shorten();
+        }
     }
 
     fn come_through(&mut self, relays: &[String]) {

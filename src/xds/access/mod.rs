@@ -171,6 +171,12 @@ impl Access {
         }
     }
 
+    /// Whether there are no rules.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
     /// Returns the name of the first rule that denies a client everything.
     fn denier(&self, caller: &Caller<'_>) -> Option<String> {
         let mut rules = self

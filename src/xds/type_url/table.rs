@@ -47,7 +47,7 @@ const WRAPPER: NameRule = NameRule::Wrapper;
 
 /// The known types: canonical URL, short name, traits.
 #[rustfmt::skip]
-pub(super) static TABLE: [Known; 25] = [
+pub(super) static TABLE: [Known; 26] = [
     row("type.googleapis.com/envoy.config.cluster.v3.Cluster", "cds", Kind::Cds, NAME, true, true),
     row("type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", "eds", Kind::Eds, NAME, false, false),
     row("type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint", "leds", Kind::Leds, WRAPPER, false, false),
@@ -62,6 +62,7 @@ pub(super) static TABLE: [Known; 25] = [
     row("type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig", "rlsds", Kind::Other, NAME, true, false),
     row("type.googleapis.com/envoy.extensions.filters.network.thrift_proxy.v3.RouteConfiguration", "thrift_rds", Kind::Rds, NAME, false, false),
     with_aliases(row("type.googleapis.com/istio.workload.Address", "istio_address", Kind::Other, WRAPPER, true, false)),
+    with_aliases(row("type.googleapis.com/istio.workload.Workload", "istio_workload", Kind::Other, WRAPPER, true, false)),
     row("type.googleapis.com/istio.security.Authorization", "istio_authorization", Kind::Other, WRAPPER, true, false),
     row("type.googleapis.com/istio.networking.nds.v1.NameTable", "nds", Kind::Other, WRAPPER, true, false),
     row("type.googleapis.com/istio.mesh.v1alpha1.ProxyConfig", "pcds", Kind::Other, WRAPPER, true, false),

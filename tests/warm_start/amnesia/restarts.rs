@@ -160,8 +160,13 @@ fn far_ahead(dir: &Path) {
     let found = distributary::snapshot::read(&file, &Default::default(), now()).unwrap();
     let century = std::time::Duration::from_secs(100 * 365 * 86_400);
     let mut holds = found.cut.holds().to_vec();
-    for removal in holds.iter_mut().flat_map(|hold| hold.removals.values_mut()) {
-        removal.until = removal.until.map(|until| until + century);
+    for hold in &mut holds {
+        let removals = std::mem::take(&mut hold.removals).into_iter();
+        let removals = removals.map(|(name, mut removal)| {
+            removal.until = removal.until.map(|until| until + century);
+            (name, removal)
+        });
+        hold.removals = removals.collect();
     }
     let cut = found.cut.with_holds(holds);
     distributary::snapshot::write(&file, &found.of, &cut, false).unwrap();

@@ -36,11 +36,9 @@ async fn ask(relay: &Relay) -> Call {
 #[tokio::test]
 async fn the_fleet_is_listed_for_whom_a_rule_allows() {
     let relay = Relay::start();
-    ask(&relay)
-        .await
-        .end()
-        .await
-        .assert(tonic::Code::PermissionDenied, false);
+    let end = ask(&relay).await.end().await;
+    assert!(end.message.starts_with("the relay has no rules, "), "{}", end.message);
+    end.assert(tonic::Code::PermissionDenied, false);
     govern(
         &relay,
         "[{name: all}, {name: operators, identities: 'ip:127.*', dialects: csds}]",

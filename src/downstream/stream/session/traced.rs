@@ -10,7 +10,7 @@ use super::Session;
 use crate::clock;
 use crate::downstream::stream::output::rope;
 use crate::protocol::Response;
-use crate::telemetry::Change;
+use crate::telemetry::{Change, traceparent};
 use crate::wire::Rope;
 
 impl Session {
@@ -30,7 +30,7 @@ impl Session {
         let is_relay = self.server.node().is_some_and(|node| node.is_relay());
         // a response of several changes is part of the oldest one's trace.
         let told = changes.first().filter(|_| is_relay);
-        let identifier = told.map(|change| change.context().after(&self.shared.identifier));
+        let identifier = told.map(|change| traceparent::after(&self.shared.identifier, &change.context()));
         let identifier = identifier.as_ref().unwrap_or(&self.shared.identifier);
         let begun = clock::now();
         let (rope, fresh) = rope(response, &self.method, identifier);

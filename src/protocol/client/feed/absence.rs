@@ -59,7 +59,7 @@ impl Feed {
         news
     }
 
-    /// C-21: an entry for a virtual host that does not exist stands for all names in it.
+    /// C-21, E-10: an entry for a resource that does not exist stands for all names in it.
     pub(super) fn missing(&mut self, entry: &Entry, updates: &mut Vec<Update>) -> bool {
         entry.names().fold(false, |news, name| {
             self.absent(name.as_str(), Reason::Said, updates) | news

@@ -44,7 +44,7 @@ pub(super) struct Feed {
     /// The errors of wanted names.
     errors: BTreeMap<Name, Arc<ResourceError>>,
     features: ServerFeatures,
-    /// SotW: the version of the last response that was accepted as a whole.
+    /// SotW: the version of the last response on this stream that was accepted as a whole.
     pub(super) accepted: Arc<str>,
     last_words: LastWords,
     patience: Patience,
@@ -244,16 +244,19 @@ impl Feed {
             if self.type_url.kind() == Kind::Vhds {
                 return self.missing(entry, updates);
             }
-            // E-10: without a body, the entry confirms the held content if the version is the same; in SotW, the response's
-            // version counts.
+            // E-10: without a body, the entry says that what is not held does not exist. It confirms content that is held if the version
+            // is the same; in SotW, the response's version counts.
+            if held.is_none() {
+                return self.missing(entry, updates);
+            }
             let confirms = match &entry.version {
                 Some(_) => held == Some(true),
-                None => held.is_some() && message.version == self.accepted,
+                None => message.version == self.accepted,
             };
             if !confirms {
                 message.faults.add(
                     &called(entry.name.as_str()),
-                    "has no body and does not confirm a resource that the relay holds",
+                    "has no body and another version than what the relay holds",
                 );
                 return false;
             }

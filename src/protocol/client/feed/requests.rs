@@ -34,8 +34,7 @@ impl Feed {
 
     /// Returns the next request in SotW.
     pub(in crate::client) fn sotw_request(&mut self, legacy: bool, now: Instant) -> Option<DiscoveryRequest> {
-        let accepted = if self.kept.is_told() { &*self.accepted } else { "" };
-        let (request, joined) = self.outbound.sotw(&self.type_url, legacy, accepted, now)?;
+        let (request, joined) = self.outbound.sotw(&self.type_url, legacy, &self.accepted, now)?;
         if self.outbound.acks.is_empty() {
             self.unanswerable(now);
         }

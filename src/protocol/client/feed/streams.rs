@@ -11,10 +11,12 @@ use crate::client::awaited::Patience;
 use xds::{Dialect, Kind, Name, Phase};
 
 impl Feed {
-    /// A stream begins: everything must be requested again. If `told`, with the versions that this server gave (E-04).
+    /// A stream begins: everything must be requested again. If `told`, in delta with the versions that this server gave (E-04). E-25:
+    /// in SotW without one, because a server whose versions start anew would be silent about new content with an old version.
     pub(in crate::client) fn connected(&mut self, dialect: Dialect, told: bool, patience: Patience) {
         self.patience = patience;
         (self.phase, self.first_until) = (Phase::First, None);
+        self.accepted = Arc::from("");
         self.kept.tell(told);
         // E-19: a type of which nothing is wanted gets no request.
         let wildcard = self.wildcard.then(|| Name::from(Name::WILDCARD));
@@ -98,6 +100,5 @@ impl Feed {
 
     pub(in crate::client) fn forget_versions(&mut self) {
         self.kept.forget_versions();
-        self.accepted = Arc::from("");
     }
 }
