@@ -362,22 +362,6 @@ impl HoldTarget {
             Self::Resource(type_url, only) => type_url == of && only == name,
         }
     }
-
-    /// How many removals of these holds it is for.
-    #[must_use]
-    pub fn count(&self, holds: &[Hold]) -> usize {
-        let of_hold = |hold: &Hold| match self {
-            Self::Resource(type_url, name) => {
-                usize::from(*type_url == hold.type_url && hold.removals.contains_key(name))
-            }
-            Self::Hold(..) => {
-                let first = hold.removals.keys().next();
-                let meant = first.is_some_and(|name| self.is(&hold.type_url, hold.judgement, name));
-                if meant { hold.removals.len() } else { 0 }
-            }
-        };
-        holds.iter().map(of_hold).sum()
-    }
 }
 
 impl fmt::Display for HoldReason {

@@ -28,7 +28,11 @@ fn one_time_or_two() {
         ("{mass: {hold: 30s}}", "{mass: {share: 20%}}", times(30, 30)),
         ("{mass: {hold: 30s}}", "{mass: {hold: {other: 1m}}}", times(30, 60)),
         ("off", "{mass: {within: first_state}}", times(120, 300)),
-        ("off", "{mass: {within: first_state, hold: {endpoints: 1s}}}", times(1, 300)),
+        (
+            "off",
+            "{mass: {within: first_state, hold: {endpoints: 1s}}}",
+            times(1, 300),
+        ),
     ] {
         let class = format!("classes: [{{match: {{id: a}}, guard: {of_class}}}]\n");
         let config = good(&format!("{SERVER}guard: {written}\n{class}"));

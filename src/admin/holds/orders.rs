@@ -19,7 +19,7 @@ use super::outcome::Outcome;
 use crate::cache::View;
 use crate::clock::{self, WallClock};
 use crate::config;
-use crate::xds::{HoldAction, HoldOrder, HoldTarget, printable};
+use crate::xds::{Hold, HoldAction, HoldOrder, HoldTarget, printable};
 
 /// How much longer an order can hold removals.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -57,7 +57,11 @@ pub(in crate::admin) async fn release(State(shown): State<Shown>, order: Order) 
     give(&shown, order, action).await
 }
 
-async fn give(shown: &Shown, order: Order, action: impl FnOnce(Option<&str>) -> Result<HoldAction, String>) -> Response {
+async fn give(
+    shown: &Shown,
+    order: Order,
+    action: impl FnOnce(Option<&str>) -> Result<HoldAction, String>,
+) -> Response {
     let Ok(Query(Ordered { target, reason, time })) = order else {
         return bad("write ?target=ID or TYPE/NAME, reason=TEXT, and to extend for=TIME such as 30m\n");
     };
@@ -74,9 +78,8 @@ async fn give(shown: &Shown, order: Order, action: impl FnOnce(Option<&str>) -> 
         let text = format!("nothing is held under `{target}`; /holds lists what is held\n");
         return (StatusCode::NOT_FOUND, text).into_response();
     }
-    let (mut outcome, mut given) = (Outcome::new(action, clock::now()), Vec::new());
-    for (view, target) in &concerned {
-        outcome.begin(target, &view.holds());
+    let (now, mut given) = (clock::now(), Vec::new());
+    for (view, target, _) in &concerned {
         let order = HoldOrder {
             target: target.clone(),
             action,
@@ -91,24 +94,28 @@ async fn give(shown: &Shown, order: Order, action: impl FnOnce(Option<&str>) -> 
         let text = "the order is given, and not carried out yet; /holds shows what is held\n";
         return (StatusCode::ACCEPTED, text).into_response();
     }
-    for (view, target) in &concerned {
-        outcome.end(target, &view.holds());
+    let mut outcome = Outcome::new(action, now);
+    for (view, target, before) in &concerned {
+        outcome.note(target, before, &view.holds());
     }
     let said = outcome.text(WallClock::read());
     tracing::warn!(target, reason, said = said.trim_end(), "an order for held removals");
     said.into_response()
 }
 
-/// Returns the views that an order is for, each with what it is for there.
-fn concerned(shown: &Shown, target: &str) -> Vec<(Arc<View>, HoldTarget)> {
-    let mut found: Vec<(Arc<View>, HoldTarget)> = Vec::new();
+/// A view that an order is for, what it is for there, and what the view holds.
+type Concerned = (Arc<View>, HoldTarget, Arc<Vec<Hold>>);
+
+fn concerned(shown: &Shown, target: &str) -> Vec<Concerned> {
+    let mut found: Vec<Concerned> = Vec::new();
     for holding in holding::all(shown) {
         let Some(meant) = holding.meant(target) else {
             continue;
         };
-        let known = |(view, target): &(Arc<View>, HoldTarget)| Arc::ptr_eq(view, &holding.view) && *target == meant;
+        let known = |(view, target, _): &Concerned| Arc::ptr_eq(view, &holding.view) && *target == meant;
         if !found.iter().any(known) {
-            found.push((holding.view, meant));
+            let before = holding.view.holds();
+            found.push((holding.view, meant, before));
         }
     }
     found
