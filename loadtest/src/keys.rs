@@ -81,7 +81,8 @@ pub(crate) fn explain(asked: &str) -> anyhow::Result<String> {
         .map(Key::path)
         .filter(|path| path.contains(&wanted))
         .collect();
-    let meant = meant(&wanted, keys.iter().map(|key| key.name));
+    let last = wanted.rsplit('.').next().unwrap_or_default();
+    let meant = meant(last, keys.iter().map(|key| key.name));
     match (like.as_slice(), meant) {
         ([], Some(meant)) => anyhow::bail!("no key is called `{asked}`; did you mean `{meant}`?"),
         ([], None) => anyhow::bail!("no key is called `{asked}`: `distributary-load explain` lists all keys"),

@@ -77,6 +77,9 @@ impl Violation {
     /// server.
     pub(crate) fn refusal(&self) -> Option<String> {
         let why = match self {
+            Self::Connection(_, words) if words.contains("InvalidContentType") => {
+                "the server answers without TLS: write http:// before its address"
+            }
             Self::Connection(..) => "is anything listening there, and with TLS as the address says?",
             Self::Http2(Broken::Tls) => "write https:// before its address",
             Self::Http2(Broken::Greeting(_)) => "xDS is gRPC over HTTP/2: give the server's port for gRPC",

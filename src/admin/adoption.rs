@@ -1,16 +1,18 @@
-//! How many clients have accepted a content, and by when.
+//! How many clients have accepted a content, and within which time.
 //!
-//! Owns the counts and the bound. Does not know when a client accepted just this content: a stream keeps the time of its last
-//! acknowledgement of a type, which may be later.
+//! Owns the counts. Measures nothing: the time is that of the metrics, and there is none where it is not known.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::inquiry::ClientResource;
+use crate::classes::Class;
+use crate::inquiry::{ClientResource, ClientStream};
+use crate::telemetry::Adoptions;
 use crate::xds::Standing;
 
-/// The counts and the bound.
+/// The counts.
 #[derive(Debug, Default)]
 pub(super) struct Adoption {
     /// The clients that have accepted it.
@@ -21,42 +23,42 @@ pub(super) struct Adoption {
     not_accepted: usize,
     /// Those of them that have rejected it.
     rejected: usize,
-    /// How long after its arrival the last of the clients that were there had accepted it, at the latest.
-    at_latest: Option<Duration>,
+    /// When the contents arrived that the others have accepted, and for which class.
+    there: BTreeSet<(Instant, Class)>,
 }
 
 impl Adoption {
-    /// Adds a client whose stream began at `began`, and which last accepted something of the type at `accepted`.
-    pub(super) fn add(&mut self, began: Instant, accepted: Option<Instant>, resource: &ClientResource) {
+    /// Adds a client.
+    pub(super) fn add(&mut self, client: &ClientStream, resource: &ClientResource) {
         let Some(content) = &resource.resource else { return };
         if resource.standing == Standing::Accepted {
-            // A client that has acknowledged nothing said in its first request that it holds the content.
-            self.note(content.received(), began, accepted.unwrap_or(began));
+            self.note(content.received(), client.since, &client.node.class);
         } else {
             self.not_accepted += 1;
             self.rejected += usize::from(resource.standing == Standing::Rejected);
         }
     }
 
-    fn note(&mut self, arrived: Instant, began: Instant, accepted: Instant) {
+    fn note(&mut self, arrived: Instant, began: Instant, class: &Class) {
         self.accepted += 1;
         if began > arrived {
             self.came_later += 1;
-        } else {
-            let waited = accepted.saturating_duration_since(arrived);
-            self.at_latest = self.at_latest.max(Some(waited));
+        } else if !self.there.contains(&(arrived, class.clone())) {
+            self.there.insert((arrived, class.clone()));
         }
     }
 
-    /// Returns the counts, and the bound once every client has accepted the content.
-    pub(super) fn json(&self) -> Value {
-        let bound = self.at_latest.filter(|_| self.not_accepted == 0);
+    /// Returns the counts; and once all have accepted it, the time within which those had that were there, if it is known.
+    pub(super) fn json(&self, of_type: &Adoptions) -> Value {
+        let times = self.there.iter().map(|(arrived, class)| of_type.time(*arrived, class));
+        let times: Option<Vec<Duration>> = times.filter(|_| self.not_accepted == 0).collect();
+        let longest = times.and_then(|times| times.into_iter().max());
         json!({
             "accepted": self.accepted,
             "came_later": self.came_later,
             "not_accepted": self.not_accepted,
             "rejected": self.rejected,
-            "at_latest_seconds": bound.map(|bound| bound.as_secs_f64()),
+            "at_latest_seconds": longest.map(|longest| longest.as_secs_f64()),
         })
     }
 }
@@ -67,17 +69,20 @@ mod tests {
     use crate::clock;
 
     #[test]
-    fn the_last_of_those_who_were_there_counts() {
+    fn the_time_of_those_who_were_there() {
         let arrived = clock::now();
         let after = |millis| arrived + Duration::from_millis(millis);
+        let (class, times) = (Class::default(), Adoptions::default());
         let mut adoption = Adoption::default();
-        adoption.note(arrived, after(1), after(9000));
-        assert_eq!(adoption.json()["at_latest_seconds"], Value::Null);
-        adoption.note(arrived, arrived, after(500));
-        adoption.note(arrived, arrived, after(250));
+        adoption.note(arrived, after(1), &class);
+        times.accept(&(arrived..=arrived), true, &class, arrived, after(500));
+        assert_eq!(adoption.json(&times)["at_latest_seconds"], Value::Null);
+        adoption.note(arrived, arrived, &class);
+        adoption.note(arrived, arrived, &class);
         let all = json!({ "accepted": 3, "came_later": 1, "not_accepted": 0, "rejected": 0, "at_latest_seconds": 0.5 });
-        assert_eq!(adoption.json(), all);
+        assert_eq!(adoption.json(&times), all);
+        assert_eq!(adoption.json(&Adoptions::default())["at_latest_seconds"], Value::Null);
         adoption.not_accepted += 1;
-        assert_eq!(adoption.json()["at_latest_seconds"], Value::Null);
+        assert_eq!(adoption.json(&times)["at_latest_seconds"], Value::Null);
     }
 }

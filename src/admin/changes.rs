@@ -60,13 +60,14 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
     let mut listed = ended(census, clock);
     for ((Reverse(received), type_url, class), change) in last(census, limit).await {
         let adoption = match change.some.first() {
-            Some(name) => adopted(census, &type_url, &class, name).await,
+            Some(name) => adopted(&shown, &type_url, &class, name).await,
             None => Value::Null,
         };
         let change = json!({
             "type": type_url.full_name(),
             "class": class.to_string(),
-            "received": clock.time(received),
+            // Many may arrive in one second.
+            "received": clock.exact_time(received),
             "count": change.count,
             "some": change.some.iter().map(Name::as_str).collect::<Vec<_>>(),
             // That of the first one.
@@ -137,22 +138,22 @@ fn note(found: &mut BTreeMap<Key, Change>, class: &Class, entry: Entry, limit: u
 }
 
 /// Returns how many clients of the class have accepted what a name has now.
-async fn adopted(census: &Census, type_url: &TypeUrl, class: &Class, name: &Name) -> Value {
+async fn adopted(shown: &Shown, type_url: &TypeUrl, class: &Class, name: &Name) -> Value {
     let whom = Whom {
         class: Some(Pattern::of(&class.to_string())),
         ..Whom::default()
     };
     let depth = Depth::Resource(type_url.clone(), name.clone());
     let mut adoption = Adoption::default();
-    let mut round = census.ask(Question { whom, depth });
+    let mut round = shown.status.census().ask(Question { whom, depth });
     while let Some(stream) = round.next().await {
         for one in &stream.types {
             for resource in &one.resources {
-                adoption.add(stream.since, one.accepted, resource);
+                adoption.add(&stream, resource);
             }
         }
     }
-    adoption.json()
+    adoption.json(&shown.metrics.of(type_url).adoptions)
 }
 
 #[cfg(test)]

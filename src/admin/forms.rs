@@ -71,7 +71,7 @@ pub(super) fn whom(node: Option<&str>, class: Option<&str>, type_url: Option<&st
     Ok(Whom {
         nodes: nodes.map_err(|fault| format!("node: {fault}\n"))?,
         class: class.map_err(|fault| format!("class: {fault}\n"))?,
-        type_url: type_url.map_err(|NoType| format!("type: {NoType}\n"))?,
+        type_url: type_url.map_err(|wrong: NoType| format!("type: {wrong}\n"))?,
         ..Whom::default()
     })
 }

@@ -58,6 +58,7 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
         .layer(middleware::from_fn(orders::unambiguous))
         .with_state(shown)
         .layer(middleware::map_response(as_declared))
+        .layer(middleware::from_fn(no_discovery))
         .layer(middleware::from_fn(trace))
 }
 
@@ -112,6 +113,23 @@ pub(super) async fn metrics(State(shown): State<Shown>, headers: HeaderMap) -> R
         )
             .into_response(),
     }
+}
+
+/// Whether this is a gRPC call that the admin address does not serve, so that its body, which may never end, need not be read.
+pub(super) fn is_lost(path: &str, headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+        && !status::only_looks(path)
+        && !reflection::only_looks(path)
+}
+
+/// Tells a gRPC client that takes this for an xDS port what it is, at once and before anything else is looked at.
+async fn no_discovery(request: Request, next: Next) -> Response {
+    if !is_lost(request.uri().path(), request.headers()) {
+        return next.run(request).await;
+    }
+    let said = "this is the admin address of a relay, which serves no such call; xDS clients connect to an address in `listeners`";
+    tonic::Status::unimplemented(said).into_http::<axum::body::Body>()
 }
 
 /// Tells browsers to take an answer for what it says it is: names in a text may look like markup.

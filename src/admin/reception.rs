@@ -25,6 +25,7 @@ use tower::ServiceExt as _;
 
 use super::entrance::{Arrival, Entrance};
 use super::guard::{Visitor, is_probe};
+use super::http::is_lost;
 use super::visits::{Answering, Presence, Room, Visits};
 use super::{reflection, status};
 use crate::clock;
@@ -146,7 +147,7 @@ impl Conversation {
         visitor: Visitor,
     ) -> hyper::Result<Response<AnswerBody>> {
         let path = request.uri().path();
-        let streams = status::is_stream(path) || reflection::only_looks(path);
+        let streams = status::is_stream(path) || reflection::only_looks(path) || is_lost(path, request.headers());
         // Probes share no room with anything else.
         let counts = !(is_probe(path) && request.body().is_end_stream());
         let Some(answering) = self.presence.request(counts, clock::now()) else {

@@ -40,7 +40,7 @@ impl<'a> Introduced<'a> {
             rules.sort();
             if self.said.insert((view.server(), rules)) {
                 let class = |class| match plan::class(self.scopes, class) {
-                    class if class.is_empty() => "no rule".to_owned(),
+                    class if class == "-" => "no rule".to_owned(),
                     class => class,
                 };
                 tracing::warn!(

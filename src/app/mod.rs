@@ -12,6 +12,7 @@ mod overload;
 mod overview;
 mod plan;
 mod reload;
+mod schemas;
 mod view_log;
 mod warm;
 
@@ -33,6 +34,7 @@ use listening::Listening;
 use overload::Overload;
 use overview::Overview;
 use reload::{Live, Reload};
+use schemas::IdleSchemas;
 use view_log::ViewLog;
 use warm::Warm;
 
@@ -41,7 +43,7 @@ use crate::cache::{Library, Scopes, View};
 use crate::census::{Census, ClientStatus};
 use crate::clock;
 use crate::config::{Address, Config};
-use crate::downstream::{Admission, Shared};
+use crate::downstream::{Admission, Shared, TokenLog};
 use crate::json::{SchemaError, Schemas};
 use crate::otlp::{self, Export};
 use crate::shutdown::{self, DrainTrigger, Hangups, OtherSignals, StopSignals};
@@ -246,6 +248,7 @@ fn share(
         settings: ArcSwap::from_pointee(plan::downstream(config, mark)),
         admission: Arc::new(Admission::new(plan::admission(&config.limits), clock::now())),
         tokens: tokens.clone(),
+        token_log: TokenLog::default(),
         returns: Arc::default(),
         budget: Arc::new(Budget::new(plan::reading_bytes(config))),
         metrics: metrics.clone(),
@@ -293,6 +296,7 @@ async fn last(warm: Option<&Arc<Warm>>) {
 /// Sweeps the views, and updates metrics, the log and what the service manager knows, once per [`SWEEP`].
 async fn look_after(shared: &Arc<Shared>, live: &Live, fleet: &Arc<Fleet>, supervisor: &Supervisor) {
     let mut overload = Overload::new(shared);
+    let mut schemas = IdleSchemas::new(clock::now());
     let mut view_log = ViewLog::new(&shared.scopes, fleet);
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -309,6 +313,7 @@ async fn look_after(shared: &Arc<Shared>, live: &Live, fleet: &Arc<Fleet>, super
             });
         }
         overload.look(live.config().limits.memory);
+        schemas.look(clock::now());
         for type_url in shared.returns.sweep(clock::now()) {
             shared.metrics.of(&type_url).returned_without.inc();
         }

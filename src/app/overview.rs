@@ -230,7 +230,7 @@ fn lacking(views: &[&Arc<View>], served: &Authorities, authority: &str) -> Lacki
             Target::Wildcard => authority.is_empty(),
             Target::Name(name) => served.of(name).unwrap_or_default() == authority,
         };
-        let lacking: Vec<_> = view.lacking().into_iter().filter(ours).collect();
+        let lacking: Vec<_> = view.unanswered().into_iter().filter(ours).collect();
         all.sessions += view.sessions_of(&lacking).len();
         all.count += lacking.len();
         let room = NAMES_SHOWN.saturating_sub(all.some.len());

@@ -23,9 +23,12 @@ const FORMER: &str = "a former rule";
 /// The most bytes of encoded responses that are kept for sessions that reach the same point later.
 pub(super) const LIBRARY_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The shortest interval of HTTP/2 pings. gRPC servers disconnect clients that ping more often than every five minutes; the
-/// kernel's keepalive works in between.
-const PING_LEAST: Duration = Duration::from_secs(5 * 60 + 10);
+/// The shortest interval of HTTP/2 pings to control planes: those of Envoy's world allow one every 30 seconds, and the network makes some
+/// of them come a little early.
+const PING_LEAST: Duration = Duration::from_secs(35);
+/// The same for a server that has complained: unless they are told otherwise, gRPC servers disconnect clients that ping more often than
+/// every five minutes.
+const CALM_PING_LEAST: Duration = Duration::from_secs(5 * 60 + 10);
 
 /// Returns the settings for reading files of resources.
 pub(super) fn dictionary(config: &Config, schemas: Schemas) -> Dictionary {
@@ -143,6 +146,7 @@ pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) ->
         upstream_message: unbounded(config.limits.upstream_message),
         keepalive: config.timers.keepalive,
         ping: set(config.timers.keepalive).map_or(Duration::ZERO, |keepalive| keepalive.max(PING_LEAST)),
+        calm_ping: config.timers.keepalive.max(CALM_PING_LEAST),
         idle: config.timers.linger,
         reconnect_max: config.timers.reconnect_max,
         removal_quiet: config.timers.removal_quiet,
@@ -150,8 +154,8 @@ pub(super) fn upstream(config: &Config, mark: &str, features: ServerFeatures) ->
     }
 }
 
-/// Returns a readable name of a class of clients: what the control plane sees of it apart from the relay's own node. Empty for
-/// the class of all clients.
+/// Returns a readable name of a class of clients: what the control plane sees of it apart from the relay's own node. `-` for the class
+/// of all clients.
 pub(super) fn class(scopes: &Scopes, class: &Class) -> String {
     let presented = class.presented();
     let rule = class.rule.as_ref().map(|_| match scopes.rule(class) {
@@ -177,7 +181,11 @@ pub(super) fn class(scopes: &Scopes, class: &Class) -> String {
     let files = files.map(|file| format!("by {file:?}"));
     let parts = rule.into_iter().chain(common).chain(node).chain(features).chain(files);
     let parts: Vec<String> = parts.collect();
-    parts.join(", ")
+    if parts.is_empty() {
+        "-".to_owned()
+    } else {
+        parts.join(", ")
+    }
 }
 
 /// Returns the credentials of a class towards control planes, if it has credentials of its own.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::cached::Cached;
 use crate::cache::View;
-use crate::xds::{Cut, Known, Name, Resource, ResourceError, Slot, State, Target, Trouble, TypeUrl};
+use crate::xds::{Cut, Known, Name, Reason, Resource, ResourceError, Slot, State, Target, Trouble, TypeUrl};
 
 /// One name, or the wildcard, of a view.
 #[derive(Clone, Debug)]
@@ -110,7 +110,10 @@ const fn cached(known: Option<&Known>, trouble: Option<Trouble>) -> Cached {
         (Some(Known::Present(_)), Some(Trouble::Deleted)) => Cached::DoesNotExistButCached,
         (_, Some(Trouble::Rejected)) => Cached::Nacked,
         (_, Some(Trouble::Said)) => Cached::ReceivedError,
-        (None, Some(Trouble::Silence)) => Cached::Timeout,
+        // A client is told in the end that it does not exist, but nobody has said so.
+        (None, Some(Trouble::Silence)) | (Some(Known::Absent(Reason::TimedOut)), None | Some(Trouble::Silence)) => {
+            Cached::Timeout
+        }
         (Some(Known::Absent(_)), None | Some(Trouble::Silence)) | (_, Some(Trouble::Deleted)) => Cached::DoesNotExist,
         (None, None) => Cached::Requested,
     }

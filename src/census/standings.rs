@@ -140,11 +140,20 @@ impl Standings {
     pub fn words(&self) -> String {
         let mut words = format!("{} of {} streams are up to date", self.current, self.streams());
         let parts = [
-            (self.rejecting, "reject something"),
-            (self.lagging, "have not answered a response for over 10 s"),
-            (self.waiting, "wait for over 10 s for what nobody has answered"),
+            (self.rejecting, "rejects something", "reject something"),
+            (
+                self.lagging,
+                "has not answered a response for over 10 s",
+                "have not answered a response for over 10 s",
+            ),
+            (
+                self.waiting,
+                "waits for over 10 s for what nobody has answered",
+                "wait for over 10 s for what nobody has answered",
+            ),
         ];
-        for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
+        for (count, one, several) in parts.into_iter().filter(|(count, ..)| *count > 0) {
+            let what = if count == 1 { one } else { several };
             words.push_str(&format!("; {count} {what}"));
         }
         words
@@ -285,8 +294,8 @@ mod tests {
         let (cds, eds) = (of(CDS), of(EDS));
         assert_eq!((cds.rejecting, cds.lagging, cds.waiting), (0, 2, 0));
         assert_eq!((eds.rejecting, eds.lagging, eds.waiting), (1, 0, 2));
-        let words = "2 of 5 streams are up to date; 1 reject something; 1 have not answered a response for over 10 s; \
-                     1 wait for over 10 s for what nobody has answered";
+        let words = "2 of 5 streams are up to date; 1 rejects something; 1 has not answered a response for over 10 s; \
+                     1 waits for over 10 s for what nobody has answered";
         assert_eq!(counts.words(), words);
     }
 }

@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use prost::Message;
+use prost::bytes::Bytes;
 
 use super::node::RELAYS;
 use super::path::Path;
 use super::selector::Selector;
-use proto::envoy::config::core::v3::{Locality, Node};
+use proto::envoy::config::core::v3::{Locality, Node, node::UserAgentVersionType};
 use proto::google::protobuf::{Struct, Value, value::Kind};
 
 /// How much of a metadata key a message shows: clients choose the keys.
@@ -54,6 +55,57 @@ pub struct Member {
     pub path: Path,
     /// Whether only the members below it are meant (`LABELS.*`): then a value of another kind is not passed on.
     pub below: bool,
+}
+
+/// Envoy's BuildVersion. An Envoy writes the members of its metadata in another order on each stream, so it is compared as a message.
+#[derive(Clone, PartialEq, Message)]
+struct BuildVersion {
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    version: Option<Bytes>,
+    #[prost(message, optional, tag = "2")]
+    metadata: Option<Struct>,
+}
+
+/// Envoy's Extension, whose version is a BuildVersion.
+#[derive(Clone, PartialEq, Message)]
+struct Extension {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    category: String,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    type_descriptor: Option<Bytes>,
+    #[prost(message, optional, tag = "4")]
+    version: Option<BuildVersion>,
+    #[prost(bool, tag = "5")]
+    disabled: bool,
+    #[prost(string, repeated, tag = "6")]
+    type_urls: Vec<String>,
+}
+
+/// A version of software or of an extension, as it is compared.
+#[derive(PartialEq)]
+enum Version {
+    Text(String),
+    Build(BuildVersion),
+    Extension(Extension),
+    /// It is no such message.
+    Bytes(Bytes),
+}
+
+impl Version {
+    fn of(version: Option<&UserAgentVersionType>) -> Option<Self> {
+        Some(match version? {
+            UserAgentVersionType::UserAgentVersion(text) => Self::Text(text.clone()),
+            UserAgentVersionType::UserAgentBuildVersion(bytes) => {
+                BuildVersion::decode(bytes.clone()).map_or_else(|_| Self::Bytes(bytes.clone()), Self::Build)
+            }
+        })
+    }
+
+    fn of_extension(bytes: &Bytes) -> Self {
+        Extension::decode(bytes.clone()).map_or_else(|_| Self::Bytes(bytes.clone()), Self::Extension)
+    }
 }
 
 /// What was taken from a client's node, as it is kept while the client is connected: never more bytes than came.
@@ -121,12 +173,23 @@ impl Taken {
             ("user_agent_name", one.user_agent_name != other.user_agent_name),
             (
                 "user_agent_version",
-                one.user_agent_version_type != other.user_agent_version_type,
+                Version::of(one.user_agent_version_type.as_ref())
+                    != Version::of(other.user_agent_version_type.as_ref()),
             ),
-            ("extensions", one.extensions != other.extensions),
+            (
+                "extensions",
+                !one.extensions
+                    .iter()
+                    .map(Version::of_extension)
+                    .eq(other.extensions.iter().map(Version::of_extension)),
+            ),
+            (
+                "listening_addresses",
+                one.listening_addresses != other.listening_addresses,
+            ),
         ];
         let differs = fields.into_iter().find(|(_, differs)| *differs);
-        Some(differs.map_or("other fields", |(field, _)| field).to_owned())
+        differs.map(|(field, _)| field.to_owned())
     }
 
     /// How many bytes are kept.
@@ -266,4 +329,49 @@ fn between<'a>(above: &[&'a str], one: &'a Struct, other: &'a Struct) -> Option<
         return Some(inner.unwrap_or(path));
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The members of the metadata of a version may come in any order.
+    #[test]
+    fn a_version_is_a_message() {
+        let member = |key: &str| {
+            let mut fields = Struct::default();
+            let value = Value {
+                kind: Some(Kind::StringValue(format!("of {key}"))),
+            };
+            fields.fields.insert(key.to_owned(), value);
+            fields.encode_to_vec()
+        };
+        let build = |members: [&str; 2]| {
+            let metadata = members.map(member).concat();
+            let mut build = vec![0x12, u8::try_from(metadata.len()).unwrap()];
+            build.extend(metadata);
+            build
+        };
+        let extension = |build: &[u8]| {
+            let mut extension = vec![0x22, u8::try_from(build.len()).unwrap()];
+            extension.extend(build);
+            Bytes::from(extension)
+        };
+        let taken = |build: Vec<u8>| {
+            let node = Node {
+                extensions: vec![extension(&build)],
+                user_agent_version_type: Some(UserAgentVersionType::UserAgentBuildVersion(build.into())),
+                ..Node::default()
+            };
+            Passes::Whole.take(&node)
+        };
+        let difference = |one: [&str; 2], other: [&str; 2]| {
+            let (one, other) = (taken(build(one)), taken(build(other)));
+            assert!(one != other || one.is_none());
+            Taken::difference(one.as_deref(), other.as_deref())
+        };
+        assert_eq!(difference(["type", "revision"], ["revision", "type"]), None);
+        let other = difference(["type", "revision"], ["type", "status"]);
+        assert_eq!(other.as_deref(), Some("user_agent_version"));
+    }
 }

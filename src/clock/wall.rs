@@ -54,6 +54,14 @@ impl WallClock {
         date_and_time(self.unix(at).as_secs())
     }
 
+    /// Returns the same with nanoseconds, such as `2026-11-20T12:03:07.250000000Z`.
+    #[must_use]
+    pub fn exact_time(self, at: Instant) -> String {
+        let at = self.unix(at);
+        let whole = date_and_time(at.as_secs());
+        format!("{}.{:09}Z", whole.trim_end_matches('Z'), at.subsec_nanos())
+    }
+
     /// Returns how many whole days are left until a time in seconds since 1970; 0 if it is over.
     #[must_use]
     pub fn days_until(self, seconds: u64) -> u64 {

@@ -177,6 +177,8 @@ pub struct Flags {
     pub secrets: Option<String>,
     /// Replaces `logging.level`.
     pub log_level: Option<String>,
+    /// Which of these flags have their values from which environment variables.
+    pub variables: BTreeMap<&'static str, &'static str>,
     /// Used for `upstream` if neither the file nor these flags set it.
     pub bootstrap: Option<Bootstrap>,
     /// The socket of the SPIFFE Workload API, if the file does not say which.

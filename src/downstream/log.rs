@@ -117,7 +117,9 @@ impl Log {
         };
         let answer = match fault {
             NameFault::Empty => "an empty name: there is no such resource",
-            NameFault::Malformed => "a name that is no valid xdstp name of the type: there is no such resource",
+            NameFault::Malformed => {
+                "a name that is no valid xdstp name of the type: it is asked for by its text; an Envoy rejects such names"
+            }
             NameFault::Long => "a name over `limits.name_bytes`: not answered",
             NameFault::Denied if type_url.kind() == Kind::Sds => {
                 "a secret that no rule allows it: for this client it does not exist (without rules for it, `secrets: allow` serves secrets)"
@@ -180,6 +182,13 @@ impl Log {
     pub(super) fn stalled(&self, node: &str, peer: &Peer, bytes: u64, now: Instant) {
         if let Some(suppressed) = self.ends.admit(now) {
             tracing::info!(node, %peer, bytes, suppressed, "a client does not read; its stream is ended");
+        }
+    }
+
+    /// Logs that a stream is ended because its client does not answer pings.
+    pub(super) fn silent(&self, node: &str, peer: &Peer, now: Instant) {
+        if let Some(suppressed) = self.ends.admit(now) {
+            tracing::info!(node, %peer, suppressed, "a client does not answer pings: it hangs, or is gone; its stream is ended");
         }
     }
 

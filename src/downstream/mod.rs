@@ -31,6 +31,7 @@ mod stall;
 mod stream;
 
 pub use admission::{Admission, Used};
+pub use bearer::TokenLog;
 pub use entrance::Entrance;
 pub use handshakes::Handshakes;
 pub use overload::Action;

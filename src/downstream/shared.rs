@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::admission::Admission;
+use super::bearer::TokenLog;
 use super::returns::Returns;
 use super::settings::ConnectionSettings;
 use crate::cache::{Library, Scopes};
@@ -29,6 +30,8 @@ pub struct Shared {
     pub admission: Arc<Admission>,
     /// The checks of tokens.
     pub tokens: Tokens,
+    /// When refused tokens were last logged.
+    pub token_log: TokenLog,
     /// The clients that came and went.
     pub returns: Arc<Returns>,
     /// The memory for unfinished requests.

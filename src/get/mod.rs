@@ -183,6 +183,7 @@ impl Question {
             upstream_message: MESSAGE,
             keepalive: KEEPALIVE,
             ping: Duration::ZERO,
+            calm_ping: Duration::ZERO,
             idle: KEEPALIVE,
             reconnect_max: KEEPALIVE,
             removal_quiet: Duration::ZERO,

@@ -87,6 +87,8 @@ pub struct Metrics {
     pub not_accepted: Counter,
     /// Streams that ended because their client did not read.
     pub send_stalls: Counter,
+    /// Streams that ended because their client did not answer a ping.
+    pub unanswered_pings: Counter,
     /// The changes that are traced.
     pub traces: Arc<Traces>,
     /// The metrics of held removals.
@@ -138,6 +140,7 @@ impl Metrics {
             refused_classes: register(own, "refused_classes", "Clients whose class has a value that cannot be part of a path in `credentials`", Counter::default()),
             not_accepted: register(own, "accept_failures", "Connections that the relay could not accept, for example because file descriptors ran out", Counter::default()),
             send_stalls: register(own, "send_stalls", "Streams that ended because their client did not read for timers.write_stall", Counter::default()),
+            unanswered_pings: register(own, "unanswered_pings", "Streams that ended because their client did not answer a ping", Counter::default()),
             name_faults: WordCounters::new("fault", &["empty", "malformed", "long", "denied"]).register(own, "name_faults", "Names in requests of clients that are empty, malformed, over limits.name_bytes or denied by the rules"),
             reading_bytes: register(own, "reading_bytes", "Bytes held of unfinished requests", Gauge::default()),
             overload: OverloadMetrics::register(own),

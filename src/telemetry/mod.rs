@@ -1,5 +1,6 @@
 //! What the relay tells its operators: log, metrics, traces, health. Owns their names and forms. Decides nothing.
 
+mod adoptions;
 mod arrivals;
 mod certificates;
 mod configuration;
@@ -20,6 +21,7 @@ mod traces;
 mod types;
 mod upstream;
 
+pub use adoptions::Adoptions;
 pub use arrivals::ArrivalMetrics;
 pub use certificates::CertificateMetrics;
 pub use configuration::ConfigurationMetrics;

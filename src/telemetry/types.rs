@@ -11,6 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::adoptions::Adoptions;
 use super::convergence::{Convergence, Histogram, histogram};
 use super::labels::{Labels, register};
 
@@ -47,6 +48,8 @@ pub struct TypeMetrics {
     waiting_clients: Gauge,
     /// Seconds from the last byte of the oldest upstream message with a change in a response to the client's acknowledgement.
     pub convergence: Convergence,
+    /// When the last changes were accepted.
+    pub adoptions: Adoptions,
 }
 
 /// The metrics of all types, by label.
@@ -148,6 +151,7 @@ impl AllTypes {
             lagging_clients: self.lagging_clients.get_or_create(&labels).clone(),
             waiting_clients: self.waiting_clients.get_or_create(&labels).clone(),
             convergence: Convergence::new(self.convergence.get_or_create(&labels).clone()),
+            adoptions: Adoptions::default(),
         }
     }
 }

@@ -63,6 +63,21 @@ impl InUse {
         self.0.lock().clone()
     }
 
+    /// Returns the files with certificates that have ended at this time in seconds since 1970, so that peers refuse them or nobody is
+    /// trusted any more, and when they ended; and when the next one does. An authority that has ended beside others harms nobody.
+    pub(super) fn ended(&self, now: u64) -> (BTreeMap<PathBuf, u64>, Option<u64>) {
+        let mut all: Vec<(PathBuf, u64)> = Vec::new();
+        for set in self.0.lock().values() {
+            let own = set.chain.iter().map(|own| (own.path.clone(), own.validity.until));
+            all.extend(own);
+            let last = set.authorities.iter().max_by_key(|trusted| trusted.validity.until);
+            all.extend(last.map(|trusted| (trusted.path.clone(), trusted.validity.until)));
+        }
+        let next = all.iter().map(|(_, until)| *until).filter(|until| *until >= now).min();
+        let ended = all.into_iter().filter(|(_, until)| *until < now);
+        (ended.collect(), next)
+    }
+
     /// Returns when the first certificate of each file ends, in seconds since 1970.
     #[must_use]
     pub fn ends(&self) -> BTreeMap<PathBuf, u64> {

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::in_use::{CertificateSet, InUse};
 use super::pem_file::BadFile;
 use super::server::ServerTls;
-use crate::clock::now;
+use crate::clock::{WallClock, date_and_time, now};
 use crate::config::{Supply, Tls};
 use crate::telemetry::{CertificateMetrics, FaultSource, Faults, Metrics};
 use crate::watch::{News, Trouble, Watcher};
@@ -28,6 +28,8 @@ pub struct Renewal {
     in_use: Arc<InUse>,
     metrics: CertificateMetrics,
     faults: Arc<Faults>,
+    /// The files with a certificate that has ended, and when it did.
+    ended: BTreeMap<PathBuf, u64>,
 }
 
 struct Listener {
@@ -38,6 +40,8 @@ struct Listener {
 
 /// The shortest time between two looks at the files.
 const PACE: Duration = Duration::from_millis(20);
+/// The longest time between two looks at the wall clock while certificates are in use.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 impl Renewal {
     /// Creates the renewal of these listeners. What is known of their certificates, and of those towards these control planes,
@@ -61,6 +65,7 @@ impl Renewal {
             in_use: in_use.clone(),
             metrics: metrics.certificates(),
             faults: metrics.faults.clone(),
+            ended: BTreeMap::new(),
         };
         for listener in &renewal.listeners {
             in_use.put(&listener.name, listener.tls.shown());
@@ -196,6 +201,7 @@ impl Renewal {
             }
         }
         self.metrics.show_ends(&self.in_use.ends());
+        self.note_ended();
         self.faults.show(FaultSource::Certificates, self.standing());
     }
 
@@ -211,13 +217,42 @@ impl Renewal {
         let servers = servers.map(|(name, error)| {
             format!("server {name}: the certificates towards the control plane cannot be read: {error}")
         });
-        listeners.chain(servers).collect()
+        let ended = self.ended.iter().map(|(path, until)| {
+            let until = date_and_time(*until);
+            format!("{}: a certificate in it ended at {until}; renew it", path.display())
+        });
+        listeners.chain(servers).chain(ended).collect()
+    }
+
+    /// Logs each certificate once that has ended.
+    fn note_ended(&mut self) {
+        let (ended, _) = self.in_use.ended(unix());
+        for (path, until) in &ended {
+            if self.ended.get(path) != Some(until) {
+                let until = date_and_time(*until);
+                tracing::error!(path = %path.display(), until, "a certificate has ended: peers refuse it; renew it");
+            }
+        }
+        self.ended = ended;
+    }
+
+    /// Returns when to look again because the next certificate ends. The wall clock may be set meanwhile.
+    fn end(&self) -> Option<Instant> {
+        let now_unix = unix();
+        let (_, next) = self.in_use.ended(now_unix);
+        let left = Duration::from_secs(next?.saturating_sub(now_unix) + 1);
+        now().checked_add(left.min(LOOK_AGAIN))
     }
 
     /// Returns when to look again because of a fault that may go away by itself.
     fn due(&self) -> Option<Instant> {
         let listeners = self.listeners.iter().filter_map(|listener| listener.trouble.due());
         let servers = self.troubles.values().filter_map(Trouble::due);
-        listeners.chain(servers).min()
+        listeners.chain(servers).chain(self.end()).min()
     }
+}
+
+/// Returns the time in seconds since 1970.
+fn unix() -> u64 {
+    WallClock::read().unix(now()).as_secs()
 }

@@ -20,7 +20,7 @@ pub(super) fn doubt(path: &Path, chain: &[CertificateDer<'_>]) -> Option<String>
     let path = path.display();
     match (wrong(now()), wrong(soon(own))) {
         (Some(flaw), _) => Some(format!("{path}: clients will refuse it: certificate {}", flaw.words())),
-        (None, Some(_)) => Some(format!("{path}: it expires within 14 days; renew it")),
+        (None, Some(_)) => Some(format!("{path}: it ends in {}; renew it", left(own))),
         (None, None) => None,
     }
 }
@@ -35,7 +35,7 @@ pub(super) fn ends<'a>(path: &'a Path, chain: &'a [CertificateDer<'_>]) -> impl 
         match (wrong(now()), wrong(soon(certificate))) {
             (Some(Flaw::Early), _) => Some(format!("{what} is not valid yet")),
             (Some(_), _) => Some(format!("{what} has expired; renew it")),
-            (None, Some(_)) => Some(format!("{what} expires within 14 days; renew it")),
+            (None, Some(_)) => Some(format!("{what} ends in {}; renew it", left(certificate))),
             (None, None) => None,
         }
     })
@@ -55,6 +55,22 @@ fn soon(certificate: &CertificateDer<'_>) -> UnixTime {
     let life = of(certificate).map_or(u64::MAX, |validity| validity.until.saturating_sub(validity.from));
     let left = SOON.min(Duration::from_secs(life / LAST_PART));
     UnixTime::since_unix_epoch(Duration::from_secs(now().as_secs()) + left)
+}
+
+/// Returns how long a certificate is still valid, in words.
+fn left(certificate: &CertificateDer<'_>) -> String {
+    let until = of(certificate).map_or(0, |validity| validity.until);
+    span(until.saturating_sub(now().as_secs()))
+}
+
+/// Returns a time in the unit in which a person would tell it.
+fn span(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3600),
+        172_800.. => format!("{} days", seconds / 86_400),
+    }
 }
 
 /// When a certificate is valid, in seconds since 1970.
@@ -134,4 +150,20 @@ pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<Validity> {
         from,
         until: not_after.as_secs(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_is_left() {
+        let told = [0, 75, 119, 120, 7_199, 7_200, 172_799, 172_800, 1_209_599].map(span);
+        assert_eq!(
+            told,
+            [
+                "0 s", "75 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days", "13 days"
+            ]
+        );
+    }
 }

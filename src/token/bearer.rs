@@ -5,7 +5,9 @@
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use super::{TokenFault, Tokens};
+use jsonwebtoken::dangerous::insecure_decode_claims;
+
+use super::{Claimed, TokenFault, Tokens};
 
 const SCHEME: &[u8] = b"bearer ";
 
@@ -14,6 +16,15 @@ impl Tokens {
     #[must_use]
     pub fn are_in(&self, headers: &HeaderMap) -> bool {
         !self.0.issuers.load().is_empty() && all(headers).next().is_some()
+    }
+
+    /// Returns the issuer of which a token claims to be, if that is one of those that are configured. Nothing of it is checked.
+    #[must_use]
+    pub fn known_issuer(&self, headers: &HeaderMap) -> Option<String> {
+        let claimed: Claimed = insecure_decode_claims(all(headers).next()?).ok()?;
+        let issuers = self.0.issuers.load();
+        let mut names = issuers.iter().map(|trusted| &trusted.issuer.name);
+        names.find(|name| **name == claimed.iss).cloned()
     }
 
     /// Checks the token that a call brings along. Returns what it says of the client; none if there is no token, or if nobody

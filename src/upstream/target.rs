@@ -3,8 +3,7 @@
 //! Owns what the relay has learned about it while it runs. Holds no connections.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use http::HeaderMap;
@@ -49,8 +48,8 @@ pub struct Target {
     returns: watch::Sender<u64>,
     /// How long it pauses within answers.
     rhythm: Mutex<Arc<Rhythm>>,
-    /// How many times the ping interval was doubled because the server complained of too many pings.
-    calmer: AtomicU32,
+    /// How often the server has complained of too many pings.
+    complaints: Mutex<Complaints>,
 }
 
 /// What the head of a call to a control plane says besides the usual.
@@ -73,6 +72,8 @@ pub struct UpstreamSettings {
     pub keepalive: Duration,
     /// How often a silent server gets an HTTP/2 ping; zero: never.
     pub ping: Duration,
+    /// How often a silent server gets one that has complained of too many pings.
+    pub calm_ping: Duration,
     /// How long a stream stays open after clients want nothing more from it.
     pub idle: Duration,
     /// The longest pause between two attempts on a stream (`timers.reconnect_max`).
@@ -81,6 +82,14 @@ pub struct UpstreamSettings {
     pub removal_quiet: Duration,
     /// The longest time that a removal waits (`timers.order_gate`).
     pub order_gate: Duration,
+}
+
+/// How often a server has complained of too many pings.
+#[derive(Debug, Default)]
+struct Complaints {
+    count: u32,
+    /// When it last did.
+    last: Option<Instant>,
 }
 
 /// The longest ping interval for a server that complains of too many pings.
@@ -117,7 +126,7 @@ impl Target {
             doors: Arc::default(),
             returns: watch::Sender::default(),
             rhythm: Mutex::default(),
-            calmer: AtomicU32::new(0),
+            complaints: Mutex::default(),
         })
     }
 
@@ -257,15 +266,25 @@ impl Target {
         self.left_out.note(&self.uri, type_url, why);
     }
 
-    /// It closed the connection because of too many pings: the relay pings half as often from now on.
-    pub(super) fn calm_down(&self, settings: &UpstreamSettings) {
-        if self.ping(settings) < PING_MOST {
-            self.calmer.fetch_add(1, Ordering::Relaxed);
+    /// It closed a connection that began at `opened` because of too many pings: the relay pings less often from now on. Others of its
+    /// connections that had the same pace end for the same reason, and change nothing.
+    pub(super) fn calm_down(&self, opened: Instant, now: Instant) {
+        let mut complaints = self.complaints.lock();
+        if complaints.last.is_none_or(|last| opened > last) {
+            complaints.count += 1;
+            complaints.last = Some(now);
         }
     }
 
+    /// Returns how often the server gets a ping while it is silent; zero: never.
     pub(super) fn ping(&self, settings: &UpstreamSettings) -> Duration {
-        let times = 1_u32 << self.calmer.load(Ordering::Relaxed).min(16);
-        settings.ping.saturating_mul(times).min(settings.ping.max(PING_MOST))
+        let Some(more) = self.complaints.lock().count.checked_sub(1) else {
+            return settings.ping;
+        };
+        if settings.ping.is_zero() {
+            return Duration::ZERO;
+        }
+        let ping = settings.calm_ping.saturating_mul(1 << more.min(16));
+        ping.min(settings.calm_ping.max(PING_MOST))
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message as _;
@@ -104,6 +104,7 @@ pub struct Batch {
     sotw: OnceLock<Arc<[Bytes]>>,
     delta: OnceLock<Arc<[Bytes]>>,
     weight: usize,
+    newest: Option<Instant>,
     sum: OnceLock<Version>,
 }
 
@@ -122,6 +123,7 @@ impl Batch {
     pub fn new(items: Vec<Item>, removed: Vec<Name>) -> Self {
         Self {
             weight: items.iter().map(|item| item.resource.weight()).sum(),
+            newest: items.iter().map(|item| item.resource.received()).max(),
             id: next_id(),
             items,
             removed,
@@ -133,6 +135,12 @@ impl Batch {
             delta: OnceLock::new(),
             sum: OnceLock::new(),
         }
+    }
+
+    /// Returns when the last of its resources was received.
+    #[must_use]
+    pub const fn newest(&self) -> Option<Instant> {
+        self.newest
     }
 
     /// Returns the resource with this name.
@@ -179,6 +187,7 @@ impl Batch {
             sotw: OnceLock::new(),
             delta: OnceLock::new(),
             weight: self.weight,
+            newest: self.newest,
             sum: OnceLock::new(),
         }
     }

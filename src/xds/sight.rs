@@ -4,6 +4,8 @@
 
 use std::sync::{Arc, LazyLock};
 
+use imbl::OrdSet;
+
 use super::{
     Authorities, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, ServerState, Slot, State, TypeUrl, Viewer,
 };
@@ -255,6 +257,20 @@ impl<'a> TypeSight<'a> {
     #[must_use]
     pub fn past(self, name: &Name) -> bool {
         self.sight.reachable(Some(name)) && self.answered(Some(name))
+    }
+
+    /// Returns the names for which their server did not answer in time, whoever asks for them.
+    pub fn silent(self) -> impl Iterator<Item = &'a OrdSet<Name>> {
+        let others = self.sight.authorities.iter();
+        let others = others.filter_map(move |(_, cut)| cut.slot(self.type_url));
+        let all = self.plain.into_iter().chain(others).map(|slot| slot.named.silent());
+        all.filter(|names| !names.is_empty())
+    }
+
+    /// Whether the server of this name did not answer for it in time.
+    #[must_use]
+    pub fn is_silent(self, name: &Name) -> bool {
+        matches!(self.known(name), Some(Known::Absent(Reason::TimedOut)))
     }
 
     fn slot(self, name: &Name) -> Option<&'a Slot> {

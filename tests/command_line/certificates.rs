@@ -3,7 +3,7 @@
 use rcgen::{CertificateParams, CertifiedKey, KeyPair, SanType, SerialNumber, date_time_ymd};
 use serde_json::{Value, json};
 
-use super::{PATIENCE, Relay, ask, file, now, program};
+use super::{PATIENCE, Relay, ask, file, now, output, program};
 
 fn made(serial: u64, until: i32) -> CertifiedKey<KeyPair> {
     let mut params = CertificateParams::new(["relay.example.com".to_owned()]).unwrap();
@@ -98,6 +98,41 @@ fn certificates_in_use() {
     // Between the writing of the two files, the old certificate and its key may be there once more.
     let is_second = |shown: &Value| shown["certificates"][0]["cert_chain"][0]["serial_number"] == "07";
     certs(&admin, |shown| is_second(shown) && shown.get("faults").is_none());
+}
+
+/// A certificate that ends while the relay runs is in the log, and a fault of the relay, at once; until it is renewed.
+#[test]
+fn a_certificate_ends() {
+    let [certificate, key] = ["ends.pem", "ends.key"].map(|name| file(name, ""));
+    let put = |left: std::time::Duration| {
+        let mut params = CertificateParams::new(["relay.example.com".to_owned()]).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "certificates end by the wall clock")]
+        let now = std::time::SystemTime::now();
+        params.not_after = (now + left).into();
+        let signing_key = KeyPair::generate().unwrap();
+        std::fs::write(&certificate, params.self_signed(&signing_key).unwrap().pem()).unwrap();
+        std::fs::write(&key, signing_key.serialize_pem()).unwrap();
+    };
+    put(std::time::Duration::from_secs(5));
+    let text = format!(
+        "upstream: {{xds_servers: [{{server_uri: '127.0.0.1:1'}}]}}\nadmin: {{address: '127.0.0.1:0'}}\n\
+         listeners: [{{address: '127.0.0.1:0', tls: {{certificate: '{}', private_key: '{}'}}}}]\n",
+        certificate.display(),
+        key.display()
+    );
+    let config = file("ends.yaml", &text);
+    let relay = Relay::start(program(&["serve", "--config", config.to_str().unwrap()]));
+    let line = relay.line("admin address");
+    let admin = line.split_once("address=").unwrap().1.trim_matches('"').to_owned();
+    relay.line("a certificate has ended");
+    let said = format!("{}: a certificate in it ended at ", certificate.display());
+    let (code, _, error) = output(&["status", "--admin", &admin]);
+    assert!(code == Some(1) && error.contains(&said), "{error}");
+    put(std::time::Duration::from_secs(60 * 24 * 3600));
+    relay.signal("-HUP");
+    relay.line("the certificates have changed");
+    let (_, _, error) = output(&["status", "--admin", &admin]);
+    assert!(!error.contains(&said), "{error}");
 }
 
 /// A reload gives listeners other files and settings, and control planes others; what is not used any more is not shown. Whether a

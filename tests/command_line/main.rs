@@ -322,13 +322,36 @@ fn the_nearest_setting_wins() {
         }
         let mut command = program(&args.iter().map(String::as_str).collect::<Vec<_>>());
         if variable {
-            command.env("DISTRIBUTARY_ADMIN", socket("variable"));
+            command.env("DISTRIBUTARY_ADMIN_LISTEN", socket("variable"));
+            command.env("DISTRIBUTARY_ADMIN", "of-another-relay:9901");
         }
         Relay::start(command).line("admin address")
     };
     assert!(admin(true, true).contains("flag-true-true.sock"));
     assert!(admin(false, true).contains("variable-false-true.sock"));
     assert!(admin(false, false).contains("127.0.0.1:"));
+}
+
+/// The variable that once was that of `serve` still is, with a warning; an error says which variable is wrong.
+#[test]
+fn the_old_variable_of_the_admin_address() {
+    let serve = |old: &str| {
+        let mut command = program(&["serve", "--upstream", "unix:/nobody", "--listen", "127.0.0.1:0"]);
+        command.env("DISTRIBUTARY_ADMIN", old);
+        command
+    };
+    let relay = Relay::start(serve("127.0.0.1:0"));
+    assert!(
+        relay
+            .line("DISTRIBUTARY_ADMIN")
+            .contains("set DISTRIBUTARY_ADMIN_LISTEN instead")
+    );
+    relay.line("admin address");
+    let error = String::from_utf8(serve("nowhere").output().unwrap().stderr).unwrap();
+    assert!(
+        error.contains("DISTRIBUTARY_ADMIN: `nowhere` is not an address"),
+        "{error}"
+    );
 }
 
 /// Lists in the environment are separated by commas.
@@ -338,7 +361,7 @@ fn lists_in_the_environment_are_split() {
     command.env("DISTRIBUTARY_LISTEN", "127.0.0.1:0,nowhere");
     let error = String::from_utf8(command.output().unwrap().stderr).unwrap();
     assert!(
-        error.starts_with("command line: --listen: `nowhere` is not an address"),
+        error.starts_with("command line: DISTRIBUTARY_LISTEN: `nowhere` is not an address"),
         "{error}"
     );
 }

@@ -153,10 +153,15 @@ fn certificates_out_of_time() {
         listener(&certificate, &private, None).unwrap()
     };
     let day = 24 * 60;
-    for (lived, left) in [(365 * day, 10 * day), (40, 19)] {
+    for (lived, left, words) in [
+        (365 * day, 10 * day, ["10 days", "9 days"]),
+        (40, 19, ["19 min", "18 min"]),
+    ] {
         let said = ending(lived, left).unwrap();
         assert!(
-            said.ends_with("relay.pem: it expires within 14 days; renew it"),
+            words
+                .iter()
+                .any(|left| said.ends_with(&format!("relay.pem: it ends in {left}; renew it"))),
             "{said}"
         );
     }

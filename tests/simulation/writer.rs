@@ -169,7 +169,7 @@ impl Writer {
             self.words.order(order, now);
         }
         if Guard::asks_for_inheritance(changes)
-            && let Some(served) = self.view.served_before()
+            && let Some(served) = self.view.served_elsewhere()
         {
             self.guard.inherit(served);
         }

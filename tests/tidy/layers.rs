@@ -23,7 +23,7 @@ const KNOWS: [(&str, &[&str]); 26] = [
     ("shutdown", &[]),
     ("identity", &[]),
     ("clock", &[]),
-    ("telemetry", &["xds"]),
+    ("telemetry", &["classes", "xds"]),
     ("config", &["classes", "xds", "proto", "cache", "json"]),
     ("watch", &["clock"]),
     ("supervisor", &["config"]),

@@ -299,8 +299,8 @@ impl Client {
             ReceiptKind::First => "first".to_owned(),
             ReceiptKind::Update => "update".to_owned(),
             ReceiptKind::Ack(_) if how == "ack" => how.to_owned(),
-            ReceiptKind::Ack(Some(changed)) => format!("changed {:?}", now - changed.since),
-            ReceiptKind::Ack(None) => "no change".to_owned(),
+            ReceiptKind::Ack(Some(changed)) if changed.news => format!("changed {:?}", now - changed.since),
+            ReceiptKind::Ack(_) => "no change".to_owned(),
             ReceiptKind::Nack { .. } => "nack".to_owned(),
             ReceiptKind::Stale => "stale".to_owned(),
         };

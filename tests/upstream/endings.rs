@@ -144,7 +144,7 @@ async fn half_open() {
     relay.takes(&mut call, "a=2").await;
 }
 
-/// A-12, with the relay as the client: a server that complains about too many pings gets half as many.
+/// A-12, with the relay as the client: a server that complains about too many pings gets fewer.
 #[tokio::test]
 async fn too_many_pings() {
     let mut plane = Plane::start().await;
@@ -156,7 +156,7 @@ async fn too_many_pings() {
     relay.takes(&mut call, "a=2").await;
     let start = now();
     call.freeze().await;
-    // One interval of silence and one of waiting for the ping's answer: both are twice as long now.
+    // One interval of silence and one of waiting for the ping's answer: the interval is twice as long now.
     relay.status("the end", |status| status.phase == Phase::Waiting).await;
     assert!(start.elapsed() >= ms(1500), "{:?}", start.elapsed());
 }

@@ -309,8 +309,8 @@ async fn stoppable(relay: &Relay) -> (Client, Arc<AtomicBool>) {
 #[tokio::test]
 async fn a_connection_that_is_not_read_ends() {
     let relay = Relay::with(|plan: &mut Plan| {
-        plan.settings.timers.write_stall = Some(SHORT);
-        plan.settings.timers.keepalive = None;
+        plan.settings.timers.write_stall = Some(2 * SHORT);
+        plan.settings.timers.keepalive = Some(SHORT);
     });
     relay.put(CDS, &["a"], "small");
     let (client, stopped) = stoppable(&relay).await;
@@ -329,6 +329,7 @@ async fn a_connection_that_is_not_read_ends() {
     assert_eq!(other.take().await.bodies, ["small"]);
     relay.settles_at(1).await;
     until(|| relay.open().1 == 1, || "the connection stays".to_owned()).await;
+    assert_eq!(relay.shared.metrics.send_stalls.get(), 1);
 }
 
 /// Keepalive finds a client that has vanished, also when there is nothing to send to it.
@@ -346,8 +347,10 @@ async fn a_vanished_client_is_noticed() {
     stopped.store(true, Ordering::Relaxed);
     relay.settles_at(1).await;
     assert!(began.elapsed() < PATIENCE);
+    assert_eq!(relay.shared.metrics.unanswered_pings.get(), 1);
     relay.put(CDS, &["a"], "second");
     assert_eq!(other.take().await.bodies, ["second"]);
+    assert_eq!(relay.shared.metrics.unanswered_pings.get(), 1);
 }
 
 /// Closing a socket ends its streams.

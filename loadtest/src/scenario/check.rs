@@ -30,8 +30,9 @@ impl Scenario {
                 .into_iter()
                 .collect();
         }
-        if self.phases.is_empty() || self.world.is_empty() || self.clients.groups.is_empty() {
-            let what = "a scenario needs `world`, `clients.groups` and `phases`, or a `story`";
+        // Without `world`, the server has the resources: that is known once the flags are.
+        if self.phases.is_empty() || self.clients.groups.is_empty() {
+            let what = "a scenario needs `clients.groups` and `phases`, and `world` without --server, or a `story`";
             return vec![Misfit::new("", what)];
         }
         let mut found = self.misfits_of_world();

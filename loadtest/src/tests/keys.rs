@@ -229,6 +229,8 @@ fn a_key_is_explained_by_its_name_or_the_end_of_its_path() {
     );
     let meant = keys::explain("p99_belw").unwrap_err().to_string();
     assert_eq!(meant, "no key is called `p99_belw`; did you mean `p99_below`?");
+    let path = keys::explain("world.cds.cuont").unwrap_err().to_string();
+    assert_eq!(path, "no key is called `world.cds.cuont`; did you mean `count`?");
     let none = keys::explain("zzz").unwrap_err().to_string();
     assert_eq!(
         none,

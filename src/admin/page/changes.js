@@ -6,12 +6,12 @@ import { count, many, seconds, span } from "./words.js";
 
 const SHOWN_MAX = 8;
 
-/** Returns the changes as a list: `all` as `/changes` has them, and removals that are held, by id. */
-export function lastChanges(all, holds) {
+/** Returns the changes as a list: `all` as `/changes` has them, removals that are held, by id, and how many updates have come, if known. */
+export function lastChanges(all, holds, updates) {
   const held = [...holds.values()].map((hold) => ({ ...hold, received: hold.since, held: true, count: hold.count, adoption: null }));
-  const both = [...all, ...held].filter(({ received }) => received).sort((one, other) => (one.received < other.received ? 1 : -1));
+  const both = [...all, ...held].filter(({ received }) => received).sort((one, other) => (one.received < other.received ? 1 : one.received > other.received ? -1 : 0));
   if (both.length === 0) {
-    return empty("No control plane has sent anything yet.");
+    return empty(updates === 0 ? "No control plane has sent anything yet." : "Nothing is here of what control planes have sent.");
   }
   return h(
     "ol",

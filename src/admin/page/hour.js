@@ -91,7 +91,8 @@ export function known({ since }) {
 export function processOf(counts, history) {
   const busy = history ? last(history.processor) : null;
   return [
-    counts.started > 0 && `up ${ago(new Date(counts.started * 1000).toISOString()).replace(/ ago$/, "")}`,
+    // The process may be older: a program that becomes the relay keeps the start of its process.
+    history && `up ${ago(history.since).replace(/ ago$/, "")}`,
     counts.memory > 0 && `${bytes(counts.memory)} of memory`,
     busy !== null && `${(busy * 100).toFixed(busy < 0.1 ? 1 : 0)} % of a processor`,
   ]

@@ -86,7 +86,7 @@ export function open(place, live) {
     show(at.wrong, strip(all, groups !== null && seen.standings !== null && live.counts !== null));
     show(at.process, live.counts ? hour.processOf(live.counts, seen.history) : " ");
     show(at.figures, figuresOf(live, seen.rejected, seen.standings));
-    show(at.last, seen.changes ? lastChanges(seen.changes, live.holds) : empty("Asking."));
+    show(at.last, seen.changes ? lastChanges(seen.changes, live.holds, live.counts?.updates) : empty("Asking."));
     show(at.held, holds(live.holds));
     show(at.pressure, pressureOf(live.pressure));
     show(at.planes, servers([...live.servers.values()]));
@@ -224,11 +224,11 @@ function upToDate(standings, rejected) {
     return figure("Up to date", `${count(current)} of ${count(streams)}`, "as counted some seconds ago", rejecting > 0 ? "wrong" : null);
   }
   const parts = [
-    [rejecting, "reject something"],
-    [lagging, "have not answered for over 10 s"],
-    [waiting, "wait for over 10 s"],
+    [rejecting, "rejects something", "reject something"],
+    [lagging, "has not answered for over 10 s", "have not answered for over 10 s"],
+    [waiting, "waits for over 10 s", "wait for over 10 s"],
   ].filter(([number]) => number > 0);
-  const below = parts.map(([number, what]) => `${count(number)} ${what}`).join(", ");
+  const below = parts.map(([number, one, several]) => many(number, one, several)).join(", ");
   return figure("Up to date", `${count(current)} of ${count(streams)}`, below || "nobody lags, waits or rejects", below ? "wrong" : null);
 }
 

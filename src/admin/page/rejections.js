@@ -82,7 +82,12 @@ function suspects(resources, words) {
 
 /** Says what is rejected, and by how many. */
 export function headline({ type, resources, clients }) {
-  const more = resources.length - 1;
+  const names = new Set(resources.map((one) => one.name));
+  const more = names.size - 1;
+  if (more > 0 && resources[0].rank > 0) {
+    // A client rejects a response as a whole.
+    return `${many(clients, "client rejects", "clients reject")} ${count(names.size)} ${typeWord(type)} together, and named none`;
+  }
   const what = more > 0 ? `${resources[0].name} and ${count(more)} more` : resources[0].name;
   return `${many(clients, "client rejects", "clients reject")} ${typeWord(type)} ${what}`;
 }

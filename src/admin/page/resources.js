@@ -243,12 +243,12 @@ function standings(clients) {
   );
 }
 
-/** Says how many clients have accepted the content, and when the last of them had at the latest. */
+/** Says how many clients have accepted the content, and when the last of them had. */
 function adopted({ accepted, came_later: later, not_accepted: missing, at_latest_seconds: latest }) {
   if (accepted === 0) {
     return empty("No client has accepted it yet.");
   }
-  const within = latest === null ? "" : `, at the latest ${latest < 60 ? seconds(latest) : span(Math.ceil(latest))} after it arrived`;
+  const within = latest === null ? "" : `, the last of them ${latest < 60 ? seconds(latest) : span(Math.ceil(latest))} after it arrived`;
   const others = later > 0 ? `; ${many(later, "client")} came after it` : "";
   return h("p", null, `Accepted by ${count(accepted)} of ${many(accepted + missing, "client")}${within}${others}.`);
 }

@@ -76,7 +76,7 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
     };
     let census = shown.status.census().clone();
     let asked = wanted.type_url.as_deref().map(str::parse).transpose();
-    let asked = asked.map_err(|NoType| forms::wrong(format!("type: {NoType}\n")));
+    let asked = asked.map_err(|wrong: NoType| forms::wrong(format!("type: {wrong}\n")));
     match asked.and_then(|asked| Ok((asked, List::new(&wanted)?))) {
         Ok((asked, list)) => {
             let questions = shown.status.questions();

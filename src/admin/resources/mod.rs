@@ -144,7 +144,7 @@ async fn whole(shown: &Shown, whom: Whom, type_url: &TypeUrl, name: &str, entrie
     while let Some(stream) = round.next().await {
         for one in &stream.types {
             for resource in &one.resources {
-                adoption.add(stream.since, one.accepted, resource);
+                adoption.add(&stream, resource);
                 clients.entry(resource.standing).or_default().add(&stream, resource);
             }
         }
@@ -157,7 +157,7 @@ async fn whole(shown: &Shown, whom: Whom, type_url: &TypeUrl, name: &str, entrie
         "type": type_url.full_name(),
         "contents": contents,
         "clients": by_standing.collect::<Map<_, _>>(),
-        "adoption": adoption.json(),
+        "adoption": adoption.json(&shown.metrics.of(type_url).adoptions),
         "unanswered": round.late(),
     })
 }

@@ -230,7 +230,12 @@ impl Reload {
         let metrics = &self.metrics.configuration;
         let waiting = changes.waiting();
         metrics.good(waiting.len());
-        self.metrics.faults.show(FaultSource::Configuration, Vec::new());
+        let waits = (!waiting.is_empty()).then(|| {
+            let keys = waiting.join(" ");
+            format!("the configuration has changed; these keys take effect after a restart: {keys}")
+        });
+        let faults = &self.metrics.faults;
+        faults.show(FaultSource::Configuration, waits.into_iter().collect());
         if changes.is_empty() {
             metrics.unchanged.inc();
             tracing::info!(cause, "configuration read again: nothing has changed");

@@ -86,6 +86,17 @@ impl View {
         self.leases.unanswered(&self.cut())
     }
 
+    /// Returns the wanted targets which the server has not answered, also those which count as absent because of that.
+    #[must_use]
+    pub fn unanswered(&self) -> Vec<(TypeUrl, Target)> {
+        let mut all = self.lacking();
+        for (type_url, slot) in self.cut().slots() {
+            let silent = slot.named.silent().iter();
+            all.extend(silent.map(|name| (type_url.clone(), Target::Name(name.clone()))));
+        }
+        all
+    }
+
     /// Returns the wanted targets of a type of which nothing is known.
     #[must_use]
     pub fn lacking_in(&self, type_url: &TypeUrl) -> Vec<Target> {

@@ -126,7 +126,9 @@ pub(super) fn known(cell: &[Resource], whole: bool) -> Option<Contents> {
     let contents: Contents = cell.iter().filter_map(|resource| resource.digest.clone()).collect();
     let is_absent = match cell.is_empty() {
         true => whole,
-        false => cell.iter().all(|resource| resource.state == "does_not_exist"),
+        false => cell
+            .iter()
+            .all(|resource| matches!(resource.state.as_str(), "does_not_exist" | "timeout")),
     };
     (is_absent || !contents.is_empty()).then_some(contents)
 }

@@ -32,7 +32,7 @@ pub(super) fn held_in_trouble(relay: Relay<'_>) -> anyhow::Result<u64> {
 }
 
 /// Show how relays are, and whether they have the same contents; exit code 1: one does not answer or is not ready, its
-/// configuration or certificates are bad, a control plane fails, contents differ, or clients reject something
+/// configuration or certificates are bad, a control plane fails, contents differ, or clients reject something, hang or wait
 #[derive(Debug, Args)]
 pub(super) struct Status {
     /// Show the client streams; only what clients reject is an error then
@@ -47,7 +47,8 @@ pub(super) struct Status {
     /// Show the resources; only differences between relays are errors then
     #[arg(long, group = "table")]
     resources: bool,
-    /// Without a table: more clients than this share that have not answered a response for 10 s are an error
+    /// Without a table: more clients than this share that have not answered a response for 10 s, or have waited that long for what
+    /// nobody has answered, are an error
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = share)]
     lagging_over: f64,
     /// Show it again every two seconds, until interrupted

@@ -1,6 +1,6 @@
-//! The table of what clients reject: each content once for each reason, however many relays and clients there are.
+//! The table of what clients reject: each reason once, however many contents, relays and clients there are.
 //!
-//! Owns the sum over the relays. The relays say what their clients reject.
+//! Owns the sum over the relays, and which content is named first. The relays say what their clients reject.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +23,19 @@ struct Everywhere {
     relays: Vec<String>,
     software: BTreeMap<String, u64>,
     /// Some of the clients.
+    nodes: BTreeSet<String>,
+}
+
+/// What clients reject for one reason. A client that rejects a response rejects all of it, and may not say which part is bad.
+#[derive(Default)]
+struct Together {
+    contents: usize,
+    /// The first content, and whether the words name it; those that they name come before all others.
+    first: Option<(String, String, bool)>,
+    /// The most that reject one of the contents: mostly, they reject all of them.
+    clients: u64,
+    relays: BTreeSet<String>,
+    software: BTreeMap<String, u64>,
     nodes: BTreeSet<String>,
 }
 
@@ -51,8 +64,10 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
         }
     }
     let mut listed = Vec::new();
+    let mut rows: BTreeMap<(String, String), Together> = BTreeMap::new();
     for ((type_url, name, version, words), everywhere) in all {
-        let word = TypeUrl::new(&type_url).word().to_owned();
+        let row = rows.entry((type_url.clone(), words.clone())).or_default();
+        row.add(&name, &version, &words, &everywhere);
         let Everywhere {
             clients,
             relays,
@@ -69,18 +84,9 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
             "software": software,
             "nodes": nodes,
         }));
-        let software: Vec<String> = software.iter().map(|(name, count)| format!("{name}:{count}")).collect();
-        report.table.push([
-            word,
-            name,
-            short(&version),
-            clients.to_string(),
-            relays.join(","),
-            words,
-            version,
-            software.join(","),
-            nodes.into_iter().collect::<Vec<_>>().join(","),
-        ]);
+    }
+    for ((type_url, words), row) in rows {
+        report.table.push(row.cells(TypeUrl::new(&type_url).word(), words));
     }
     if !listed.is_empty() {
         let words = format!("contents that clients reject: {}", listed.len());
@@ -88,6 +94,54 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
     }
     report.put("rejections", listed);
     report
+}
+
+impl Together {
+    fn add(&mut self, name: &str, version: &str, words: &str, everywhere: &Everywhere) {
+        self.contents += 1;
+        let named = is_named(name, words);
+        if self.first.as_ref().is_none_or(|(.., before)| named && !before) {
+            self.first = Some((name.to_owned(), version.to_owned(), named));
+        }
+        self.clients = self.clients.max(everywhere.clients);
+        self.relays.extend(everywhere.relays.iter().cloned());
+        for (name, count) in &everywhere.software {
+            let most = self.software.entry(name.clone()).or_default();
+            *most = (*most).max(*count);
+        }
+        self.nodes.extend(everywhere.nodes.iter().cloned());
+    }
+
+    fn cells(self, word: &str, words: String) -> Vec<String> {
+        let (name, version, named) = self.first.unwrap_or_default();
+        let (name, version) = match (self.contents, named) {
+            (..=1, _) => (name, version),
+            (all, true) => (format!("{name} and {} more", all - 1), version),
+            (all, false) => (
+                format!("{all} contents rejected together; the client named none"),
+                String::new(),
+            ),
+        };
+        let software = self.software.iter().map(|(name, count)| format!("{name}:{count}"));
+        vec![
+            word.to_owned(),
+            name,
+            short(&version),
+            self.clients.to_string(),
+            self.relays.into_iter().collect::<Vec<_>>().join(","),
+            words,
+            version,
+            software.collect::<Vec<_>>().join(","),
+            self.nodes.into_iter().collect::<Vec<_>>().join(","),
+        ]
+    }
+}
+
+/// Whether the words of a client name a resource.
+fn is_named(name: &str, words: &str) -> bool {
+    let apart = |at: char| at.is_whitespace() || "'\"`,;()[]{}<>".contains(at);
+    let mut texts = words.split(apart);
+    !name.is_empty() && texts.any(|text| text == name || text.trim_end_matches([':', '.', '!', '?']) == name)
 }
 
 impl Everywhere {
@@ -98,5 +152,38 @@ impl Everywhere {
             *self.software.entry(name.clone()).or_default() += count;
         }
         self.nodes.extend(rejection.some.iter().map(|one| one.node.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(contents: &[(&str, u64)], words: &str) -> [String; 4] {
+        let mut together = Together::default();
+        for (name, clients) in contents {
+            let everywhere = Everywhere {
+                clients: *clients,
+                relays: vec!["a:1".to_owned()],
+                ..Everywhere::default()
+            };
+            together.add(name, "0123456789abcdef", words, &everywhere);
+        }
+        let mut cells = together.cells("cds", words.to_owned()).into_iter();
+        [(); 4].map(|()| cells.next().unwrap_or_default())
+    }
+
+    /// A rejected response is one row, with what the client named first.
+    #[test]
+    fn what_is_rejected_together() {
+        let all = [("a", 2), ("b", 2), ("c", 1)];
+        let names = |words| row(&all, words)[1].clone();
+        assert_eq!(names("cluster 'b': bad"), "b and 2 more");
+        assert_eq!(
+            names("a-1 is bad"),
+            "3 contents rejected together; the client named none"
+        );
+        assert_eq!(row(&all, "no")[2..], [String::new(), "2".to_owned()]);
+        assert_eq!(row(&all[2..], "no")[..2], ["cds".to_owned(), "c".to_owned()]);
     }
 }

@@ -37,7 +37,7 @@ const NARROW: [&str; 11] = [
 ];
 const WIDE: [&str; 4] = ["CONNECTIONS", "VIEWS", "UNCONFIRMED", "WHOLE-DIGEST"];
 
-/// `lagging_over`: with a larger share of clients that lag, a relay is not well.
+/// `lagging_over`: with a larger share of clients that lag or wait, a relay is not well.
 pub(super) fn report(asked: &Relays<'_>, lagging_over: f64) -> Report {
     let mut report = Report::new(&NARROW, &WIDE);
     let seen = report.answered(asked.each(|relay| {
@@ -108,12 +108,12 @@ fn unanswered(relay: &str) -> Vec<String> {
     row
 }
 
-/// Returns that too many clients of a relay do not answer.
+/// Returns that too many clients of a relay do not answer, or wait for what nobody answers.
 fn lagging(relay: &str, clients: Option<&Standings>, over: f64) -> Option<Fault> {
     #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
-    let over = |clients: &Standings| clients.lagging as f64 > over * clients.streams as f64;
+    let over = |clients: &Standings| (clients.lagging + clients.waiting) as f64 > over * clients.streams as f64;
     let clients = clients.filter(|clients| over(clients))?;
-    let words = format!("{relay}: {}; --clients shows them (STALE)", clients.why);
+    let words = format!("{relay}: {}; --clients shows them", clients.why);
     Some(Fault::new(format!("lagging {relay}"), words))
 }
 
@@ -167,17 +167,17 @@ impl Report {
         let types = servers.values().flat_map(|server| server.types.values());
         let unconfirmed: u64 = types.filter(|of| of.stale).map(|of| of.resources).sum();
         let digest: Version = compare::digest(views);
+        // Of one moment, as the share of those that are up to date.
+        let standings = clusters.clients.as_ref();
+        let clients = standings.map_or(health.streams, |of| of.streams);
         self.table.push_in(
             tone,
             [
                 relay.to_owned(),
                 health.version.clone(),
                 word.to_owned(),
-                health.streams.to_string(),
-                clusters
-                    .clients
-                    .as_ref()
-                    .map_or_else(String::new, |of| format!("{}/{}", of.up_to_date, of.streams)),
+                clients.to_string(),
+                standings.map_or_else(String::new, |of| format!("{}/{}", of.up_to_date, of.streams)),
                 format!("{well}/{}", used().count()),
                 resources.to_string(),
                 rejected.to_string(),
@@ -195,9 +195,9 @@ impl Report {
             "version": health.version,
             "ready": health.ready,
             "state": health.state,
-            "clients": health.streams,
+            "clients": clients,
             "connections": health.connections,
-            "standings": clusters.clients.as_ref().map(Standings::json),
+            "standings": standings.map(Standings::json),
             "servers": servers.values().map(|server| servers::json(server)).collect::<Vec<_>>(),
             "views": views.views.len(),
             "resources": resources,

@@ -195,11 +195,11 @@ impl Check {
     ) -> (Address, Option<ListenerTls>) {
         let written = file.address.as_ref();
         let (place, key) = match flag {
-            Some(_) => (None, "--admin"),
+            Some(_) => (None, self.source("--admin")),
             None => (written.map(|written| written.place), "admin.address"),
         };
         let admin = match flag {
-            Some(text) => self.flag(key, text, Address::parse),
+            Some(text) => self.flag("--admin", text, Address::parse),
             None => self.read(key, written, Address::parse),
         };
         let admin = admin.unwrap_or(defaults::ADMIN);

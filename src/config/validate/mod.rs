@@ -12,11 +12,13 @@ mod paths;
 mod rules;
 mod server;
 mod sharing;
+mod snapshot;
 mod spiffe;
 mod tokens;
 mod upstream;
 mod workload;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,9 +27,7 @@ pub use node::host_name;
 use super::document::Document;
 use super::reading::{Scalar, Shape, ShapeFaults, Unknown};
 use super::shape;
-use super::{
-    Address, Config, ConfigError, Flags, Limits, LogFilter, MemoryLimit, Snapshot, Timers, Written, defaults, quantity,
-};
+use super::{Address, Config, ConfigError, Flags, Limits, LogFilter, MemoryLimit, Timers, Written, defaults, quantity};
 use crate::json::{Bounds, Place, Tree};
 
 /// E-14: the first pause between two attempts.
@@ -49,6 +49,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         warnings: Vec::new(),
         unread: false,
         endpoint_socket: flags.endpoint_socket.clone(),
+        variables: flags.variables.clone(),
     };
     let Some(file) = check.parse::<shape::File>() else {
         return Err(ConfigError::Invalid(in_order(check.problems)));
@@ -106,6 +107,8 @@ struct Check {
     unread: bool,
     /// Where the SPIFFE Workload API is, if the document does not say it.
     endpoint_socket: Option<String>,
+    /// Which flags have their values from which environment variables.
+    variables: BTreeMap<&'static str, &'static str>,
 }
 
 /// A problem or a warning.
@@ -212,7 +215,14 @@ impl Check {
 
     /// Parses the value of a flag.
     fn flag<T>(&mut self, flag: &str, text: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
-        parse(text).map_err(|message| self.at(None, flag, message)).ok()
+        parse(text)
+            .map_err(|message| self.at(None, self.source(flag), message))
+            .ok()
+    }
+
+    /// Returns the name of a flag, or of the variable that has its value.
+    fn source<'a>(&self, flag: &'a str) -> &'a str {
+        self.variables.get(flag).copied().unwrap_or(flag)
     }
 
     /// Returns what is logged. The file is checked although a flag overrides it.
@@ -228,27 +238,6 @@ impl Check {
             Some(bytes) => bytes,
             None => defaults::CHUNK,
         }
-    }
-
-    fn snapshot(&mut self, given: Option<shape::Snapshot>) -> Option<Snapshot> {
-        let given = given?;
-        let dir = self.read_path("snapshot.dir", given.dir.as_ref(), |text| match text {
-            "" => Err("it is empty; write a directory such as /var/lib/distributary".to_owned()),
-            dir => Ok(dir.into()),
-        });
-        let interval = self.read(
-            "snapshot.interval",
-            given.interval.as_ref(),
-            |text| match quantity::duration(text)? {
-                Duration::ZERO => Err("0 would write without end; leave `snapshot` out to write nothing".to_owned()),
-                interval => Ok(interval),
-            },
-        );
-        Some(Snapshot {
-            dir: dir?,
-            interval: interval.unwrap_or(defaults::SNAPSHOT_INTERVAL),
-            include_secrets: given.include_secrets.unwrap_or(false),
-        })
     }
 
     fn count(&mut self, name: &str, given: Option<&Scalar>, usual: usize) -> usize {

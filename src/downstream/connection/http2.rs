@@ -132,6 +132,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
         self.inner.drain(&self.ear);
     }
 
+    /// Counts and logs that the connection is closed because its client does not read.
+    pub(super) fn stalled(&self) {
+        self.inner.open.stalled(clock::now());
+    }
+
     /// Returns the bytes that the client has ever taken, if it has not taken everything.
     pub(super) fn stuck_at(&self) -> Option<u64> {
         self.inner.stuck.then(|| self.cork.stuck_at())?
@@ -168,7 +173,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
         if let Poll::Ready(ended) = ended {
             return Poll::Ready(ended.map_err(|error| error.to_string()));
         }
-        let gone = watch.poll(flow.received, now, cx);
+        let blocked = inner.stuck && inner.calls.shared.settings.load().timers.write_stall.is_some();
+        let gone = watch.poll(flow.received, blocked, now, cx);
+        if gone.is_ready() {
+            inner.open.silent(now);
+        }
         gone.map(|()| Err("the client does not answer pings".to_owned()))
     }
 }

@@ -44,11 +44,17 @@ impl Keepalive {
         self.asked.is_some()
     }
 
-    /// Sends a ping if it is time. Returns when to call this again, if ever.
+    /// Sends a ping if it is time. Returns when to call this again, if ever. `blocked`: the client has not read what was sent before, so
+    /// it cannot be asked for an answer to a ping behind that; it has another bound.
     ///
     /// # Errors
     /// The client did not answer a ping in time.
-    pub(super) fn ask(&mut self, now: Instant, cx: &mut Context<'_>) -> Result<Option<Instant>, NoAnswer> {
+    pub(super) fn ask(
+        &mut self,
+        blocked: bool,
+        now: Instant,
+        cx: &mut Context<'_>,
+    ) -> Result<Option<Instant>, NoAnswer> {
         let Some((every, pings)) = &mut self.pings else {
             return Ok(None);
         };
@@ -57,6 +63,9 @@ impl Keepalive {
             self.heard.1 = now;
         }
         let patience = ANSWER_MAX.min(*every);
+        if blocked && self.asked.is_some() {
+            self.asked = Some(now);
+        }
         let due = self.asked.map_or(self.heard.1 + *every, |asked| asked + patience);
         if now < due {
             return Ok(Some(due));

@@ -57,6 +57,8 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const PREFACE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client of HTTP/1.1 may take from one request to the next.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
+/// Why a connection is closed whose client does not read.
+const NOT_READ: &str = "the client does not read";
 /// How many bytes of an HTTP/1.1 request's head or body are read at once.
 const HTTP1_BUFFER_BYTES: usize = 16 * 1024;
 
@@ -133,6 +135,7 @@ impl Connection {
                 (connection.as_mut().poll(cx), connection.stuck_at())
             },
             shut_down: |connection: Pin<&mut Http2<Socket>>| connection.get_mut().drain(),
+            stalled: |connection: Pin<&mut Http2<Socket>>| connection.stalled(),
         })
     }
 
@@ -165,6 +168,7 @@ impl Connection {
                 (ended.map_err(|error: hyper::Error| error.to_string()), flow.stuck_at)
             },
             shut_down: |connection: Pin<&mut http1::Connection<_, _>>| connection.graceful_shutdown(),
+            stalled: |_: Pin<&mut http1::Connection<_, _>>| {},
         };
         let unasked = async {
             clock::sleep(PREFACE_TIMEOUT).await;
@@ -182,7 +186,7 @@ impl Connection {
 /// Drives a connection until it ends, or must end. The connection is in a box, and so is this future where it lives long, because
 /// a value moved into a future takes its space twice. `poll` also returns the bytes that the client has ever taken, if it has not
 /// taken everything.
-struct Served<C, P, D> {
+struct Served<C, P, D, S> {
     peer: Peer,
     connection: Pin<Box<C>>,
     draining: Draining,
@@ -190,12 +194,15 @@ struct Served<C, P, D> {
     end: Ending,
     poll: P,
     shut_down: D,
+    /// It is closed because its client does not read.
+    stalled: S,
 }
 
-impl<C, P, D> Future for Served<C, P, D>
+impl<C, P, D, S> Future for Served<C, P, D, S>
 where
     P: Fn(Pin<&mut C>, &mut Context<'_>) -> (Poll<Result<(), String>>, Option<u64>) + Unpin,
     D: Fn(Pin<&mut C>) + Unpin,
+    S: Fn(Pin<&mut C>) + Unpin,
 {
     type Output = ();
 
@@ -214,7 +221,13 @@ where
         let error = match ended {
             Poll::Ready(Ok(())) => return Poll::Ready(()),
             Poll::Ready(Err(error)) => error,
-            Poll::Pending => ready!(this.end.poll(stuck_at, this.bound, cx)).to_owned(),
+            Poll::Pending => {
+                let reason = ready!(this.end.poll(stuck_at, this.bound, cx));
+                if reason == NOT_READ {
+                    (this.stalled)(this.connection.as_mut());
+                }
+                reason.to_owned()
+            }
         };
         tracing::debug!(peer = %this.peer, error, "a connection ended early");
         Poll::Ready(())
@@ -262,7 +275,7 @@ impl Ending {
         let now = clock::now();
         let stuck = self.stall.note(stuck_at, bound, now);
         if stuck.is_some_and(|at| at <= now) {
-            return Poll::Ready("the client does not read");
+            return Poll::Ready(NOT_READ);
         }
         if self.deadline.is_some_and(|at| at <= now) {
             return Poll::Ready("the time to drain is over");

@@ -78,6 +78,20 @@ impl OpenCall {
         }
     }
 
+    /// Counts and logs that a stream ends because its client does not answer pings.
+    pub(super) fn silent(&self, now: Instant) {
+        if let Kind::Stream(driver, ..) = &self.kind {
+            driver.silent(now);
+        }
+    }
+
+    /// Counts and logs that a stream ends because its client does not read.
+    pub(super) fn stalled(&self, now: Instant) {
+        if let Kind::Stream(driver, ..) = &self.kind {
+            driver.stalled(now);
+        }
+    }
+
     /// Lets a stream end in good order.
     pub(super) fn drain(&mut self) {
         match &mut self.kind {

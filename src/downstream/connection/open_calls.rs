@@ -81,6 +81,16 @@ impl OpenCalls {
         }
     }
 
+    /// Counts and logs that each stream ends because its client does not answer pings.
+    pub(super) fn silent(&self, now: Instant) {
+        self.calls.iter().flatten().for_each(|call| call.silent(now));
+    }
+
+    /// Counts and logs that each stream ends because its client does not read.
+    pub(super) fn stalled(&self, now: Instant) {
+        self.calls.iter().flatten().for_each(|call| call.stalled(now));
+    }
+
     /// Whether the client has accepted everything that was sent on its streams.
     pub(super) fn are_settled(&self) -> bool {
         self.calls.iter().flatten().all(OpenCall::is_settled)

@@ -31,15 +31,15 @@ impl Watch {
         self.age.is_over(settled, now)
     }
 
-    /// To be called at the end of each turn, with the bytes that the client has ever sent. Ready when it did not answer a ping in
-    /// time.
-    pub(super) fn poll(&mut self, received: u64, now: Instant, cx: &mut Context<'_>) -> Poll<()> {
+    /// To be called at the end of each turn, with the bytes that the client has ever sent, and whether it has to read first
+    /// ([`Keepalive::ask`]). Ready when it did not answer a ping in time.
+    pub(super) fn poll(&mut self, received: u64, blocked: bool, now: Instant, cx: &mut Context<'_>) -> Poll<()> {
         self.keepalive.hear(received, now);
         // Nearly every call ends here.
         if !self.keepalive.asks() && self.alarm.is_set() && !self.alarm.is_due(now) {
             return Poll::Pending;
         }
-        let Ok(ping) = self.keepalive.ask(now, cx) else {
+        let Ok(ping) = self.keepalive.ask(blocked, now, cx) else {
             return Poll::Ready(());
         };
         let next = clock::earliest([ping, self.age.next(now)]);

@@ -173,7 +173,8 @@ impl Accounts {
         } else {
             self.presence.traced.settle(&receipt.kind, nonce, now)
         };
-        let after = now.saturating_duration_since(self.since()).as_millis();
+        let began = self.since();
+        let after = now.saturating_duration_since(began).as_millis();
         let account = self.of(&receipt.type_url);
         let counters = &account.counters;
         counters.requests.inc();
@@ -192,8 +193,16 @@ impl Accounts {
                 account.accepted = NonZeroU32::new(u32::try_from(after + 1).unwrap_or(u32::MAX));
                 counters.acks.inc();
                 if let Some(changed) = changed {
-                    let waited = now.saturating_duration_since(changed.since);
-                    counters.convergence.observe(waited.as_secs_f64(), traced.as_ref());
+                    if changed.news {
+                        let waited = now.saturating_duration_since(changed.since);
+                        counters.convergence.observe(waited.as_secs_f64(), traced.as_ref());
+                    }
+                    if let Some(node) = node {
+                        let brought = changed.since..=changed.until;
+                        counters
+                            .adoptions
+                            .accept(&brought, changed.news, &node.class, began, now);
+                    }
                 }
             }
             ReceiptKind::Nack {
@@ -255,6 +264,13 @@ impl Accounts {
         self.metrics.send_stalls.inc();
         let node = node.map_or("", |node| &*node.id);
         self.log.stalled(node, self.peer(), bytes, now);
+    }
+
+    /// Counts and logs that the stream is ended because its client does not answer pings.
+    pub(super) fn silent(&self, node: Option<&Arc<Node>>, now: Instant) {
+        self.metrics.unanswered_pings.inc();
+        let node = node.map_or("", |node| &*node.id);
+        self.log.silent(node, self.peer(), now);
     }
 
     /// Counts new expired gates; `expired` is the stream's total.

@@ -43,7 +43,7 @@ impl Deliveries {
                     let change = delivery.change();
                     if changed
                         .as_ref()
-                        .is_some_and(|changed| changed.since == change.arrival.received)
+                        .is_some_and(|changed| changed.news && changed.since == change.arrival.received)
                     {
                         oldest = Some(change.own.clone());
                     }

@@ -170,6 +170,16 @@ impl Driver {
         }
     }
 
+    /// Counts and logs that the stream ends because its client does not answer pings.
+    pub(in crate::downstream) fn silent(&self, now: Instant) {
+        self.session.silent(now);
+    }
+
+    /// Counts and logs that the stream ends because its client does not read.
+    pub(in crate::downstream) fn stalled(&self, now: Instant) {
+        self.session.stalled(self.progress.waiting(), now);
+    }
+
     /// Whether the client has accepted everything that was sent.
     pub(in crate::downstream) fn is_settled(&self) -> bool {
         self.session.is_settled()
@@ -344,7 +354,7 @@ impl Driver {
         let stuck = (progress.waiting() > 0).then(|| progress.taken() + u64::from(self.session.written()));
         let stuck = self.stall.note(stuck, self.session.settings().timers.write_stall, now);
         if stuck.is_some_and(|at| at <= now) {
-            self.session.stalled(progress.waiting());
+            self.stalled(now);
             return Poll::Ready(());
         }
         let own = self.times.as_deref().unwrap_or(&Times::NONE);

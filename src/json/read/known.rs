@@ -119,11 +119,8 @@ impl Reader<'_> {
         let Some((package, short)) = name.rsplit_once('.').filter(|_| self.found.is_some()) else {
             return String::new();
         };
-        let all = self
-            .schemas
-            .pool()
-            .all_messages()
-            .map(|message| message.full_name().to_owned());
+        let pool = self.schemas.pool();
+        let all = pool.all_messages().map(|message| message.full_name().to_owned());
         let alike = all.filter(|other| {
             other
                 .rsplit_once('.')

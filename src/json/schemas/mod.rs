@@ -1,5 +1,5 @@
-//! The descriptors: those of the public API, unpacked when they are first needed, and those that an operator adds. Owns them
-//! and the conversions that use them; `read` and `write` implement these.
+//! The descriptors: those of the public API, unpacked when they are needed, and those that an operator adds. Owns them and the
+//! conversions that use them; `read` and `write` implement these.
 
 mod described;
 mod discovery;
@@ -8,7 +8,8 @@ mod redacted;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use flate2::read::ZlibDecoder;
@@ -26,7 +27,10 @@ use proto::google::protobuf::Any;
 
 /// The descriptors of the public API: see the README beside them.
 static PACKED: &[u8] = include_bytes!("../../../proto/api/descriptors.bin");
-static STANDARD: OnceLock<DescriptorPool> = OnceLock::new();
+/// The same, unpacked; none before they are needed, and after they were let go of.
+static STANDARD: RwLock<Option<DescriptorPool>> = RwLock::new(None);
+/// How often they were needed.
+static USES: AtomicU64 = AtomicU64::new(0);
 
 /// The descriptors of message types. Cheap to clone.
 #[derive(Clone, Default)]
@@ -73,7 +77,7 @@ impl Schemas {
         if paths.is_empty() {
             return Ok(Self::standard());
         }
-        let mut pool = standard().clone();
+        let mut pool = standard();
         for path in paths {
             let encoded = std::fs::read(path).map_err(|source| SchemaError::Read {
                 path: path.clone(),
@@ -89,11 +93,23 @@ impl Schemas {
     /// Whether the descriptors are unpacked. The first conversion unpacks them, which takes a tenth of a second.
     #[must_use]
     pub fn are_unpacked(&self) -> bool {
-        self.extended.is_some() || STANDARD.get().is_some()
+        self.extended.is_some() || unpacked().is_some()
     }
 
-    pub(super) fn pool(&self) -> &DescriptorPool {
-        self.extended.as_deref().unwrap_or_else(|| standard())
+    /// Returns how often the descriptors of the public API were needed so far.
+    #[must_use]
+    pub fn uses() -> u64 {
+        USES.load(Ordering::Relaxed)
+    }
+
+    /// Lets go of the unpacked descriptors of the public API, which are many megabytes. The next conversion unpacks them again.
+    pub fn pack() {
+        let pool = STANDARD.write().unwrap_or_else(PoisonError::into_inner).take();
+        drop(pool);
+    }
+
+    pub(super) fn pool(&self) -> DescriptorPool {
+        self.extended.as_deref().cloned().unwrap_or_else(standard)
     }
 
     pub(super) fn message(&self, full_name: &str) -> Option<MessageDescriptor> {
@@ -196,8 +212,16 @@ impl Schemas {
 }
 
 /// Returns the descriptors of the public API. They are built in and tested; if they were broken, no type would be known.
-fn standard() -> &'static DescriptorPool {
-    STANDARD.get_or_init(|| unpack(PACKED).unwrap_or_default())
+fn standard() -> DescriptorPool {
+    USES.fetch_add(1, Ordering::Relaxed);
+    unpacked().unwrap_or_else(|| {
+        let mut kept = STANDARD.write().unwrap_or_else(PoisonError::into_inner);
+        kept.get_or_insert_with(|| unpack(PACKED).unwrap_or_default()).clone()
+    })
+}
+
+fn unpacked() -> Option<DescriptorPool> {
+    STANDARD.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 fn unpack(packed: &[u8]) -> Option<DescriptorPool> {

@@ -22,8 +22,10 @@ pub(super) struct Flights {
 pub(super) struct Flight {
     pub(super) nonce: u64,
     pub(super) batch: Arc<Batch>,
-    /// When the oldest change in it was received from upstream, if it has a change.
+    /// When the oldest content in it that is new to the client was received from upstream, if it has any.
     pub(super) since: Option<Instant>,
+    /// Whether that came after the client had asked, was answered, or had rejected something.
+    pub(super) news: bool,
     pub(super) sent: Instant,
 }
 
@@ -164,6 +166,7 @@ mod tests {
                 nonce,
                 batch,
                 since: None,
+                news: false,
                 sent,
             });
         }

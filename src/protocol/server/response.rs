@@ -44,7 +44,7 @@ pub enum ReceiptKind {
     First,
     /// A change of the subscription, or nothing new.
     Update,
-    /// The client accepted a response. Has its changes, if it had any.
+    /// The client accepted a response. Has what was new to it, if anything was.
     Ack(Option<Changed>),
     /// The client rejected a response.
     Nack {
@@ -59,9 +59,14 @@ pub enum ReceiptKind {
     Stale,
 }
 
-/// What changed at a client with a response: content that is new to it, and that came after it had asked for it.
+/// What changed at a client with a response: content that is new to it.
 #[derive(Clone, Debug)]
 pub struct Changed {
-    /// When the oldest change in the response was received from upstream.
+    /// When the oldest of it was received from upstream.
     pub since: Instant,
+    /// When the newest content in the response was received.
+    pub until: Instant,
+    /// Whether the oldest of it came after the client had asked, was answered, or had rejected something: then nothing but its delivery
+    /// has taken the time since it came.
+    pub news: bool,
 }

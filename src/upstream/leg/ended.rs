@@ -18,15 +18,12 @@ impl Leg {
         let Stage::Live(live) = &self.stage else {
             return;
         };
-        let (dialect, answered, lived) = (
-            live.dialect,
-            live.answered,
-            now().saturating_duration_since(live.opened),
-        );
+        let opened = live.opened;
+        let (dialect, answered, lived) = (live.dialect, live.answered, now().saturating_duration_since(opened));
         self.close(changes);
         self.accuse(&failure, answered);
         if failure.is_too_many_pings() {
-            self.target.calm_down(&self.settings);
+            self.target.calm_down(opened, now());
         }
         if answered {
             // G-02: a stream that ends after a response is not a failure of the server.

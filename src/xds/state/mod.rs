@@ -3,6 +3,7 @@
 //! Owns the three-valued map and its structural sharing. Does not know who wants what.
 
 mod expiry;
+mod known;
 mod nameless;
 mod permitted;
 
@@ -12,52 +13,11 @@ use std::sync::Arc;
 use imbl::{OrdMap, OrdSet};
 
 pub use expiry::Expiry;
+pub use known::{Known, Reason};
 pub use permitted::Permitted;
 
 use super::value_id::next_id;
 use super::{Name, Resource, ResourceError, TypeUrl, Update, Version};
-
-/// What is known of a name; a name that is in no map is Unknown. Never two-valued (K-15).
-#[derive(Clone, Debug)]
-pub enum Known {
-    /// It does not exist.
-    Absent(Reason),
-    /// It exists, with this content.
-    Present(Arc<Resource>),
-}
-
-impl Known {
-    /// Returns the resource, if it exists.
-    #[must_use]
-    pub const fn resource(&self) -> Option<&Arc<Resource>> {
-        match self {
-            Self::Present(resource) => Some(resource),
-            Self::Absent(_) => None,
-        }
-    }
-}
-
-impl PartialEq for Known {
-    /// Equal content: bodies are compared by their hash alone.
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Present(a), Self::Present(b)) => Arc::ptr_eq(a, b) || a.version() == b.version(),
-            (Self::Absent(a), Self::Absent(b)) => a == b,
-            (Self::Present(_), Self::Absent(_)) | (Self::Absent(_), Self::Present(_)) => false,
-        }
-    }
-}
-
-/// How the relay knows that a name does not exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// The server said so, or left it out of a full state.
-    Said,
-    /// The server did not answer for it in time. K-16: no reason to take it from a client that holds it.
-    TimedOut,
-    /// Its time to live ran out (E-11).
-    Expired,
-}
 
 /// Immutable map from name to what is known; shares its structure with its predecessor.
 #[derive(Clone)]
@@ -73,6 +33,8 @@ pub struct State {
     /// Collections of which every member is known (C-22).
     whole: OrdSet<Name>,
     errors: OrdMap<Name, Arc<ResourceError>>,
+    /// The names for which the server did not answer in time.
+    silent: OrdSet<Name>,
     complete: bool,
     stale: bool,
     present: usize,
@@ -93,6 +55,7 @@ impl State {
             expiries: OrdMap::new(),
             whole: OrdSet::new(),
             errors: OrdMap::new(),
+            silent: OrdSet::new(),
             complete: false,
             stale: false,
             present: 0,
@@ -111,6 +74,12 @@ impl State {
     #[must_use]
     pub const fn type_url(&self) -> &TypeUrl {
         &self.type_url
+    }
+
+    /// Returns the names for which the server did not answer in time.
+    #[must_use]
+    pub const fn silent(&self) -> &OrdSet<Name> {
+        &self.silent
     }
 
     /// For a wildcard: whether a name that is not in it certainly does not belong to it.
@@ -345,6 +314,11 @@ impl State {
         let is_present = |known: &Option<Known>| matches!(known, Some(Known::Present(_)));
         if is_present(&old) != is_present(&known) {
             self.move_member(name, is_present(&known));
+        }
+        if matches!(known, Some(Known::Absent(Reason::TimedOut))) {
+            self.silent.insert(name.clone());
+        } else if !self.silent.is_empty() {
+            self.silent.remove(name);
         }
         if let Some(Known::Present(old)) = old {
             self.present -= 1;

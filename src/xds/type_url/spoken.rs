@@ -5,6 +5,7 @@
 use std::str::FromStr;
 
 use super::TypeUrl;
+use crate::meant;
 
 /// Other names of types, and their short names.
 #[rustfmt::skip]
@@ -14,13 +15,14 @@ const PLURALS: [(&str, &str); 11] = [
     ("locality-endpoints", "leds"), ("rate-limits", "rlsds"),
 ];
 
-/// A word that names no type.
+/// A word that names no type, and the one that was meant, if that is likely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a type; write lds, rds, srds, vhds, cds, eds, leds, sds, rtds, ecds, rlsds, or a full name such as \
-     envoy.config.cluster.v3.Cluster"
+    "not a type{}; write lds, rds, srds, vhds, cds, eds, leds, sds, rtds, ecds, rlsds, or a full name such as \
+     envoy.config.cluster.v3.Cluster",
+    .0.map(|meant| format!(", did you mean `{meant}`?")).unwrap_or_default()
 )]
-pub struct NoType;
+pub struct NoType(Option<&'static str>);
 
 impl FromStr for TypeUrl {
     type Err = NoType;
@@ -34,7 +36,10 @@ impl FromStr for TypeUrl {
         let called = Self::called(short);
         called
             .or_else(|| text.contains('.').then(|| Self::new(text)))
-            .ok_or(NoType)
+            .ok_or_else(|| {
+                let plurals = PLURALS.iter().map(|(plural, _)| *plural);
+                NoType(meant(&word, Self::short_names().chain(plurals)))
+            })
     }
 }
 
@@ -49,8 +54,8 @@ mod tests {
             assert_eq!(word.parse(), Ok(cluster.clone()), "{word}");
         }
         assert_eq!("a.B".parse(), Ok(TypeUrl::new("a.B")));
-        for word in ["", "xds", "clusterss"] {
-            assert_eq!(word.parse::<TypeUrl>(), Err(NoType), "{word}");
+        for (word, meant) in [("", None), ("clustres", Some("clusters")), ("cdss", Some("cds"))] {
+            assert_eq!(word.parse::<TypeUrl>(), Err(NoType(meant)), "{word}");
         }
     }
 }

@@ -1,6 +1,8 @@
 """The page of the admin address in a real browser: what its readers look for, they find."""
 
 import json
+import re
+import time
 
 from peers import resources as make
 from peers.browser import Browser
@@ -11,6 +13,9 @@ from scenario import scenario
 
 CLIENTS = 12
 CLUSTERS = 3
+# How many changes come in about a second.
+BURST = 60
+OUTCOMES = "[...document.querySelectorAll('.changes .outcome')].map((one) => one.innerText)"
 MARKUP = "<img src=x onerror=\"document.title='broken'\">"
 # How much moves on the page, as browsers measure it, while new numbers come for some seconds.
 SHIFT_MAX = 0.01
@@ -117,7 +122,7 @@ def the_page(world):
     # How fast a change reaches everybody.
     go(page, "#resource/eds/many-0")
     world.control_plane.apply(put=[make.endpoints("many-0", 8081)])
-    page.sees(['"port_value": 8081', f"Accepted by {CLIENTS + 1} of {CLIENTS + 1} clients, at the latest"])
+    page.sees(['"port_value": 8081', f"Accepted by {CLIENTS + 1} of {CLIENTS + 1} clients, the last of them"])
     accessible(world, page)
 
     # A failover, and back.
@@ -140,6 +145,46 @@ def the_page(world):
         raise Failed(f"new numbers move the page by {moved:.3f}")
     fits(page)
     keyboard(page)
+
+
+@scenario("K-07", caches=("linear",), relay_only="it is about the relay", needs="chromium")
+def the_last_changes(world):
+    """Each row of the last changes is of one change, however many come in a second, and its time stays."""
+    shop(world)
+    browser = Browser(world.programs.chromium, world.logs)
+    page = browser.page()
+    page.go(f"http://{world.relay.admin}/")
+    page.sees("Last changes")
+
+    # Some in a second, and then as many as there are.
+    for each in (4, BURST):
+        names = [f"many-{number % CLUSTERS}" for number in range(each)]
+        for number, name in enumerate(names):
+            world.control_plane.apply(put=[make.endpoints(name, 9000 + each + number)])
+        for at in range(9):
+            world.control_plane.apply(put=[make.cluster(f"new-{each}-{at}"), make.endpoints(f"new-{each}-{at}", 9000 + at)])
+        eventually("the page shows what changed", lambda: rows(page) == told(world))
+
+    # One after the other: the time of each is its own.
+    for number in range(4):
+        world.control_plane.apply(put=[make.endpoints(f"many-{number % CLUSTERS}", 10_000 + number)])
+        time.sleep(1.0)
+    page.sees(f"{CLIENTS + 1} of {CLIENTS + 1} accepted within", ".changes")
+    slow = [row for row in page.value(OUTCOMES) if re.search(r"within [\d.]+ (s|min)", row)]
+    if slow:
+        raise Failed(f"changes that took a moment are shown as {slow}")
+    accessible(world, page)
+    fits(page)
+
+
+def rows(page):
+    """The first name of each row of the last changes."""
+    return page.value("[...document.querySelectorAll('.changes .name')].map((one) => one.innerText)")
+
+
+def told(world):
+    """The same, as the relay tells it."""
+    return [change["some"][0] for change in json.loads(world.relay.page("/changes"))["changes"]]
 
 
 def first_in_trouble(page):

@@ -20,7 +20,7 @@ use distributary::clock;
 use distributary::config::SocketFile;
 use distributary::downstream::{
     Admission, AdmissionLimits, ConnectionLimits, ConnectionSettings, ConnectionTimers, Entrance, Handshakes, Shared,
-    serve,
+    TokenLog, serve,
 };
 use distributary::proto::envoy::config::core::v3 as core;
 use distributary::protocol;
@@ -143,6 +143,7 @@ impl Relay {
             admission: Arc::new(Admission::new(planned.admission, clock::now())),
             budget,
             tokens: planned.tokens,
+            token_log: TokenLog::default(),
             returns: Arc::default(),
             scopes,
             library: Arc::new(Library::new(planned.library, 2 << 20)),

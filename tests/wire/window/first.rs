@@ -132,6 +132,36 @@ async fn those_in_trouble_come_first() {
     }
 }
 
+/// How long it took until all had accepted a change is a fact of that change: later ones do not alter it, and it is only told where it is
+/// known.
+#[tokio::test]
+async fn the_time_of_a_change_stays() {
+    let relay = Relay::start();
+    let window = Window::of(&relay);
+    relay.put(EDS, &["a", "b"], "1");
+    let mut edge = client(&relay, Dialect::Delta, EDS, "edge-1").await;
+    edge.subscribe(&["a", "b"]);
+    edge.take().await;
+    window.until("edge-1", EDS, "SYNCED").await;
+    let time = async |name: &str| {
+        let one = window.json(&format!("/resources/{name}?type=eds")).await;
+        assert_eq!(one["adoption"]["accepted"], 1, "{one}");
+        one["adoption"]["at_latest_seconds"].as_f64()
+    };
+    assert_eq!(time("a").await, None, "the client has asked for what was there");
+    relay.put(EDS, &["a"], "2");
+    edge.take().await;
+    window.until("edge-1", EDS, "SYNCED").await;
+    let first = time("a").await;
+    assert!(first.is_some_and(|time| time > 0.0), "{first:?}");
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    relay.put(EDS, &["b"], "2");
+    edge.take().await;
+    window.until("edge-1", EDS, "SYNCED").await;
+    assert!(time("b").await.is_some());
+    assert_eq!(time("a").await, first);
+}
+
 /// The last changes are those that arrived last, each once, with how many clients have accepted it.
 #[tokio::test]
 async fn the_last_changes_and_the_hour() {

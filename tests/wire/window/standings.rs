@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use distributary::xds::Dialect;
-use serde_json::json;
+use distributary::xds::{Dialect, Reason, TypeUrl, Update};
+use serde_json::{Value, json};
 
 use super::{Window, client};
 use crate::rest::put;
@@ -43,19 +43,10 @@ async fn clients_that_hang_wait_and_reject() {
     }
     window.until("rejects", CDS, "ERROR").await;
 
-    let deadline = now() + Duration::from_secs(60);
     let expected = json!({ "streams": 19, "up_to_date": 8, "rejecting": 1, "lagging": 8, "waiting": 2 });
-    loop {
-        let mut seen = window.json("/clusters?format=json").await["clients"].clone();
-        seen.as_object_mut().unwrap().remove("why");
-        if seen == expected {
-            break;
-        }
-        assert!(now() < deadline, "{seen}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until(&window, &expected).await;
     let (_, text) = window.get("/clusters").await;
-    let line = "#relay::clients::8 of 19 streams are up to date; 1 reject something; 8 have not answered a response for \
+    let line = "#relay::clients::8 of 19 streams are up to date; 1 rejects something; 8 have not answered a response for \
                 over 10 s; 2 wait for over 10 s for what nobody has answered\n";
     assert!(text.contains(line), "{text}");
     let (_, metrics) = window.get("/metrics").await;
@@ -68,5 +59,37 @@ async fn clients_that_hang_wait_and_reject() {
         "distributary_waiting_clients{type=\"eds\"} 2",
     ] {
         assert!(metrics.lines().any(|line| line == sample), "{sample}: {metrics}");
+    }
+
+    // In the end they are told that it does not exist, but nobody has said so.
+    let silent = Update::Absent("nobody-knows".into(), Reason::TimedOut);
+    relay.publish(&TypeUrl::new(EDS), vec![silent]);
+    waits[0].next().await.unwrap();
+    waits[0].ack();
+    let deadline = now() + Duration::from_secs(60);
+    for waiting in [1, 2] {
+        while window.listed("&state=waiting").await.len() != waiting {
+            assert!(now() < deadline, "not {waiting}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+    let listed = window.json("/resources?type=eds&state=timeout").await;
+    let names = listed["resources"].as_object().unwrap().values().next().unwrap();
+    assert_eq!(names[0]["name"], "nobody-knows", "{listed}");
+    let absent = window.json("/resources?type=eds&state=does_not_exist").await;
+    assert_eq!(absent["resources"], json!({}), "{absent}");
+}
+
+/// Waits until the streams stand so.
+async fn until(window: &Window, expected: &Value) {
+    let deadline = now() + Duration::from_secs(60);
+    loop {
+        let mut seen = window.json("/clusters?format=json").await["clients"].clone();
+        seen.as_object_mut().unwrap().remove("why");
+        if seen == *expected {
+            return;
+        }
+        assert!(now() < deadline, "{seen}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

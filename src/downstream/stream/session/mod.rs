@@ -114,7 +114,7 @@ impl Session {
         let Some(receipt) = self.server.handle_acknowledgement(type_url, nonce) else {
             return false;
         };
-        self.accounts.receipt(&receipt, None, nonce, self.now);
+        self.accounts.receipt(&receipt, self.server.node(), nonce, self.now);
         if self.server.is_done() && self.seats.as_ref().is_some_and(Seats::is_at_rest) {
             if self.lags {
                 self.note_looked(None);
@@ -165,8 +165,13 @@ impl Session {
     }
 
     /// Notes that the stream is ended because its client does not read this many bytes.
-    pub(super) fn stalled(&self, bytes: u64) {
-        self.accounts.stalled(self.server.node(), bytes, self.now);
+    pub(super) fn stalled(&self, bytes: u64, now: Instant) {
+        self.accounts.stalled(self.server.node(), bytes, now);
+    }
+
+    /// Notes that the stream is ended because its client does not answer pings.
+    pub(super) fn silent(&self, now: Instant) {
+        self.accounts.silent(self.server.node(), now);
     }
 
     /// Whether the stream ends with the next output.

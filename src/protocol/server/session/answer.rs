@@ -212,11 +212,12 @@ impl Subscription {
         let nonce = attempt.nonces.next();
         let asked = self.asked.last();
         self.asked.answered(attempt.now);
-        let news = since.filter(|since| self.asked.is_news(*since));
+        let news = since.is_some_and(|since| self.asked.is_news(since));
         self.flights.send(Flight {
             nonce,
             batch: batch.clone(),
-            since: news,
+            since,
+            news,
             sent: attempt.now,
         });
         let response = Response {

@@ -57,7 +57,7 @@ impl Subscription {
         Some(ReceiptKind::Ack(self.accept(&flight)))
     }
 
-    /// The client has accepted a response. Returns its changes.
+    /// The client has accepted a response. Returns what was new to it.
     fn accept(&mut self, flight: &Flight) -> Option<Changed> {
         self.rejections.end(flight.nonce, true);
         self.settle_dropped(flight);
@@ -71,7 +71,11 @@ impl Subscription {
         if !self.rejections.is_empty() && (removes || self.reader.has_aliases()) {
             self.try_again();
         }
-        flight.since.map(|since| Changed { since })
+        flight.since.map(|since| Changed {
+            since,
+            until: flight.batch.newest().map_or(since, |newest| newest.max(since)),
+            news: flight.news,
+        })
     }
 
     /// What was given up while it was on its way, and is not wanted for another reason, the client has forgotten.

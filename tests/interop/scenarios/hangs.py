@@ -1,0 +1,75 @@
+"""Peers that hang: they are there, and say nothing. Operators see each of them."""
+
+import json
+import signal
+import time
+
+from peers import resources as make
+from peers.process import Failed, eventually
+from peers.subscribers import Subscribers
+from scenario import scenario
+
+RELAY = "it is about the relay"
+CLIENTS = 6
+CLUSTERS = 2
+# A control plane is pinged after 35 s of silence, and has 20 s to answer.
+NOTICED = 70.0
+
+
+def served(world, **more):
+    """A relay, and clients that have everything."""
+    names = [f"many-{number}" for number in range(CLUSTERS)]
+    everything = [*(part for name in names for part in (make.cluster(name), make.endpoints(name, 8080))),
+                  make.listener("web", world.port, make.rds("main")), make.routes("main", make.to("many-0"))]
+    world.control_plane.apply(put=everything)
+    relay = world.start_relay(world.control_plane.address, **more)
+    clients = Subscribers(world.programs.go, world.logs, CLIENTS, CLUSTERS, [relay.address])
+    eventually("all clients have everything", lambda: clients.settled([relay.address]))
+    return relay, clients
+
+
+def metric(relay, name):
+    """The value of a metric without labels, or None."""
+    lines = [line.split(" ") for line in relay.page("/metrics").splitlines()]
+    return next((float(line[1]) for line in lines if line[0] == f"distributary_{name}"), None)
+
+
+@scenario("A-12", caches=("linear",), relay_only=RELAY)
+def clients_hang(world):
+    """Their streams end, and each of them is counted and named in the log; they come back when they go on."""
+    upstream = f"upstream: {{ xds_servers: [{{ server_uri: 'http://{world.control_plane.address}' }}] }}\n"
+    relay, clients = served(world, text=f"{upstream}timers: {{ keepalive: 2s }}\n")
+    clients.child.send_signal(signal.SIGSTOP)
+    try:
+        eventually("all streams have ended", lambda: metric(relay, "unanswered_pings_total") == CLIENTS)
+    finally:
+        clients.child.send_signal(signal.SIGCONT)
+    said = [line for line in relay.log.read_text().splitlines() if "does not answer pings" in line]
+    if len(said) != CLIENTS or not all("node=" in line and "peer=" in line for line in said):
+        raise Failed(f"the log says {said}")
+    eventually("all clients have come back", lambda: clients.settled([relay.address]))
+    if (all_ended := metric(relay, "unanswered_pings_total")) != CLIENTS:
+        raise Failed(f"{all_ended} streams have ended")
+
+
+@scenario("A-12", caches=("linear",), relay_only=RELAY)
+def a_control_plane_hangs(world):
+    """The relay knows within a minute that it does not answer, and is served again when it goes on; clients notice nothing."""
+    relay, clients = served(world)
+    control_plane, began = world.control_plane, time.monotonic()
+    before = len(clients.streams())
+
+    def state():
+        authorities = json.loads(relay.page("/clusters?format=json"))["authorities"]
+        return authorities[0]["servers"][0]["state"]
+
+    control_plane.child.send_signal(signal.SIGSTOP)
+    try:
+        eventually("it does not answer", lambda: state() != "answering", within=NOTICED)
+        if (took := time.monotonic() - began) < 30:
+            raise Failed(f"it was given up after {took:.0f} s, before it was asked")
+    finally:
+        control_plane.child.send_signal(signal.SIGCONT)
+    eventually("it answers", lambda: state() == "answering", within=NOTICED)
+    if len(clients.streams()) != before:
+        raise Failed("clients have lost their streams")
