@@ -91,7 +91,7 @@ fn ended(census: &Census, clock: WallClock) -> Vec<(Reverse<Instant>, Value)> {
             let change = json!({
                 "type": event.type_url.full_name(),
                 "class": view.class().to_string(),
-                "received": clock.time(at),
+                "received": clock.exact_time(at),
                 "count": event.removals,
                 "some": [event.name.as_str()],
                 "adoption": null,

@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use super::super::{Clusters, Shown};
 use crate::cache::View;
-use crate::xds::{Hasher, HeldRemoval, Hold, HoldTarget, Name, Target, TypeUrl};
+use crate::clock;
+use crate::xds::{Hasher, HeldRemoval, Hold, HoldReason, HoldTarget, Name, Target, TypeUrl};
 
 /// How many characters of a view's hash are in an id.
 const VIEW_CHARS: usize = 8;
@@ -29,6 +30,8 @@ pub(super) struct Summary {
     pub(super) since: Option<Instant>,
     /// When the last of them is passed on; `None`: there is no clock.
     pub(super) until: Option<Instant>,
+    /// Whether somebody should look.
+    pub(super) trouble: bool,
     /// How many sessions want any of the resources.
     pub(super) clients: usize,
 }
@@ -102,10 +105,12 @@ impl Holding {
     pub(super) async fn summary(&self) -> Summary {
         let mut since = None;
         let mut until = Some(None);
-        let mut clients = BTreeSet::new();
+        let mut trouble = self.hold.reason == HoldReason::Mass;
+        let (mut clients, now) = (BTreeSet::new(), clock::now());
         each_piece(&self.hold, |piece| {
             for (_, removal) in piece {
                 since = Some(since.map_or(removal.since, |first: Instant| first.min(removal.since)));
+                trouble |= removal.is_overdue(now);
                 until = until.zip(removal.until).map(|(last, until)| last.max(Some(until)));
             }
             let wanted = piece.iter().map(|(name, removal)| {
@@ -123,6 +128,7 @@ impl Holding {
         Summary {
             since,
             until: until.flatten(),
+            trouble,
             clients: clients.len(),
         }
     }
@@ -138,5 +144,45 @@ pub(super) async fn each_piece(hold: &Hold, mut look: impl FnMut(&[(&Name, &Held
         }
         look(&piece);
         tokio::task::yield_now().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// However many removals there are, others get their turn after some of them.
+    #[test]
+    fn others_get_their_turn() {
+        let removal = HeldRemoval {
+            since: clock::now(),
+            until: None,
+            by: None,
+            emptied: false,
+            wildcard: true,
+            extended: None,
+        };
+        let names = (0..5 * PIECE / 2).map(|number| Name::from(&*number.to_string()));
+        let hold = Hold {
+            type_url: "cds".parse().unwrap(),
+            reason: HoldReason::Mass,
+            judgement: Some(1),
+            removals: names.map(|name| (name, removal.clone())).collect(),
+        };
+        let mut pieces = Vec::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let _entered = runtime.enter();
+        let mut turns = 0;
+        {
+            let mut looking = pin!(each_piece(&hold, |piece| pieces.push(piece.len())));
+            let mut cx = Context::from_waker(Waker::noop());
+            while looking.as_mut().poll(&mut cx) == Poll::Pending {
+                turns += 1;
+            }
+        }
+        assert_eq!((pieces, turns), (vec![PIECE, PIECE, PIECE / 2], 3));
     }
 }

@@ -10,14 +10,16 @@ mod shown;
 use std::collections::BTreeMap;
 
 use axum::extract::State;
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use super::Shown;
 use super::forms::{self, Asked, Format};
-use super::{Shown, written};
 use crate::cache::View;
 use crate::clock::{self, WallClock};
-use crate::xds::{Hold, Name, TypeUrl};
+use crate::telemetry::HoldCount;
+use crate::xds::{Hold, HoldReason, Name, TypeUrl};
 
 pub(super) use orders::{extend, release};
 
@@ -25,17 +27,21 @@ pub(super) use orders::{extend, release};
 const SOME: usize = 10;
 
 pub(super) async fn answer(State(shown): State<Shown>, asked: Asked) -> Response {
-    let questions = shown.status.questions();
-    let holds = || holding::all(&shown);
-    match forms::format(asked, "/holds or /holds?format=json") {
-        Ok(Format::Text) => {
-            let form = "text/plain; charset=utf-8";
-            written::answer(questions, form, |page| shown::write_text(holds(), page)).await
+    let form = match forms::format(asked, "/holds or /holds?format=json") {
+        Ok(form) => form,
+        Err(wrong) => return wrong.into_response(),
+    };
+    let _turn = match shown.status.questions().turn().await {
+        Ok(turn) => turn,
+        Err(busy) => return forms::busy(busy),
+    };
+    let holds = holding::all(&shown);
+    match form {
+        Format::Text => {
+            let declared = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+            (declared, shown::text(&holds).await).into_response()
         }
-        Ok(Format::Json) => {
-            written::answer(questions, "application/json", |page| shown::write_json(holds(), page)).await
-        }
-        Err(wrong) => wrong.into_response(),
+        Format::Json => forms::json(&shown::json(&holds).await),
     }
 }
 
@@ -56,18 +62,25 @@ pub(super) fn count(shown: &Shown) -> usize {
 
 /// Sets the gauges.
 pub(super) async fn measure(shown: &Shown) {
-    let (mut counts, mut oldest) = (Vec::new(), None);
+    let (mut counts, mut oldest, now) = (Vec::new(), None, clock::now());
     for view in shown.status.census().views() {
         for hold in view.holds().iter() {
-            counts.push((hold.reason, hold.type_url.clone(), hold.removals.len()));
+            let mut trouble = hold.reason == HoldReason::Mass;
             holding::each_piece(hold, |piece| {
                 let first = piece.iter().map(|(_, removal)| removal.since).min();
                 oldest = [oldest, first].into_iter().flatten().min();
+                trouble |= piece.iter().any(|(_, removal)| removal.is_overdue(now));
             })
             .await;
+            counts.push(HoldCount {
+                reason: hold.reason,
+                type_url: hold.type_url.clone(),
+                resources: hold.removals.len(),
+                trouble,
+            });
         }
     }
-    let oldest = oldest.map(|since| clock::now().saturating_duration_since(since));
+    let oldest = oldest.map(|since| now.saturating_duration_since(since));
     shown.metrics.holds.show(&counts, oldest);
 }
 
@@ -80,7 +93,8 @@ pub(super) fn brief(shown: &Shown) -> BTreeMap<String, Value> {
 
 fn json_of(found: &holding::Holding, clock: WallClock) -> Value {
     let hold: &Hold = &found.hold;
-    let by = hold.removals.values().find_map(|removal| removal.by.as_ref());
+    let first = hold.removals.values().next();
+    let by = first.and_then(|removal| removal.by.as_ref());
     json!({
         "server": found.server,
         "class": found.view.class().to_string(),

@@ -3,7 +3,7 @@
 //! Owns the queries, and what is said of an order once it is carried out.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};

@@ -7,9 +7,8 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::super::written::Page;
 use super::holding::{Holding, Summary};
-use crate::clock::{self, WallClock};
+use crate::clock::WallClock;
 use crate::xds::{HeldRemoval, Hold, HoldReason, Name, Referrer, printable};
 
 /// How many resources of a hold are listed.
@@ -17,28 +16,25 @@ const LISTED_MAX: usize = 1000;
 /// How many of them as text.
 const SHOWN_MAX: usize = 10;
 
-pub(super) async fn write_json(holds: Vec<Holding>, mut page: Page) -> Page {
-    let clock = WallClock::read();
-    page.write("{\"holds\":[").await;
-    let mut separator = "\n";
+/// Returns the holds as JSON.
+pub(super) async fn json(holds: &[Holding]) -> Value {
+    let (clock, mut listed) = (WallClock::read(), Vec::new());
     for found in holds {
-        let json = found.json(&found.summary().await, clock);
-        page.write(&format!("{separator}{json:#}")).await;
-        separator = ",\n";
+        listed.push(found.json(&found.summary().await, clock));
     }
-    page.write("\n]}\n").await;
-    page
+    json!({ "holds": listed })
 }
 
-pub(super) async fn write_text(holds: Vec<Holding>, mut page: Page) -> Page {
-    let clock = WallClock::read();
+/// Returns the holds as text.
+pub(super) async fn text(holds: &[Holding]) -> String {
+    let (clock, mut text) = (WallClock::read(), String::new());
     if holds.is_empty() {
-        page.write("nothing is held\n").await;
+        text.push_str("nothing is held\n");
     }
     for found in holds {
-        page.write(&found.text(&found.summary().await, clock)).await;
+        text.push_str(&found.text(&found.summary().await, clock));
     }
-    page
+    text
 }
 
 impl Holding {
@@ -53,7 +49,7 @@ impl Holding {
             "type": hold.type_url.full_name(),
             "reason": hold.reason.word(),
             "judgement": hold.judgement,
-            "trouble": hold.is_trouble(clock::now()),
+            "trouble": summary.trouble,
             "since": summary.since.map(|at| clock.time(at)),
             "until": summary.until.map(|at| clock.time(at)),
             "clients": summary.clients,
@@ -75,7 +71,7 @@ impl Holding {
             hold.type_url.word(),
             printable(&self.server),
             printable(&self.view.class().to_string()),
-            why(hold),
+            why(hold.reason, summary.trouble),
             time(summary.since, "?"),
             time(summary.until, "nothing refers to them"),
             counted(summary.clients, "client"),
@@ -131,13 +127,13 @@ pub(super) fn resource(name: &Name, removal: &HeldRemoval, clock: WallClock) -> 
     })
 }
 
-fn why(hold: &Hold) -> &'static str {
-    match hold.reason {
-        HoldReason::Mass => "much was lost at once",
-        HoldReason::Referenced if hold.is_trouble(clock::now()) => {
+const fn why(reason: HoldReason, trouble: bool) -> &'static str {
+    match (reason, trouble) {
+        (HoldReason::Mass, _) => "much was lost at once",
+        (HoldReason::Referenced, true) => {
             "for over 15 min, something that the control plane still sends has referred to them"
         }
-        HoldReason::Referenced => "something served refers to them",
+        (HoldReason::Referenced, false) => "something served refers to them",
     }
 }
 

@@ -8,7 +8,7 @@ const SHOWN_MAX = 8;
 
 /** Returns the changes as a list: `all` as `/changes` has them, removals that are held, by id, and how many updates have come, if known. */
 export function lastChanges(all, holds, updates) {
-  const held = [...holds.values()].map((hold) => ({ ...hold, received: hold.since, held: true, count: hold.count, adoption: null }));
+  const held = [...holds].map(([id, hold]) => ({ ...hold, id, received: hold.since, held: true, count: hold.count, adoption: null }));
   const both = [...all, ...held].filter(({ received }) => received).sort((one, other) => (one.received < other.received ? 1 : one.received > other.received ? -1 : 0));
   if (both.length === 0) {
     return empty(updates === 0 ? "No control plane has sent anything yet." : "Nothing is here of what control planes have sent.");
@@ -19,7 +19,7 @@ export function lastChanges(all, holds, updates) {
     both.slice(0, SHOWN_MAX).map((one) =>
       h(
         "li",
-        { "data-key": `${one.type} ${one.class} ${one.received} ${one.held ?? one.ended ?? false}` },
+        { "data-key": `${one.type} ${one.class} ${one.received} ${one.id ?? `${one.ended} ${one.some[0]}`}` },
         h("span", { class: "when" }, since(one.received)),
         h("span", { class: "what" }, kind(one.type), " ", names(one), one.class !== "-" && h("span", { class: "quiet" }, ` for ${one.class}`)),
         h("span", { class: "outcome" }, one.held ? state("STALE", "removal held") : one.ended ? ended(one) : outcome(one)),

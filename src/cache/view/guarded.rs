@@ -25,7 +25,7 @@ pub(super) struct Guarded {
 }
 
 /// An order on its way to the writer, which drops the sender once the order is carried out and the holds are published.
-pub type GivenOrder = (HoldOrder, oneshot::Sender<Infallible>);
+pub(super) type GivenOrder = (HoldOrder, oneshot::Sender<Infallible>);
 
 /// How many orders may wait for the writer.
 const ORDERS_MAX: usize = 64;
