@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use tokio::sync::Semaphore;
 
 use super::forms::{self, Asked, Format};
 use super::orders::Access;
@@ -93,8 +94,13 @@ async fn certificates(State(shown): State<Shown>) -> Response {
     (json, certificates.to_string()).into_response()
 }
 
+/// Who reads the metrics is served one at a time, so that others who ask get their turn between two of them.
+static READING: Semaphore = Semaphore::const_new(1);
+
 /// Returns all metrics, as they are now, in a text form.
 pub(super) async fn metrics_text(shown: &Shown, form: Exposition) -> Result<String, std::fmt::Error> {
+    // It is never closed.
+    let _turn = READING.acquire().await;
     shown.refresh().await;
     shown.metrics.encode_as(form)
 }

@@ -1,14 +1,19 @@
-//! What happens to holds, in the log and in the metrics.
+//! What happens to holds, in the log, in the metrics, and among the last changes of the view.
 //!
 //! Owns the words. Holds nothing.
+
+use std::time::Instant;
 
 use crate::cache::View;
 use crate::telemetry::HoldMetrics;
 use crate::xds::{HoldChange, HoldEnd, HoldEvent, HoldReason};
 
 /// Notes what has happened to a hold in this view of this server.
-pub(super) fn note(event: &HoldEvent, server: &str, view: &View, metrics: &HoldMetrics) {
+pub(super) fn note(event: &HoldEvent, server: &str, view: &View, metrics: &HoldMetrics, now: Instant) {
     metrics.count(event);
+    if matches!(event.change, HoldChange::Ended(_)) {
+        view.note_ended(event.clone(), now);
+    }
     let HoldEvent {
         type_url,
         reason,

@@ -236,10 +236,7 @@ impl<L: Talk> Writer<L> {
         };
         self.view.publish_holds(holds);
         for event in &events {
-            hold_log::note(event, &self.server, &self.view, &self.holds);
-            if matches!(event.change, HoldChange::Ended(_)) {
-                self.view.note_ended(event.clone(), now());
-            }
+            hold_log::note(event, &self.server, &self.view, &self.holds, now());
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use imbl::ordmap::DiffItem;
 
-use super::{Batch, Item, Kind, Known, Name, Places, Resource, Room, State, Update};
+use super::{Batch, Item, Kind, Known, Name, Resource, Room, Spots, State, Update};
 
 /// What must be sent to a client so that it holds another state than now. It is the same for all clients with the same start
 /// and the same goal.
@@ -277,7 +277,7 @@ impl Difference {
         if self.removed.left == 0 || from.is_none_or(|from| from.type_url().kind() != Kind::Lds) {
             return BTreeSet::new();
         }
-        let taken = Places::of_listeners(taking);
+        let taken = Spots::of_listeners(taking);
         let gives = |name: &&Name| {
             let held = from.and_then(|from| from.resource(name));
             held.is_some_and(|held| taken.are_of(held))

@@ -2,7 +2,7 @@
 //!
 //! Owns the value that is kept with the resource. Does not read a body.
 
-use super::{Name, Place};
+use super::{Name, Spot};
 
 /// The names that a resource refers to, and what only one resource can have at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,13 +12,13 @@ pub struct References {
     /// Clusters.
     pub clusters: Box<[Name]>,
     /// Addresses of a listener, or domains of a virtual host.
-    pub places: Box<[Place]>,
+    pub spots: Box<[Spot]>,
 }
 
 impl References {
     /// Whether it refers to nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.routes.is_empty() && self.clusters.is_empty() && self.places.is_empty()
+        self.routes.is_empty() && self.clusters.is_empty() && self.spots.is_empty()
     }
 }

@@ -159,7 +159,7 @@ mod tests {
             type_url: word.parse().unwrap(),
             reason: judgement.map_or(HoldReason::Referenced, |_| HoldReason::Mass),
             judgement,
-            removals: names.iter().map(|name| ((*name).into(), removal.clone())).collect(),
+            removals: names.iter().map(|name| (Name::from(*name), removal.clone())).collect(),
         }
     }
 

@@ -20,7 +20,7 @@ const SHOWN_MAX: usize = 10;
 pub(super) async fn json(holds: &[Holding]) -> Value {
     let (clock, mut listed) = (WallClock::read(), Vec::new());
     for found in holds {
-        listed.push(found.json(&found.summary().await, clock));
+        listed.push(json_of(found, &found.summary().await, clock));
     }
     json!({ "holds": listed })
 }
@@ -32,69 +32,67 @@ pub(super) async fn text(holds: &[Holding]) -> String {
         text.push_str("nothing is held\n");
     }
     for found in holds {
-        text.push_str(&found.text(&found.summary().await, clock));
+        text.push_str(&text_of(found, &found.summary().await, clock));
     }
     text
 }
 
-impl Holding {
-    fn json(&self, summary: &Summary, clock: WallClock) -> Value {
-        let hold = &self.hold;
-        let listed = hold.removals.iter().take(LISTED_MAX);
-        let listed: Vec<Value> = listed.map(|(name, removal)| resource(name, removal, clock)).collect();
-        json!({
-            "id": self.id(),
-            "server": self.server,
-            "class": self.view.class().to_string(),
-            "type": hold.type_url.full_name(),
-            "reason": hold.reason.word(),
-            "judgement": hold.judgement,
-            "trouble": summary.trouble,
-            "since": summary.since.map(|at| clock.time(at)),
-            "until": summary.until.map(|at| clock.time(at)),
-            "clients": summary.clients,
-            "count": hold.removals.len(),
-            "left_out": hold.removals.len().saturating_sub(LISTED_MAX),
-            "resources": listed,
-        })
-    }
+fn json_of(found: &Holding, summary: &Summary, clock: WallClock) -> Value {
+    let hold = &found.hold;
+    let listed = hold.removals.iter().take(LISTED_MAX);
+    let listed: Vec<Value> = listed.map(|(name, removal)| resource(name, removal, clock)).collect();
+    json!({
+        "id": found.id(),
+        "server": found.server,
+        "class": found.view.class().to_string(),
+        "type": hold.type_url.full_name(),
+        "reason": hold.reason.word(),
+        "judgement": hold.judgement,
+        "trouble": summary.trouble,
+        "since": summary.since.map(|at| clock.time(at)),
+        "until": summary.until.map(|at| clock.time(at)),
+        "clients": summary.clients,
+        "count": hold.removals.len(),
+        "left_out": hold.removals.len().saturating_sub(LISTED_MAX),
+        "resources": listed,
+    })
+}
 
-    fn text(&self, summary: &Summary, clock: WallClock) -> String {
-        let (hold, mut text) = (&self.hold, String::new());
-        let time = |at: Option<Instant>, none: &str| at.map_or_else(|| none.to_owned(), |at| clock.short(at));
-        // Writing to memory cannot fail.
-        let _ = writeln!(
-            text,
-            "{}  {} {} of {} for {}: {}; since {}, until {}; {}",
-            self.id(),
-            hold.removals.len(),
-            hold.type_url.word(),
-            printable(&self.server),
-            printable(&self.view.class().to_string()),
-            why(hold.reason, summary.trouble),
-            time(summary.since, "?"),
-            time(summary.until, "nothing refers to them"),
-            counted(summary.clients, "client"),
-        );
-        for (name, removal) in hold.removals.iter().take(SHOWN_MAX) {
-            let _ = write!(text, "  {}", printable(name.as_str()));
-            if removal.emptied {
-                text.push_str(", which has no endpoints any more");
-            }
-            if let Some(by) = &removal.by {
-                let _ = write!(text, ", {}", referring(by, &self.view.holds()));
-            }
-            if let Some(reason) = &removal.extended {
-                let _ = write!(text, "; extended: {}", printable(reason));
-            }
-            text.push('\n');
+fn text_of(found: &Holding, summary: &Summary, clock: WallClock) -> String {
+    let (hold, mut text) = (&found.hold, String::new());
+    let time = |at: Option<Instant>, none: &str| at.map_or_else(|| none.to_owned(), |at| clock.short(at));
+    // Writing to memory cannot fail.
+    let _ = writeln!(
+        text,
+        "{}  {} {} of {} for {}: {}; since {}, until {}; {}",
+        found.id(),
+        hold.removals.len(),
+        hold.type_url.word(),
+        printable(&found.server),
+        printable(&found.view.class().to_string()),
+        why(hold.reason, summary.trouble),
+        time(summary.since, "?"),
+        time(summary.until, "nothing refers to them"),
+        counted(summary.clients, "client"),
+    );
+    for (name, removal) in hold.removals.iter().take(SHOWN_MAX) {
+        let _ = write!(text, "  {}", printable(name.as_str()));
+        if removal.emptied {
+            text.push_str(", which has no endpoints any more");
         }
-        let more = hold.removals.len().saturating_sub(SHOWN_MAX);
-        if more > 0 {
-            let _ = writeln!(text, "  and {more} more");
+        if let Some(by) = &removal.by {
+            let _ = write!(text, ", {}", referring(by, &found.view.holds()));
         }
-        text
+        if let Some(reason) = &removal.extended {
+            let _ = write!(text, "; extended: {}", printable(reason));
+        }
+        text.push('\n');
     }
+    let more = hold.removals.len().saturating_sub(SHOWN_MAX);
+    if more > 0 {
+        let _ = writeln!(text, "  and {more} more");
+    }
+    text
 }
 
 /// Returns what refers to a resource: `to which rds public refers`. If the control plane does not send that any more, it is itself one

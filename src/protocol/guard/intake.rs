@@ -11,7 +11,7 @@ use super::first_states::{is_judged, is_mass, served, state};
 use super::reading::{is_empty_assignment, references};
 use super::references::is_referred;
 use super::removal::{Half, Item, Judged, Reference, Removal, is_quiet, removes};
-use xds::{Changes, Cut, HoldEnd, Kind, Known, Name, Phase, Places, State, Update, Within};
+use xds::{Changes, Cut, HoldEnd, Kind, Known, Name, Phase, Spots, State, Update, Within};
 
 /// For what the removals among some changes wait.
 #[derive(Clone, Copy)]
@@ -175,10 +175,10 @@ impl Guard {
             Update::Put(resource, _) => references(kind, resource),
             Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => None,
         });
-        let taken: Places = taken.flat_map(|found| found.places.iter().cloned()).collect();
+        let taken: Spots = taken.flat_map(|found| found.spots.iter().cloned()).collect();
         let makes_room = |name: &Name| {
             let own = state.and_then(|state| references(kind, state.resource(name)?));
-            own.is_some_and(|own| own.places.iter().any(|place| taken.collide(place)))
+            own.is_some_and(|own| own.spots.iter().any(|spot| taken.collide(spot)))
         };
         let names = self.held.of_half(half).map(|(name, _)| name);
         let gone: Vec<Name> = names.filter(|name| makes_room(name)).cloned().collect();

@@ -3,10 +3,10 @@
 mod amnesia;
 mod bad_input;
 mod many;
-mod places;
 mod plane;
 mod reading;
 mod silence;
+mod spots;
 mod stage;
 
 use std::sync::Arc;

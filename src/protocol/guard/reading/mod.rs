@@ -11,7 +11,7 @@ use prost::Message;
 
 use extensions::message;
 use proto::distributary::references as fields;
-use xds::{Kind, Name, Place, References, Resource, TypeUrl};
+use xds::{Kind, Name, References, Resource, Spot, TypeUrl};
 
 const ROUTES: &str = "envoy.config.route.v3.RouteConfiguration";
 const CLUSTERS: &str = "envoy.config.cluster.v3.Cluster";
@@ -39,7 +39,7 @@ fn read(kind: Kind, body: &Bytes) -> References {
     let mut found = Collected::default();
     match kind {
         Kind::Lds => {
-            found.places.extend(Place::of_listener(body));
+            found.spots.extend(Spot::of_listener(body));
             found.listener(&decoded(body));
         }
         Kind::Rds => found.route(&decoded(body)),
@@ -47,8 +47,8 @@ fn read(kind: Kind, body: &Bytes) -> References {
         Kind::Vhds => {
             let host: fields::VirtualHost = decoded(body);
             found
-                .places
-                .extend(host.domains.iter().map(|domain| Place::domain(domain)));
+                .spots
+                .extend(host.domains.iter().map(|domain| Spot::domain(domain)));
             found.host(&host);
         }
         Kind::Cds => found.cluster(&decoded(body)),
@@ -67,7 +67,7 @@ fn decoded<M: Message + Default>(body: &Bytes) -> M {
 struct Collected {
     routes: BTreeSet<String>,
     clusters: BTreeSet<String>,
-    places: Vec<Place>,
+    spots: Vec<Spot>,
 }
 
 impl Collected {
@@ -153,7 +153,7 @@ impl From<Collected> for References {
         Self {
             routes: names(found.routes, ROUTES),
             clusters: names(found.clusters, CLUSTERS),
-            places: found.places.into(),
+            spots: found.spots.into(),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{Attempt, Step, Subscription};
 use crate::server::flights::Flight;
 use crate::server::rejections::Group;
 use crate::server::response::Response;
-use xds::{Answers, Batch, Difference, GONE_MAX, Kind, Name, Places, Resource, Room, TypeSight};
+use xds::{Answers, Batch, Difference, GONE_MAX, Kind, Name, Resource, Room, Spots, TypeSight};
 
 impl Subscription {
     /// Returns the next step.
@@ -170,7 +170,7 @@ impl Subscription {
     }
 
     /// Whether the client was sent a listener of this name with one of these addresses.
-    pub(super) fn gives(&self, name: &Name, taken: &Places) -> bool {
+    pub(super) fn gives(&self, name: &Name, taken: &Spots) -> bool {
         let row = self.ledger.get(name);
         row.whole().is_some_and(|held| taken.are_of(held))
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::verdict::Say;
 use super::{Attempt, Subscription};
 use crate::server::ledger::Row;
-use xds::{Answers, Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Places, Resource, Room, TypeSight};
+use xds::{Answers, Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, Spots, TypeSight};
 
 /// A response that is being written.
 #[derive(Debug)]
@@ -71,8 +71,8 @@ impl Draft {
     }
 
     /// Returns the addresses of the listeners in it.
-    pub(super) fn addresses(&self) -> Places {
-        Places::of_listeners(self.resources())
+    pub(super) fn addresses(&self) -> Spots {
+        Spots::of_listeners(self.resources())
     }
 
     fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {

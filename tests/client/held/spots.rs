@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use xds::{Dialect, Place, Places};
+use xds::{Dialect, Spot, Spots};
 
 use super::reading::encoded;
 use super::stage::{Stage, USUAL};
@@ -21,8 +21,8 @@ fn socket(address: &str, port: u32, of_address: &str, of_listener: &str) -> Byte
 }
 
 fn collide(one: &Bytes, other: &Bytes) -> bool {
-    let (one, other) = (Place::of_listener(one), Place::of_listener(other));
-    let any = |one: &[Place], other: &[Place]| one.iter().any(|one| other.iter().any(|other| one.collides(other)));
+    let (one, other) = (Spot::of_listener(one), Spot::of_listener(other));
+    let any = |one: &[Spot], other: &[Spot]| one.iter().any(|one| other.iter().any(|other| one.collides(other)));
     assert_eq!(any(&one, &other), any(&other, &one), "{one:?} {other:?}");
     any(&one, &other)
 }
@@ -87,10 +87,10 @@ fn names() {
     };
     assert!(collide(&pipe("/a"), &pipe("/a")) && collide(&internal("a"), &internal("a")));
     assert!(!collide(&pipe("/a"), &pipe("/b")) && !collide(&internal("/a"), &pipe("/a")));
-    assert_eq!(Place::of_listener(b"\xff\xff"), []);
+    assert_eq!(Spot::of_listener(b"\xff\xff"), []);
 }
 
-/// Many places are compared as each of them is.
+/// Many spots are compared as each of them is.
 #[test]
 fn many() {
     let hosts = [
@@ -110,7 +110,7 @@ fn many() {
                 let (host, compat) = if host == "both" { ("::", true) } else { (host, false) };
                 let of_address = format!(r#", "protocol": "{protocol}", "ipv4_compat": {compat}"#);
                 let of_listener = format!(r#", "bind_to_port": {bound}"#);
-                all.extend(Place::of_listener(&socket(host, port, &of_address, &of_listener)));
+                all.extend(Spot::of_listener(&socket(host, port, &of_address, &of_listener)));
             }
         }
     }
@@ -118,9 +118,9 @@ fn many() {
     for (n, one) in all.iter().enumerate() {
         for (m, other) in all.iter().enumerate() {
             for third in &all[n.min(m)..] {
-                let places: Places = [one.clone(), other.clone()].into_iter().collect();
+                let spots: Spots = [one.clone(), other.clone()].into_iter().collect();
                 let expected = one.collides(third) || other.collides(third);
-                assert_eq!(places.collide(third), expected, "{one:?} {other:?} {third:?}");
+                assert_eq!(spots.collide(third), expected, "{one:?} {other:?} {third:?}");
             }
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Owns when two of them collide: addresses as sockets do, all else if it is equal. Knows no other field of a resource.
 
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use prost::Message as _;
@@ -13,14 +13,14 @@ use proto::distributary::references as fields;
 
 /// The address of a listener, or the domain of a virtual host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    spot: Spot,
+pub struct Spot {
+    taken: Taken,
     /// Whether a socket is bound there. A listener that is not bound takes its own address and no other.
     bound: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Spot {
+enum Taken {
     Socket(Port, Host),
     Pipe(Box<str>),
     Internal(Box<str>),
@@ -73,12 +73,12 @@ impl Host {
     }
 }
 
-impl Place {
-    /// Creates the place of a virtual host.
+impl Spot {
+    /// Creates the spot of a virtual host.
     #[must_use]
     pub fn domain(text: &str) -> Self {
         Self {
-            spot: Spot::Domain(text.into()),
+            taken: Taken::Domain(text.into()),
             bound: false,
         }
     }
@@ -91,23 +91,23 @@ impl Place {
         let bound = listener.bind_to_port.or(earlier).is_none_or(|bind| bind.value);
         let additional = listener.additional_addresses.iter().map(|one| &one.address);
         let all = [&listener.address].into_iter().chain(additional).flatten();
-        all.filter_map(Spot::read).map(|spot| Self { spot, bound }).collect()
+        all.filter_map(Taken::read).map(|taken| Self { taken, bound }).collect()
     }
 
-    /// Whether no two listeners, or no two virtual hosts, can have these places at the same time.
+    /// Whether no two listeners, or no two virtual hosts, can have these spots at the same time.
     #[must_use]
     pub fn collides(&self, other: &Self) -> bool {
-        let covers = || match (&self.spot, &other.spot) {
-            (Spot::Socket(port, one), Spot::Socket(of_other, other)) if port == of_other => {
+        let covers = || match (&self.taken, &other.taken) {
+            (Taken::Socket(port, one), Taken::Socket(of_other, other)) if port == of_other => {
                 one.covers(other) || other.covers(one)
             }
             _ => false,
         };
-        self.spot == other.spot || self.bound && other.bound && covers()
+        self.taken == other.taken || self.bound && other.bound && covers()
     }
 }
 
-impl Spot {
+impl Taken {
     fn read(address: &fields::Address) -> Option<Self> {
         if let Some(pipe) = &address.pipe {
             return Some(Self::Pipe(pipe.path.as_str().into()));
@@ -128,61 +128,61 @@ impl Spot {
     }
 }
 
-/// The places that some resources take.
+/// The spots that some resources take.
 #[derive(Debug, Default)]
-pub struct Places {
-    spots: BTreeSet<Spot>,
+pub struct Spots {
+    taken: BTreeSet<Taken>,
     /// Those of sockets that are bound.
-    bound: BTreeSet<Place>,
+    bound: BTreeSet<Spot>,
 }
 
-impl Places {
+impl Spots {
     /// Returns those of these listeners.
     #[must_use]
     pub fn of_listeners<'a>(listeners: impl IntoIterator<Item = &'a Arc<Resource>>) -> Self {
         listeners
             .into_iter()
-            .flat_map(|listener| Place::of_listener(&listener.body()))
+            .flat_map(|listener| Spot::of_listener(&listener.body()))
             .collect()
     }
 
     /// Whether any of them collides with this one. Its cost does not depend on how many they are.
     #[must_use]
-    pub fn collide(&self, place: &Place) -> bool {
-        if self.spots.contains(&place.spot) {
+    pub fn collide(&self, spot: &Spot) -> bool {
+        if self.taken.contains(&spot.taken) {
             return true;
         }
-        let Spot::Socket(port, _) = &place.spot else {
+        let Taken::Socket(port, _) = &spot.taken else {
             return false;
         };
         // The first of a family is the one that stands for all of it, if that is there; and for that one, each stands for all.
         let first = |host: Host| {
-            let from = Place {
-                spot: Spot::Socket(port.clone(), host),
+            let from = Spot {
+                taken: Taken::Socket(port.clone(), host),
                 bound: false,
             };
             self.bound.range(from..).next()
         };
-        place.bound && FIRST.into_iter().filter_map(first).any(|one| one.collides(place))
+        spot.bound && FIRST.into_iter().filter_map(first).any(|one| one.collides(spot))
     }
 
     /// Whether any of them collides with an address of this listener.
     #[must_use]
     pub fn are_of(&self, listener: &Resource) -> bool {
-        !self.spots.is_empty()
-            && Place::of_listener(&listener.body())
+        !self.taken.is_empty()
+            && Spot::of_listener(&listener.body())
                 .iter()
-                .any(|place| self.collide(place))
+                .any(|spot| self.collide(spot))
     }
 }
 
-impl FromIterator<Place> for Places {
-    fn from_iter<T: IntoIterator<Item = Place>>(places: T) -> Self {
+impl FromIterator<Spot> for Spots {
+    fn from_iter<T: IntoIterator<Item = Spot>>(spots: T) -> Self {
         let mut all = Self::default();
-        for place in places {
-            all.spots.insert(place.spot.clone());
-            if place.bound {
-                all.bound.insert(place);
+        for spot in spots {
+            all.taken.insert(spot.taken.clone());
+            if spot.bound {
+                all.bound.insert(spot);
             }
         }
         all
