@@ -42,6 +42,8 @@ pub(super) struct Channel {
     pub(super) round_trip: Duration,
     pub(super) origin: Uri,
     token: Option<Arc<Token>>,
+    /// After so much silence of the server the connection ends; zero: never.
+    pub(super) silence_max: Duration,
     hold: Hold,
 }
 
@@ -159,6 +161,7 @@ impl Channel {
             round_trip,
             origin: origin(target),
             token: access.token.clone(),
+            silence_max: ping + ALIVE.min(ping),
             hold,
         })
     }
