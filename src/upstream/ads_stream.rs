@@ -40,7 +40,7 @@ pub(super) struct AdsStream {
     pub(super) outbox: Outbox,
     inbound: Inbound,
     io_monitor: std::sync::Arc<super::io_monitor::IoMonitor>,
-    /// After so much silence of the server the connection ends; zero: never.
+    /// See [`Channel::silence_max`].
     silence_max: Duration,
     /// When the last byte arrived that was reported or belongs to a complete message.
     last: Instant,
