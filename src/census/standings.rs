@@ -138,7 +138,12 @@ impl Standings {
     /// Returns the counts in words: `192 of 200 streams are up to date; 8 have not answered for over 10 s`.
     #[must_use]
     pub fn words(&self) -> String {
-        let mut words = format!("{} of {} streams are up to date", self.current, self.streams());
+        let be = if self.streams() == 1 {
+            "stream is"
+        } else {
+            "streams are"
+        };
+        let mut words = format!("{} of {} {be} up to date", self.current, self.streams());
         let parts = [
             (self.rejecting, "rejects something", "reject something"),
             (

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use http::{HeaderMap, Request, Uri, header};
@@ -40,6 +40,8 @@ pub(super) struct AdsStream {
     pub(super) outbox: Outbox,
     inbound: Inbound,
     io_monitor: std::sync::Arc<super::io_monitor::IoMonitor>,
+    /// See [`Channel::silence_max`].
+    silence_max: Duration,
     /// When the last byte arrived that was reported or belongs to a complete message.
     last: Instant,
     hold: Hold,
@@ -55,7 +57,8 @@ enum Inbound {
 
 impl AdsStream {
     pub(super) fn begin(channel: Channel, dialect: Dialect, target: &Target, settings: &UpstreamSettings) -> Self {
-        let (origin, io_monitor) = (channel.origin.clone(), channel.io_monitor.clone());
+        let (origin, io_monitor, silence_max) =
+            (channel.origin.clone(), channel.io_monitor.clone(), channel.silence_max);
         let (sender, hold) = channel.split();
         let (outbox, requests) = Outbox::new();
         let path = match dialect {
@@ -72,6 +75,7 @@ impl AdsStream {
             outbox,
             inbound: Inbound::Asked(Box::pin(ask)),
             io_monitor,
+            silence_max,
             last: now(),
             hold,
         }
@@ -110,8 +114,10 @@ impl AdsStream {
     fn farewell(&self, failure: Failure) -> Failure {
         // The server's GOAWAY explains the end of the stream better than the transport's error does.
         let broken = failure.ending() == Some(Ending::Broken);
+        let silence = self.io_monitor.silence(now());
         match self.io_monitor.farewell().filter(|_| broken) {
             Some(farewell) => Failure::GoneAway(farewell),
+            None if broken && !self.silence_max.is_zero() && silence >= self.silence_max => Failure::Hangs(silence),
             None => failure,
         }
     }

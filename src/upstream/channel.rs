@@ -42,6 +42,8 @@ pub(super) struct Channel {
     pub(super) round_trip: Duration,
     pub(super) origin: Uri,
     token: Option<Arc<Token>>,
+    /// If the connection breaks after so much silence of the server, that is because it did not answer a ping; zero: it gets none.
+    pub(super) silence_max: Duration,
     hold: Hold,
 }
 
@@ -159,6 +161,8 @@ impl Channel {
             round_trip,
             origin: origin(target),
             token: access.token.clone(),
+            // The transport does not tell for how long it has waited, give or take some milliseconds.
+            silence_max: ping + ALIVE.min(ping) / 2,
             hold,
         })
     }

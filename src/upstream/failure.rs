@@ -95,6 +95,12 @@ pub enum Failure {
     /// The server closed the connection and said why.
     #[error("the server closed the connection with HTTP/2 error code {} {:?}", .0.code, .0.words)]
     GoneAway(Farewell),
+    /// The server did not answer a ping.
+    #[error(
+        "the server has sent nothing for {} s, not even the answer to an HTTP/2 ping: it hangs, or is gone without a word",
+        .0.as_secs()
+    )]
+    Hangs(Duration),
     /// The server's first bytes are not HTTP/2.
     #[error("the server does not speak HTTP/2; is it a gRPC port, and is TLS needed or not?")]
     Foreign,
@@ -176,7 +182,7 @@ impl Failure {
             Self::Ended => Some(Ending::Status(0)),
             // A status from the server has no source; a status made from a transport error has one.
             Self::Stream(status) if status.source().is_none() => Some(Ending::Status(status.code() as i32)),
-            Self::Stream(_) | Self::GoneAway(_) | Self::Http2(_) => Some(Ending::Broken),
+            Self::Stream(_) | Self::GoneAway(_) | Self::Hangs(_) | Self::Http2(_) => Some(Ending::Broken),
             Self::Resolve { .. }
             | Self::NoAddress(_)
             | Self::Connect { .. }

@@ -1,12 +1,12 @@
 //! Watches the bytes that a server sends on a connection.
 //!
-//! Owns when data arrived last, whether the server speaks HTTP/2, and why it closed the connection. Does not decode messages.
+//! Owns when anything and when data arrived last, whether the server speaks HTTP/2, and why it closed the connection. Does not decode messages.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -25,8 +25,8 @@ pub(super) struct IoMonitor {
 #[derive(Debug, Default)]
 struct Noticed {
     frames: Frames,
-    /// The server has sent something.
-    heard: bool,
+    /// When the server last sent anything.
+    heard: Option<Instant>,
     foreign: bool,
     data: Option<Instant>,
     farewell: Option<Farewell>,
@@ -35,7 +35,7 @@ struct Noticed {
 impl IoMonitor {
     /// Waits for the server's first bytes. Returns whether they may be HTTP/2.
     pub(super) async fn first(&self) -> bool {
-        if !self.noticed.lock().heard {
+        if self.noticed.lock().heard.is_none() {
             self.first.notified().await;
         }
         !self.noticed.lock().foreign
@@ -44,6 +44,12 @@ impl IoMonitor {
     /// Returns when the last part of a message arrived.
     pub(super) fn data(&self) -> Option<Instant> {
         self.noticed.lock().data
+    }
+
+    /// Returns for how long the server has sent nothing at all.
+    pub(super) fn silence(&self, now: Instant) -> Duration {
+        let heard = self.noticed.lock().heard;
+        heard.map_or(Duration::ZERO, |heard| now.saturating_duration_since(heard))
     }
 
     /// Returns why the server closes the connection, if it sent a GOAWAY frame.
@@ -61,7 +67,7 @@ impl IoMonitor {
         if new.farewell.is_some() {
             noticed.farewell = new.farewell;
         }
-        let first = !std::mem::replace(&mut noticed.heard, true);
+        let first = noticed.heard.replace(now()).is_none();
         drop(noticed);
         if first {
             self.first.notify_one();

@@ -207,6 +207,8 @@ impl<L: Talk> Writer<L> {
                 drop(ordered);
                 return;
             }
+            // What goes is told before it goes: at no time something is said to be held that is not served.
+            self.tell_holds();
             let traced = traced::begin(&self.traces, &std::mem::take(&mut arrivals), changes, &cut);
             let mut woken = self.view.publish(changes);
             traced.iter().for_each(|change| change.apply(now()));

@@ -52,11 +52,11 @@ impl View {
         *self.guarded.elsewhere.lock() = Arc::downgrade(other);
     }
 
-    /// Returns what the sessions of this view are served, if they all read the view of another server.
+    /// Returns what sessions of this view are served by the view of another server, if any read that.
     #[must_use]
     pub fn served_elsewhere(&self) -> Option<Arc<Cut>> {
         let other = self.guarded.elsewhere.lock().upgrade()?;
-        (self.readers().0 == 0).then(|| other.cut())
+        (self.readers().1 > 0).then(|| other.cut())
     }
 
     /// Whether a session wants this name now, or a collection that it belongs to.

@@ -104,7 +104,8 @@ impl Guard {
 
     /// Ends the judgements whose time is over.
     fn end_judgements(&mut self, now: Instant) {
-        for item in self.judgements.end(now) {
+        let ordered = |item: &Item| self.held.get(item).and_then(Removal::ordered_until);
+        for item in self.judgements.end(ordered, now) {
             self.acquit(&item, HoldEnd::Clock);
         }
     }

@@ -148,15 +148,20 @@ impl Judgements {
         self.all.get(&(type_url.clone(), number)).map(Judgement::until)
     }
 
-    /// Ends the judgements whose time is over. Returns their names.
-    pub(super) fn end(&mut self, now: Instant) -> Vec<Item> {
+    /// Ends the judgements whose time is over; `ordered`: until when a person holds a single name. Returns the names that end.
+    pub(super) fn end(&mut self, ordered: impl Fn(&Item) -> Option<Instant>, now: Instant) -> Vec<Item> {
         let mut ended = Vec::new();
         self.all.retain(|_, judgement| {
-            let over = judgement.until() <= now;
-            if over {
-                ended.extend(std::mem::take(&mut judgement.names));
+            if judgement.until() > now {
+                return true;
             }
-            !over
+            let until = |item: &Item| ordered(item).filter(|until| *until > now);
+            judgement.ordered = judgement.names.iter().filter_map(until).max();
+            let names = std::mem::take(&mut judgement.names).into_iter();
+            let (held, over): (BTreeSet<Item>, BTreeSet<Item>) = names.partition(|item| until(item).is_some());
+            judgement.names = held;
+            ended.extend(over);
+            !judgement.names.is_empty()
         });
         ended
     }

@@ -14,7 +14,7 @@ use super::first_states::state;
 use super::held::Held;
 use super::reading::references;
 use super::removal::{Half, Item};
-use xds::{Cut, Kind, Name, References as Named, Resource, State, TypeUrl};
+use xds::{Cut, Kind, Known, Name, Reason, References as Named, Resource, State, TypeUrl};
 
 /// What refers to what, in the states that were read last. It is empty as long as no removal waits for it.
 #[derive(Debug, Default)]
@@ -27,6 +27,8 @@ pub(super) struct References {
     leased: BTreeSet<Item>,
     /// The resources in `read` that go, and do not count any more.
     going: BTreeSet<Item>,
+    /// What the control plane did not confirm in time. K-16: clients keep it, so it counts until something else is said.
+    unconfirmed: BTreeMap<Item, Arc<Resource>>,
 }
 
 impl References {
@@ -67,9 +69,11 @@ impl References {
         held: &mut Held,
         gone: &mut Vec<Item>,
     ) {
+        let mut silent = Vec::new();
         let mut change = |name: &Name, old: Option<&Arc<Resource>>, new: Option<&Arc<Resource>>| {
             let item = (half.clone(), name.clone());
-            let counted = old.filter(|_| !self.going.remove(&item));
+            let unconfirmed = self.unconfirmed.remove(&item);
+            let counted = old.or(unconfirmed.as_ref()).filter(|_| !self.going.remove(&item));
             self.change(&item, counted, new, held);
             if old.is_some() && new.is_none() && held.contains(&item) {
                 gone.push(item);
@@ -79,6 +83,10 @@ impl References {
             (Some(before), Some(now)) => {
                 for item in before.entries().diff(now.entries()) {
                     match item {
+                        DiffItem::Update {
+                            old: (name, Known::Present(old)),
+                            new: (_, Known::Absent(Reason::TimedOut)),
+                        } => silent.push((name.clone(), old.clone())),
                         DiffItem::Add(name, new) => change(name, None, new.resource()),
                         DiffItem::Update { old, new } => change(new.0, old.1.resource(), new.1.resource()),
                         DiffItem::Remove(name, old) => change(name, old.resource(), None),
@@ -99,6 +107,8 @@ impl References {
             }
             (None, None) => {}
         }
+        let silent = silent.into_iter().map(|(name, old)| ((half.clone(), name), old));
+        self.unconfirmed.extend(silent);
     }
 
     /// Forgets everything.
@@ -234,7 +244,8 @@ impl References {
     }
 
     fn resource(&self, (half, name): &Item) -> Option<&Arc<Resource>> {
-        self.read.get(half)?.resource(name)
+        let read = self.read.get(half)?.resource(name);
+        read.or_else(|| self.unconfirmed.get(&(half.clone(), name.clone())))
     }
 }
 

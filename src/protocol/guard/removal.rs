@@ -187,9 +187,14 @@ impl Removal {
         }
     }
 
+    /// Until when a person holds it.
+    pub(super) fn ordered_until(&self) -> Option<Instant> {
+        self.ordered.as_ref().map(|(until, _)| *until)
+    }
+
     /// Whether it waits, whatever refers to it.
     pub(super) fn waits(&self, now: Instant) -> bool {
-        let held = self.judged != Judged::Not || self.ordered.as_ref().is_some_and(|(until, _)| *until > now);
+        let held = self.judged != Judged::Not || self.ordered_until().is_some_and(|until| until > now);
         self.quiet.is_some() || self.is_remembered() || held && !self.is_expired(now)
     }
 
@@ -204,8 +209,7 @@ impl Removal {
 
     /// When it must be looked at again by itself.
     pub(super) fn alarms(&self) -> impl Iterator<Item = Instant> {
-        let ordered = self.ordered.as_ref().map(|(until, _)| *until);
-        ordered.into_iter().chain(self.expires)
+        self.ordered_until().into_iter().chain(self.expires)
     }
 
     /// Returns why it goes; `over`: the longest time of a reference is.
@@ -230,7 +234,6 @@ impl Removal {
 
     /// Returns it as operators see it; `clock`: when its judgement or the longest time of a reference ends.
     pub(super) fn shown(&self, wildcard: bool, clock: Option<Instant>) -> HeldRemoval {
-        let ordered = self.ordered.as_ref().map(|(until, _)| *until);
         let by = self.by().map(|(((type_url, _), name), said)| Referrer {
             type_url: type_url.clone(),
             name: name.clone(),
@@ -242,7 +245,7 @@ impl Removal {
             until: if by.is_some() && self.judged == Judged::Not && clock.is_none() {
                 None
             } else {
-                clock.max(ordered)
+                clock.max(self.ordered_until())
             },
             by,
             emptied: self.is_emptied(),

@@ -14,7 +14,7 @@ from scenario import scenario
 CLIENTS = 12
 CLUSTERS = 3
 # How many changes come in about a second.
-BURST = 60
+BURST = 200
 OUTCOMES = "[...document.querySelectorAll('.changes .outcome')].map((one) => one.innerText)"
 MARKUP = "<img src=x onerror=\"document.title='broken'\">"
 # How much moves on the page, as browsers measure it, while new numbers come for some seconds.
