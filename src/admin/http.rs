@@ -161,7 +161,7 @@ mod tests {
 
     use tokio::sync::mpsc;
 
-    use crate::admin::{Admin, Clusters, DrainOrder, Guard, History, Logging, Overview, Process, Shown};
+    use crate::admin::{Admin, Clusters, DrainOrder, Guard, History, Logging, NameCounts, Overview, Process, Shown};
     use crate::cache::{Routes, Scopes, ViewSettings};
     use crate::census::{Census, ClientStatus};
     use crate::classes::Classes;
@@ -186,7 +186,7 @@ mod tests {
         let shown = Shown {
             metrics: Metrics::new([]),
             certificates: Arc::default(),
-            overview: Overview::new(Clusters::default),
+            overview: Overview::new(Clusters::default, NameCounts::default),
             status: status(),
             health: Arc::new(Health::new()),
             order,

@@ -32,7 +32,7 @@ mod views;
 mod visits;
 mod written;
 
-pub use clusters::{Clusters, Held, Lacking, Overview, Server, Spoken, State};
+pub use clusters::{Clusters, Held, Lacking, NameCounts, Overview, Server, Spoken, State};
 pub use guard::Guard;
 pub use history::History;
 pub use logging::Logging;

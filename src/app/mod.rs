@@ -197,12 +197,12 @@ fn shown(
 ) -> (Shown, mpsc::Receiver<DrainOrder>, mpsc::Receiver<ReloadOrder>) {
     let (order, orders) = mpsc::channel(1);
     let (reload, reload_orders) = mpsc::channel(1);
-    let overview = overview.clone();
+    let (looked, counted) = (overview.clone(), overview.clone());
     let shown = Shown {
         metrics: metrics.clone(),
         status: status.clone(),
         certificates: in_use.clone(),
-        overview: admin::Overview::new(move || overview.look()),
+        overview: admin::Overview::new(move || looked.look(), move || counted.count()),
         health: health.clone(),
         order,
         reload,

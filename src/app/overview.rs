@@ -8,9 +8,9 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::fleet::Fleet;
-use crate::admin::{Clusters, Held, Lacking, Server, Spoken, State};
+use crate::admin::{Clusters, Held, Lacking, NameCounts, Server, Spoken, State};
 use crate::cache::{Scopes, View};
-use crate::census::{Cached, visit};
+use crate::census::visit;
 use crate::telemetry::Faults;
 use crate::upstream::{Phase, Status};
 use crate::xds::{Authorities, Name, ServerState, Target, TypeUrl};
@@ -65,9 +65,17 @@ impl Overview {
             let server = view.server();
             let name = self.fleet.get(server).map(|member| member.name.clone());
             clusters.names.extend(name.map(|name| (server, name)));
-            count(view, self.scopes.routes().served(), &mut clusters.resources);
         }
         clusters
+    }
+
+    /// Counts all names.
+    pub(super) fn count(&self) -> NameCounts {
+        let mut counts = NameCounts::new();
+        for view in self.scopes.all() {
+            count(&view, self.scopes.routes().served(), &mut counts);
+        }
+        counts
     }
 
     fn server(&self, at: usize, authority: &str, views: &[Arc<View>]) -> Option<Server> {
@@ -241,7 +249,7 @@ fn lacking(views: &[&Arc<View>], served: &Authorities, authority: &str) -> Lacki
 }
 
 /// G-15: counts the names of a view. Only authorities in `served` are counted apart, because clients may invent any other.
-fn count(view: &View, served: &Authorities, counts: &mut BTreeMap<(String, Cached, TypeUrl), usize>) {
+fn count(view: &View, served: &Authorities, counts: &mut NameCounts) {
     visit(view, |entry| {
         let authority = entry.name.as_ref().and_then(|name| served.of(name)).unwrap_or_default();
         let key = (authority.to_owned(), entry.cached, entry.type_url);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use distributary::admin::{Admin, Clusters, DrainOrder, Guard, History, Overview, Shown};
+use distributary::admin::{Admin, Clusters, DrainOrder, Guard, History, NameCounts, Overview, Shown};
 use distributary::config::{Address, AdminRules, Config, Flags};
 use distributary::telemetry::{Health, Metrics};
 use distributary::tls::{self, ServerTls};
@@ -52,7 +52,7 @@ impl Stage {
         let shown = Shown {
             metrics: Metrics::new([]),
             certificates: Arc::default(),
-            overview: Overview::new(Clusters::default),
+            overview: Overview::new(Clusters::default, NameCounts::default),
             status: Relay::start().shared.status.clone(),
             health: Arc::new(Health::new()),
             order,

@@ -27,8 +27,6 @@ pub struct Clusters {
     pub names: BTreeMap<usize, String>,
     /// What is wrong with the relay's own files now: its configuration, certificates, and keys for tokens.
     pub faults: Vec<String>,
-    /// The number of names by authority, state and type.
-    pub resources: BTreeMap<(String, Cached, TypeUrl), usize>,
 }
 
 /// The state of one server for one authority, over all views of it. A server in several lists shows the same resources in each.
@@ -112,26 +110,38 @@ pub struct Lacking {
     pub some: Vec<String>,
 }
 
+/// How many names there are, by authority, by what the relay knows of them, and by type.
+pub type NameCounts = BTreeMap<(String, Cached, TypeUrl), usize>;
+
 /// Collects the current state.
 #[derive(Clone)]
-pub struct Overview(Arc<dyn Fn() -> Clusters + Send + Sync>);
+pub struct Overview {
+    look: Arc<dyn Fn() -> Clusters + Send + Sync>,
+    count: Arc<dyn Fn() -> NameCounts + Send + Sync>,
+}
 
 impl Overview {
-    /// Creates an overview whose state `look` collects.
+    /// Creates an overview whose state `look` collects. `count` goes through all names: it takes longer the more there are.
     #[must_use]
-    pub fn new(look: impl Fn() -> Clusters + Send + Sync + 'static) -> Self {
-        Self(Arc::new(look))
+    pub fn new(
+        look: impl Fn() -> Clusters + Send + Sync + 'static,
+        count: impl Fn() -> NameCounts + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            look: Arc::new(look),
+            count: Arc::new(count),
+        }
     }
 
     /// Returns the current state.
     #[must_use]
     pub fn look(&self) -> Clusters {
-        (self.0)()
+        (self.look)()
     }
 
     /// Sets the metrics of names, which are only counted when somebody reads them.
     pub fn count_names(&self, metrics: &Metrics) {
-        let names = self.look().resources.into_iter();
+        let names = (self.count)().into_iter();
         metrics.show_names(names.map(|((authority, cached, name), count)| (authority, cached.word(), name, count)));
     }
 }

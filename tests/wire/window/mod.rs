@@ -13,7 +13,7 @@ mod waiting;
 
 use std::sync::Arc;
 
-use distributary::admin::{Admin, Clusters, Guard, History, Logging, Overview, Process, Shown};
+use distributary::admin::{Admin, Clusters, Guard, History, Logging, NameCounts, Overview, Process, Shown};
 use distributary::config::{Address, Config, Flags};
 use distributary::proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
 use distributary::xds::Dialect;
@@ -44,7 +44,7 @@ impl Window {
         let shown = Shown {
             metrics: relay.shared.metrics.clone(),
             certificates: Arc::default(),
-            overview: Overview::new(Clusters::default),
+            overview: Overview::new(Clusters::default, NameCounts::default),
             status: relay.shared.status.clone(),
             health: relay.shared.health.clone(),
             order,
