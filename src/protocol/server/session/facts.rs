@@ -139,7 +139,11 @@ impl Subscription {
         let slot = self.type_sight(sight);
         // L-14: a reachable server may still say that a name does not exist. SotW clients would not wait for that.
         let sotw = self.reader.dialect() == Dialect::Sotw;
-        self.missing_of(sight, |name| !sight.reachable(name) || sotw && !slot.answered(name))
+        // E-09: where the server has said why it does not answer, no answer will come.
+        let fails = |name: Option<&Name>| name.is_some_and(|name| slot.error(name).is_some());
+        self.missing_of(sight, |name| {
+            !sight.reachable(name) || sotw && !slot.answered(name) || fails(name)
+        })
     }
 
     /// Returns something that was requested, is unknown, and for which `counts` is true; `None` inside stands for the wildcard.

@@ -34,6 +34,8 @@ pub(in crate::server) struct Entries {
     ends_all: bool,
     /// Whether it is the first request of its type.
     first: bool,
+    /// C-12: whether the versions name what the client subscribes to.
+    adopts: bool,
     /// SotW: whether the first request has a version, so that the client may hold anything.
     remembers: bool,
     /// Declared resources that only the wildcard covers.
@@ -57,6 +59,7 @@ impl Entries {
             gave_up: false,
             ends_all: false,
             first,
+            adopts: false,
             remembers: false,
             held: BTreeMap::new(),
         }
@@ -136,11 +139,18 @@ impl Subscription {
         let has = |texts: &[String]| texts.iter().any(|text| text == Name::WILDCARD);
         // C-05: only a first request with both lists empty means everything.
         let empty = first && lists.begun.is_empty() && lists.ended.is_empty() && self.reader.traits().wildcard;
-        if empty || has(&lists.begun) {
+        // C-12: a client of Istio's addresses that loads on demand takes `*` back at once, and names what it had subscribed to in its
+        // versions alone.
+        let addresses = self.reader.traits().aliases && self.reader.traits().kind == Kind::Other;
+        let adopts = first && addresses && has(&lists.begun) && has(&lists.ended);
+        if adopts {
+            self.agenda.set_hello(true);
+        } else if empty || has(&lists.begun) {
             self.subscribe_all(answers, now);
         }
         Entries {
-            ends_all: has(&lists.ended),
+            ends_all: has(&lists.ended) && !adopts,
+            adopts,
             ..Entries::new(lists, first)
         }
     }
@@ -191,6 +201,9 @@ impl Subscription {
                 }
             } else if let Some((text, version)) = entries.versions.next().filter(|_| entries.first) {
                 // C-12: the versions that the client declares count in its first request only.
+                if entries.adopts {
+                    self.read(&text, entries, bound, faults, answers, now);
+                }
                 if bound.admits(&text) {
                     let name = self.name(&text, answers);
                     // C-14: endpoints are sent in any case, because a cluster may wait for them to finish warming.

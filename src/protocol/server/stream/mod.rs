@@ -166,7 +166,9 @@ impl Server {
             // leave all the same if that server is lost (`handle_loss`).
             let hopeless = one.hopeless(sight).filter(|_| self.nonces.given() == 0);
             if let Some(name) = hopeless {
-                return Some(End::unanswered(one.type_url(), bound, sight.reason(name)));
+                let error = name.and_then(|name| one.type_sight(sight).error(name));
+                let end = End::unanswered(one.type_url(), bound, sight.reason(name));
+                return Some(end.explained(error.map(|error| &*error.message)));
             }
         }
         self.handle_loss(sight, now)
