@@ -1,7 +1,7 @@
 //! `/changes`: what control planes have changed last, and how many clients have accepted it.
 //!
 //! Owns what counts as one change: what arrived in one response. Keeps nothing: contents have the times of their arrival, and clients are
-//! asked. So a content that was replaced since is in no list, and of what was removed only [holds](super::holds) tell.
+//! asked. So a content that was replaced since is in no list. Of what was removed, only what was [held](super::holds) is in one.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::census::{Census, Entry};
 use crate::classes::{Class, Pattern};
 use crate::clock::WallClock;
 use crate::inquiry::{Depth, Question, Whom};
-use crate::xds::{Name, TypeUrl};
+use crate::xds::{HoldChange, Name, TypeUrl};
 
 /// The query.
 #[derive(Debug, Default, Deserialize)]
@@ -56,13 +56,14 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
     };
     let clock = WallClock::read();
     let census = shown.status.census();
-    let mut listed = Vec::new();
-    for ((Reverse(received), type_url, class), change) in last(census, wanted.limit.unwrap_or(LISTED)).await {
+    let limit = wanted.limit.unwrap_or(LISTED).min(LISTED_MAX);
+    let mut listed = ended(census, clock);
+    for ((Reverse(received), type_url, class), change) in last(census, limit).await {
         let adoption = match change.some.first() {
             Some(name) => adopted(&shown, &type_url, &class, name).await,
             None => Value::Null,
         };
-        listed.push(json!({
+        let change = json!({
             "type": type_url.full_name(),
             "class": class.to_string(),
             // Many may arrive in one second.
@@ -71,9 +72,36 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
             "some": change.some.iter().map(Name::as_str).collect::<Vec<_>>(),
             // That of the first one.
             "adoption": adoption,
-        }));
+        });
+        listed.push((Reverse(received), change));
     }
-    forms::json(&json!({ "changes": listed }))
+    listed.sort_by_key(|(at, _)| *at);
+    let listed = listed.into_iter().take(limit).map(|(_, change)| change);
+    forms::json(&json!({ "changes": listed.collect::<Vec<_>>() }))
+}
+
+/// Returns which removals are not held any more, and what ended that.
+fn ended(census: &Census, clock: WallClock) -> Vec<(Reverse<Instant>, Value)> {
+    let mut listed = Vec::new();
+    for view in census.views() {
+        for (at, event) in view.ended_holds() {
+            let HoldChange::Ended(end) = event.change else {
+                continue;
+            };
+            let change = json!({
+                "type": event.type_url.full_name(),
+                "class": view.class().to_string(),
+                "received": clock.exact_time(at),
+                "count": event.removals,
+                "some": [event.name.as_str()],
+                "adoption": null,
+                "ended": end.word(),
+                "reason": event.reason.word(),
+            });
+            listed.push((Reverse(at), change));
+        }
+    }
+    listed
 }
 
 /// Returns the last changes.
@@ -88,7 +116,7 @@ async fn last(census: &Census, limit: usize) -> BTreeMap<Key, Change> {
             return found;
         }
         for entry in entries {
-            note(&mut found, pages.class(), entry, limit.min(LISTED_MAX));
+            note(&mut found, pages.class(), entry, limit);
         }
     }
 }

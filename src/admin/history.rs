@@ -69,7 +69,7 @@ impl History {
             ticks.tick().await;
             let sums = counts::sums(&shown.metrics.families());
             let away = away(shown);
-            let holds = holds::brief(shown).len();
+            let holds = holds::count(shown);
             self.0.lock().note(clock::now(), sums, away, holds);
         }
     }

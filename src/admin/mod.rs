@@ -96,7 +96,7 @@ impl Shown {
     /// Sets the metrics that are only counted when somebody reads them.
     pub async fn refresh(&self) {
         self.overview.count_names(&self.metrics);
-        holds::measure(self);
+        holds::measure(self).await;
         let standings = self.status.census().standings().await;
         let counts = standings.types.iter();
         self.metrics

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Shown, forms};
 use crate::cache::View;
+use crate::clock;
 use crate::xds::{self, ServerState};
 
 pub(super) async fn answer(shown: State<Shown>) -> Response {
@@ -30,12 +31,15 @@ fn json_of(view: &View, names: &BTreeMap<usize, String>) -> Value {
         });
         (type_url.full_name().to_owned(), all)
     });
+    let holds = view.holds();
+    let troubles = holds.iter().filter(|hold| hold.is_trouble(clock::now()));
     json!({
         "class": view.class().to_string(),
         "server": names.get(&view.server()),
         "reading": reading,
         "watching": watching,
-        "held": view.holds().iter().map(|hold| hold.removals.len()).sum::<usize>(),
+        "held": holds.iter().map(|hold| hold.removals.len()).sum::<usize>(),
+        "held_in_trouble": troubles.map(|hold| hold.removals.len()).sum::<usize>(),
         "types": types.collect::<Map<_, _>>(),
     })
 }

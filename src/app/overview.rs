@@ -231,7 +231,7 @@ fn lacking(views: &[&Arc<View>], served: &Authorities, authority: &str) -> Lacki
             Target::Name(name) => served.of(name).unwrap_or_default() == authority,
         };
         let lacking: Vec<_> = view.unanswered().into_iter().filter(ours).collect();
-        all.sessions += view.sessions_of(&lacking);
+        all.sessions += view.sessions_of(&lacking).len();
         all.count += lacking.len();
         let room = NAMES_SHOWN.saturating_sub(all.some.len());
         let some = lacking.iter().take(room);

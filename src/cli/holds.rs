@@ -1,6 +1,6 @@
 //! `distributary holds`: the removals that relays do not pass on, and orders for them.
 //!
-//! Owns the arguments and the exit code: 1 while anything is held. The relays say what is held.
+//! Owns the arguments and the exit code: 1 while anything is held at which somebody should look. The relays say what that is.
 
 use std::io::Write;
 
@@ -8,8 +8,10 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 
 use super::asking::{AdminAccess, Bounds, encoded};
+use super::status::held_in_trouble;
 
-/// Show which removed resources are still served, why, and until when. Exits with 1 if there are any
+/// Show which removed resources are still served, why, and until when. Exits with 1 if much was lost at once, or if something that a
+/// control plane still sends has referred to a removed resource for over 15 minutes
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Holds {
@@ -34,7 +36,7 @@ enum Order {
         #[arg(long = "for", value_name = "TIME", default_value = "30m")]
         time: String,
     },
-    /// Pass removals on at once, with what only they refer to
+    /// Pass removals on at once, with what only they refer to. What a judgement or another reference holds stays
     Release {
         #[command(flatten)]
         access: AdminAccess,
@@ -72,22 +74,24 @@ impl Holds {
     }
 }
 
-/// What `/holds` says when nothing is held.
-const NOTHING: &str = "nothing is held";
-
 fn show(access: &AdminAccess, out: &mut impl Write) -> anyhow::Result<()> {
-    let answers = access.each(|relay| (relay.to_string(), relay.text("/holds")));
+    let answers = access.each(|relay| {
+        let said = relay
+            .text("/holds")
+            .and_then(|text| Ok((text, held_in_trouble(relay)?)));
+        (relay.to_string(), said)
+    });
     let alone = answers.len() == 1;
-    let (mut held, mut wrong) = (0, Vec::new());
+    let (mut trouble, mut wrong) = (0, Vec::new());
     for (relay, answer) in answers {
-        let text = match answer {
-            Ok(text) => text,
+        let (text, in_trouble) = match answer {
+            Ok(said) => said,
             Err(error) => {
                 wrong.push(super::told(&error));
                 continue;
             }
         };
-        held += usize::from(text.trim_end() != NOTHING);
+        trouble += in_trouble;
         for line in text.lines() {
             // The relay has made the names safe to print.
             match alone {
@@ -96,7 +100,7 @@ fn show(access: &AdminAccess, out: &mut impl Write) -> anyhow::Result<()> {
             }
         }
     }
-    if held > 0 {
+    if trouble > 0 {
         wrong.push("removed resources are still served".to_owned());
     }
     if wrong.is_empty() {

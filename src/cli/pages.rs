@@ -154,8 +154,14 @@ pub(super) const ALL: &[Said] = &[
             ("distributary holds release cds/payments --reason moved", "pass it on"),
         ],
         exit: &[
-            ("0", "nothing is held; or the order is done"),
-            ("1", "something is held, or a relay does not answer"),
+            (
+                "0",
+                "nothing is held at which somebody should look; or the order is done",
+            ),
+            (
+                "1",
+                "much was lost at once, or is referred to for over 15 min; or a relay does not answer",
+            ),
             ("2", "the command line is wrong"),
         ],
         files: &[],

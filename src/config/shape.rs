@@ -270,8 +270,39 @@ mapping!(MassShape {
     "at_least" => at_least: AtLeast,
     "emptied" => emptied: Option<Scalar>,
     "within" => within: Option<Scalar>,
-    "hold" => hold: Option<Scalar>,
+    "hold" => hold: Option<HoldShape>,
 });
+
+/// How long losses are held.
+#[derive(Clone, Debug)]
+pub(super) enum HoldShape {
+    /// By type.
+    Parts(HoldParts),
+    /// Equally long.
+    All(Scalar),
+}
+
+mapping!(HoldParts {
+    "endpoints" => endpoints: Option<Scalar>,
+    "other" => other: Option<Scalar>,
+});
+
+impl Shape for HoldShape {
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
+        if tree.text().is_some() {
+            return Scalar::read(tree, key, found).map(Self::All);
+        }
+        if tree.items().is_some() {
+            found.expected("a time, or `endpoints` and `other`", tree, key);
+            return None;
+        }
+        HoldParts::read(tree, key, found).map(Self::Parts)
+    }
+
+    fn schema() -> serde_json::Value {
+        word_or(HoldParts::schema())
+    }
+}
 
 mapping!(AtLeast {
     "listeners" => listeners: Option<Scalar>,

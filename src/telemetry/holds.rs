@@ -19,10 +19,24 @@ use crate::xds::{HoldChange, HoldEnd, HoldEvent, HoldReason, TypeUrl};
 pub struct HoldMetrics {
     labels: Arc<TypeLabels>,
     holds: Family<Labels<2>, Gauge>,
+    trouble: Family<Labels<2>, Gauge>,
     resources: Family<Labels<1>, Gauge>,
     oldest: Gauge,
     begun: Family<Labels<1>, Counter>,
     ended: Family<Labels<2>, Counter>,
+}
+
+/// One hold, for the metrics.
+#[derive(Debug)]
+pub struct HoldCount {
+    /// Why.
+    pub reason: HoldReason,
+    /// The type.
+    pub type_url: TypeUrl,
+    /// How many resources it holds.
+    pub resources: usize,
+    /// Whether somebody should look.
+    pub trouble: bool,
 }
 
 const REASONS: [HoldReason; 2] = [HoldReason::Mass, HoldReason::Referenced];
@@ -33,6 +47,7 @@ impl HoldMetrics {
         let metrics = Self {
             labels,
             holds: register(own, "holds", "Holds: removals of one type of a view that are not passed on, for one reason", Family::default()),
+            trouble: register(own, "holds_in_trouble", "Holds at which somebody should look: much was lost at once, or something that the control plane still sends refers to removed resources for over 15 minutes", Family::default()),
             resources: register(own, "hold_resources", "Resources that are removed and still served", Family::default()),
             oldest: register(own, "hold_oldest_seconds", "Seconds since the oldest held removal was said", Gauge::default()),
             begun: register(own, "held_removals", "Removals that were held", Family::default()),
@@ -62,17 +77,19 @@ impl HoldMetrics {
         }
     }
 
-    /// Sets what is held now: for each hold its reason, its type, and how many resources it has; and how old the oldest is.
-    pub fn show(&self, holds: &[(HoldReason, TypeUrl, usize)], oldest: Option<Duration>) {
+    /// Sets what is held now, and how old the oldest of it is.
+    pub fn show(&self, holds: &[HoldCount], oldest: Option<Duration>) {
         self.holds.clear();
+        self.trouble.clear();
         let mut resources: BTreeMap<HoldReason, usize> = REASONS.map(|reason| (reason, 0)).into();
-        for (reason, type_url, count) in holds {
+        for hold in holds {
             let labels = [
-                ("reason", reason.word().to_owned()),
-                ("type", self.labels.own(type_url).to_owned()),
+                ("reason", hold.reason.word().to_owned()),
+                ("type", self.labels.own(&hold.type_url).to_owned()),
             ];
+            self.trouble.get_or_create(&labels).inc_by(i64::from(hold.trouble));
             self.holds.get_or_create(&labels).inc();
-            *resources.entry(*reason).or_default() += count;
+            *resources.entry(hold.reason).or_default() += hold.resources;
         }
         for (reason, count) in resources {
             let gauge = self

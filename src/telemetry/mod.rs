@@ -30,7 +30,7 @@ pub use exposition::Exposition;
 pub use faults::{FaultSource, Faults};
 pub use handshakes::HandshakeResult;
 pub use health::{Health, HealthState, Status};
-pub use holds::HoldMetrics;
+pub use holds::{HoldCount, HoldMetrics};
 pub use log::{Format, Log, LogError};
 pub use metrics::Metrics;
 pub use model::MetricFamily;

@@ -22,7 +22,9 @@ use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Demand, Guard, Leg as Which};
 use crate::telemetry::{Arrival, HoldMetrics, Traces};
-use crate::xds::{Changes, Cut, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable};
+use crate::xds::{
+    Changes, Cut, HoldChange, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable,
+};
 
 /// How much of a server's error text is passed on to clients.
 const REASON_BYTES: usize = 500;
@@ -154,8 +156,10 @@ impl<L: Talk> Writer<L> {
         let (quiet, bound) = self.main.removal_times();
         self.guard.set(quiet, bound);
         self.guard.handle_settings(self.view.guard());
-        for order in self.view.take_orders() {
+        let mut ordered = Vec::new();
+        for (order, doing) in self.view.take_orders() {
             self.guard.handle_order(&order, now());
+            ordered.push(doing);
         }
         // What the servers said waits, if it removes. What follows from a want below does not wait: it answers the want (D-03).
         self.hold(changes, &self.view.cut());
@@ -200,6 +204,7 @@ impl<L: Talk> Writer<L> {
                 self.tell_holds();
                 self.view.publish_reason(self.reason(server_state).as_deref());
                 self.view.publish_server_state(server_state);
+                drop(ordered);
                 return;
             }
             let traced = traced::begin(&self.traces, &std::mem::take(&mut arrivals), changes, &cut);
@@ -232,6 +237,9 @@ impl<L: Talk> Writer<L> {
         self.view.publish_holds(holds);
         for event in &events {
             hold_log::note(event, &self.server, &self.view, &self.holds);
+            if matches!(event.change, HoldChange::Ended(_)) {
+                self.view.note_ended(event.clone(), now());
+            }
         }
     }
 

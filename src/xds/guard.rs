@@ -231,19 +231,23 @@ impl Hold {
         untils?.into_iter().max()
     }
 
-    /// Whether somebody should look. A judgement means that much was lost. A reference alone is the usual course of a rollout, unless
-    /// the control plane goes on sending what refers to a resource that it has removed long ago.
+    /// Whether somebody should look. A judgement means that much was lost; of the others, see [`HeldRemoval::is_overdue`].
     #[must_use]
     pub fn is_trouble(&self, now: Instant) -> bool {
-        let is_old = |removal: &HeldRemoval| now.saturating_duration_since(removal.since) >= LONG;
-        let is_said = |removal: &HeldRemoval| removal.by.as_ref().is_some_and(|by| by.said);
         match self.reason {
             HoldReason::Mass => true,
-            HoldReason::Referenced => self
-                .removals
-                .values()
-                .any(|removal| is_old(removal) && is_said(removal)),
+            HoldReason::Referenced => self.removals.values().any(|removal| removal.is_overdue(now)),
         }
+    }
+}
+
+impl HeldRemoval {
+    /// Whether somebody should look at what refers to it. A reference alone is the usual course of a rollout, unless the control plane
+    /// goes on sending what refers to a resource that it has removed long ago.
+    #[must_use]
+    pub fn is_overdue(&self, now: Instant) -> bool {
+        let is_said = self.by.as_ref().is_some_and(|by| by.said);
+        is_said && now.saturating_duration_since(self.since) >= LONG
     }
 }
 
@@ -361,22 +365,6 @@ impl HoldTarget {
             Self::Hold(type_url, HoldReason::Referenced, _) => type_url == of && judgement.is_none(),
             Self::Resource(type_url, only) => type_url == of && only == name,
         }
-    }
-
-    /// How many removals of these holds it is for.
-    #[must_use]
-    pub fn count(&self, holds: &[Hold]) -> usize {
-        let of_hold = |hold: &Hold| match self {
-            Self::Resource(type_url, name) => {
-                usize::from(*type_url == hold.type_url && hold.removals.contains_key(name))
-            }
-            Self::Hold(..) => {
-                let first = hold.removals.keys().next();
-                let meant = first.is_some_and(|name| self.is(&hold.type_url, hold.judgement, name));
-                if meant { hold.removals.len() } else { 0 }
-            }
-        };
-        holds.iter().map(of_hold).sum()
     }
 }
 

@@ -123,7 +123,10 @@ fn what_the_check_says_of_a_guard() {
         ("guard: {mass: {share: 0%}}\n", "1:23: guard.mass.share: 0 % would hold every removal; write at least 1%"),
         ("guard: {mass: {at_least: {other: 0}}}\n", "1:34: guard.mass.at_least.other: 0 is no loss; write at least 1"),
         ("guard: {mass: {within: often}}\n", "1:24: guard.mass.within: `often` is not a time; write first_state, always or never"),
-        ("guard: {mass: {hold: 0s}}\n", "1:22: guard.mass.hold: 0 holds nothing; write `within: never`, or a time such as 60s"),
+        ("guard: {mass: {hold: 0s}}\n", "1:22: guard.mass.hold: 0 holds nothing; write `within: never`, or a time such as 5m"),
+        ("guard: {mass: {hold: {other: 0s}}}\n", "1:30: guard.mass.hold.other: 0 holds nothing; write `within: never`, or a time such as 5m"),
+        ("guard: {mass: {hold: {listeners: 1m}}}\n", "1:23: guard.mass.hold.listeners: unknown field `listeners`, expected one of endpoints, other"),
+        ("guard: {mass: {hold: [1m]}}\n", "1:22: guard.mass.hold: expected a time, or `endpoints` and `other`, found a list"),
         ("classes: [{guard: {mass: {hold: soon}}}]\n", "1:33: classes[0].guard.mass.hold: `soon` is not a duration; write a whole number \
             and a unit, such as 250ms, 30s, 5m or 1h (0 = off, at most 8760h)"),
     ] {

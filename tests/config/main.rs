@@ -13,6 +13,7 @@ mod classes;
 mod complaints;
 mod credentials;
 mod folder;
+mod holds;
 mod reference;
 mod rules;
 mod spiffe;

@@ -183,9 +183,10 @@ fn holds_come_back() {
     let hold = |reason, removals: Vec<(&str, HeldRemoval)>| Hold {
         type_url: TypeUrl::new(CDS),
         reason,
+        judgement: (reason == HoldReason::Mass).then_some(3),
         removals: removals
             .into_iter()
-            .map(|(name, removal)| (name.into(), removal))
+            .map(|(name, removal)| (Name::from(name), removal))
             .collect(),
     };
     let holds = vec![
@@ -203,7 +204,8 @@ fn holds_come_back() {
     let near = |one: Instant, other: Instant| one.max(other) - one.min(other) < time(2);
     assert_eq!(found.holds().len(), 2);
     for (found, written) in found.holds().iter().zip(&holds) {
-        assert_eq!((&found.type_url, found.reason), (&written.type_url, written.reason));
+        let key = |hold: &Hold| (hold.type_url.clone(), hold.reason, hold.judgement);
+        assert_eq!(key(found), key(written));
         for ((name, found), (of, written)) in found.removals.iter().zip(&written.removals) {
             assert_eq!(
                 (name, found.wildcard, &found.extended),

@@ -1,13 +1,34 @@
-// Removals that are held: what is removed and still served, and why.
+// Removals that are held: what is removed and still served, why, until when, and the order that changes it.
 
 import { h } from "./elements.js";
 import { empty, resourceLink, since } from "./parts.js";
-import { many } from "./words.js";
+import { count, left } from "./words.js";
 
-const WHY = {
-  mass: "much was lost at once",
-  referenced: "something that is served refers to them",
-};
+const NAMED = 3;
+
+/** Returns what is held, why and until when, in sentences. */
+export function sentence({ type, count: number, reason, some, until, by, server, trouble }) {
+  const named = some.slice(0, NAMED);
+  const more = number > named.length ? ` and ${count(number - named.length)} more` : "";
+  const [they, go] = number === 1 ? ["It", "goes"] : ["They", "go"];
+  const what = `Removed ${type} ${named.join(", ")}${more} still served`;
+  const time = until && left(until);
+  if (reason === "mass") {
+    return `${what}: much was lost at once. ${they} ${go} in ${time} unless ${server} sends ${number === 1 ? "it" : "them"} again.`;
+  }
+  const refers = by ? `${by.type} ${by.name} refers to ${some.length === 1 ? "it" : "them"}` : "a person holds it";
+  const long = trouble ? " for over 15 min" : "";
+  const drains = by && !by.said ? `, which ${server} does not send any more` : "";
+  const end = time ? `in ${time}` : "once nothing refers to " + (number === 1 ? "it" : "them");
+  return `${what}: ${refers}${long}${drains}. ${they} ${go} ${end}.`;
+}
+
+/** Returns the order for a hold, to copy: more time for a loss, an end for what is only referred to. */
+function order(id, { reason }) {
+  return reason === "mass"
+    ? `distributary holds extend ${id} --for 2h --reason "..."`
+    : `distributary holds release ${id} --reason "..."`;
+}
 
 /** Returns the holds as a list. `all` is by id, as `/events` tells it. */
 export function holds(all) {
@@ -21,13 +42,13 @@ export function holds(all) {
       h(
         "li",
         { "data-key": id },
-        h("p", { class: "line" }, h("span", { class: "name" }, many(hold.count, `removed ${hold.type}`, `removed ${hold.type}`)), since(hold.since)),
-        h("p", { class: "words" }, `${WHY[hold.reason] ?? hold.reason}; ${hold.until ? `until ${hold.until}` : "no clock"}; ${hold.server}`),
+        h("p", { class: "words" }, sentence(hold), " ", since(hold.since)),
         h(
           "p",
           { class: "words" },
           hold.some.map((name) => [h("a", { href: resourceLink(hold.type, name) }, name), " "]),
         ),
+        h("p", { class: "words" }, h("code", null, order(id, hold))),
       ),
     ),
   );

@@ -210,7 +210,8 @@ function figuresOf(live, rejected, standings) {
 
 function heldFigure(holds) {
   const all = [...holds.values()].reduce((sum, { count: number }) => sum + number, 0);
-  return figure("Held", count(all), all > 0 ? "removed resources that are still served" : "no removal is held", all > 0 ? "wrong" : null);
+  const trouble = [...holds.values()].some((hold) => hold.trouble);
+  return figure("Held", count(all), all > 0 ? "removed resources that are still served" : "no removal is held", trouble ? "wrong" : null);
 }
 
 /** How many client streams have everything, as far as they were asked: the relay counts them every ten seconds at most. */

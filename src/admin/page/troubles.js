@@ -1,6 +1,8 @@
 // What is wrong now, in sentences: the worst first.
 
 import { h } from "./elements.js";
+import { sentence } from "./holds.js";
+import { resourceLink } from "./parts.js";
 import { headline } from "./rejections.js";
 import { count, many, typeWord } from "./words.js";
 
@@ -29,7 +31,7 @@ export function troubles({ servers, holds, groups, standings, faults, certs, mis
       words: `${headline(group)}: ${group.short}`,
       href: `#rejections/${encodeURIComponent(group.key)}`,
     })),
-    ...[...holds].map(([id, hold]) => held(id, hold)),
+    ...[...holds].filter(([, hold]) => hold.trouble).map(([id, hold]) => held(id, hold)),
     ...(faults ?? []).map((words) => ({ key: `fault ${words}`, tone: "wrong", words, href: null })),
     ...ending(certs),
     ...counted(
@@ -50,11 +52,9 @@ export function troubles({ servers, holds, groups, standings, faults, certs, mis
   ];
 }
 
-function held(id, { type, count: number, reason, some, until }) {
-  const names = number > some.length ? `${some.slice(0, 3).join(", ")} and ${count(number - 3)} more` : some.slice(0, 3).join(", ");
-  const why = reason === "mass" ? "much was lost at once" : "something that is served refers to it";
-  const end = until ? `until ${until.slice(11, 19)}` : "without a clock";
-  return { key: `held ${id}`, tone: "busy", words: `Removed ${type} ${names} still served: ${why}, ${end}`, href: null };
+function held(id, hold) {
+  const [first] = hold.some;
+  return { key: `held ${id}`, tone: "busy", words: sentence(hold), href: resourceLink(hold.type, first) };
 }
 
 /** Certificates that have ended or end soon. Those of an agent live for hours, and are renewed by it. */

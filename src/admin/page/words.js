@@ -104,6 +104,11 @@ export function ago(time) {
   return `${span((Date.now() + ahead - Date.parse(time)) / 1000)} ago`;
 }
 
+/** Returns how much time is left until a time of the relay. */
+export function left(time) {
+  return span((Date.parse(time) - Date.now() - ahead) / 1000);
+}
+
 /** Returns the first digits of a version. */
 export function brief(version) {
   return version.slice(0, 8);

@@ -2,24 +2,35 @@
 //!
 //! Owns what others see of them, the settings by which they are held, and orders on their way to the writer. Holds nothing itself.
 
+use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 use super::View;
-use xds::{Cut, GuardSettings, Hold, HoldOrder, Name, Target, TypeUrl};
+use xds::{Cut, GuardSettings, Hold, HoldEvent, HoldOrder, Name, Target, TypeUrl};
 
 /// The settings of a view, and orders.
 #[derive(Default)]
 pub(super) struct Guarded {
     settings: Mutex<GuardSettings>,
-    orders: Mutex<Vec<HoldOrder>>,
+    orders: Mutex<Vec<GivenOrder>>,
+    /// What is not held any more, the last of it.
+    ended: Mutex<VecDeque<(Instant, HoldEvent)>>,
     /// The view of another server that sessions of this one read, as far as the last one that moved there has said.
     elsewhere: Mutex<Weak<View>>,
 }
 
+/// An order on its way to the writer, which drops the sender once the order is carried out and the holds are published.
+pub(super) type GivenOrder = (HoldOrder, oneshot::Sender<Infallible>);
+
 /// How many orders may wait for the writer.
 const ORDERS_MAX: usize = 64;
+/// How many ends of holds are kept.
+const ENDED_MAX: usize = 100;
 
 impl View {
     /// Returns by which settings removals are held.
@@ -68,22 +79,36 @@ impl View {
         self.cut.store(Arc::new(cut.with_holds(holds)));
     }
 
-    /// Takes an order for the writer. Returns how many held removals it is for; none if too many orders wait.
-    pub fn order(&self, order: HoldOrder) -> usize {
-        let concerned = order.target.count(&self.holds());
+    /// Takes an order for the writer. What is returned ends once the order is carried out; `None` if too many orders wait.
+    pub fn order(&self, order: HoldOrder) -> Option<oneshot::Receiver<Infallible>> {
         let mut orders = self.guarded.orders.lock();
-        if concerned == 0 || orders.len() >= ORDERS_MAX {
-            return 0;
+        if orders.len() >= ORDERS_MAX {
+            return None;
         }
-        orders.push(order);
+        let (doing, done) = oneshot::channel();
+        orders.push((order, doing));
         drop(orders);
         self.interest.notify_one();
-        concerned
+        Some(done)
     }
 
     /// The writer takes the orders that have come since the last call.
     #[must_use]
-    pub fn take_orders(&self) -> Vec<HoldOrder> {
+    pub fn take_orders(&self) -> Vec<GivenOrder> {
         std::mem::take(&mut *self.guarded.orders.lock())
+    }
+    /// The writer notes that removals are not held any more.
+    pub fn note_ended(&self, event: HoldEvent, now: Instant) {
+        let mut ended = self.guarded.ended.lock();
+        if ended.len() == ENDED_MAX {
+            ended.pop_front();
+        }
+        ended.push_back((now, event));
+    }
+
+    /// Returns what is not held any more, and since when: the last of it, oldest first.
+    #[must_use]
+    pub fn ended_holds(&self) -> Vec<(Instant, HoldEvent)> {
+        self.guarded.ended.lock().iter().cloned().collect()
     }
 }

@@ -109,9 +109,9 @@ impl View {
         self.leases.unanswered_of(target, &self.cut())
     }
 
-    /// How many sessions want any of these.
+    /// Returns the sessions that want any of these, each as a number of its own.
     #[must_use]
-    pub fn sessions_of(&self, wanted: &[(TypeUrl, Target)]) -> usize {
+    pub fn sessions_of(&self, wanted: &[(TypeUrl, Target)]) -> BTreeSet<usize> {
         let sets = self.sets.read();
         let mut concerned = BTreeSet::new();
         for (type_url, target) in wanted {
@@ -120,8 +120,7 @@ impl View {
             });
         }
         let members = concerned.into_iter().flat_map(|set| sets.members(set));
-        let sessions: BTreeSet<_> = members.map(Arc::as_ptr).collect();
-        sessions.len()
+        members.map(|member| Arc::as_ptr(member).addr()).collect()
     }
 
     fn ring_lacking(&self, cut: &Cut) {

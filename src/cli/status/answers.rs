@@ -82,12 +82,23 @@ pub(super) struct Views {
     pub(super) views: Vec<View>,
 }
 
+impl Views {
+    /// Returns how many removals are held at which somebody should look. An older relay does not tell them apart.
+    pub(super) fn in_trouble(&self) -> u64 {
+        let views = self.views.iter();
+        views.map(|view| view.held_in_trouble.unwrap_or(view.held)).sum()
+    }
+}
+
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct View {
     pub(super) class: String,
     /// How many removed resources are still served. An older relay does not say it.
     #[serde(default)]
     pub(super) held: u64,
+    /// How many of them somebody should look at.
+    #[serde(default)]
+    pub(super) held_in_trouble: Option<u64>,
     pub(super) types: BTreeMap<String, Halves>,
 }
 

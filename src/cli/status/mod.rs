@@ -20,11 +20,16 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::asking::AdminAccess;
+use super::asking::{AdminAccess, Relay};
 use crate::json::{Bounds, Tree};
 use fault::Fault;
 use screen::Screen;
 use table::Table;
+
+/// Returns how many removals a relay holds at which somebody should look.
+pub(super) fn held_in_trouble(relay: Relay<'_>) -> anyhow::Result<u64> {
+    Ok(answers::views(relay)?.in_trouble())
+}
 
 /// Show how relays are, and whether they have the same contents; exit code 1: one does not answer or is not ready, its
 /// configuration or certificates are bad, a control plane fails, contents differ, or clients reject something, hang or wait

@@ -155,7 +155,7 @@ impl Report {
         let word = health.state.split(':').next().unwrap_or_default();
         let rejected = nacks.rejections.len() as u64 + nacks.left_out;
         let held: u64 = views.views.iter().map(|view| view.held).sum();
-        let faults = seen.faults(relay, rejected, held);
+        let faults = seen.faults(relay, rejected, views.in_trouble());
         let tone = if faults.is_empty() { Tone::Plain } else { Tone::Wrong };
         self.faults.extend(faults);
         // A server of several authorities is one server.

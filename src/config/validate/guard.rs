@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Check;
 use crate::config::quantity;
 use crate::config::reading::{Scalar, Spanned};
-use crate::config::shape::{Class, GuardParts, GuardShape, MassShape};
+use crate::config::shape::{Class, GuardParts, GuardShape, HoldParts, HoldShape, MassShape};
 use crate::xds::{GuardSettings, Guards, HoldTimes, MassHold, ReferenceHold, Within};
 
 impl Check {
@@ -76,25 +76,36 @@ impl Check {
             "never" => Ok(Within::Never),
             _ => Err(format!("`{text}` is not a time; write first_state, always or never")),
         });
+        // A class can switch on what is off for the relay.
         let usual_hold = match usual.hold.other {
             Duration::ZERO => MassHold::default().hold,
             _ => usual.hold,
         };
-        let hold = self.read(
-            &format!("{key}.hold"),
-            hold.as_ref(),
-            |text| match quantity::duration(text)? {
-                Duration::ZERO => Err("0 holds nothing; write `within: never`, or a time such as 60s".to_owned()),
-                time => Ok(time),
-            },
-        );
+        let hold = self.hold_times(&format!("{key}.hold"), hold, usual_hold);
         MassHold {
             share: share.unwrap_or(usual.share),
             listeners: listeners.unwrap_or(usual.listeners),
             other: other.unwrap_or(usual.other),
             emptied: emptied.unwrap_or(usual.emptied),
             within: within.unwrap_or(usual.within),
-            hold: hold.map_or(usual_hold, HoldTimes::all),
+            hold,
+        }
+    }
+
+    fn hold_times(&mut self, key: &str, written: Option<HoldShape>, usual: HoldTimes) -> HoldTimes {
+        let mut time = |key: &str, given: Option<&Scalar>| {
+            self.read(key, given, |text| match quantity::duration(text)? {
+                Duration::ZERO => Err("0 holds nothing; write `within: never`, or a time such as 5m".to_owned()),
+                time => Ok(time),
+            })
+        };
+        match written {
+            None => usual,
+            Some(HoldShape::All(text)) => time(key, Some(&text)).map_or(usual, HoldTimes::all),
+            Some(HoldShape::Parts(HoldParts { endpoints, other })) => HoldTimes {
+                endpoints: time(&format!("{key}.endpoints"), endpoints.as_ref()).unwrap_or(usual.endpoints),
+                other: time(&format!("{key}.other"), other.as_ref()).unwrap_or(usual.other),
+            },
         }
     }
 }

@@ -140,7 +140,8 @@ def the_page(world):
     eventually("it is reached again", lambda: "unreachable" not in page.text())
     page.sees("serving", "#pulse.well")
     # It says less than the one before: what it lacks is held.
-    page.sees(["No client rejects anything", "current", "Removed lds web still served: much was lost at once"])
+    page.sees(["No client rejects anything", "current", "Removed lds web still served: much was lost at once. It goes in "])
+    page.sees("distributary holds extend ", "#holds code")
     if (moved := page.value(SHIFTS)) > SHIFT_MAX:
         raise Failed(f"new numbers move the page by {moved:.3f}")
     fits(page)

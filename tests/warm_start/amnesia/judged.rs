@@ -83,7 +83,7 @@ async fn an_unrelated_addition() {
     assert_eq!(
         metric(
             &relay,
-            "distributary_holds_ended_total{reason=\"mass\",by=\"additions\"}"
+            "distributary_held_removals_ended_total{reason=\"mass\",by=\"additions\"}"
         ),
         0
     );
@@ -122,7 +122,7 @@ async fn an_address_that_is_taken() {
     assert_eq!(
         metric(
             &relay,
-            "distributary_holds_ended_total{reason=\"mass\",by=\"replaced\"}"
+            "distributary_held_removals_ended_total{reason=\"mass\",by=\"replaced\"}"
         ),
         1
     );
@@ -148,8 +148,11 @@ async fn the_clock_stands_while_the_server_is_dead() {
     server.return_().await;
     watcher.has(LDS, "l l3").await;
     assert_eq!(
-        metric(&relay, "distributary_holds_ended_total{reason=\"mass\",by=\"clock\"}"),
-        1
+        metric(
+            &relay,
+            "distributary_held_removals_ended_total{reason=\"mass\",by=\"clock\"}"
+        ),
+        2
     );
     eventually("no hold", || holds(&relay).is_empty().then_some(())).await;
 }

@@ -16,7 +16,7 @@ async fn one_is_extended_and_one_is_lost() {
     assert_eq!(code, Some(0), "{out}");
     watcher.has(LDS, "l1 l3 l4 l5").await;
     assert_eq!(held(&relay, "lds", "mass"), "l1");
-    let by_clock = "distributary_holds_ended_total{reason=\"mass\",by=\"clock\"}";
+    let by_clock = "distributary_held_removals_ended_total{reason=\"mass\",by=\"clock\"}";
     crate::stage::eventually("a count", || (metric(&relay, by_clock) == 1).then_some(())).await;
     let line = relay.line("by=\"clock\"");
     assert!(line.contains("WARN") && line.contains("l2"), "{line}");

@@ -1,0 +1,188 @@
+//! One hold, and where it is.
+//!
+//! Owns its id, which is equal on all replicas, and what is said of it as a whole. What is held is decided elsewhere.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::super::{Clusters, Shown};
+use crate::cache::View;
+use crate::clock;
+use crate::xds::{Hasher, HeldRemoval, Hold, HoldReason, HoldTarget, Name, Target, TypeUrl};
+
+/// How many characters of a view's hash are in an id.
+const VIEW_CHARS: usize = 8;
+/// How many removals are looked at before others who ask get their turn.
+const PIECE: usize = 1024;
+
+/// A hold, and where it is.
+pub(super) struct Holding {
+    pub(super) view: Arc<View>,
+    pub(super) server: String,
+    pub(super) hold: Hold,
+}
+
+/// What is said of a hold as a whole.
+#[derive(Debug)]
+pub(super) struct Summary {
+    /// When the first of its removals was said.
+    pub(super) since: Option<Instant>,
+    /// When the last of them is passed on; `None`: there is no clock.
+    pub(super) until: Option<Instant>,
+    /// Whether somebody should look.
+    pub(super) trouble: bool,
+    /// How many sessions want any of the resources.
+    pub(super) clients: usize,
+}
+
+/// Returns all holds, by view and type.
+pub(super) fn all(shown: &Shown) -> Vec<Holding> {
+    let views = shown.status.census().views();
+    if views.iter().all(|view| view.holds().is_empty()) {
+        return Vec::new();
+    }
+    let Clusters { names, .. } = shown.overview.look();
+    let of_view = |view: Arc<View>| {
+        let server = names.get(&view.server()).cloned().unwrap_or_default();
+        let holds = Vec::clone(&view.holds()).into_iter();
+        holds.map(move |hold| Holding {
+            view: view.clone(),
+            server: server.clone(),
+            hold,
+        })
+    };
+    views.into_iter().flat_map(of_view).collect()
+}
+
+impl Holding {
+    /// Returns the id: view, type, reason, and the number of a judgement.
+    pub(super) fn id(&self) -> String {
+        let id = format!("{}-{}", self.of_view(), self.of_type());
+        self.hold
+            .judgement
+            .map_or(id.clone(), |number| format!("{id}-{number}"))
+    }
+
+    /// Returns the beginning of ids of this view, which is equal on all relays that have the same servers and classes.
+    fn of_view(&self) -> String {
+        let mut hasher = Hasher::new(0);
+        hasher.field(self.server.as_bytes());
+        hasher.field(self.view.class().to_string().as_bytes());
+        hasher.finish().to_string().chars().take(VIEW_CHARS).collect()
+    }
+
+    /// Returns what names all holds of the type for this reason, in any view.
+    fn of_type(&self) -> String {
+        format!("{}-{}", self.hold.type_url.word(), self.hold.reason.word())
+    }
+
+    /// Returns what an order for `text` is for, as far as this hold goes: the hold itself, all judgements of the type in this view or
+    /// in any, or one resource.
+    pub(super) fn meant(&self, text: &str) -> Option<HoldTarget> {
+        let Hold {
+            type_url,
+            reason,
+            judgement,
+            removals,
+        } = &self.hold;
+        let of_type = self.of_type();
+        let whole = |judgement| HoldTarget::Hold(type_url.clone(), *reason, judgement);
+        if text == self.id() {
+            return Some(whole(*judgement));
+        }
+        if text == of_type || text == format!("{}-{of_type}", self.of_view()) {
+            return Some(whole(None));
+        }
+        let (word, name) = text.split_once('/')?;
+        let asked: TypeUrl = word.parse().ok()?;
+        let name = Name::read(name, &asked);
+        let held = asked == *type_url && removals.contains_key(&name);
+        held.then(|| HoldTarget::Resource(asked, name))
+    }
+
+    /// Looks at all removals, some at a time.
+    pub(super) async fn summary(&self) -> Summary {
+        let mut since = None;
+        let mut until = Some(None);
+        let mut trouble = self.hold.reason == HoldReason::Mass;
+        let (mut clients, now) = (BTreeSet::new(), clock::now());
+        each_piece(&self.hold, |piece| {
+            for (_, removal) in piece {
+                since = Some(since.map_or(removal.since, |first: Instant| first.min(removal.since)));
+                trouble |= removal.is_overdue(now);
+                until = until.zip(removal.until).map(|(last, until)| last.max(Some(until)));
+            }
+            let wanted = piece.iter().map(|(name, removal)| {
+                let target = match removal.wildcard {
+                    true => Target::Wildcard,
+                    false => Target::Name((*name).clone()),
+                };
+                (self.hold.type_url.clone(), target)
+            });
+            let mut wanted: Vec<_> = wanted.collect();
+            wanted.dedup();
+            clients.append(&mut self.view.sessions_of(&wanted));
+        })
+        .await;
+        Summary {
+            since,
+            until: until.flatten(),
+            trouble,
+            clients: clients.len(),
+        }
+    }
+}
+
+/// Looks at the removals of a hold, some at a time: there may be very many, and others who ask get their turn.
+pub(super) async fn each_piece(hold: &Hold, mut look: impl FnMut(&[(&Name, &HeldRemoval)])) {
+    let mut removals = hold.removals.iter();
+    loop {
+        let piece: Vec<_> = removals.by_ref().take(PIECE).collect();
+        if piece.is_empty() {
+            return;
+        }
+        look(&piece);
+        tokio::task::yield_now().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// However many removals there are, others get their turn after some of them.
+    #[test]
+    fn others_get_their_turn() {
+        let removal = HeldRemoval {
+            since: clock::now(),
+            until: None,
+            by: None,
+            emptied: false,
+            wildcard: true,
+            extended: None,
+        };
+        let names = (0..5 * PIECE / 2).map(|number| Name::from(&*number.to_string()));
+        let hold = Hold {
+            type_url: "cds".parse().unwrap(),
+            reason: HoldReason::Mass,
+            judgement: Some(1),
+            removals: names.map(|name| (name, removal.clone())).collect(),
+        };
+        let mut pieces = Vec::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let _entered = runtime.enter();
+        let mut turns = 0;
+        {
+            let mut looking = pin!(each_piece(&hold, |piece| pieces.push(piece.len())));
+            let mut cx = Context::from_waker(Waker::noop());
+            while looking.as_mut().poll(&mut cx) == Poll::Pending {
+                turns += 1;
+            }
+        }
+        assert_eq!((pieces, turns), (vec![PIECE, PIECE, PIECE / 2], 3));
+    }
+}

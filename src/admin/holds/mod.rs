@@ -1,0 +1,110 @@
+//! `/holds`: the removals that are not passed on, and orders for them.
+//!
+//! Owns the path, and what others show of holds. What is held is decided elsewhere.
+
+mod holding;
+mod orders;
+mod outcome;
+mod shown;
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::Shown;
+use super::forms::{self, Asked, Format};
+use crate::cache::View;
+use crate::clock::{self, WallClock};
+use crate::telemetry::HoldCount;
+use crate::xds::{Hold, HoldReason, Name, TypeUrl};
+
+pub(super) use orders::{extend, release};
+
+/// How many names of a hold are told in short.
+const SOME: usize = 10;
+
+pub(super) async fn answer(State(shown): State<Shown>, asked: Asked) -> Response {
+    let form = match forms::format(asked, "/holds or /holds?format=json") {
+        Ok(form) => form,
+        Err(wrong) => return wrong.into_response(),
+    };
+    let _turn = match shown.status.questions().turn().await {
+        Ok(turn) => turn,
+        Err(busy) => return forms::busy(busy),
+    };
+    let holds = holding::all(&shown);
+    match form {
+        Format::Text => {
+            let declared = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+            (declared, shown::text(&holds).await).into_response()
+        }
+        Format::Json => forms::json(&shown::json(&holds).await),
+    }
+}
+
+/// Returns why a resource of a view is held, if it is.
+pub(super) fn of_resource(view: &View, type_url: &TypeUrl, name: &Name, clock: WallClock) -> Option<Value> {
+    let holds = view.holds();
+    let holds = holds.iter().filter(|hold| hold.type_url == *type_url);
+    let mut found = holds.filter_map(|hold| Some((hold, hold.removals.get(name)?)));
+    let (hold, removal) = found.next()?;
+    Some(json!({ "reason": hold.reason.word(), "removal": shown::resource(name, removal, clock) }))
+}
+
+/// Returns how many holds there are.
+pub(super) fn count(shown: &Shown) -> usize {
+    let views = shown.status.census().views();
+    views.iter().map(|view| view.holds().len()).sum()
+}
+
+/// Sets the gauges.
+pub(super) async fn measure(shown: &Shown) {
+    let (mut counts, mut oldest, now) = (Vec::new(), None, clock::now());
+    for view in shown.status.census().views() {
+        for hold in view.holds().iter() {
+            let mut trouble = hold.reason == HoldReason::Mass;
+            holding::each_piece(hold, |piece| {
+                let first = piece.iter().map(|(_, removal)| removal.since).min();
+                oldest = [oldest, first].into_iter().flatten().min();
+                trouble |= piece.iter().any(|(_, removal)| removal.is_overdue(now));
+            })
+            .await;
+            counts.push(HoldCount {
+                reason: hold.reason,
+                type_url: hold.type_url.clone(),
+                resources: hold.removals.len(),
+                trouble,
+            });
+        }
+    }
+    let oldest = oldest.map(|since| now.saturating_duration_since(since));
+    shown.metrics.holds.show(&counts, oldest);
+}
+
+/// Returns the holds by their ids, for `/events`.
+pub(super) fn brief(shown: &Shown) -> BTreeMap<String, Value> {
+    let clock = WallClock::read();
+    let found = holding::all(shown).into_iter();
+    found.map(|found| (found.id(), json_of(&found, clock))).collect()
+}
+
+fn json_of(found: &holding::Holding, clock: WallClock) -> Value {
+    let hold: &Hold = &found.hold;
+    let first = hold.removals.values().next();
+    let by = first.and_then(|removal| removal.by.as_ref());
+    json!({
+        "server": found.server,
+        "class": found.view.class().to_string(),
+        "type": hold.type_url.word(),
+        "reason": hold.reason.word(),
+        "trouble": hold.is_trouble(clock::now()),
+        "count": hold.removals.len(),
+        "since": hold.since().map(|at| clock.time(at)),
+        "until": hold.until().map(|at| clock.time(at)),
+        "by": by.map(|by| json!({ "type": by.type_url.word(), "name": by.name.as_str(), "said": by.said })),
+        "some": hold.removals.keys().take(SOME).map(Name::as_str).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,128 @@
+//! `/holds/extend` and `/holds/release`: orders for held removals.
+//!
+//! Owns the queries, and what is said of an order once it is carried out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use futures_util::future::join_all;
+use serde::Deserialize;
+
+use super::super::Shown;
+use super::super::forms::bad;
+use super::holding;
+use super::outcome::Outcome;
+use crate::cache::View;
+use crate::clock::{self, WallClock};
+use crate::config;
+use crate::xds::{Hold, HoldAction, HoldOrder, HoldTarget, printable};
+
+/// How much longer an order can hold removals.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const USUAL: Duration = Duration::from_secs(30 * 60);
+/// The longest reason.
+const REASON_BYTES: usize = 500;
+/// How long it is waited for that an order is carried out.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The query of an order.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::admin) struct Ordered {
+    target: String,
+    reason: String,
+    #[serde(rename = "for")]
+    time: Option<String>,
+}
+
+type Order = Result<Query<Ordered>, QueryRejection>;
+
+pub(in crate::admin) async fn extend(State(shown): State<Shown>, order: Order) -> Response {
+    let action = |time: Option<&str>| match time.map_or(Ok(USUAL), duration)? {
+        time if time > LONGEST => Err("removals can be held for 24h more at most\n".to_owned()),
+        time => Ok(HoldAction::Extend(time)),
+    };
+    give(&shown, order, action).await
+}
+
+pub(in crate::admin) async fn release(State(shown): State<Shown>, order: Order) -> Response {
+    let action = |time: Option<&str>| match time {
+        Some(_) => Err("what is released needs no time\n".to_owned()),
+        None => Ok(HoldAction::Release),
+    };
+    give(&shown, order, action).await
+}
+
+async fn give(
+    shown: &Shown,
+    order: Order,
+    action: impl FnOnce(Option<&str>) -> Result<HoldAction, String>,
+) -> Response {
+    let Ok(Query(Ordered { target, reason, time })) = order else {
+        return bad("write ?target=ID or TYPE/NAME, reason=TEXT, and to extend for=TIME such as 30m\n");
+    };
+    let reason = printable(reason.trim()).into_owned();
+    if reason.is_empty() || reason.len() > REASON_BYTES {
+        return bad(format!("write a reason of 1 to {REASON_BYTES} bytes\n"));
+    }
+    let action = match action(time.as_deref()) {
+        Ok(action) => action,
+        Err(why) => return bad(why),
+    };
+    let concerned = concerned(shown, &target);
+    if concerned.is_empty() {
+        let text = format!("nothing is held under `{target}`; /holds lists what is held\n");
+        return (StatusCode::NOT_FOUND, text).into_response();
+    }
+    let (now, mut given) = (clock::now(), Vec::new());
+    for (view, target, _) in &concerned {
+        let order = HoldOrder {
+            target: target.clone(),
+            action,
+            reason: Arc::from(&*reason),
+        };
+        match view.order(order) {
+            Some(done) => given.push(done),
+            None => return (StatusCode::SERVICE_UNAVAILABLE, "too many orders wait; try again\n").into_response(),
+        }
+    }
+    if clock::timeout(PATIENCE, join_all(given)).await.is_none() {
+        let text = "the order is given, and not carried out yet; /holds shows what is held\n";
+        return (StatusCode::ACCEPTED, text).into_response();
+    }
+    let mut outcome = Outcome::new(action, now);
+    for (view, target, before) in &concerned {
+        outcome.note(target, before, &view.holds());
+    }
+    let said = outcome.text(WallClock::read());
+    tracing::warn!(target, reason, said = said.trim_end(), "an order for held removals");
+    said.into_response()
+}
+
+/// A view that an order is for, what it is for there, and what the view holds.
+type Concerned = (Arc<View>, HoldTarget, Arc<Vec<Hold>>);
+
+fn concerned(shown: &Shown, target: &str) -> Vec<Concerned> {
+    let mut found: Vec<Concerned> = Vec::new();
+    for holding in holding::all(shown) {
+        let Some(meant) = holding.meant(target) else {
+            continue;
+        };
+        let known = |(view, target, _): &Concerned| Arc::ptr_eq(view, &holding.view) && *target == meant;
+        if !found.iter().any(known) {
+            let before = holding.view.holds();
+            found.push((holding.view, meant, before));
+        }
+    }
+    found
+}
+
+/// Reads a time as the configuration writes it; none is no time.
+fn duration(text: &str) -> Result<Duration, String> {
+    let time = config::duration(text).ok().filter(|time| !time.is_zero());
+    time.ok_or_else(|| format!("`{text}` is not a time; write 90s, 30m or 24h\n"))
+}
