@@ -207,7 +207,7 @@ impl<L: Talk> Writer<L> {
                 drop(ordered);
                 return;
             }
-            // What goes is told before it goes: at no time something is said to be held that is not served.
+            // Nothing is said to be held that is not served.
             self.tell_holds();
             let traced = traced::begin(&self.traces, &std::mem::take(&mut arrivals), changes, &cut);
             let mut woken = self.view.publish(changes);
@@ -291,8 +291,7 @@ impl<L: Talk> Writer<L> {
 
     fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
         loop {
-            let earlier = self.view.restored();
-            let mut restored = Vec::new();
+            let (earlier, mut restored) = (self.view.restored(), Vec::new());
             for (which, want) in told {
                 let leg = match which {
                     Which::Main => &mut self.main,
