@@ -22,9 +22,7 @@ use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Demand, Guard, Leg as Which};
 use crate::telemetry::{Arrival, HoldMetrics, Traces};
-use crate::xds::{
-    Changes, Cut, HoldChange, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable,
-};
+use crate::xds::{Changes, Cut, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable};
 
 /// How much of a server's error text is passed on to clients.
 const REASON_BYTES: usize = 500;
