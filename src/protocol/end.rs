@@ -76,6 +76,16 @@ impl End {
         Self::new(Code::Unavailable, message)
     }
 
+    /// Adds the error of a name to the message, if there is one.
+    #[must_use]
+    pub fn explained(mut self, error: Option<&str>) -> Self {
+        if let Some(error) = error {
+            self.message.push_str("; ");
+            self.message.push_str(error);
+        }
+        self
+    }
+
     /// All servers for something of the type are lost; `reason` says why, if that is known.
     #[must_use]
     pub fn lost(type_url: &TypeUrl, reason: Option<&str>) -> Self {

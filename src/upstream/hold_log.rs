@@ -27,11 +27,11 @@ pub(super) fn note(event: &HoldEvent, server: &str, view: &View, metrics: &HoldM
     match (event.change, reason) {
         (HoldChange::Begun, HoldReason::Mass) => tracing::warn!(
             server, class, r#type, %reason, judgement, resources = removals, one = %name,
-            "the control plane has lost much at once: what it lacks is still served; `distributary holds` shows it, and how to let it go"
+            "much was lost at once: removed resources are still served; `distributary holds` shows them, and how to let them go"
         ),
         (HoldChange::Joined, HoldReason::Mass) => tracing::warn!(
             server, class, r#type, %reason, judgement, resources = removals, one = %name,
-            "the control plane has lost more: that is still served, too"
+            "more was lost: these removed resources are still served as well"
         ),
         (HoldChange::Begun | HoldChange::Joined, HoldReason::Referenced) => tracing::info!(
             server, class, r#type, %reason, resources = removals, one = %name,

@@ -22,9 +22,7 @@ use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Demand, Guard, Leg as Which};
 use crate::telemetry::{Arrival, HoldMetrics, Traces};
-use crate::xds::{
-    Changes, Cut, HoldChange, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable,
-};
+use crate::xds::{Changes, Cut, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable};
 
 /// How much of a server's error text is passed on to clients.
 const REASON_BYTES: usize = 500;
@@ -207,7 +205,7 @@ impl<L: Talk> Writer<L> {
                 drop(ordered);
                 return;
             }
-            // What goes is told before it goes: at no time something is said to be held that is not served.
+            // Nothing is said to be held that is not served.
             self.tell_holds();
             let traced = traced::begin(&self.traces, &std::mem::take(&mut arrivals), changes, &cut);
             let mut woken = self.view.publish(changes);
@@ -291,8 +289,7 @@ impl<L: Talk> Writer<L> {
 
     fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
         loop {
-            let earlier = self.view.restored();
-            let mut restored = Vec::new();
+            let (earlier, mut restored) = (self.view.restored(), Vec::new());
             for (which, want) in told {
                 let leg = match which {
                     Which::Main => &mut self.main,

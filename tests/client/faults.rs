@@ -380,7 +380,7 @@ fn a_refusal_stays_short() {
         nonce: "n1".to_owned(),
         resources: (0..1000)
             .map(|number| {
-                crate::wrapped(&Resource {
+                wrapped(&Resource {
                     name: format!("{number}{long}"),
                     resource: Some(Any {
                         type_url: long.clone(),

@@ -177,7 +177,7 @@ impl Writer {
     pub(crate) fn hold(&mut self, changes: &mut Vec<Changes>, now: Instant) {
         self.guard.remember(&std::mem::take(&mut self.earlier), now);
         self.guard.handle_settings(self.view.guard());
-        for order in self.view.take_orders() {
+        for (order, _heard) in self.view.take_orders() {
             self.guard.handle_order(&order, now);
             self.words.order(order, now);
         }

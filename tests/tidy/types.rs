@@ -30,7 +30,6 @@ const OPEN: &[(&str, &str, usize)] = &[
     ("src/protocol/client/outbound.rs", "Outbound", 4),
     ("src/protocol/client/wire.rs", "DeltaResponse", 3),
     ("src/protocol/client/wire.rs", "SotwResponse", 3),
-    ("src/protocol/guard/removal.rs", "Removal", 14),
     ("src/telemetry/traces/change.rs", "News", 3),
     ("src/upstream/ads_stream.rs", "AdsStream", 5),
     ("src/upstream/leg/mod.rs", "Leg", 3),

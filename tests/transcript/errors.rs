@@ -27,6 +27,30 @@ fn who_can_read_errors() {
     );
 }
 
+/// E-09, G-18: a client that does not read errors learns of a temporary one by the end of its stream, if it was sent nothing: a type
+/// for which the control plane ends streams has such an error for each of its names. Others keep their streams.
+#[test]
+fn who_cannot_read_errors_is_not_left_waiting() {
+    both(
+        "
+        origin put rds x@1
+        origin put sds z@1
+        origin fails rds a=14
+        plain subscribe rds a
+        served subscribe sds z
+        served <- sds [z@1], ack
+        served subscribe rds a
+        reader can xds.config.supports-resource-errors
+        reader subscribe rds a
+        reader <- rds ![a=14], ack
+        nothing for 7s
+        wait 1s
+        plain ends Unavailable no upstream has answered
+        nothing for 20s
+        ",
+    );
+}
+
 /// C-21, B-31: for a virtual host that does not exist, no error is sent beside the entry without a body.
 #[test]
 fn virtual_hosts() {

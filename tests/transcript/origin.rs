@@ -50,6 +50,9 @@ struct Truth {
 /// Names of one type for which something changed.
 pub(crate) type Changed = (TypeUrl, Vec<Name>);
 
+/// gRPC's UNAVAILABLE.
+const UNAVAILABLE: i32 = 14;
+
 impl Origin {
     pub(crate) fn new() -> Self {
         Self {
@@ -266,18 +269,20 @@ impl Origin {
             asked = true;
             let wrong = self.errors.get(&(type_url.clone(), name.to_string()));
             let error = wrong.map(|code| Arc::new(ResourceError::new(*code, "it is wrong")));
+            // E-09: that a server is unavailable says nothing about the resource.
+            let unavailable = wrong == Some(&UNAVAILABLE);
             let told = slot.and_then(|slot| slot.named.error(name));
             if told != error.as_ref() {
                 let over = error.is_none();
-                updates.extend(
-                    self.find(type_url, name)
-                        .is_none()
-                        .then(|| Update::Absent(name.clone(), Reason::Said)),
-                );
+                let absent = self.find(type_url, name).is_none() && !unavailable;
+                updates.extend(absent.then(|| Update::Absent(name.clone(), Reason::Said)));
                 updates.push(Update::Error(name.clone(), error));
                 if !over {
                     continue;
                 }
+            }
+            if unavailable && self.find(type_url, name).is_none() {
+                continue;
             }
             if name.is_collection() {
                 updates.extend(self.collected(type_url, name, *since, now));

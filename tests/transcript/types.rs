@@ -58,6 +58,45 @@ fn as_ztunnel_asks() {
     }
 }
 
+/// C-12, C-05, C-13: ztunnel that loads on demand takes `*` back at once on a new stream, and names what it holds in its versions
+/// alone: these are subscriptions. Of other types they are not.
+#[test]
+fn as_ztunnel_comes_back() {
+    for topic in ["address", "workload"] {
+        delta(
+            &"
+            origin put T a@1 b@1 c@1
+            client sends T +* -* +a +b
+            client <- T [a@1 b@1], ack
+            client reconnects
+            origin put T b@2
+            client sends T +* -* =a@1 =b@1 =gone@old
+            client <- T [b@2], ack
+            client <- T -[gone], ack
+            origin put T a@2 c@2
+            client <- T [a@2], ack
+            client sends T -a
+            client <- T -[a], ack
+            origin put T a@3 b@3
+            client <- T [b@3], ack
+            second sends T +* -*
+            second <- T [], ack
+            nothing for 20s
+            "
+            .replace('T', topic),
+        );
+    }
+    delta(
+        "
+        origin put cds a@1
+        client sends cds +* -* =a@old
+        client <- cds [], ack
+        origin put cds a@2
+        nothing for 20s
+        ",
+    );
+}
+
 /// A-09: a client that asks by any name gets it as well; its changes and its removal hold for all names.
 #[test]
 fn by_any_name() {

@@ -107,7 +107,7 @@ impl Plane {
 
     /// The next call.
     pub(crate) async fn call(&mut self) -> Call {
-        soon("a call", self.calls.recv()).await.unwrap()
+        soon("a call", self.next_call()).await.unwrap()
     }
 
     /// The next call, however long it takes.

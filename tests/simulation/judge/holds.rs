@@ -109,12 +109,10 @@ fn has(cut: &Cut, type_url: &TypeUrl, name: &Name) -> bool {
     cut.slot(type_url).is_some_and(|slot| slot.resource(name).is_some())
 }
 
-/// Whether an earlier run of the relay had a resource that nobody has asked for yet.
+/// Whether an earlier run of the relay had a resource that nobody has asked for yet, or held it.
 pub(super) fn is_kept(zone: &Zone, type_url: &TypeUrl, name: &Name) -> bool {
-    zone.writer
-        .view
-        .restored()
-        .is_some_and(|kept| has(&kept, type_url, name))
+    let kept = zone.writer.view.restored();
+    kept.is_some_and(|kept| has(&kept, type_url, name)) || zone.writer.remembers(type_url, name)
 }
 
 /// Returns the clusters that are gone since then, and are wanted still.

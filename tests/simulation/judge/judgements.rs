@@ -121,14 +121,19 @@ fn is_held(cut: &Cut, hold: &Hold, name: &Name) -> bool {
 fn is_over(zone: &Zone, before: &Cut, hold: &Hold, (name, removal): (&Name, &HeldRemoval), now: Instant) -> bool {
     let writer = &zone.writer;
     let wanted = Type::of(hold.type_url.url()).is_none_or(|kind| writer.wants(kind, name, removal.wildcard));
+    // Over SotW, a wildcard that is asked for takes the place of all names.
+    let is_covered = Type::of(hold.type_url.url()).is_some_and(|kind| writer.wants(kind, name, true));
     let mortal = || {
         let halves = before.slot(&hold.type_url).into_iter().flat_map(|slot| slot.halves());
         halves.into_iter().any(|state| state.expiry(name).is_some())
     };
     removal.until.is_some_and(|until| until <= now)
         || writer.words.says(&hold.type_url, name, now)
+        // Content that an earlier run had is no news when the control plane says it.
+        || writer.remembers(&hold.type_url, name)
         || writer.words.orders(hold, name, now)
         || writer.view.guard().mass.within == Within::Never
         || !wanted
+        || zone.wire.as_ref().is_some_and(|wire| wire.sotw()) && !removal.wildcard && is_covered
         || mortal()
 }

@@ -12,7 +12,11 @@ async fn what_is_gone_does_not_come_back() {
     for server in [&first, &second] {
         put_listeners(server, 1..=4);
     }
-    let servers = format!("server_uri: '{}'}}, {{server_uri: '{}'", first.address, second.address);
+    // A full state says at once what it lacks. Over delta, what the first server does not send again is served until it has been quiet.
+    let servers = format!(
+        "server_uri: '{}', transport: sotw}}, {{server_uri: '{}'",
+        first.address, second.address
+    );
     let relay = Relay::telling("amnesia-back", &configuration(&servers, "60s", ""));
     // Of `unknown` the first server says nothing once it is dead, so the client has a reason to leave it.
     let watcher = Watcher::start(relay.address, &[(LDS, &["*"])]).await;

@@ -353,10 +353,7 @@ impl Binding {
             }
             // G-12: while a fallback serves the session, a server that comes back must start afresh. If it were told the versions
             // of its earlier resources, it might send nothing, and no session would return to it.
-            let gone = matches!(
-                seat.view().cut().server_state(),
-                ServerState::Trying | ServerState::Failing
-            );
+            let gone = !seat.view().cut().server_state().reachable();
             if at < bound && gone {
                 seat.view().supersede();
             }

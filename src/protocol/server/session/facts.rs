@@ -139,7 +139,11 @@ impl Subscription {
         let slot = self.type_sight(sight);
         // L-14: a reachable server may still say that a name does not exist. SotW clients would not wait for that.
         let sotw = self.reader.dialect() == Dialect::Sotw;
-        self.missing_of(sight, |name| !sight.reachable(name) || sotw && !slot.answered(name))
+        // E-09: where the server has said why it does not answer, no answer will come.
+        let fails = |name: Option<&Name>| name.is_some_and(|name| slot.error(name).is_some());
+        self.missing_of(sight, |name| {
+            !sight.reachable(name) || sotw && !slot.answered(name) || fails(name)
+        })
     }
 
     /// Returns something that was requested, is unknown, and for which `counts` is true; `None` inside stands for the wildcard.
@@ -160,9 +164,22 @@ impl Subscription {
     /// Returns how much of the stream's limit of names it uses.
     pub(in crate::server) fn count(&self) -> usize {
         if self.want.wildcard() && !self.want.has_collections() {
-            return self.ledger.asked_len();
+            return self.ledger.asked_len() + self.brought();
         }
-        self.ledger.len()
+        let rare = self.rare.get();
+        self.ledger.len() + rare.brings.len() + rare.held.table
+    }
+
+    /// B-34: returns how many versions are kept that the client brought beside its names, and that no other client has.
+    pub(in crate::server) fn brought(&self) -> usize {
+        let rare = self.rare.get();
+        let unasked = || self.ledger.len() - self.ledger.asked_len();
+        let rows = if rare.held.rows > 0 {
+            rare.held.rows.min(unasked())
+        } else {
+            0
+        };
+        rare.brings.len() + rare.held.table + rows
     }
 
     /// K-21: returns how many entries are kept for the client.

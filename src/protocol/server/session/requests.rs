@@ -2,7 +2,7 @@
 //!
 //! Owns the kind of a request, and which names it begins and ends. Does not build answers.
 
-use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::collections::{BTreeSet, btree_map};
 use std::time::Instant;
 use std::vec;
 
@@ -34,10 +34,10 @@ pub(in crate::server) struct Entries {
     ends_all: bool,
     /// Whether it is the first request of its type.
     first: bool,
+    /// C-12: whether the versions name what the client subscribes to.
+    adopts: bool,
     /// SotW: whether the first request has a version, so that the client may hold anything.
     remembers: bool,
-    /// Declared resources that only the wildcard covers.
-    held: BTreeMap<Name, Version>,
 }
 
 /// More names over the limit than this are not answered: they are not bounded by anything else.
@@ -57,8 +57,8 @@ impl Entries {
             gave_up: false,
             ends_all: false,
             first,
+            adopts: false,
             remembers: false,
-            held: BTreeMap::new(),
         }
     }
 
@@ -136,11 +136,18 @@ impl Subscription {
         let has = |texts: &[String]| texts.iter().any(|text| text == Name::WILDCARD);
         // C-05: only a first request with both lists empty means everything.
         let empty = first && lists.begun.is_empty() && lists.ended.is_empty() && self.reader.traits().wildcard;
-        if empty || has(&lists.begun) {
+        // C-12: a client of Istio's addresses that loads on demand takes `*` back at once, and names what it had subscribed to in its
+        // versions alone.
+        let addresses = self.reader.traits().aliases && self.reader.traits().kind == Kind::Other;
+        let adopts = first && addresses && has(&lists.begun) && has(&lists.ended);
+        if adopts {
+            self.agenda.set_hello(true);
+        } else if empty || has(&lists.begun) {
             self.subscribe_all(answers, now);
         }
         Entries {
-            ends_all: has(&lists.ended),
+            ends_all: has(&lists.ended) && !adopts,
+            adopts,
             ..Entries::new(lists, first)
         }
     }
@@ -191,6 +198,9 @@ impl Subscription {
                 }
             } else if let Some((text, version)) = entries.versions.next().filter(|_| entries.first) {
                 // C-12: the versions that the client declares count in its first request only.
+                if entries.adopts {
+                    self.read(&text, entries, bound, faults, answers, now);
+                }
                 if bound.admits(&text) {
                     let name = self.name(&text, answers);
                     // C-14: endpoints are sent in any case, because a cluster may wait for them to finish warming.
@@ -198,9 +208,7 @@ impl Subscription {
                     let version = Version::parse(&version)
                         .filter(|_| !endpoints)
                         .unwrap_or(Version::EMPTY);
-                    if !self.remember(&name, version) {
-                        entries.held.insert(name, version);
-                    }
+                    self.remember(name, version);
                 }
             } else {
                 self.end_request(entries, answers, now);
@@ -220,7 +228,7 @@ impl Subscription {
         if entries.gave_up {
             self.unsubscribed();
         }
-        self.remember_all(std::mem::take(&mut entries.held), answers, now);
+        self.remember_all(answers, now);
     }
 
     /// Reads a text of a name, for which the client asks from now on.

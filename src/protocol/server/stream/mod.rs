@@ -113,10 +113,16 @@ impl Server {
         subscribed.map(Subscription::type_url)
     }
 
-    /// Returns how many names the client asks for, members of collections included.
+    /// Returns how many names the client asks for, members of collections included, and how many versions it brought beside them.
     #[must_use]
     pub fn names(&self) -> usize {
         self.types.iter().map(Subscription::count).sum()
+    }
+
+    /// B-34: returns how many versions are kept that the client brought beside its names, and that no other client has.
+    #[must_use]
+    pub fn brought(&self) -> usize {
+        self.types.iter().map(Subscription::brought).sum()
     }
 
     /// Returns how many responses were sent.
@@ -166,7 +172,9 @@ impl Server {
             // leave all the same if that server is lost (`handle_loss`).
             let hopeless = one.hopeless(sight).filter(|_| self.nonces.given() == 0);
             if let Some(name) = hopeless {
-                return Some(End::unanswered(one.type_url(), bound, sight.reason(name)));
+                let error = name.and_then(|name| one.type_sight(sight).error(name));
+                let end = End::unanswered(one.type_url(), bound, sight.reason(name));
+                return Some(end.explained(error.map(|error| &*error.message)));
             }
         }
         self.handle_loss(sight, now)
