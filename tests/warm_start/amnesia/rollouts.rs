@@ -53,6 +53,6 @@ async fn a_rollout_over_sotw() {
     drop(draining);
     new.has(CDS, "c-2").await;
     relay.line("removed resources are not held any more");
-    let warned = relay.seen().into_iter().find(|line| line.contains("WARN"));
+    let warned = relay.seen().into_iter().find(|line| line.contains("level=warn"));
     assert_eq!(warned, None);
 }

@@ -19,5 +19,5 @@ async fn one_is_extended_and_one_is_lost() {
     let by_clock = "distributary_held_removals_ended_total{reason=\"mass\",by=\"clock\"}";
     crate::stage::eventually("a count", || (metric(&relay, by_clock) == 1).then_some(())).await;
     let line = relay.line("by=clock");
-    assert!(line.contains("WARN") && line.contains("l2"), "{line}");
+    assert!(line.contains("level=warn") && line.contains("one=l2"), "{line}");
 }
