@@ -15,7 +15,7 @@ use rustls_pki_types::CertificateDer;
 use tokio::net::UnixStream;
 
 use super::{reflection, status};
-use crate::config::{AdminAction, AdminDenied, AdminRules};
+use crate::config::{AdminAction, AdminDenied, AdminHosts, AdminRules, Config};
 use crate::identity::{Identity, certified};
 use crate::token::{TokenFault, Tokens};
 
@@ -24,8 +24,32 @@ use crate::token::{TokenFault, Tokens};
 pub struct Guard {
     /// The rules as they are now.
     pub rules: Arc<ArcSwap<AdminRules>>,
+    /// The names under which the address is reached.
+    pub hosts: Arc<ArcSwap<AdminHosts>>,
     /// The checks of tokens.
     pub tokens: Tokens,
+}
+
+impl Guard {
+    /// Nothing is ruled yet.
+    #[must_use]
+    pub fn new(tokens: Tokens) -> Self {
+        Self {
+            tokens,
+            ..Self::default()
+        }
+    }
+
+    /// From now on this configuration counts.
+    pub fn set(&self, config: &Config) {
+        self.rules.store(Arc::new(config.admin_rules.clone()));
+        self.hosts.store(Arc::new(config.admin_hosts.clone()));
+    }
+
+    /// Whether this is a name under which the address is reached.
+    pub(super) fn is_host(&self, name: &str) -> bool {
+        self.hosts.load().has(name)
+    }
 }
 
 /// Who has connected.

@@ -10,8 +10,8 @@ use axum::routing::get;
 use super::forms::{self, Asked, Format};
 use super::orders::Access;
 use super::{
-    Shown, certificates, changes, clients, config_dump, events, guard, help, history, holds, nacks, orders, page,
-    process, reflection, resources, stats, status, views,
+    Shown, certificates, changes, clients, config_dump, events, guard, help, history, holds, hosts, nacks,
+    orders, page, process, reflection, resources, stats, status, views,
 };
 use crate::clock::WallClock;
 use crate::telemetry::{Exposition, Status};
@@ -53,8 +53,12 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
         .merge(reflection::router(shown.status.schemas()))
         .route("/views", get(views::answer))
         .merge(status::router(shown.status.clone()))
-        .merge(orders::router(access))
+        .merge(orders::router(access, shown.guard.clone()))
         .layer(middleware::from_fn_with_state(shown.guard.clone(), guard::pass))
+        .layer(middleware::from_fn_with_state(
+            (shown.guard.clone(), access),
+            hosts::pass,
+        ))
         .layer(middleware::from_fn(orders::unambiguous))
         .with_state(shown)
         .layer(middleware::map_response(as_declared))

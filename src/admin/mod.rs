@@ -15,6 +15,7 @@ mod guard;
 mod help;
 mod history;
 mod holds;
+mod hosts;
 mod http;
 mod logging;
 mod nacks;

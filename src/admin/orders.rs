@@ -11,7 +11,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde::Deserialize;
 
-use super::{DrainOrder, Shown, holds, logging, reload};
+use super::guard::Guard;
+use super::{DrainOrder, Shown, holds, hosts, logging, reload};
 
 /// How a request has come.
 #[derive(Clone, Copy, Debug)]
@@ -25,9 +26,9 @@ pub(super) enum Access {
 }
 
 /// Returns the routes.
-pub(super) fn router(access: Access) -> Router<Shown> {
-    let believed = move |request: Request, next: Next| async move {
-        match doubt(request.headers(), access) {
+pub(super) fn router(access: Access, guard: Guard) -> Router<Shown> {
+    let believed = move |State(guard): State<Guard>, request: Request, next: Next| async move {
+        match doubt(request.headers(), access, &guard) {
             None => next.run(request).await,
             Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
         }
@@ -40,7 +41,7 @@ pub(super) fn router(access: Access) -> Router<Shown> {
         .route("/reload", post(reload::answer))
         .route("/holds/extend", post(holds::extend))
         .route("/holds/release", post(holds::release))
-        .route_layer(middleware::from_fn(believed))
+        .route_layer(middleware::from_fn_with_state(guard, believed))
         .method_not_allowed_fallback(async |method: Method| {
             let text = format!("Method {method} not allowed, POST required.\n");
             (StatusCode::BAD_REQUEST, text)
@@ -88,34 +89,30 @@ pub(super) async fn unambiguous(request: Request, next: Next) -> Response {
 }
 
 /// Returns why a request may come from a web page. A page cannot choose the `Host` header. An attacker can make a host name
-/// resolve to this address, but cannot do that with an IP address, nor have a certificate for that name here.
-fn doubt(headers: &HeaderMap, access: Access) -> Option<&'static str> {
+/// resolve to this address, but cannot do that with an IP address or a name of the operator's, nor have a certificate for that name here.
+fn doubt(headers: &HeaderMap, access: Access, guard: &Guard) -> Option<&'static str> {
     let (scheme, port) = match access {
         Access::Unix => return None,
         Access::Plain(port) => ("http://", Some(port)),
         Access::Tls => ("https://", None),
     };
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text(header::HOST).filter(|host| port.is_none_or(|port| is_own(host, port)));
+    let host = text(header::HOST).filter(|host| port.is_none_or(|port| is_own(host, port, guard)));
     let Some(host) = host else {
-        return Some("the Host header must be the admin address: an IP address or localhost, and the port\n");
+        return Some(
+            "the Host header must be the admin address: an IP address or localhost, and the port; or a name in `admin.hosts`\n",
+        );
     };
     let foreign = headers.contains_key(header::ORIGIN)
         && text(header::ORIGIN).is_none_or(|origin| origin.strip_prefix(scheme) != Some(host));
     foreign.then_some("the Origin header names another site\n")
 }
 
-fn is_own(host: &str, port: u16) -> bool {
-    let (name, given) = match host.rsplit_once(':') {
-        Some((name, given)) if !given.ends_with(']') => (name, given.parse().ok()),
-        Some(_) | None => (host, Some(80)),
-    };
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
-    let address = match bare {
-        Some(bare) => bare.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => name == "localhost" || name.parse::<std::net::Ipv4Addr>().is_ok(),
-    };
-    given == Some(port) && address
+/// A name of the operator's may lead here by another port, an address only by this one.
+fn is_own(host: &str, port: u16, guard: &Guard) -> bool {
+    let (name, given) = hosts::split(host);
+    let given = given.map_or(Some(80), |given| given.parse().ok());
+    hosts::is_address(name) && given == Some(port) || guard.is_host(name)
 }
 
 #[cfg(test)]
@@ -130,7 +127,7 @@ mod tests {
             origin
                 .into_iter()
                 .for_each(|origin| drop(headers.insert(header::ORIGIN, origin.parse().unwrap())));
-            doubt(&headers, Access::Plain(9901)).is_some()
+            doubt(&headers, Access::Plain(9901), &Guard::default()).is_some()
         };
         for host in ["127.0.0.1:9901", "localhost:9901", "[::1]:9901", "10.1.2.3:9901"] {
             assert!(!doubted(host, None), "{host}");
@@ -151,23 +148,27 @@ mod tests {
         ] {
             assert!(doubted(host, None), "{host}");
         }
-        assert!(doubt(&HeaderMap::new(), Access::Plain(9901)).is_some());
-        assert!(doubt(&HeaderMap::new(), Access::Unix).is_none());
+        assert!(doubt(&HeaderMap::new(), Access::Plain(9901), &Guard::default()).is_some());
+        assert!(doubt(&HeaderMap::new(), Access::Unix, &Guard::default()).is_none());
     }
 
     #[test]
     fn who_is_believed_over_tls() {
         let mut headers = HeaderMap::new();
-        assert!(doubt(&headers, Access::Tls).is_some());
+        assert!(doubt(&headers, Access::Tls, &Guard::default()).is_some());
         headers.insert(header::HOST, "relay.example.com".parse().unwrap());
-        assert!(doubt(&headers, Access::Tls).is_none());
+        assert!(doubt(&headers, Access::Tls, &Guard::default()).is_none());
         for (origin, doubted) in [
             ("https://relay.example.com", false),
             ("http://relay.example.com", true),
             ("https://evil.example", true),
         ] {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
-            assert_eq!(doubt(&headers, Access::Tls).is_some(), doubted, "{origin}");
+            assert_eq!(
+                doubt(&headers, Access::Tls, &Guard::default()).is_some(),
+                doubted,
+                "{origin}"
+            );
         }
     }
 }

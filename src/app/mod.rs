@@ -144,7 +144,7 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
         mark,
         shared.clone(),
         fleet.clone(),
-        guard.rules,
+        guard,
         listening,
         log,
     );
@@ -262,8 +262,9 @@ fn guard(config: &Config) -> Result<Guard, AppError> {
     for warning in tokens.warnings() {
         tracing::warn!("jwt: {warning}");
     }
-    let rules = Arc::new(ArcSwap::from_pointee(config.admin_rules.clone()));
-    Ok(Guard { rules, tokens })
+    let guard = Guard::new(tokens);
+    guard.set(config);
+    Ok(guard)
 }
 
 /// Waits until the relay must leave, lets all clients go, and writes the last snapshots.

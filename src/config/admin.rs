@@ -1,10 +1,14 @@
-//! Who may do what on the admin address, as validated settings. Does not know how a visitor has proved who it is.
+//! Who may do what on the admin address, and under which names it is reached, as validated settings. Does not know how a visitor has proved who it is.
 
 use crate::classes::Pattern;
 
 /// The rules of the admin address, in order. Without any, whoever reaches it may do everything there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdminRules(Vec<AdminRule>);
+
+/// The names under which the admin address is reached, beside IP addresses and `localhost`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AdminHosts(Vec<String>);
 
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +60,20 @@ pub enum AdminDenied {
     /// The first rule that is about it does not allow that.
     #[error("admin.rules[{0}] is the first rule that matches, and does not allow it")]
     Rule(usize),
+}
+
+impl AdminHosts {
+    /// These are the names.
+    #[must_use]
+    pub const fn new(names: Vec<String>) -> Self {
+        Self(names)
+    }
+
+    /// Whether this is one of the names. Case does not count.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|host| host.eq_ignore_ascii_case(name))
+    }
 }
 
 impl AdminRules {

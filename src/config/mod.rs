@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use admin::{AdminAction, AdminDenied, AdminRule, AdminRules};
+pub use admin::{AdminAction, AdminDenied, AdminHosts, AdminRule, AdminRules};
 pub use defaults::{Limits, MemoryLimit, Timers};
 pub use issuer::Issuer;
 pub use listener::{Address, Listener, ListenerTls, TlsVersion};
@@ -65,6 +65,8 @@ pub struct Config {
     pub admin_tls: Option<ListenerTls>,
     /// Who may do what there.
     pub admin_rules: AdminRules,
+    /// Under which names it is reached.
+    pub admin_hosts: AdminHosts,
     /// Where only probes and metrics are, if configured.
     pub probes: Option<Address>,
     /// The control planes.

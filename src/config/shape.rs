@@ -77,6 +77,7 @@ mapping!(Admin {
     "address" => address: Option<Scalar>,
     "tls" => tls: Option<Spanned<ListenerTls>>,
     "rules" => rules: Option<Spanned<Vec<Spanned<AdminRule>>>>,
+    "hosts" => hosts: Option<Texts>,
 });
 
 mapping!(Probes {

@@ -33,6 +33,69 @@ fn status(answer: &str) -> u16 {
     status.unwrap_or_else(|| panic!("no HTTP: {answer}"))
 }
 
+/// A web page under a name of its own, which resolves to this address, reads nothing but probes and metrics.
+#[test]
+fn the_admin_address_has_names() {
+    let text = "upstream: {xds_servers: [{server_uri: '127.0.0.1:1'}]}\nlisteners: [{address: '127.0.0.1:0'}]\n\
+                admin: {address: '127.0.0.1:0', hosts: relay.example.com}\n";
+    let path = file("names.yaml", text);
+    let relay = Relay::start(program(&[
+        "serve",
+        "--log-format",
+        "json",
+        "--config",
+        path.to_str().unwrap(),
+    ]));
+    let fields: serde_json::Value = serde_json::from_str(&relay.line("\"admin address\"")).unwrap();
+    let admin = fields.get("address").unwrap().as_str().unwrap().to_owned();
+    let asks = |host: &str, request: &str| {
+        let mut stream = TcpStream::connect(&admin).unwrap();
+        let head = format!("host: {host}\r\ncontent-length: 0\r\nconnection: close");
+        write!(stream, "{request} HTTP/1.1\r\n{head}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let reads = [
+        "GET /",
+        "GET /config_dump",
+        "GET /clients",
+        "GET /certs",
+        "GET /events",
+        "GET /page.js",
+        "POST /v3/discovery:client_status",
+    ];
+    for read in reads {
+        let answer = asks("evil.example:9901", read);
+        assert!(
+            status(&answer) == 403 && answer.contains("add the name there"),
+            "{read}: {answer}"
+        );
+    }
+    let port = admin.rsplit_once(':').unwrap().1;
+    let own = [
+        "127.0.0.1:8080",
+        "localhost:8080",
+        "[::1]",
+        "relay.example.com",
+        &format!("localhost:{port}"),
+    ];
+    for host in own {
+        assert_eq!(status(&asks(host, "GET /config_dump")), 200, "{host}");
+    }
+    for path in ["/ready", "/live", "/healthz", "/metrics", "/stats/prometheus"] {
+        assert_ne!(status(&asks("evil.example", &format!("GET {path}"))), 403, "{path}");
+    }
+    for (host, code) in [
+        ("evil.example", 403),
+        ("localhost:1", 403),
+        ("relay.example.com:80", 200),
+        (&admin, 200),
+    ] {
+        assert_eq!(status(&asks(host, "POST /healthcheck/ok")), code, "{host}");
+    }
+}
+
 /// Whoever reaches the probes gets neither what the admin address shows nor what it orders.
 #[test]
 fn there_is_nothing_else() {

@@ -180,6 +180,8 @@ fn what_is_said_of_the_probes() {
 #[rustfmt::skip]
 fn what_is_said_of_rules_of_the_admin_address() {
     for (text, said) in [
+        ("admin: {hosts: [a, 'http://a']}\n", "1:20: admin.hosts: `http://a` is not the name of a host; write it without a scheme and \
+          a port, as in relay.example.com"),
         ("admin: {rules: []}\n", "1:16: admin.rules: the list is empty; add a rule, or leave `rules` out to let everybody in"),
         ("admin: {rules: [{identities: 'ip:*'}]}\n", "1:17: admin.rules[0]: missing field `allow`"),
         ("admin: {rules: [{allow: reed}]}\n", "1:25: admin.rules[0].allow: `reed` is no action on the admin address; write read \

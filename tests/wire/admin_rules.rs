@@ -46,6 +46,7 @@ impl Stage {
         let (reload, _) = mpsc::channel(1);
         let guard = Guard {
             rules: Arc::new(ArcSwap::from_pointee(rules(written))),
+            hosts: Arc::default(),
             tokens,
         };
         let rules = guard.rules.clone();

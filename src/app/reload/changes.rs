@@ -51,6 +51,7 @@ impl Changes {
             admin,
             admin_tls,
             admin_rules,
+            admin_hosts,
             probes,
             upstream,
             classes,
@@ -83,6 +84,7 @@ impl Changes {
             false,
         );
         changes.compare("admin.rules", Now, admin_rules, &new.admin_rules, false);
+        changes.compare("admin.hosts", Now, admin_hosts, &new.admin_hosts, false);
         changes.compare("probes", Restart, probes, &new.probes, false);
         changes.compare("upstream", Now, upstream, &new.upstream, false);
         changes.compare("classes", Next, classes, &new.classes, false);

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use crate::admin::Guard;
 use crate::app::fleet::Fleet;
 use crate::app::listening::Listening;
 use crate::app::plan;
 use crate::clock;
-use crate::config::{AdminRules, Config};
+use crate::config::Config;
 use crate::downstream::Shared;
 use crate::telemetry::Log;
 
@@ -21,7 +22,7 @@ pub(in crate::app) struct Live {
     mark: String,
     shared: Arc<Shared>,
     fleet: Arc<Fleet>,
-    admin_rules: Arc<ArcSwap<AdminRules>>,
+    guard: Guard,
     listening: Listening,
     log: Arc<Log>,
 }
@@ -32,7 +33,7 @@ impl Live {
         mark: String,
         shared: Arc<Shared>,
         fleet: Arc<Fleet>,
-        admin_rules: Arc<ArcSwap<AdminRules>>,
+        guard: Guard,
         listening: Listening,
         log: Arc<Log>,
     ) -> Arc<Self> {
@@ -41,7 +42,7 @@ impl Live {
             mark,
             shared,
             fleet,
-            admin_rules,
+            guard,
             listening,
             log,
         })
@@ -66,7 +67,7 @@ impl Live {
         if before.issuers != config.issuers {
             shared.tokens.set(&config.issuers);
         }
-        self.admin_rules.store(Arc::new(config.admin_rules.clone()));
+        self.guard.set(&config);
         shared.scopes.set(plan::views(&config), config.limits.views);
         self.listening.set(&config);
         // A level that was set by hand stays until the file has another one.

@@ -1,9 +1,9 @@
-//! Validates the rules of the admin address.
+//! Validates the rules of the admin address, and its names.
 
 use super::Check;
 use crate::config::reading::Spanned;
 use crate::config::shape::{self, Texts};
-use crate::config::{AdminAction, AdminRule, AdminRules};
+use crate::config::{AdminAction, AdminHosts, AdminRule, AdminRules};
 
 impl Check {
     pub(super) fn admin_rules(&mut self, written: Option<Spanned<Vec<Spanned<shape::AdminRule>>>>) -> AdminRules {
@@ -33,6 +33,12 @@ impl Check {
         AdminRules::new(rules)
     }
 
+    pub(super) fn admin_hosts(&mut self, written: Option<&Texts>) -> AdminHosts {
+        let texts = written.into_iter().flat_map(|written| &written.value.0);
+        let names = texts.filter_map(|text| self.read("admin.hosts", Some(text), host));
+        AdminHosts::new(names.collect())
+    }
+
     /// An empty list allows nothing.
     fn actions(&mut self, key: &str, written: Option<&Texts>) -> Vec<AdminAction> {
         let texts = written.into_iter().flat_map(|written| &written.value.0);
@@ -40,4 +46,15 @@ impl Check {
             .filter_map(|text| self.read(key, Some(text), AdminAction::parse))
             .collect()
     }
+}
+
+/// Reads the name of a host as it stands in a `Host` header.
+fn host(text: &str) -> Result<String, String> {
+    let fits = |character: char| character.is_ascii_alphanumeric() || "-._".contains(character);
+    if text.is_empty() || !text.chars().all(fits) {
+        return Err(format!(
+            "`{text}` is not the name of a host; write it without a scheme and a port, as in relay.example.com"
+        ));
+    }
+    Ok(text.to_owned())
 }

@@ -59,6 +59,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     let (admin, admin_tls) = check.admin(&file.admin, flags.admin.as_deref(), &addresses, &places);
     let probes = check.probes(file.probes.as_ref(), &addresses, &admin);
     let admin_rules = check.admin_rules(file.admin.rules);
+    let admin_hosts = check.admin_hosts(file.admin.hosts.as_ref());
     let (upstream, bootstrap_node) = check.upstream(file.upstream, flags, &addresses);
     check.shown_to(&file.classes, &upstream);
     let node = check.node(file.node, bootstrap_node);
@@ -73,6 +74,7 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
         admin,
         admin_tls,
         admin_rules,
+        admin_hosts,
         probes,
         upstream,
         classes,

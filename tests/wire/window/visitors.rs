@@ -63,7 +63,7 @@ async fn unfinished_bodies_hold_no_place() {
     let mut begun = Vec::new();
     for _ in 0..200 {
         let mut socket = TcpStream::connect(address(&window)).await.unwrap();
-        let head = "POST /v3/discovery:client_status HTTP/1.1\r\nhost: relay\r\ncontent-length: 100\r\n\r\n{";
+        let head = "POST /v3/discovery:client_status HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{";
         let _ = socket.write_all(head.as_bytes()).await;
         begun.push(socket);
     }
@@ -135,7 +135,7 @@ async fn large_bodies_are_refused() {
     let relay = Relay::start();
     let window = Window::of(&relay);
     let mut socket = TcpStream::connect(address(&window)).await.unwrap();
-    let head = "POST /v3/discovery:client_status HTTP/1.0\r\nhost: relay\r\ncontent-length: 300000\r\n\r\n";
+    let head = "POST /v3/discovery:client_status HTTP/1.0\r\nhost: 127.0.0.1\r\ncontent-length: 300000\r\n\r\n";
     let _ = socket
         .write_all(&[head.as_bytes(), &vec![b' '; 300_000]].concat())
         .await;
