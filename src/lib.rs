@@ -61,6 +61,7 @@
 //! - [`inquiry`]: what operators ask the client streams, and what these answer.
 //! - [`cache`]: what control planes said, who waits for it, and which clients share it.
 //! - [`census`]: what all client streams say when they are asked.
+//! - [`small_file`]: certificates, keys and tokens on disk, as bytes.
 //! - [`identity`], [`token`]: who a client is, as far as it was checked.
 //! - [`watch`]: when to look at files again.
 //! - [`tls`]: certificates and keys, as their files are now.
@@ -112,6 +113,7 @@ pub mod downstream;
 pub mod get;
 pub mod otlp;
 pub mod shutdown;
+pub mod small_file;
 pub mod snapshot;
 pub mod supervisor;
 pub mod telemetry;

@@ -8,6 +8,7 @@ use super::plan::{dictionary, file_bytes};
 use crate::clock;
 use crate::config::{Config, Credentials, Server, Source, Tls};
 use crate::json::{Schemas, Unknown};
+use crate::small_file;
 use crate::tls::{self, ServerTls};
 use crate::token::Tokens;
 use crate::upstream::{Dictionary, FileSet};
@@ -141,7 +142,7 @@ impl Inspection {
             self.credentials(settings, &key);
         }
         if let Some(path) = token
-            && let Err(error) = std::fs::read(path)
+            && let Err(error) = small_file::read(path, small_file::BYTES_MAX)
         {
             self.problem(&format!("{key}{}: cannot be read: {error}", path.display()));
         }

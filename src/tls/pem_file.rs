@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::provider::provider;
 use super::workload;
 use crate::config::{Identity, Supply};
+use crate::small_file;
 
 /// A file of certificates or keys that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +47,8 @@ pub(super) const KEY_KINDS: &str = "PKCS#8, SEC1 or RSA, in PEM";
 
 impl PemFile {
     pub(super) fn read(path: &Path) -> Result<Self, BadFile> {
-        let bytes = std::fs::read(path).map_err(|error| BadFile::new(path, format!("cannot be read: {error}")))?;
+        let bytes = small_file::read(path, small_file::BYTES_MAX);
+        let bytes = bytes.map_err(|error| BadFile::new(path, format!("cannot be read: {error}")))?;
         Ok(Self {
             path: path.to_owned(),
             bytes,

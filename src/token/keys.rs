@@ -2,8 +2,6 @@
 //!
 //! Owns which keys can be used. Knows nothing of tokens, nor of when the file is read again.
 
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +10,7 @@ use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 
 use super::refused::Refused;
+use crate::small_file;
 
 /// The keys of one issuer, as its file was when it was last good.
 #[derive(Debug)]
@@ -45,9 +44,6 @@ pub struct BadKeys {
     path: PathBuf,
     why: String,
 }
-
-/// Much larger than the keys of any issuer.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 
 impl Keys {
     /// Reads the keys for the first time.
@@ -114,17 +110,10 @@ impl Set {
 }
 
 fn text(path: &Path) -> Result<Vec<u8>, BadKeys> {
-    let bad = |why| BadKeys {
+    small_file::read(path, small_file::BYTES_MAX).map_err(|error| BadKeys {
         path: path.to_owned(),
-        why,
-    };
-    let mut text = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text));
-    read.map_err(|error: io::Error| bad(format!("cannot be read: {error}")))?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(bad(format!("it has more than {FILE_BYTES_MAX} bytes")));
-    }
-    Ok(text)
+        why: format!("cannot be read: {error}"),
+    })
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the library adds kinds of keys")]

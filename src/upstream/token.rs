@@ -13,6 +13,7 @@ use serde::Deserialize;
 use tonic::Status;
 
 use super::clock::unix;
+use crate::small_file;
 
 /// The token of a control plane, shared by all streams to it.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ const MARGIN: Duration = Duration::from_secs(30);
 /// How long before a token can no longer be used the file is read again.
 const REFRESH: Duration = Duration::from_secs(60);
 /// The largest token.
-const BYTES_MAX: u64 = 64 * 1024;
+const BYTES_MAX: usize = 64 * 1024;
 
 impl Token {
     pub(super) fn new(path: &Path) -> Self {
@@ -104,22 +105,9 @@ impl CachedToken {
 }
 
 fn limited(path: &Path) -> Result<String, String> {
-    use std::io::Read;
-    let read = || {
-        let mut text = String::new();
-        // Opening a pipe would wait for a writer.
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(std::io::Error::other("it is not a regular file"));
-        }
-        let file = std::fs::File::open(path)?;
-        file.take(BYTES_MAX + 1).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    let text = read().map_err(|error: std::io::Error| error.to_string())?;
-    if text.len() as u64 > BYTES_MAX {
-        return Err(format!("it is larger than {BYTES_MAX} bytes"));
-    }
-    Ok(text)
+    let read = small_file::read(path, BYTES_MAX);
+    let text = read.and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other));
+    text.map_err(|error| error.to_string())
 }
 
 /// Returns when the token expires, since 1970. The server checks everything else.
@@ -192,7 +180,7 @@ mod tests {
             (lasting(20), tonic::Code::Unauthenticated, "expires in less than 30 s"),
             (token(r#"{"exp":5}"#), tonic::Code::Unauthenticated, "expired "),
             ("secret".to_owned(), tonic::Code::Unauthenticated, "is not a JWT"),
-            (" ".repeat(70_000), tonic::Code::Unavailable, "larger than"),
+            (" ".repeat(70_000), tonic::Code::Unavailable, "more than 65536 bytes"),
         ] {
             std::fs::write(&path, &text).unwrap();
             let status = Token::new(&path).header().await.unwrap_err();

@@ -6,6 +6,26 @@ use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, 
 
 use crate::{Relay, file, output, program};
 
+/// A pipe would make it wait for a writer, and a device has no end.
+#[test]
+fn validate_does_not_wait_for_files() {
+    let pipe = std::env::temp_dir().join(format!("distributary-pipe-{}", std::process::id()));
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+    for path in [pipe.to_str().unwrap(), "/dev/zero"] {
+        let tls = format!("tls: {{certificate: '{path}', private_key: '{path}'}}");
+        let text = format!(
+            "listeners: [{{address: '127.0.0.1:0', {tls}}}]\nadmin: {{address: '127.0.0.1:0'}}\nupstream: {{xds_servers: [{{server_uri: cp:1}}]}}\n"
+        );
+        let (code, _, error) = output(&["validate", file("waits.yaml", &text).to_str().unwrap()]);
+        assert!(
+            code == Some(1) && error.contains(&format!("{path}: cannot be read: it is not a regular file")),
+            "{error}"
+        );
+    }
+    std::fs::remove_file(pipe).unwrap();
+}
+
 #[test]
 fn validate_says_ok_or_what_is_wrong() {
     let good = file("good.yaml", "upstream: {xds_servers: [{server_uri: cp:1}]}\n");

@@ -7,7 +7,7 @@ use crate::tree::{self, File};
 
 /// A part, and the parts of this crate that it may name. Those that name none are crates of their own, and the compiler knows what
 /// they may use.
-const KNOWS: [(&str, &[&str]); 26] = [
+const KNOWS: [(&str, &[&str]); 27] = [
     ("proto", &[]),
     ("classes", &[]),
     ("xds", &[]),
@@ -21,14 +21,15 @@ const KNOWS: [(&str, &[&str]); 26] = [
     ),
     ("snapshot", &["xds", "proto", "clock"]),
     ("shutdown", &[]),
+    ("small_file", &[]),
     ("identity", &[]),
     ("clock", &[]),
     ("telemetry", &["xds"]),
     ("config", &["classes", "xds", "proto", "cache", "json"]),
     ("watch", &["clock"]),
     ("supervisor", &["config"]),
-    ("tls", &["config", "clock", "proto", "telemetry", "watch"]),
-    ("token", &["config", "telemetry", "clock", "watch"]),
+    ("tls", &["config", "clock", "proto", "small_file", "telemetry", "watch"]),
+    ("token", &["config", "telemetry", "clock", "small_file", "watch"]),
     ("wire", &["xds", "proto", "config"]),
     (
         "upstream",
@@ -44,6 +45,7 @@ const KNOWS: [(&str, &[&str]); 26] = [
             "telemetry",
             "shutdown",
             "clock",
+            "small_file",
             "watch",
         ],
     ),
@@ -114,6 +116,7 @@ const KNOWS: [(&str, &[&str]); 26] = [
             "downstream",
             "admin",
             "otlp",
+            "small_file",
             "snapshot",
             "supervisor",
         ],

@@ -397,7 +397,10 @@ fn files_without_a_set_of_keys() {
         ("{}", "it is not a JWK set: `keys` is missing, or no list"),
         ("[]", "it is not a JWK set: `keys` is missing, or no list"),
         ("{\"keys\": {}}", "it is not a JWK set: `keys` is missing, or no list"),
-        (&" ".repeat((1 << 20) + 1), "it has more than 1048576 bytes"),
+        (
+            &" ".repeat((1 << 20) + 1),
+            "cannot be read: it has more than 1048576 bytes",
+        ),
     ] {
         published.put(text);
         let file = published.file.to_str().unwrap();
