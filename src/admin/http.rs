@@ -10,7 +10,7 @@ use axum::routing::get;
 use super::forms::{self, Asked, Format};
 use super::orders::Access;
 use super::{
-    Shown, certificates, changes, clients, config_dump, events, guard, help, history, holds, hosts, nacks,
+    Shown, certificates, changes, clients, config_dump, escaped, events, guard, help, history, holds, hosts, nacks,
     orders, page, process, reflection, resources, stats, status, views,
 };
 use crate::clock::WallClock;
@@ -61,6 +61,7 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
         ))
         .layer(middleware::from_fn(orders::unambiguous))
         .with_state(shown)
+        .layer(middleware::map_response(escaped::answer))
         .layer(middleware::map_response(as_declared))
         .layer(middleware::from_fn(trace))
 }

@@ -39,6 +39,10 @@ const OWN: [&str; 14] = [
     "upstream",
     "wire",
 ];
+/// How many of these and of their parts have levels of their own.
+const TARGETS_MAX: usize = 64;
+/// The longest name of one, in bytes.
+const NAME_BYTES_MAX: usize = 128;
 const OTHERS: [&str; 6] = ["h2", "hyper", "hyper_util", "rustls", "tonic", "tower"];
 
 impl Logging {
@@ -151,7 +155,12 @@ impl Levels {
             }
             name => drop(self.targets.insert(target(name)?, level(value)?)),
         }
-        Ok(())
+        match self.targets.len() > TARGETS_MAX {
+            true => Err(format!(
+                "more than {TARGETS_MAX} parts would have levels of their own; write /logging?level=LEVEL to begin anew"
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Returns a line for each part, in Envoy's form, and the filter as a whole.
@@ -202,7 +211,7 @@ fn target(name: &str) -> Result<String, String> {
     let mut words = own.split("::");
     let word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     let first = words.next().unwrap_or_default();
-    let rest = words.all(word);
+    let rest = name.len() <= NAME_BYTES_MAX && words.all(word);
     if rest && OWN.contains(&first) {
         return Ok(format!("distributary::{own}"));
     }
@@ -210,6 +219,7 @@ fn target(name: &str) -> Result<String, String> {
         return Ok(own.to_owned());
     }
     let known: Vec<&str> = OWN.into_iter().chain(OTHERS).collect();
+    let name: String = name.chars().take(NAME_BYTES_MAX).collect();
     Err(format!(
         "`{name}` is not a part that logs; write `level` or one of {}",
         known.join(", ")
@@ -281,6 +291,20 @@ mod tests {
             let fault = changed("info", key, value).unwrap_err();
             assert!(fault.contains(word), "{key}={value}: {fault}");
         }
+    }
+
+    /// Whatever is asked for, the filter stays short.
+    #[test]
+    fn a_filter_has_a_bound() {
+        let parts = |count: usize| {
+            let name = |n: usize| format!("upstream::{}:debug", "a".repeat(n));
+            (1..=count).map(name).collect::<Vec<_>>().join(",")
+        };
+        assert!(changed("info", "paths", &parts(TARGETS_MAX)).is_ok());
+        let fault = changed("info", "paths", &parts(TARGETS_MAX + 1)).unwrap_err();
+        assert!(fault.contains("more than 64 parts"), "{fault}");
+        let fault = changed("info", &format!("upstream::{}", "a".repeat(100_000)), "debug").unwrap_err();
+        assert!(fault.contains("is not a part") && fault.len() < 1000, "{}", fault.len());
     }
 
     #[test]

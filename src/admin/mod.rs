@@ -9,6 +9,7 @@ mod clusters;
 mod config_dump;
 mod counts;
 mod entrance;
+mod escaped;
 mod events;
 mod forms;
 mod guard;

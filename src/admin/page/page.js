@@ -45,7 +45,7 @@ function route() {
 
 function open(first) {
   const [name, ...wanted] = route();
-  const [view, link, title] = VIEWS[name] ?? VIEWS[""];
+  const [view, link, title] = VIEWS[Object.hasOwn(VIEWS, name) ? name : ""];
   leave?.();
   document.title = [wanted[wanted.length - 1], title, "Distributary"].filter(Boolean).map(visible).join(" – ");
   for (const one of document.querySelectorAll("#nav a")) {
