@@ -21,6 +21,7 @@ pub use interest::{Bell, Inquiries, Rang, Woken};
 pub use routes::{Route, Routes, WakeOnFailure};
 pub use scopes::Scopes;
 pub use shared::{Library, Text, Uses};
+pub use vacancy::Room;
 pub use view::{EarlierContent, Knowledge, Respondents, Seat, Summary, View, ViewSettings, WordsQuestion};
 
 use classes::Unfit;

@@ -16,7 +16,7 @@ use super::claims::{Claims, is_fair};
 use super::node_ids::NodeIds;
 use super::notices::Notices;
 use super::routes::{Route, Routes};
-use super::vacancy::{VIEW_BYTES, Vacancy};
+use super::vacancy::{Room, VIEW_BYTES, Vacancy};
 use super::view::{Seat, View, ViewSettings};
 use super::{Full, KEY_BYTES_MAX, NoPlace};
 use classes::{Class, Classes, Node};
@@ -114,6 +114,15 @@ impl Scopes {
     /// limit.
     pub fn leave_room(&self, left: usize, memory: usize) {
         self.vacancy.set(left, memory);
+    }
+
+    /// B-34: takes room for versions that a client brings.
+    ///
+    /// # Errors
+    ///
+    /// There is none, under this limit of memory.
+    pub fn bring(&self, versions: usize) -> Result<Room, usize> {
+        self.vacancy.bring(versions)
     }
 
     /// Which servers are asked for the names of each authority.

@@ -1,16 +1,19 @@
-//! How much memory new names and views may take until somebody looks at the memory of the process again.
+//! How much memory new names, views and versions may take until somebody looks at the memory of the process again.
 //!
 //! Owns the room, over all views. A name that nobody had asked for takes some hundred bytes, a view some hundred kilobytes, and many come
 //! within a second. Does not know how memory is measured.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Full;
 
-/// Room for new names and views, in all views together.
+/// Room for new names, views and versions, in all views together.
 #[derive(Debug)]
 pub(super) struct Vacancy {
     bytes: AtomicUsize,
+    /// How often it was set.
+    looks: AtomicUsize,
     /// The limit of memory from which it follows, in bytes.
     memory: AtomicUsize,
 }
@@ -22,10 +25,24 @@ pub(super) const NAME_BYTES: usize = 1024;
 /// and the largest node by default 64 KiB.
 pub(super) const VIEW_BYTES: usize = 160 * 1024;
 
+/// The memory of a version that a client brings, generously. With names of 30 bytes that was some 200 bytes, and twice that while they came.
+const VERSION_BYTES: usize = 512;
+/// The part of the limit that versions leave free, in percent: with what names leave free, they end before new clients are refused.
+const SPARE_PART: usize = 12;
+
+/// Room for the versions of one request. What is not kept of it is free again when this is dropped.
+#[derive(Debug)]
+pub struct Room {
+    vacancy: Arc<Vacancy>,
+    bytes: usize,
+    look: usize,
+}
+
 impl Default for Vacancy {
     fn default() -> Self {
         Self {
             bytes: AtomicUsize::new(usize::MAX),
+            looks: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
         }
     }
@@ -34,6 +51,7 @@ impl Default for Vacancy {
 impl Vacancy {
     /// So many bytes are left of this limit of memory; 0 is no limit.
     pub(super) fn set(&self, left: usize, memory: usize) {
+        self.looks.fetch_add(1, Ordering::Relaxed);
         self.memory.store(memory, Ordering::Relaxed);
         self.bytes
             .store(if memory == 0 { usize::MAX } else { left }, Ordering::Relaxed);
@@ -53,5 +71,45 @@ impl Vacancy {
             own,
             left: 0,
         })
+    }
+
+    /// Takes room for versions that a client brings (B-34).
+    ///
+    /// # Errors
+    /// There is none, under this limit of memory.
+    pub(super) fn bring(self: &Arc<Self>, versions: usize) -> Result<Room, usize> {
+        let look = self.looks.load(Ordering::Relaxed);
+        let (memory, bytes) = (
+            self.memory.load(Ordering::Relaxed),
+            versions.saturating_mul(VERSION_BYTES),
+        );
+        let spare = memory / 100 * SPARE_PART;
+        let take = |left: usize| {
+            left.checked_sub(bytes)
+                .filter(|left| memory == 0 || bytes == 0 || *left >= spare)
+        };
+        let taken = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        let vacancy = self.clone();
+        taken.map(|_| Room { vacancy, bytes, look }).map_err(|_| memory)
+    }
+}
+
+impl Room {
+    /// So many of the versions are kept.
+    pub fn keep(&mut self, versions: usize) {
+        self.bytes = self.bytes.saturating_sub(versions.saturating_mul(VERSION_BYTES));
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        // Whoever looked since then has seen what was taken.
+        if self.bytes > 0 && self.vacancy.looks.load(Ordering::Relaxed) == self.look {
+            let give = |left: usize| Some(left.saturating_add(self.bytes));
+            let _ = self
+                .vacancy
+                .bytes
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, give);
+        }
     }
 }

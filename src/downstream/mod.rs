@@ -10,6 +10,7 @@ mod admission;
 mod alarm;
 mod bearer;
 mod body;
+mod burden;
 mod call;
 mod connection;
 mod entrance;

@@ -76,6 +76,10 @@ impl Shared {
     pub fn act(&self, memory: Used) -> Option<Action> {
         let last = Action::last(memory);
         self.admission.press(last, memory.max);
+        if last.is_some() {
+            let usual = memory.max / 100 * Action::ShrinkReading.threshold();
+            self.admission.relieve(memory.used.saturating_sub(usual));
+        }
         let names = memory.max / 100 * NAMES_UP_TO;
         self.scopes.leave_room(names.saturating_sub(memory.used), memory.max);
         self.budget.resize(match (last, memory.max) {

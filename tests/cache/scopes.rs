@@ -394,3 +394,21 @@ fn new_names_need_memory() {
     scopes.leave_room(0, 0);
     assert!(one.want(&want("c")).is_ok(), "there is no limit");
 }
+
+/// B-34: versions leave a part of the room to others, and what is not kept of them is free again, once.
+#[test]
+fn versions_need_memory() {
+    let scopes = by_cluster(0);
+    scopes.leave_room(250_000, 1 << 20);
+    let mut room = scopes.bring(100).expect("there is room");
+    assert_eq!(scopes.bring(150).map(drop), Err(1 << 20));
+    room.keep(10);
+    drop(room);
+    let room = scopes.bring(200).expect("there is room again");
+    scopes.leave_room(250_000, 1 << 20);
+    drop(room);
+    assert!(scopes.bring(300).is_err(), "it was seen as free already");
+    assert!(scopes.bring(0).is_ok());
+    scopes.leave_room(0, 0);
+    assert!(scopes.bring(usize::MAX >> 20).is_ok(), "there is no limit");
+}

@@ -11,6 +11,7 @@ use distributary::xds::Dialect;
 use prost::Message as _;
 use tokio::io::AsyncWriteExt as _;
 
+use crate::hostile::versions;
 use crate::neighbours::packed;
 use crate::support::client::Client;
 use crate::support::messages::{Subscriber, node};
@@ -310,6 +311,39 @@ async fn until_all(follower: &mut Subscriber, resources: usize) {
     }
 }
 
+/// The versions of clients do not end a process with a limit of its own (RLIMIT_DATA) either, nor do they keep others out.
+#[tokio::test]
+#[ignore = "other allocators reserve in other ways; `tests/hostile/run` plays it with jemalloc"]
+async fn versions_within_the_limits_of_the_process() {
+    for mebibytes in [256, 512] {
+        let limit = format!(
+            "ulimit -d {}; export TOKIO_WORKER_THREADS=2 _RJEM_MALLOC_CONF=narenas:8,retain:false",
+            mebibytes << 10
+        );
+        let upstream = "xds_servers: [{server_uri: '127.0.0.1:1'}]";
+        let relay = Process::under(&limit, "brought", upstream, &[""], "timers: {linger: 100ms}\n");
+        let (begun, mut longest) = (now(), std::time::Duration::ZERO);
+        let mut calls = Vec::new();
+        while begun.elapsed() < std::time::Duration::from_secs(15) {
+            if calls.len() < 20 {
+                let client = Client::connect(&Address::Tcp(relay.clients)).await;
+                let mut call = client.call(&path()).await;
+                call.send_bytes(versions(190_000));
+                calls.push((client, call));
+            }
+            let asked = now();
+            while !is_served(&relay).await {
+                assert!(asked.elapsed() < PATIENCE, "nobody is served: {}", relay.metrics());
+            }
+            longest = longest.max(asked.elapsed());
+        }
+        println!(
+            "ulimit -d {mebibytes} MiB: {} MiB, an arrival up to {longest:.1?}",
+            relay.peak() >> 20
+        );
+    }
+}
+
 /// Under a limit of the process itself (RLIMIT_DATA) the relay refuses what it has no memory for, and does not end. If the
 /// allocator gives back what it does not need, there is room for others when those who took too much have left.
 #[tokio::test]
@@ -344,6 +378,47 @@ async fn limits_of_the_process_are_kept() {
             }
         }
     }
+}
+
+/// B-34: versions that clients bring count as names do, and streams with them that acknowledge nothing end first.
+#[tokio::test]
+async fn versions_that_clients_bring() {
+    const MEMORY: usize = 256 << 20;
+    let brings = async |client: &Client, count| {
+        let mut call = client.call(&path()).await;
+        call.send_bytes(versions(count));
+        call
+    };
+    let relay = Process::of("versions", "127.0.0.1:1", "limits: {subscriptions: 5000}\n");
+    let client = Client::connect(&Address::Tcp(relay.clients)).await;
+    let mut few = brings(&client, 3000).await;
+    assert!(few.is_silent().await);
+    let ended = brings(&client, 3000).await.end().await;
+    assert!(
+        ended.code == 14 && ended.message.contains("limits.subscriptions"),
+        "{ended:?}"
+    );
+    drop(few);
+    let free = |line: &str| {
+        line.starts_with("distributary_overload_pressure{resource=\"subscriptions\"") && line.ends_with(" 0")
+    };
+    until(|| relay.metrics().lines().any(free), || relay.metrics()).await;
+    let mut again = brings(&client, 3000).await;
+    assert!(again.is_silent().await);
+
+    let relay = Process::of("brought", "127.0.0.1:1", &format!("limits: {{memory: {MEMORY}}}\n"));
+    let mut calls = Vec::new();
+    for _ in 0..10 {
+        let client = Client::connect(&Address::Tcp(relay.clients)).await;
+        let call = brings(&client, 190_000).await;
+        calls.push((client, call));
+    }
+    let refused =
+        |line: &str| line.starts_with("distributary_refused_total{limit=\"memory\"}") && !line.ends_with(" 0");
+    until(|| relay.metrics().lines().any(refused), || relay.metrics()).await;
+    println!("{} MiB at the most", relay.peak() >> 20);
+    assert!(relay.peak() < MEMORY, "{} MiB", relay.peak() >> 20);
+    assert!(is_served(&relay).await);
 }
 
 /// Whether a client that asks for one name is not refused, neither its connection nor its stream.

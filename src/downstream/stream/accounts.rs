@@ -4,6 +4,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use tonic::Status;
@@ -173,6 +174,9 @@ impl Accounts {
         } else {
             self.presence.traced.settle(&receipt.kind, nonce, now)
         };
+        if let ReceiptKind::Ack(_) = &receipt.kind {
+            self.presence.stay.acknowledged();
+        }
         let after = now.saturating_duration_since(self.since()).as_millis();
         let account = self.of(&receipt.type_url);
         let counters = &account.counters;
@@ -228,6 +232,18 @@ impl Accounts {
     /// Counts the names that the stream subscribes to now, if there may be so many.
     pub(super) fn subscribe(&mut self, names: usize) -> Result<(), Full> {
         self.presence.stay.subscribe(names)
+    }
+
+    /// Ready when the stream must end, because memory is short and it holds much.
+    pub(super) fn poll_end(&self, cx: &Context<'_>) -> Poll<Status> {
+        let ended = self.presence.stay.poll_end(cx);
+        ended.map(|()| {
+            self.metrics.refused("memory");
+            Status::unavailable(
+                "the relay's memory is short (`limits.memory`): this stream holds many names or versions, and its client has \
+                 acknowledged nothing; try another relay, or later",
+            )
+        })
     }
 
     /// Counts and logs a request whose names were too many.

@@ -13,7 +13,7 @@ use tonic::Status;
 
 use super::accounts::Accounts;
 use super::decode::decode;
-use crate::cache::Library;
+use crate::cache::{Library, Room};
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::protocol::{ClientRequest, End, Progress, Receipt, Server};
 use crate::wire::{Charge, Share};
@@ -33,6 +33,8 @@ pub(super) struct Sliced {
     /// The memory that it takes until it is finished.
     bytes: usize,
     charge: Charge,
+    /// For the versions that it brings.
+    room: Option<Room>,
     waits: Option<Waits>,
 }
 
@@ -69,12 +71,20 @@ impl Request {
             }
         })
     }
+
+    /// Returns how many versions it brings.
+    pub(super) fn versions(&self) -> usize {
+        match self {
+            Self::Sotw(_) => 0,
+            Self::Delta(request) => request.initial_resource_versions.len(),
+        }
+    }
 }
 
 impl Sliced {
-    /// Begins to handle a request of `bytes` bytes with `entries` names.
+    /// Begins to handle a request of `bytes` bytes with `entries` names. There must be `room` for its versions.
     pub(super) fn begin(
-        request: Request,
+        (request, room): (Request, Option<Room>),
         (bytes, entries): (usize, usize),
         share: &Arc<Share>,
         server: &mut Server,
@@ -90,6 +100,7 @@ impl Sliced {
             progress: server.begin(request, library, now)?,
             bytes: bytes + entries * ENTRY_BYTES,
             charge: Charge::new(share.clone()),
+            room,
             waits: None,
         })
     }
@@ -145,6 +156,9 @@ impl Sliced {
 
     /// Finishes a request of which nothing is left. Returns its receipt and its nonce.
     pub(super) fn finish(self, server: &Server) -> Result<(Receipt, String), End> {
+        if let Some(mut room) = self.room {
+            room.keep(server.brought());
+        }
         Ok((server.finish(self.progress)?, self.nonce))
     }
 }

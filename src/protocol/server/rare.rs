@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use xds::{Errors, Name, Objection, Resource};
+use xds::{Errors, Name, Objection, Resource, Version};
 
 /// The rare state of a type on a stream. Most types have none, and then nothing is allocated.
 #[derive(Debug, Default)]
@@ -33,6 +33,19 @@ pub(super) struct Rarities {
     pub(super) removals: Option<Instant>,
     /// Names over the limit that must be answered (B-32).
     pub(super) long: Vec<Name>,
+    /// The versions that a request brings, of what only the wildcard covers, until all of it was read (C-12).
+    pub(super) brings: BTreeMap<Name, Version>,
+    /// How many versions the client brought that are kept for it alone.
+    pub(super) held: Held,
+}
+
+/// B-34: how many versions that a client brought beside its names, by where they are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    /// In the table that the ledger is relative to, until the client was sent all that differs.
+    pub(super) table: usize,
+    /// In rows that the client does not ask for; at the most, because rows go one by one.
+    pub(super) rows: usize,
 }
 
 static NOTHING: Rarities = Rarities {
@@ -45,13 +58,24 @@ static NOTHING: Rarities = Rarities {
     held_back: None,
     removals: None,
     long: Vec::new(),
+    brings: BTreeMap::new(),
+    held: Held { table: 0, rows: 0 },
 };
+
+impl Held {
+    /// What was relative to the table is in so many rows from now on.
+    pub(super) const fn met(&mut self, rows: usize) {
+        let table = std::mem::replace(&mut self.table, 0);
+        self.rows += if table < rows { table } else { rows };
+    }
+}
 
 impl Rarities {
     fn is_empty(&self) -> bool {
         let lists = self.errors.is_empty() && self.beats.is_empty() && self.accepted.is_empty() && self.long.is_empty();
         let times = self.held_back.is_none() && self.removals.is_none();
-        lists && times && self.brought.is_none() && self.refused.is_none() && !self.omits
+        let versions = self.brings.is_empty() && self.held == Held::default();
+        lists && times && versions && self.brought.is_none() && self.refused.is_none() && !self.omits
     }
 
     /// Returns how many entries are kept.

@@ -108,6 +108,41 @@ pub(super) const ATTACKS: &[Attack] = &[
         ..USUAL
     },
     Attack {
+        name: "versions that clients bring, in small requests",
+        turn: |n| [call(id(n), &delta(), &[]), data(id(n), &versions(250))].concat(),
+        turns: 500,
+        ..USUAL
+    },
+    Attack {
+        name: "names in small requests",
+        connections: 12,
+        turn: |n| {
+            let some = (0..250).map(|name| format!("a-name-that-nobody-knows-{}-{name}", another()));
+            [begin(n, &delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
+        },
+        turns: 760,
+        pause: Duration::from_millis(10),
+        ..USUAL
+    },
+    Attack {
+        name: "names that all attackers share",
+        connections: 12,
+        turn: |n| {
+            let some = (0..1000).map(|name| format!("a-name-that-nobody-knows-{n}-{name}"));
+            [begin(n, &delta()), data(1, &names(EDS, some.collect(), Vec::new()))].concat()
+        },
+        turns: 190,
+        ..USUAL
+    },
+    Attack {
+        name: "wildcards on many connections, half-closed",
+        connections: 300,
+        turn: |n| [call(id(n), &delta(), &[]), frame(DATA, END_STREAM, id(n), &all())].concat(),
+        turns: 20,
+        pause: Duration::from_millis(20),
+        ..USUAL
+    },
+    Attack {
         name: "names that come and go",
         turn: |n| {
             let some = |n: u32| (0..100).map(|name| format!("{n}-{name}")).collect();

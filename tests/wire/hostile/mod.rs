@@ -2,6 +2,7 @@
 
 mod attack;
 mod attacks;
+mod callers;
 mod content;
 mod crowd;
 mod planes;
@@ -19,10 +20,11 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use self::attack::{Attack, Listeners, switching};
 use self::attacks::ATTACKS;
+use self::callers::{CALLERS, Callers};
 use self::content::Content;
 use self::crowd::Crowd;
 use self::planes::{PLANES, Running};
-pub(crate) use self::words::wrong_token;
+pub(crate) use self::words::{versions, wrong_token};
 use crate::support::certificates::{Authority, Folder, VERSIONS, agree};
 use crate::support::client::Client;
 use crate::support::messages::Subscriber;
@@ -62,7 +64,8 @@ impl Scale {
         let seconds = std::env::var("DISTRIBUTARY_SECONDS").map_or(60, |seconds| seconds.parse::<u32>().unwrap());
         let full = seconds >= 600;
         Self {
-            of_each: Duration::from_secs(1) * seconds / u32::try_from(ATTACKS.len() + PLANES.len() + 1).unwrap(),
+            of_each: Duration::from_secs(1) * seconds
+                / u32::try_from(ATTACKS.len() + CALLERS.len() + PLANES.len() + 1).unwrap(),
             honest: if full { 1000 } else { 200 },
             budget: (!full).then_some(BUDGET),
             judged: full,
@@ -259,6 +262,11 @@ impl World {
     async fn attackers(&self, who: &Who, of_each: Duration) -> Vec<AbortHandle> {
         let attack = match *who {
             Who::Clients(attack) => attack,
+            Who::Callers(callers) => {
+                let address = Address::Tcp(self.listeners.plain);
+                let run = |nth| self.crowd.spawn(callers.run(address.clone(), nth)).abort_handle();
+                return (0..callers.count()).map(run).collect();
+            }
             Who::Plane(nth) => return vec![self.asks(PLANES[nth].authority).await],
             Who::Switching => {
                 return vec![
@@ -308,6 +316,7 @@ impl World {
 /// Who attacks.
 enum Who {
     Clients(&'static Attack),
+    Callers(Callers),
     /// A control plane, for whose authority a client asks.
     Plane(usize),
     /// Clients that switch from one attack to the next.
@@ -333,7 +342,11 @@ async fn a_hostile_fleet() {
     let attacks = ATTACKS.iter().map(|attack| (attack.name, Who::Clients(attack)));
     let planes = PLANES.iter().enumerate();
     let planes = planes.map(|(nth, plane)| (plane.authority, Who::Plane(nth)));
-    let all = attacks.chain([("all attacks in turn", Who::Switching)]).chain(planes);
+    let callers = CALLERS.iter().map(|(name, callers)| (*name, Who::Callers(*callers)));
+    let all = attacks
+        .chain(callers)
+        .chain([("all attacks in turn", Who::Switching)])
+        .chain(planes);
     let mut slow = Vec::new();
     let only = std::env::var("DISTRIBUTARY_ATTACK").unwrap_or_default();
     for (name, who) in all.filter(|(name, _)| name.contains(&only)) {

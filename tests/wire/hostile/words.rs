@@ -55,6 +55,19 @@ pub(super) fn names(type_url: &str, subscribe: Vec<String>, unsubscribe: Vec<Str
     message(&request.encode_to_vec()).to_vec()
 }
 
+/// A request for everything of a type that brings versions of names that nobody else has.
+pub(crate) fn versions(count: u32) -> Vec<u8> {
+    let stranger = another();
+    let version = |n| (format!("a-name-that-nobody-knows-{stranger}-{n}"), "1".to_owned());
+    let request = DeltaDiscoveryRequest {
+        node: Some(node()),
+        type_url: CDS.to_owned(),
+        initial_resource_versions: (0..count).map(version).collect(),
+        ..Default::default()
+    };
+    message(&request.encode_to_vec()).to_vec()
+}
+
 /// The request for all clusters.
 pub(super) fn all() -> Vec<u8> {
     names(CDS, vec!["*".to_owned()], Vec::new())
@@ -87,7 +100,7 @@ pub(super) const SMALL_POLL: &str = "POST /v3/discovery:clusters HTTP/1.1\r\nhos
 
 pub(super) const FETCH: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
 pub(super) const QUESTION: &str =
-    "POST /v3/discovery:client_status HTTP/1.1\r\nhost: relay\r\ncontent-length: 100\r\n\r\n{";
+    "POST /v3/discovery:client_status HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{";
 
 /// A number that nobody had before.
 pub(super) fn another() -> u32 {

@@ -2,7 +2,7 @@
 //!
 //! Owns what the session passes on to its machine then. Does not know requests and responses.
 
-use std::task::Context;
+use std::task::{Context, Poll};
 
 use tonic::Status;
 
@@ -13,6 +13,9 @@ impl Session {
     /// Takes the changes in the views since the last call; the next change wakes the task.
     pub(in crate::downstream::stream) fn handle_bell(&mut self, cx: &mut Context<'_>) {
         self.poll_syncz(cx);
+        if let Poll::Ready(status) = self.accounts.poll_end(cx) {
+            self.end(status);
+        }
         let Some(seats) = &mut self.seats else { return };
         let server = &mut self.server;
         let rung = seats.poll_bells(cx, |type_url, dirty| server.handle_dirty(type_url, dirty));

@@ -51,6 +51,8 @@ pub(in crate::downstream) struct Session {
     written: u32,
     /// Whether changes that had rung were still unhandled when `note_looked` was last called.
     lags: bool,
+    /// Whether versions are kept that the client brought.
+    brings: bool,
     /// When the task's present turn began.
     now: Instant,
     /// Whether anything has happened since there was last nothing to send. Only then is it worth asking the machine again.
@@ -73,6 +75,7 @@ impl Session {
             end: None,
             written: 0,
             lags: false,
+            brings: false,
             now,
             stirred: true,
         }
@@ -228,6 +231,10 @@ impl Session {
         let sight = self.sight();
         let response = self.server.poll_response(&sight, &*self.shared.library, now);
         self.accounts.gates(self.server.expired_gates());
+        if self.brings && self.server.brought() == 0 {
+            self.brings = false;
+            self.accounts.count_names(self.server.names());
+        }
         self.note_looked(response.as_ref());
         if let Some(response) = response {
             self.written = self.written.wrapping_add(1);

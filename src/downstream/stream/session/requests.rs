@@ -11,6 +11,8 @@ use tonic::Status;
 
 use super::Session;
 use super::syncz::SYNCZ;
+use crate::cache::Room;
+use crate::downstream::full::{AGAIN, Full};
 use crate::downstream::stream::decode::bounded;
 use crate::downstream::stream::ends::status;
 use crate::downstream::stream::large::{Large, Stage};
@@ -73,10 +75,31 @@ impl Session {
             return self.ask_syncz(asked).map(|()| 0);
         }
         let (library, size) = (&*self.shared.library, (message.len(), entries));
-        let begun = Sliced::begin(request, size, share, &mut self.server, library, self.now);
+        let room = match request.versions() {
+            0 => None,
+            versions => Some(self.bring(versions)?),
+        };
+        let begun = Sliced::begin((request, room), size, share, &mut self.server, library, self.now);
         let begun = begun.map_err(|end| status(&self.shared, end))?;
         self.take_slice(begun)?;
         Ok(entries.min(SLICE))
+    }
+
+    /// B-34: takes room for versions before they are kept. Without them the client could not be told what is gone.
+    fn bring(&self, versions: usize) -> Result<Room, Status> {
+        self.shared.scopes.bring(versions).map_err(|max| {
+            let full = Full {
+                limit: "memory",
+                max,
+                again: Some(AGAIN),
+            };
+            self.accounts.not_grown(self.server.node(), &full, self.now);
+            if self.answered() {
+                full.late_status()
+            } else {
+                full.status()
+            }
+        })
     }
 
     /// Handles one slice of a request, or all of the rest if there is no memory to keep it. The names of a slice are only passed on
@@ -95,6 +118,7 @@ impl Session {
             }
             if !more {
                 let (receipt, nonce) = request.finish(&self.server).map_err(over)?;
+                self.brings = self.server.brought() > 0;
                 let entered = self.enter();
                 self.accounts
                     .receipt(&receipt, self.server.node(), nonce.as_bytes(), self.now);

@@ -194,6 +194,8 @@ impl Subscription {
             && let Some(state) = slot.wildcard()
         {
             let masked = self.ledger.meet(state, difference);
+            let rows = masked.len();
+            self.rare.forget(|rare| rare.held.met(rows));
             for name in masked {
                 self.agenda.look(name);
             }

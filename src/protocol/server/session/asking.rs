@@ -2,7 +2,6 @@
 //!
 //! Owns what each of these does to the ledger. Does not read requests, and does not know what is current.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -167,6 +166,7 @@ impl Subscription {
         // C-20: only the client knows by which alias it keeps a resource.
         let keeps = (self.reader.has_aliases() || self.reader.has_nameless()) && self.ledger.asks_any();
         let base = self.ledger.forget_shared().filter(|_| keeps);
+        self.rare.forget(|rare| rare.held.table = 0);
         let shared = base.iter().flat_map(|base| base.resources());
         let shared: Vec<Arc<Resource>> = shared
             .filter(|held| !self.ledger.get(held.name()).perhaps())
@@ -201,31 +201,44 @@ impl Subscription {
     }
 
     /// C-12, C-13: the client says that it holds this version of a name; none: any version. They are what it holds, not what it asks
-    /// for. Returns whether the name has a row of its own.
-    pub(super) fn remember(&mut self, name: &Name, version: Version) -> bool {
-        let shared = self.want.wildcard() && !name.is_new_style();
-        if shared && !self.ledger.asks(name) {
-            return false;
+    /// for. What only the wildcard covers is noted until all of it was read.
+    pub(super) fn remember(&mut self, name: Name, version: Version) {
+        let (all, asked) = (self.want.wildcard(), self.ledger.asks(&name));
+        if all && !asked && !name.is_new_style() {
+            self.rare.note(|rare| rare.brings.insert(name, version));
+            return;
         }
         let row = if version == Version::EMPTY {
             Row::Perhaps
         } else {
             Row::Brought(version)
         };
-        self.ledger.put(name, row);
-        self.agenda.look(name.clone());
-        true
+        self.ledger.put(&name, row);
+        if all && !asked {
+            self.rare.note(|rare| rare.held.rows += 1);
+        }
+        self.agenda.look(name);
     }
 
-    /// The client says that it holds these versions of what its wildcard covers.
-    pub(super) fn remember_all(&mut self, held: BTreeMap<Name, Version>, answers: &impl Answers, now: Instant) {
+    /// The client has said all that it holds of what its wildcard covers.
+    pub(super) fn remember_all(&mut self, answers: &impl Answers, now: Instant) {
+        let held = self
+            .rare
+            .forget(|rare| std::mem::take(&mut rare.brings))
+            .unwrap_or_default();
         if held.is_empty() {
             return;
         }
+        let count = held.len();
         let brought = |(name, version)| Update::Put(Arc::new(Resource::brought(name, version, now)), None);
         let updates: Vec<Update> = held.into_iter().map(brought).collect();
         let state = State::new(self.reader.type_url().clone()).with(&updates, None).0;
-        self.ledger.doubt(answers.remembered(state));
+        let table = answers.remembered(state);
+        // B-34: a table that another client has as well takes nothing more.
+        if Arc::strong_count(&table) == 1 {
+            self.rare.note(|rare| rare.held.table = count);
+        }
+        self.ledger.doubt(table);
     }
 
     /// The views must be asked for a name, as the client wrote it (F-07).

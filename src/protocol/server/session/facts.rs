@@ -160,9 +160,22 @@ impl Subscription {
     /// Returns how much of the stream's limit of names it uses.
     pub(in crate::server) fn count(&self) -> usize {
         if self.want.wildcard() && !self.want.has_collections() {
-            return self.ledger.asked_len();
+            return self.ledger.asked_len() + self.brought();
         }
-        self.ledger.len()
+        let rare = self.rare.get();
+        self.ledger.len() + rare.brings.len() + rare.held.table
+    }
+
+    /// B-34: returns how many versions are kept that the client brought beside its names, and that no other client has.
+    pub(in crate::server) fn brought(&self) -> usize {
+        let rare = self.rare.get();
+        let unasked = || self.ledger.len() - self.ledger.asked_len();
+        let rows = if rare.held.rows > 0 {
+            rare.held.rows.min(unasked())
+        } else {
+            0
+        };
+        rare.brings.len() + rare.held.table + rows
     }
 
     /// K-21: returns how many entries are kept for the client.

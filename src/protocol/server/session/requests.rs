@@ -2,7 +2,7 @@
 //!
 //! Owns the kind of a request, and which names it begins and ends. Does not build answers.
 
-use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::collections::{BTreeSet, btree_map};
 use std::time::Instant;
 use std::vec;
 
@@ -36,8 +36,6 @@ pub(in crate::server) struct Entries {
     first: bool,
     /// SotW: whether the first request has a version, so that the client may hold anything.
     remembers: bool,
-    /// Declared resources that only the wildcard covers.
-    held: BTreeMap<Name, Version>,
 }
 
 /// More names over the limit than this are not answered: they are not bounded by anything else.
@@ -58,7 +56,6 @@ impl Entries {
             ends_all: false,
             first,
             remembers: false,
-            held: BTreeMap::new(),
         }
     }
 
@@ -198,9 +195,7 @@ impl Subscription {
                     let version = Version::parse(&version)
                         .filter(|_| !endpoints)
                         .unwrap_or(Version::EMPTY);
-                    if !self.remember(&name, version) {
-                        entries.held.insert(name, version);
-                    }
+                    self.remember(name, version);
                 }
             } else {
                 self.end_request(entries, answers, now);
@@ -220,7 +215,7 @@ impl Subscription {
         if entries.gave_up {
             self.unsubscribed();
         }
-        self.remember_all(std::mem::take(&mut entries.held), answers, now);
+        self.remember_all(answers, now);
     }
 
     /// Reads a text of a name, for which the client asks from now on.

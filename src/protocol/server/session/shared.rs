@@ -88,6 +88,7 @@ impl Subscription {
     /// The client was sent all of this state.
     pub(super) fn arrive(&mut self, state: Arc<State>, rest: Option<Arc<Difference>>) {
         self.ledger.share(Some(state));
+        self.rare.forget(|rare| rare.held.table = 0);
         self.agenda.set_cursor(None);
         self.agenda.set_rest(rest);
     }

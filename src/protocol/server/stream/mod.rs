@@ -113,10 +113,16 @@ impl Server {
         subscribed.map(Subscription::type_url)
     }
 
-    /// Returns how many names the client asks for, members of collections included.
+    /// Returns how many names the client asks for, members of collections included, and how many versions it brought beside them.
     #[must_use]
     pub fn names(&self) -> usize {
         self.types.iter().map(Subscription::count).sum()
+    }
+
+    /// B-34: returns how many versions are kept that the client brought beside its names, and that no other client has.
+    #[must_use]
+    pub fn brought(&self) -> usize {
+        self.types.iter().map(Subscription::brought).sum()
     }
 
     /// Returns how many responses were sent.

@@ -2,23 +2,29 @@
 //!
 //! Owns the counts, for all clients and for each address. Knows nothing of what a connection or a stream does.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::full::{AGAIN, Full};
-use super::overload::Action;
-use super::settings::AdmissionLimits;
-use super::stream::Pace;
+use crate::downstream::burden::{Burden, Burdens};
+use crate::downstream::full::{AGAIN, Full};
+use crate::downstream::overload::Action;
+use crate::downstream::settings::AdmissionLimits;
+use crate::downstream::stream::Pace;
 use crate::wire::Peer;
 
 /// Admits connections, streams and names, as far as the limits allow.
 #[derive(Debug)]
 pub struct Admission {
     open: Mutex<Open>,
+    burdens: Burdens,
 }
 
 #[derive(Debug)]
@@ -27,7 +33,7 @@ struct Open {
     all: Count,
     /// By the address of the peer, if anything is limited for each address.
     addresses: HashMap<IpAddr, Count>,
-    /// Names that all streams subscribe to.
+    /// Names that all streams subscribe to, and versions that their clients brought.
     subscriptions: usize,
     /// Streams that began.
     pace: Pace,
@@ -46,7 +52,7 @@ struct Count {
 
 /// A connection that was admitted. It counts as long as this value lives.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(in crate::downstream) struct Guest {
     admission: Arc<Admission>,
     peer: Peer,
     /// Set if anything is limited for each address.
@@ -55,9 +61,12 @@ pub(super) struct Guest {
 
 /// A stream that was admitted. It counts as long as this value lives, and so do its subscriptions.
 #[derive(Debug)]
-pub(super) struct Stay {
+pub(in crate::downstream) struct Stay {
     guest: Arc<Guest>,
     subscriptions: usize,
+    /// Set if it holds much, and its client has acknowledged nothing.
+    burden: Option<Arc<Burden>>,
+    acknowledged: bool,
 }
 
 /// How much of a resource is used, and its limit; 0 means no limit.
@@ -71,7 +80,7 @@ pub struct Used {
 
 impl Used {
     /// Whether the limit is reached.
-    pub(super) const fn is_full(self) -> bool {
+    pub(in crate::downstream) const fn is_full(self) -> bool {
         self.max > 0 && self.used >= self.max
     }
 }
@@ -89,11 +98,12 @@ impl Admission {
                 pace: Pace::new(limits.new_streams_per_second, now),
                 short: (None, 0),
             }),
+            burdens: Burdens::default(),
         }
     }
 
     /// Admits a connection. [`Guest::at`] must follow as soon as it is known from where it comes; so far that is `peer`.
-    pub(super) fn connection(self: &Arc<Self>, peer: Peer) -> Result<Guest, Full> {
+    pub(in crate::downstream) fn connection(self: &Arc<Self>, peer: Peer) -> Result<Guest, Full> {
         let mut open = self.open.lock();
         open.check(Action::RejectConnections)?;
         let max = open.limits.connections;
@@ -118,8 +128,13 @@ impl Admission {
     }
 
     /// Sets what is done for lack of memory: this and all before it. `memory` is the limit of memory.
-    pub(super) fn press(&self, last: Option<Action>, memory: usize) {
+    pub(in crate::downstream) fn press(&self, last: Option<Action>, memory: usize) {
         self.open.lock().short = (last, memory);
+    }
+
+    /// Ends streams that hold much and have acknowledged nothing, until about so many bytes will be free.
+    pub(in crate::downstream) fn relieve(&self, bytes: usize) {
+        self.burdens.relieve(bytes);
     }
 
     /// Returns how many connections, streams and subscriptions there are.
@@ -164,7 +179,7 @@ impl Open {
 impl Guest {
     /// Admits the connection from this peer. To be called once. Connections over Unix sockets have no address, so that no limit
     /// for one address concerns them.
-    pub(super) fn at(mut self, peer: Peer) -> Result<Self, Full> {
+    pub(in crate::downstream) fn at(mut self, peer: Peer) -> Result<Self, Full> {
         self.peer = peer;
         let limits = self.admission.open.lock().limits;
         let own = limits.connections_per_identity > 0 || limits.streams_per_identity > 0;
@@ -185,12 +200,12 @@ impl Guest {
     }
 
     /// Where the connection comes from.
-    pub(super) const fn peer(&self) -> &Peer {
+    pub(in crate::downstream) const fn peer(&self) -> &Peer {
         &self.peer
     }
 
     /// Admits a stream of this connection.
-    pub(super) fn stream(self: &Arc<Self>, now: Instant) -> Result<Stay, Full> {
+    pub(in crate::downstream) fn stream(self: &Arc<Self>, now: Instant) -> Result<Stay, Full> {
         let mut open = self.admission.open.lock();
         let limits = open.limits;
         open.check(Action::RejectStreams)?;
@@ -214,22 +229,26 @@ impl Guest {
         Ok(Stay {
             guest: self.clone(),
             subscriptions: 0,
+            burden: None,
+            acknowledged: false,
         })
     }
 }
 
 impl Stay {
     /// Where the stream comes from.
-    pub(super) fn peer(&self) -> &Peer {
+    pub(in crate::downstream) fn peer(&self) -> &Peer {
         self.guest.peer()
     }
 
     /// Sets how many names the stream subscribes to. Fewer than before are always admitted.
-    pub(super) fn subscribe(&mut self, names: usize) -> Result<(), Full> {
+    pub(in crate::downstream) fn subscribe(&mut self, names: usize) -> Result<(), Full> {
         if names == self.subscriptions {
             return Ok(());
         }
-        let Self { guest, subscriptions } = self;
+        let Self {
+            guest, subscriptions, ..
+        } = self;
         let admission = &guest.admission;
         let mut open = admission.open.lock();
         let others = open.subscriptions - *subscriptions;
@@ -240,15 +259,39 @@ impl Stay {
         }
         open.subscriptions = others + names;
         *subscriptions = names;
+        drop(open);
+        self.weigh();
         Ok(())
     }
 
+    /// Its client has acknowledged a response.
+    pub(in crate::downstream) fn acknowledged(&mut self) {
+        self.acknowledged = true;
+        self.burden = None;
+    }
+
+    /// Ready when it must end.
+    pub(in crate::downstream) fn poll_end(&self, cx: &Context<'_>) -> Poll<()> {
+        let burden = self.burden.as_ref();
+        burden.map_or(Poll::Pending, |burden| burden.poll_end(cx))
+    }
+
+    fn weigh(&mut self) {
+        match &self.burden {
+            Some(burden) => burden.weighs(self.subscriptions),
+            None if self.acknowledged => {}
+            None => self.burden = self.guest.admission.burdens.of(self.subscriptions),
+        }
+    }
+
     /// The same without any limit.
-    pub(super) fn count_names(&mut self, names: usize) {
+    pub(in crate::downstream) fn count_names(&mut self, names: usize) {
         if names != self.subscriptions {
             let mut open = self.guest.admission.open.lock();
             open.subscriptions = open.subscriptions - self.subscriptions + names;
             self.subscriptions = names;
+            drop(open);
+            self.weigh();
         }
     }
 }
@@ -286,115 +329,4 @@ fn within(used: usize, max: usize, limit: &'static str, again: Option<Duration>)
         return Err(Full { limit, max, again });
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use tonic::Code;
-
-    use super::*;
-
-    #[expect(clippy::disallowed_methods, reason = "any instant will do")]
-    fn now() -> Instant {
-        Instant::now()
-    }
-
-    fn peer(last: u8) -> Peer {
-        Peer::Tcp(([127, 0, 0, last], 1000 + u16::from(last)).into())
-    }
-
-    fn come(admission: &Arc<Admission>, peer: Peer) -> Result<Guest, Full> {
-        admission.connection(peer).and_then(|guest| guest.at(peer))
-    }
-
-    /// What ends makes room; one address never takes the room of another.
-    #[test]
-    fn as_many_as_there_may_be() {
-        let now = now();
-        let limits = AdmissionLimits {
-            connections: 3,
-            connections_per_identity: 2,
-            streams: 3,
-            streams_per_identity: 2,
-            ..AdmissionLimits::default()
-        };
-        let admission = Arc::new(Admission::new(limits, now));
-        let limit = |full: Result<Guest, Full>| full.unwrap_err().limit;
-        let one = Arc::new(come(&admission, peer(1)).unwrap());
-        let other = come(&admission, peer(1)).unwrap();
-        assert_eq!(limit(come(&admission, peer(1))), "connections_per_identity");
-        let second = Arc::new(come(&admission, peer(2)).unwrap());
-        assert_eq!(limit(come(&admission, Peer::Unix)), "connections");
-        drop(other);
-        let local = Arc::new(come(&admission, Peer::Unix).unwrap());
-        let streams = [one.stream(now).unwrap(), one.stream(now).unwrap()];
-        let own = one.stream(now).unwrap_err();
-        assert_eq!(
-            (own.limit, own.status().code()),
-            ("streams_per_identity", Code::ResourceExhausted)
-        );
-        let third = local.stream(now).unwrap();
-        let all = second.stream(now).unwrap_err();
-        assert_eq!((all.limit, all.status().code()), ("streams", Code::Unavailable));
-        assert_eq!(all.status().metadata().get("grpc-retry-pushback-ms").unwrap(), "1000");
-        drop(streams);
-        assert!(second.stream(now).is_ok() && one.stream(now).is_ok());
-        drop((third, one, second, local));
-        let open = admission.open.lock();
-        assert!(open.addresses.is_empty() && open.all.connections == 0 && open.all.streams == 0);
-    }
-
-    #[test]
-    fn so_many_in_a_second() {
-        let now = now();
-        let limits = AdmissionLimits {
-            new_streams_per_second: 10,
-            ..AdmissionLimits::default()
-        };
-        let admission = Arc::new(Admission::new(limits, now));
-        let guest = Arc::new(come(&admission, peer(1)).unwrap());
-        (0..10).for_each(|_| drop(guest.stream(now).unwrap()));
-        assert_eq!(guest.stream(now).unwrap_err().limit, "new_streams_per_second");
-        assert!(guest.stream(now + Duration::from_millis(100)).is_ok());
-        assert!(guest.stream(now + Duration::from_millis(150)).is_err());
-    }
-
-    /// Only growth is refused. What a stream drops, and what a stream had that ended, makes room.
-    #[test]
-    fn as_many_names_as_there_may_be() {
-        let now = now();
-        let limits = AdmissionLimits {
-            subscriptions: Some(10),
-            ..AdmissionLimits::default()
-        };
-        let admission = Arc::new(Admission::new(limits, now));
-        let guest = Arc::new(come(&admission, peer(1)).unwrap());
-        let (mut one, mut other) = (guest.stream(now).unwrap(), guest.stream(now).unwrap());
-        let of_names = || admission.used()[2];
-        assert_eq!(one.subscribe(11).unwrap_err().limit, "subscriptions");
-        assert!(one.subscribe(6).is_ok() && other.subscribe(4).is_ok());
-        assert_eq!(of_names(), Used { used: 10, max: 10 });
-        assert!(other.subscribe(5).is_err() && other.subscribe(4).is_ok());
-        assert!(one.subscribe(5).is_ok() && other.subscribe(5).is_ok());
-        drop(one);
-        assert!(other.subscribe(10).is_ok());
-        drop(other);
-        assert_eq!(of_names().used, 0);
-    }
-
-    /// By default the limit on names follows that of memory, whenever that changes.
-    #[test]
-    fn as_many_names_as_the_memory_allows() {
-        let now = now();
-        let admission = Arc::new(Admission::new(AdmissionLimits::default(), now));
-        let guest = Arc::new(come(&admission, peer(1)).unwrap());
-        let mut stream = guest.stream(now).unwrap();
-        assert!(stream.subscribe(usize::MAX / 2).is_ok(), "there is no limit");
-        admission.press(None, 3200);
-        assert_eq!(admission.used()[2].max, 100);
-        assert!(stream.subscribe(100).is_ok());
-        assert_eq!(stream.subscribe(101).unwrap_err().limit, "subscriptions");
-        admission.press(None, 6400);
-        assert!(stream.subscribe(101).is_ok());
-    }
 }
