@@ -76,7 +76,7 @@ impl Poller {
 
     pub(crate) async fn send(&mut self, path: &str, headers: &[(&str, &str)], body: &[u8]) {
         let mut all = format!(
-            "POST {path} HTTP/1.1\r\nhost: relay\r\ncontent-length: {}\r\n",
+            "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {}\r\n",
             body.len()
         );
         for (name, value) in headers {
