@@ -27,8 +27,9 @@ pub(super) const VIEW_BYTES: usize = 160 * 1024;
 
 /// The memory of a version that a client brings, generously. With names of 30 bytes that was some 200 bytes, and twice that while they came.
 const VERSION_BYTES: usize = 512;
-/// The part of the limit that versions leave free, in percent: with what names leave free, they end before new clients are refused.
-const SPARE_PART: usize = 12;
+/// The part of the limit that versions leave free, in percent, beside what names leave free: for the requests that bring them, which are
+/// read meanwhile, and so that no new clients are refused.
+const SPARE_PART: usize = 27;
 
 /// Room for the versions of one request. What is not kept of it is free again when this is dropped.
 #[derive(Debug)]

@@ -399,13 +399,13 @@ fn new_names_need_memory() {
 #[test]
 fn versions_need_memory() {
     let scopes = by_cluster(0);
-    scopes.leave_room(250_000, 1 << 20);
+    scopes.leave_room(400_000, 1 << 20);
     let mut room = scopes.bring(100).expect("there is room");
     assert_eq!(scopes.bring(150).map(drop), Err(1 << 20));
     room.keep(10);
     drop(room);
     let room = scopes.bring(200).expect("there is room again");
-    scopes.leave_room(250_000, 1 << 20);
+    scopes.leave_room(400_000, 1 << 20);
     drop(room);
     assert!(scopes.bring(300).is_err(), "it was seen as free already");
     assert!(scopes.bring(0).is_ok());

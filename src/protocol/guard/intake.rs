@@ -11,7 +11,7 @@ use super::first_states::{is_judged, is_mass, served, state};
 use super::reading::{is_empty_assignment, references};
 use super::references::is_referred;
 use super::removal::{Half, Item, Judged, Reference, Removal, is_quiet, removes};
-use xds::{Changes, Cut, HoldEnd, Kind, Known, Name, Phase, Spots, State, Update, Within};
+use xds::{Changes, Cut, HoldEnd, Kind, Known, Name, Phase, Reason, Spots, State, Update, Within};
 
 /// For what the removals among some changes wait.
 #[derive(Clone, Copy)]
@@ -72,12 +72,18 @@ impl Guard {
         for update in std::mem::take(&mut change.updates) {
             let item = (half.clone(), update.name().clone());
             let empties = waits.first && becomes_empty(half.0.kind(), state, &update);
-            if empties || removes(&update) && waits.any() && self.can_wait(&item, state, now) {
+            // What waits already is said again.
+            let waits_for_any = waits.any() || self.held.contains(&item);
+            if empties || removes(&update) && waits_for_any && self.can_wait(&item, state, now) {
                 self.begin(&item, update, waits, state, now);
                 lost.insert(item.1);
                 continue;
             }
             let removal = self.held.get(&item);
+            // K-16: that the control plane does not answer takes nothing from anybody.
+            if removal.is_some() && matches!(update, Update::Absent(_, Reason::TimedOut)) {
+                continue;
+            }
             if matches!(update, Update::Error(..)) && removal.is_some_and(|removal| !removal.is_emptied()) {
                 self.complain(&item, update, lost.contains(&item.1));
             } else {

@@ -37,7 +37,8 @@ impl References {
     pub(super) fn read(&mut self, cut: &Cut, held: &mut Held) -> Vec<Item> {
         let mut gone = Vec::new();
         let follows = held.halves().any(|half| is_referred(half.0.kind()));
-        if !follows && !(self.routes.is_empty() && self.clusters.is_empty()) {
+        let is_empty = self.routes.is_empty() && self.clusters.is_empty();
+        if !(follows || is_empty) {
             self.clear();
         }
         let referring = cut.slots().filter(|(type_url, _)| follows && refers(type_url.kind()));
@@ -212,13 +213,17 @@ impl References {
         held: &Held,
     ) -> Option<(Item, bool)> {
         let sources = self.clusters.get(name).into_iter().flatten();
-        let in_use = sources.filter_map(|item| match item.0.0.kind() {
-            Kind::Cds => None,
-            Kind::Rds => match self.of_route(&item.1, held) {
+        let in_use = sources.filter_map(|item| {
+            let kind = item.0.0.kind();
+            if kind == Kind::Cds {
+                return None;
+            }
+            let named = self.of_route(&item.1, held).filter(|_| kind == Kind::Rds);
+            match named {
                 Some((_, said)) => Some((item, said && !held.contains(item))),
-                None => wanted(&item.0.0, &item.1).then_some((item, false)),
-            },
-            _ => Some((item, !held.contains(item))),
+                None if kind == Kind::Rds => wanted(&item.0.0, &item.1).then_some((item, false)),
+                None => Some((item, !held.contains(item))),
+            }
         });
         let found = best(in_use);
         if let Some((item, _)) = found.as_ref().filter(|(item, _)| item.0.0.kind() == Kind::Rds)
