@@ -81,7 +81,8 @@ impl Guard {
             }
             let removal = self.held.get(&item);
             // K-16: that the control plane does not answer takes nothing from anybody.
-            if removal.is_some() && matches!(update, Update::Absent(_, Reason::TimedOut)) {
+            let was_said = removal.is_some_and(|removal| !removal.is_remembered());
+            if was_said && matches!(update, Update::Absent(_, Reason::TimedOut)) {
                 continue;
             }
             if matches!(update, Update::Error(..)) && removal.is_some_and(|removal| !removal.is_emptied()) {
