@@ -1,14 +1,12 @@
 """A relay beside a workload, as `config/sidecar.yaml` has it, and programs with many targets: each target has a stream of its own to
 the xDS server, but only one or two of them are left at the control plane."""
 
-from pathlib import Path
-
 from peers import resources as make
+from peers.manual import written
 from peers.process import Failed, eventually, free_port
 from scenario import scenario
 
 RELAY = "each target has a stream of its own"
-MANUAL = Path(__file__).resolve().parents[3] / "config" / "sidecar.yaml"
 TARGETS = [f"target-{number}" for number in range(50)]
 
 
@@ -20,13 +18,9 @@ def services(backend):
 
 def beside(world):
     """A relay with the file of the manual, whose addresses and control plane are those of this place."""
-    text, port, socket = MANUAL.read_text(), free_port(), world.logs / "xds.sock"
-    changes = {"/run/distributary/xds.sock": str(socket), "127.0.0.1:15010": f"127.0.0.1:{port}",
-               "https://control-plane.example.com:18000": f"http://{world.control_plane.address}"}
-    for written, here in changes.items():
-        if written not in text:
-            raise Failed(f"{MANUAL} does not have {written}")
-        text = text.replace(written, here)
+    port, socket = free_port(), world.logs / "xds.sock"
+    text = written("sidecar.yaml", {"/run/distributary/xds.sock": socket, "127.0.0.1:15010": f"127.0.0.1:{port}",
+                                    "https://control-plane.example.com:18000": f"http://{world.control_plane.address}"})
     relay = world.start_relay(None, text=text, listens=True)
     return relay, f"127.0.0.1:{port}", f"unix:{socket}"
 
