@@ -361,7 +361,6 @@ impl Check {
             reconnect_max,
             drain_announce: read("drain_announce", &timers.drain_announce).unwrap_or(usual.drain_announce),
             drain: read("drain", &timers.drain).unwrap_or(usual.drain),
-            pace: read("pace", &timers.pace).unwrap_or(usual.pace),
         }
     }
 }
