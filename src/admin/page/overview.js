@@ -210,7 +210,7 @@ function figuresOf(live, rejected, standings) {
     figure(
       "Rejected",
       groups === null ? "–" : count(groups),
-      groups ? `${many(rejected.length, "resource")}` : "no client rejects anything",
+      groups === null ? " " : groups > 0 ? many(rejected.length, "resource") : "no client rejects anything",
       groups ? "wrong" : null,
     ),
     heldFigure(live.holds),
