@@ -100,15 +100,32 @@ export function open(place, live) {
     show(at.incidents, hour.wrongOf(history));
   };
   draw();
-  live.addEventListener("counts", draw);
   const failed = (error) => show(at.rejections, problem(error));
+  const counting = new Rounds(
+    PAUSE,
+    () => ["/clusters?format=json"],
+    ({ clients, faults }) => {
+      Object.assign(seen, { standings: clients, faults });
+      draw();
+    },
+    failed,
+  );
+  const heard = () => {
+    draw();
+    // Clients have come or gone. The relay itself sees to it that they are not counted too often.
+    if (seen.standings !== null && live.counts.streams !== seen.standings.streams) {
+      counting.soon();
+    }
+  };
+  live.addEventListener("counts", heard);
   const rounds = [
+    counting,
     new Rounds(HISTORY_PAUSE, () => ["/history"], chart, failed),
     new Rounds(
       PAUSE,
-      () => ["/views", "/certs", "/clusters?format=json"],
-      (views, certs, { clients, faults }) => {
-        Object.assign(seen, { standings: clients, faults, certs });
+      () => ["/views", "/certs"],
+      (views, certs) => {
+        Object.assign(seen, { certs });
         show(at.contents, contentsOf(views.views));
         show(at.certificates, certificateLines(certs));
       },
@@ -142,7 +159,7 @@ export function open(place, live) {
     ),
   ];
   return () => {
-    live.removeEventListener("counts", draw);
+    live.removeEventListener("counts", heard);
     rounds.forEach((one) => one.stop());
   };
 }
@@ -181,7 +198,8 @@ function figuresOf(live, rejected, standings) {
   const { active } = live.pressure;
   const groups = rejected === null ? null : grouped(rejected).length;
   return [
-    figure("Clients", count(counts.streams), `${many(counts.connections, "connection")}, ${many(counts.views, "view")}`),
+    // As old as the next figure, so that a reader can compare them.
+    figure("Clients", count(standings?.streams ?? counts.streams), `${many(counts.connections, "connection")}, ${many(counts.views, "view")}`),
     upToDate(standings, rejected),
     figure("Changes a second", rate(last.changes), `${rate(last.deliveries)} deliveries a second`),
     figure(
@@ -192,7 +210,7 @@ function figuresOf(live, rejected, standings) {
     figure(
       "Rejected",
       groups === null ? "–" : count(groups),
-      groups ? `${many(rejected.length, "resource")}` : "no client rejects anything",
+      groups === null ? " " : groups > 0 ? many(rejected.length, "resource") : "no client rejects anything",
       groups ? "wrong" : null,
     ),
     heldFigure(live.holds),
@@ -214,7 +232,7 @@ function heldFigure(holds) {
   return figure("Held", count(all), all > 0 ? "removed resources that are still served" : "no removal is held", trouble ? "wrong" : null);
 }
 
-/** How many client streams have everything, as far as they were asked: the relay counts them every ten seconds at most. */
+/** How many client streams have everything, as far as they were asked: in a large fleet the relay asks them every ten seconds. */
 function upToDate(standings, rejected) {
   if (standings === null) {
     return figure("Up to date", "–", " ");
