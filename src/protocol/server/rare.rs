@@ -27,8 +27,6 @@ pub(super) struct Rarities {
     pub(super) brought: Option<Box<str>>,
     /// Full state: why the client rejected the last one, if it has accepted none since.
     pub(super) refused: Option<Arc<Objection>>,
-    /// Until when `pace` holds back a change.
-    pub(super) held_back: Option<Instant>,
     /// Since when removals wait while other names are added.
     pub(super) removals: Option<Instant>,
     /// Names over the limit that must be answered (B-32).
@@ -55,7 +53,6 @@ static NOTHING: Rarities = Rarities {
     omits: false,
     brought: None,
     refused: None,
-    held_back: None,
     removals: None,
     long: Vec::new(),
     brings: BTreeMap::new(),
@@ -73,9 +70,8 @@ impl Held {
 impl Rarities {
     fn is_empty(&self) -> bool {
         let lists = self.errors.is_empty() && self.beats.is_empty() && self.accepted.is_empty() && self.long.is_empty();
-        let times = self.held_back.is_none() && self.removals.is_none();
         let versions = self.brings.is_empty() && self.held == Held::default();
-        lists && times && versions && self.brought.is_none() && self.refused.is_none() && !self.omits
+        lists && self.removals.is_none() && versions && self.brought.is_none() && self.refused.is_none() && !self.omits
     }
 
     /// Returns how many entries are kept.
