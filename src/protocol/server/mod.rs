@@ -19,6 +19,7 @@ mod request;
 mod response;
 mod session;
 mod stream;
+mod survey;
 mod want;
 
 pub(crate) use name_faults::NameBound;

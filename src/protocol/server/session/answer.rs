@@ -26,7 +26,7 @@ impl Subscription {
         let sotw = self.reader.dialect() == xds::Dialect::Sotw;
         let busy = !self.flights.is_empty() && (sotw || self.flights.is_full(attempt.window));
         if busy {
-            return Step::held(self.is_pending(attempt.slot, attempt.answers));
+            return Step::held(self.survey_in(attempt.slot, attempt.answers).adds);
         }
         if self.reader.full_state() {
             return self.poll_full(attempt);

@@ -1,5 +1,4 @@
-//! All that is due: a walk over the names of which anything may be. Composing uses it, and so does every question whether anything could be
-//! sent.
+//! All that is due: a walk over the names of which anything may be. Composing uses it, and so does the survey of a turn.
 //!
 //! Owns which names are looked at, and how many in one turn. Does not know what is due of a name, and when it is sent.
 
@@ -10,6 +9,7 @@ use super::Subscription;
 use super::verdict::{Say, Verdict};
 use crate::server::agenda::{PASSED_MAX, SWEPT_MAX, Walk};
 use crate::server::ledger::Entry;
+use crate::server::survey::Survey;
 use xds::{Answers, Difference, Name, Sight, State, TypeSight};
 
 impl Subscription {
@@ -149,41 +149,56 @@ impl Subscription {
         Some(rest.unwrap_or_else(|| answers.difference(base, self.agenda.cursor(), state)))
     }
 
-    /// Whether there is anything to add, change or answer, if no response were on its way.
-    pub(super) fn is_pending(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
-        self.greets(slot) || self.any_due(slot, answers, |say| say.adds())
+    /// Returns what there is to send. It is looked for once in a turn.
+    pub(in crate::server) fn survey(&mut self, sight: &Sight, answers: &impl Answers) -> Survey {
+        let known = self.agenda.survey();
+        known.unwrap_or_else(|| self.with_sight(sight, |one, slot| one.survey_in(slot, answers)))
     }
 
-    /// Whether anything is due, removals and heartbeats included.
-    pub(super) fn is_due(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
-        self.greets(slot) || self.any_due(slot, answers, |_| true)
+    /// Does the same with what this client sees of the type.
+    pub(super) fn survey_in(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> Survey {
+        if let Some(known) = self.agenda.survey() {
+            return known;
+        }
+        let (adds, removes) = if self.greets(slot) {
+            (true, false)
+        } else {
+            self.look_through(slot, answers)
+        };
+        let survey = Survey {
+            adds,
+            removes,
+            settled: self.settled(),
+            waits: self.ledger.waiting() > 0,
+        };
+        self.agenda.set_survey(survey);
+        survey
+    }
+
+    /// Returns whether an addition is due, and if none is, whether anything else is. If not all names could be looked at, one of them
+    /// may be an addition.
+    fn look_through(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> (bool, bool) {
+        let difference = self.difference(slot, answers);
+        let difference = difference.as_deref();
+        if let Some(state) = slot.wildcard().filter(|state| self.is_plain(state)) {
+            let gone = difference.is_some_and(Difference::removes) && state.certain() && !self.reader.forgets();
+            return (difference.is_some_and(Difference::adds), gone);
+        }
+        let mut beats = false;
+        let mut walk = self.agenda.walk();
+        while let Some((_, say)) = self.next_due(&mut walk, difference, slot) {
+            if say.adds() {
+                return (true, beats);
+            }
+            beats = true;
+        }
+        (self.agenda.is_short(), beats || self.removes(slot))
     }
 
     /// Whether an answer is due even if it is empty: a wildcard must be known well enough for that.
     pub(super) fn greets(&self, slot: TypeSight<'_>) -> bool {
         let known = || !self.want.wildcard() || slot.wildcard().is_some_and(|state| state.complete());
         self.agenda.hello() && known()
-    }
-
-    pub(super) fn any_due(
-        &mut self,
-        slot: TypeSight<'_>,
-        answers: &impl Answers,
-        counts: impl Fn(Say<'_>) -> bool,
-    ) -> bool {
-        let difference = self.difference(slot, answers);
-        let difference = difference.as_deref();
-        if let Some(state) = slot.wildcard().filter(|state| self.is_plain(state)) {
-            let gone = difference.is_some_and(Difference::removes) && state.certain() && !self.reader.forgets();
-            return difference.is_some_and(Difference::adds) || gone && counts(Say::Remove);
-        }
-        let mut walk = self.agenda.walk();
-        while let Some((_, say)) = self.next_due(&mut walk, difference, slot) {
-            if counts(say) {
-                return true;
-            }
-        }
-        self.agenda.is_short() || counts(Say::Remove) && self.removes(slot)
     }
 
     /// Whether there is nothing to send until something changes or the client asks.

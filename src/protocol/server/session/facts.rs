@@ -39,16 +39,6 @@ impl Subscription {
         act(self, sight.type_sight(&type_url).seen_by(&viewer))
     }
 
-    /// Whether there is anything to add, change or answer, if no response were on its way.
-    pub(in crate::server) fn adds(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
-        self.with_sight(sight, |one, slot| one.is_pending(slot, answers))
-    }
-
-    /// Whether the client certainly has everything that is current, removals included, and no response is on its way.
-    pub(in crate::server) fn has_all(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
-        self.settled() && self.ledger.waiting() == 0 && !self.with_sight(sight, |one, slot| one.is_due(slot, answers))
-    }
-
     pub(super) fn lens<'s, 'a>(&'s self, slot: TypeSight<'a>) -> Lens<'s, 'a> {
         Lens {
             reader: &self.reader,

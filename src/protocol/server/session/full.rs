@@ -9,7 +9,7 @@ use super::lens::Look;
 use super::verdict::Say;
 use super::{Attempt, Step, Subscription};
 use crate::server::ledger::Row;
-use xds::{Answers, Difference, Name, State, TypeSight};
+use xds::{Answers, Difference, Known, Name, Resource, State, TypeSight};
 
 impl Subscription {
     /// Returns the next step.
@@ -22,7 +22,7 @@ impl Subscription {
         if self.want.wildcard() && state.is_none() {
             // D-01: a route may lead to a resource that waits.
             let partly = slot.wildcard().is_some_and(|state| state.present() > 0);
-            let waits = partly || self.is_pending(slot, attempt.answers);
+            let waits = partly || self.survey_in(slot, attempt.answers).adds;
             return Step::held(waits);
         }
         if let Some(state) = state.filter(|state| self.is_plain(state)) {
@@ -32,11 +32,12 @@ impl Subscription {
         if !self.sift(difference.as_deref(), slot) {
             return Step::Blocked;
         }
-        if self.is_due(slot, attempt.answers) {
+        let survey = self.survey_in(slot, attempt.answers);
+        if survey.is_due() {
             if self.hides_any(difference.as_deref(), slot) {
-                return Step::held(self.is_pending(slot, attempt.answers));
+                return Step::held(survey.adds);
             }
-            if self.tells_nothing(slot, attempt.answers) {
+            if self.tells_nothing(slot) {
                 return Step::Idle;
             }
         }
@@ -104,11 +105,18 @@ impl Subscription {
     }
 
     /// Whether a first answer would tell the client nothing: none of the names is known to exist, and some may.
-    fn tells_nothing(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
+    fn tells_nothing(&self, slot: TypeSight<'_>) -> bool {
         let lists = self.want.wildcard() || self.ledger.rows("").any(|entry| entry.perhaps());
-        !lists
-            && self.missing(slot).next().is_some()
-            && !self.any_due(slot, answers, |say| matches!(say, Say::Put(_) | Say::Other(_)))
+        let lens = self.lens(slot);
+        let reads = |found: &Arc<Resource>| !self.reader.cannot_read(found);
+        let exists = |text: &Name| {
+            if text.is_collection() {
+                slot.members(self.want.meaning(text)).any(reads)
+            } else {
+                lens.known(text).and_then(Known::resource).is_some_and(reads)
+            }
+        };
+        !lists && self.missing(slot).next().is_some() && !self.ledger.asked().any(exists)
     }
 
     /// Adds all that the client holds to a response with news. B-18: of secrets what it accepted; those that it has never accepted are
