@@ -7,13 +7,14 @@
 
 mod agenda;
 mod asked;
+mod books;
 mod caller;
 mod flights;
 mod gates;
 mod ledger;
 mod name_faults;
 mod nonce;
-mod rare;
+mod notes;
 mod rejections;
 mod request;
 mod response;
