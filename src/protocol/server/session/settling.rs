@@ -30,9 +30,9 @@ impl Subscription {
         let Some(number) = nonces.number(nonce.as_bytes()) else {
             return ReceiptKind::Stale;
         };
-        let Some(flight) = self.flights.settle(number) else {
+        let Some(flight) = self.books.flights_mut().settle(number) else {
             // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
-            let again = self.flights.is_last(number) && error.is_none();
+            let again = self.books.flights().is_last(number) && error.is_none();
             return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
         };
         let kind = match error {
@@ -47,29 +47,29 @@ impl Subscription {
                 }
             }
         };
-        self.rare.forget(|rare| rare.brought = None);
+        self.books.notes_mut().forget_brought();
         kind
     }
 
     /// Takes a response that the client acknowledges, if it is on its way.
     pub(in crate::server) fn acknowledge(&mut self, number: u64) -> Option<ReceiptKind> {
-        let flight = self.flights.settle(number)?;
+        let flight = self.books.flights_mut().settle(number)?;
         Some(ReceiptKind::Ack(self.accept(&flight)))
     }
 
     /// The client has accepted a response. Returns what was new to it.
     fn accept(&mut self, flight: &Flight) -> Option<Changed> {
-        self.rejections.end(flight.nonce, true);
+        self.books.rejections_mut().end(flight.nonce, true);
         self.settle_dropped(flight);
         if self.reader.full_state() {
-            self.rare.forget(|rare| rare.refused = None);
+            self.books.notes_mut().forget_refused();
         }
         if self.reader.lists_all() {
             self.accept_secrets(flight);
         }
         let removes = !flight.batch.removed().is_empty() && self.reader.traits().kind == Kind::Lds;
-        if !self.rejections.is_empty() && (removes || self.reader.has_aliases()) {
-            self.try_again();
+        if !self.books.rejections().is_empty() && (removes || self.reader.has_aliases()) {
+            self.books.try_again();
         }
         flight.since.map(|since| Changed {
             since,
@@ -80,11 +80,11 @@ impl Subscription {
 
     /// What was given up while it was on its way, and is not wanted for another reason, the client has forgotten.
     fn settle_dropped(&mut self, flight: &Flight) {
-        if self.ledger.is_shared() || self.reader.has_aliases() {
+        if self.books.ledger().is_shared() || self.reader.has_aliases() {
             return;
         }
         for name in flight.batch.items().iter().map(Item::name) {
-            if matches!(self.ledger.get(name), Row::Perhaps) && !self.is_wanted(name) {
+            if matches!(self.books.ledger().get(name), Row::Perhaps) && !self.is_wanted(name) {
                 self.drop(name);
             }
         }
@@ -92,57 +92,29 @@ impl Subscription {
 
     fn accept_secrets(&mut self, flight: &Flight) {
         let listed = flight.batch.items();
-        for item in listed
-            .iter()
-            .filter(|item| self.ledger.get(item.name()).is(item.resource.version()))
-        {
-            self.rare.forget(|rare| rare.accepted.remove(item.name()));
-        }
-        if listed.len() < self.ledger.asked_len() {
-            self.rare.note(|rare| rare.omits = true);
-        }
-    }
-
-    /// Nothing of a name is rejected any more. B-18: secrets may have been held back as one, and this may have been the bad one: the
-    /// others are sent again.
-    pub(super) fn absolve(&mut self, name: &Name) {
-        let as_one = self.reader.lists_all() && !self.rare.get().omits;
-        if self.rejections.forget(name) && as_one {
-            for other in self.rejections.take_held_back() {
-                self.ledger.put(&other, Row::Perhaps);
-                self.agenda.look(other);
-                self.agenda.set_short();
+        for item in listed {
+            if self.books.ledger().get(item.name()).is(item.resource.version()) {
+                self.books.notes_mut().forget_accepted(item.name());
             }
         }
-    }
-
-    /// What stood in the way of a rejected resource may be gone: each is tried once more, once for each content.
-    fn try_again(&mut self) {
-        let held_back: Vec<Name> = self.rejections.held_back().cloned().collect();
-        for name in held_back {
-            if let Row::Refused(version, false) = self.ledger.get(&name) {
-                self.rejections.forget(&name);
-                self.ledger.put(&name, Row::Perhaps);
-                self.rejections.try_again(name.clone(), version);
-                self.agenda.look(name);
-            }
+        if listed.len() < self.books.ledger().asked_len() {
+            self.books.notes_mut().note_omission();
         }
     }
 
     /// The client has rejected a response: it may hold any part of it. Returns how many names are given up.
     fn reject(&mut self, flight: &Flight, message: &str, objection: &Arc<Objection>) -> usize {
-        let again = self.rejections.end(flight.nonce, false);
+        let again = self.books.rejections_mut().end(flight.nonce, false);
         if self.reader.full_state() {
             // B-22: the rows stay, so that the next full state goes when something is due.
-            self.rare.note(|rare| rare.refused = Some(objection.clone()));
+            self.books.notes_mut().note_refused(objection.clone());
             return 0;
         }
         let adds = !flight.batch.items().is_empty();
         let removed = flight.batch.removed().iter().filter(|_| adds);
         for name in removed.filter(|name| !flight.batch.is_missing(name)) {
-            if !self.ledger.get(name).perhaps() {
-                self.ledger.put(name, Row::Perhaps);
-                self.agenda.look(name.clone());
+            if !self.books.ledger().get(name).perhaps() {
+                self.books.doubt(name);
             }
         }
         let mut members = BTreeMap::new();
@@ -151,9 +123,8 @@ impl Subscription {
         let alone = news.clone().count() == 1;
         for item in news {
             let (name, version) = (item.name(), item.resource.version());
-            if self.ledger.get(name).is(version) {
-                self.ledger.put(name, Row::Perhaps);
-                self.agenda.look(name.clone());
+            if self.books.ledger().get(name).is(version) {
+                self.books.doubt(name);
                 // K-17: an Envoy rejects the heartbeat of what has just expired there. It gets the resource itself.
                 if item.form != Form::Heartbeat {
                     members.insert(name.clone(), version);
@@ -185,7 +156,7 @@ impl Subscription {
         let mut held_back = BTreeMap::new();
         if named.is_empty() || others.is_empty() {
             others.append(&mut named);
-            if alone || self.reader.lists_all() && !self.rare.get().omits {
+            if alone || self.books.holds_back_as_one() {
                 held_back.append(&mut others);
             }
             if let Some(middle) = others.keys().nth(others.len() / 2).cloned() {
@@ -196,13 +167,12 @@ impl Subscription {
             groups.push(others);
             groups.extend(named.into_iter().map(|one| BTreeMap::from([one])));
         }
-        let given_up = self.rejections.add(groups, objection);
+        let given_up = self.books.rejections_mut().add(groups, objection);
         let count = given_up.len();
         held_back.extend(given_up);
         for (name, version) in held_back {
-            if matches!(self.ledger.get(&name), Row::Perhaps) {
-                self.ledger.put(&name, Row::Refused(version, again));
-                self.rejections.hold_back(name, objection.clone());
+            if matches!(self.books.ledger().get(&name), Row::Perhaps) {
+                self.books.refuse(name, version, again, objection.clone());
             }
         }
         count
