@@ -25,7 +25,7 @@ const OPEN: &[(&str, &str, usize)] = &[
     ("src/downstream/stream/seats/bindings.rs", "Bindings", 1),
     ("src/get/printed.rs", "Printed", 2),
     ("src/json/read/mod.rs", "Reader", 1),
-    ("src/protocol/client/feed/mod.rs", "Feed", 3),
+    ("src/protocol/client/feed/mod.rs", "Feed", 4),
     ("src/protocol/client/ingest.rs", "Message", 12),
     ("src/protocol/client/outbound.rs", "Outbound", 4),
     ("src/protocol/client/wire.rs", "DeltaResponse", 3),

@@ -27,6 +27,8 @@ pub(super) struct Rarities {
     pub(super) brought: Option<Box<str>>,
     /// Full state: why the client rejected the last one, if it has accepted none since.
     pub(super) refused: Option<Arc<Objection>>,
+    /// E-24: what the client, a relay, says that its own clients reject, if it has accepted no response since.
+    pub(super) relayed: Option<Arc<Objection>>,
     /// Until when `pace` holds back a change.
     pub(super) held_back: Option<Instant>,
     /// Since when removals wait while other names are added.
@@ -55,6 +57,7 @@ static NOTHING: Rarities = Rarities {
     omits: false,
     brought: None,
     refused: None,
+    relayed: None,
     held_back: None,
     removals: None,
     long: Vec::new(),
@@ -75,7 +78,13 @@ impl Rarities {
         let lists = self.errors.is_empty() && self.beats.is_empty() && self.accepted.is_empty() && self.long.is_empty();
         let times = self.held_back.is_none() && self.removals.is_none();
         let versions = self.brings.is_empty() && self.held == Held::default();
-        lists && times && versions && self.brought.is_none() && self.refused.is_none() && !self.omits
+        lists
+            && times
+            && versions
+            && self.brought.is_none()
+            && self.refused.is_none()
+            && self.relayed.is_none()
+            && !self.omits
     }
 
     /// Returns how many entries are kept.

@@ -18,6 +18,9 @@ impl Feed {
         (self.phase, self.first_until) = (Phase::First, None);
         self.accepted = Arc::from("");
         self.kept.tell(told);
+        if let Some(late) = &mut self.late {
+            late.connected();
+        }
         // E-19: a type of which nothing is wanted gets no request.
         let wildcard = self.wildcard.then(|| Name::from(Name::WILDCARD));
         self.outbound
