@@ -26,7 +26,7 @@ use printed::Printed;
 
 use crate::cache::{Seat, View, ViewSettings};
 use crate::classes::{ASKS_ONCE, Class};
-use crate::config::Grpc;
+use crate::config::{Grpc, Timers};
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{ClientSettings, Why};
 use crate::telemetry::{Metrics, UpstreamMetrics};
@@ -101,8 +101,6 @@ struct Beside {
 
 /// How often to check for errors of the server.
 const LOOK: Duration = Duration::from_millis(50);
-/// After this time without data, the connection is probed.
-const KEEPALIVE: Duration = Duration::from_secs(30);
 /// The largest message of a server.
 const MESSAGE: usize = 1 << 30;
 
@@ -182,20 +180,21 @@ impl Question {
             headers: self.headers.clone(),
         };
         let target = Server::asked_once(call, &self.server, self.grpc.clone(), metrics.clone());
+        let usual = Timers::default();
         let settings = UpstreamSettings {
             client: Arc::new(ClientSettings {
                 types: Types::default(),
                 relay_id: format!("get/{:08x}", rand::random::<u32>()),
                 does_not_exist: self.patience,
-                wildcard_quiet: Duration::from_millis(250),
+                wildcard_quiet: usual.wildcard_quiet,
                 features: ServerFeatures::default(),
             }),
             upstream_message: MESSAGE,
-            keepalive: KEEPALIVE,
+            keepalive: usual.keepalive,
             ping: Duration::ZERO,
             calm_ping: Duration::ZERO,
-            idle: KEEPALIVE,
-            reconnect_max: KEEPALIVE,
+            idle: usual.keepalive,
+            reconnect_max: usual.reconnect_max,
             removal_quiet: Duration::ZERO,
             order_gate: Duration::ZERO,
         };

@@ -232,15 +232,12 @@ impl Failure {
     /// Adds how the server refused the other dialect before, if it did.
     pub(super) fn after(self, before: Option<Declined>) -> Self {
         let Some(before) = before else { return self };
-        match self {
-            Self::Stream(status) if before.ending == Ending::UNIMPLEMENTED && status.code() == Code::Unimplemented => {
-                Self::Unimplemented(status)
-            }
-            now => Self::Neither {
-                before,
-                now: Box::new(now),
-            },
+        let unimplemented = before.ending == Ending::UNIMPLEMENTED && self.ending() == Some(Ending::UNIMPLEMENTED);
+        if let (true, Self::Stream(status)) = (unimplemented, &self) {
+            return Self::Unimplemented(status.clone());
         }
+        let now = Box::new(self);
+        Self::Neither { before, now }
     }
 
     /// Whether the server closed the connection because of too many HTTP/2 pings.

@@ -234,9 +234,9 @@ impl<L: Talk> Writer<L> {
     /// Takes the removals that must wait out of what the server said.
     fn hold(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
         if Guard::asks_for_inheritance(changes)
-            && let Some(served) = self.view.served_elsewhere()
+            && let Some((served, all)) = self.view.served_elsewhere()
         {
-            self.guard.inherit(served);
+            self.guard.inherit(served, all);
         }
         self.guard.hold(changes, cut, now());
     }

@@ -6,7 +6,6 @@
 mod access;
 mod answers;
 mod authorities;
-mod baseline;
 mod batch;
 mod changes;
 mod cut;
@@ -40,7 +39,6 @@ pub mod xdstp;
 pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Question, Rights, Way};
 pub use answers::{Answers, Unshared, doubted, full_state};
 pub use authorities::{Authorities, authority_label};
-pub use baseline::Baselines;
 pub use batch::{Batch, Dialect, Errors, Form, Item};
 pub use changes::{Changes, Phase, Update};
 pub use cut::{Cut, ServerState, Slot};

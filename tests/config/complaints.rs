@@ -279,7 +279,7 @@ fn what_is_said_of_servers() {
 #[test]
 fn every_problem_is_told_at_once() {
     let said = complaint(
-        "limits:\n  views: x\n  viewz: 3\ntimers:\n  linger: y\n  pace: [1]\nadmin: {address: z}\nclasses:\n- kez: [id]\n- key: [idd]\n\
+        "limits:\n  views: x\n  viewz: 3\ntimers:\n  linger: y\n  drain: [1]\nadmin: {address: z}\nclasses:\n- kez: [id]\n- key: [idd]\n\
          listeners:\n- tls: {certificate: 1}\n- address: x\nlistenerz: []\n",
     );
     let starts: Vec<_> = said
@@ -299,7 +299,7 @@ fn every_problem_is_told_at_once() {
             "2:10: limits.views",
             "3:3: limits.viewz",
             "5:11: timers.linger",
-            "6:9: timers.pace",
+            "6:10: timers.drain",
             "7:18: admin.address",
             "9:3: classes[0].kez",
             "10:9: classes[1].key",
@@ -324,6 +324,15 @@ fn a_wrong_key_is_said_once() {
     assert_eq!(
         said,
         "relay.yaml:1:25: upstream.xds_servers: expected a list, found an object"
+    );
+}
+
+/// A key of an earlier version is no mistake in writing.
+#[test]
+fn a_key_that_is_gone() {
+    assert_eq!(
+        complaint("timers:\n  pace: 1s\n"),
+        "relay.yaml:2:3: timers.pace: this key is gone: the next response goes when the client has acknowledged the one before; remove it"
     );
 }
 

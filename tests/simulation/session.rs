@@ -138,9 +138,6 @@ impl World {
 
     fn speak(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
         let now = self.course.clock.instant();
-        let read = stream.reads.get(&None).copied().unwrap_or(stream.zone);
-        let view = self.origins[read].writer.view.clone();
-        let loose = stream.lag(&view, id ^ self.course.clock.now().as_micros() as u64);
         if !stream.poll(&self.relay.scopes, now) {
             return Ok(());
         }
@@ -154,7 +151,7 @@ impl World {
             let Some(answer) = self.next_response(stream, &sight)? else {
                 break;
             };
-            let expired = loose || stream.server.expired_gates() > gates;
+            let expired = stream.server.expired_gates() > gates;
             let gate = if expired { " (gate)" } else { "" };
             self.course
                 .log(|| format!("stream {id}: relay -> {}{gate}", answer.brief()));
@@ -166,7 +163,6 @@ impl World {
                 wants: stream.wants.clone(),
                 now,
                 expired,
-                loose,
             };
             self.transmit(id, stream, answer, scene)?;
         }

@@ -17,7 +17,7 @@ mod server_state;
 mod words;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ use crate::interest::{Leases, Set, Sets, Woken, Written};
 use crate::routes::WakeOnFailure;
 use crate::vacancy::Vacancy;
 use classes::Class;
-use xds::{Baselines, Changes, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
+use xds::{Changes, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
 
 /// One view.
 ///
@@ -76,11 +76,8 @@ pub struct View {
     superseded: AtomicBool,
     /// The generation at the last call of [`Self::relieve`].
     checked: AtomicU64,
-    baselines: Mutex<Baselines>,
     /// The way of questions to the writer, if it takes any.
     words: Mutex<Option<mpsc::Sender<WordsQuestion>>>,
-    /// How many calls of [`Self::relieve`] in a row found too much pinned, and no session that could keep less.
-    in_vain: AtomicU32,
 }
 
 /// The bounds and the times of a view.
@@ -145,9 +142,7 @@ impl View {
             superseded: AtomicBool::new(false),
             checked: AtomicU64::new(0),
             ending: Mutex::default(),
-            baselines: Mutex::default(),
             words: Mutex::default(),
-            in_vain: AtomicU32::new(0),
         })
     }
 
@@ -186,11 +181,6 @@ impl View {
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
-    }
-
-    /// The copies that laggards hold when they are told to keep only hashes.
-    pub fn baselines(&self) -> MutexGuard<'_, Baselines> {
-        self.baselines.lock()
     }
 
     /// How many sessions there are.

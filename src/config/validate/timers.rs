@@ -56,6 +56,5 @@ pub(super) fn timers(check: &mut Check, timers: &shape::TimersShape) -> Timers {
         reconnect_max,
         drain_announce: read("drain_announce", &timers.drain_announce).unwrap_or(usual.drain_announce),
         drain: read("drain", &timers.drain).unwrap_or(usual.drain),
-        pace: read("pace", &timers.pace).unwrap_or(usual.pace),
     }
 }

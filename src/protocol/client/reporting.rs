@@ -33,9 +33,17 @@ pub struct Reported {
 impl Reporting {
     /// Asks the clients, if it is time.
     pub(super) fn ask(&mut self, feed: &mut Feed, now: Instant) {
-        let rests = feed.outbound.is_at_rest();
-        if feed.late.as_mut().is_some_and(|late| rests && late.asks(now)) {
+        if feed.asks_clients(now) {
             self.questions.insert(feed.type_url.clone());
+        }
+    }
+
+    /// Records whether a type has something to say.
+    fn note(&mut self, feed: &Feed) {
+        if feed.has_unsaid() {
+            self.unsaid.insert(feed.type_url.clone());
+        } else {
+            self.unsaid.remove(&feed.type_url);
         }
     }
 }
@@ -44,7 +52,7 @@ impl Client {
     /// E-24: a client has rejected something of this type.
     pub fn handle_rejected(&mut self, type_url: &TypeUrl, now: Instant) {
         if let Some(feed) = self.feeds.get_mut(type_url) {
-            feed.late.get_or_insert_default().rejected(now);
+            feed.rejected(now);
             self.note(type_url);
         }
     }
@@ -56,18 +64,11 @@ impl Client {
 
     /// Takes all that clients reject of a type.
     pub fn handle_rejections(&mut self, type_url: &TypeUrl, rejections: &[Rejection]) {
-        let Some(feed) = self.feeds.get_mut(type_url) else {
-            return;
-        };
-        let Some(mut late) = feed.late.take() else { return };
-        late.answer(rejections, |name, version| feed.holds(name) == Some(version));
-        if late.is_ready() {
-            self.reporting.unsaid.insert(type_url.clone());
-        } else {
-            self.reporting.unsaid.remove(type_url);
+        if let Some(feed) = self.feeds.get_mut(type_url) {
+            feed.clients_reject(rejections);
+            self.reporting.note(feed);
+            self.note(type_url);
         }
-        feed.late = Some(late);
-        self.note(type_url);
     }
 
     /// Returns what the last request told the server, once.
@@ -83,20 +84,12 @@ impl Client {
 
     fn report_of(&mut self, type_url: &TypeUrl, now: Instant) -> Option<Request> {
         let asks = self.asks(type_url);
-        let feed = self.feeds.get_mut(type_url);
-        let Some(feed) = feed.filter(|feed| asks && feed.wanted() && feed.late.is_some()) else {
+        let Some(feed) = self.feeds.get_mut(type_url).filter(|_| asks) else {
             self.reporting.unsaid.remove(type_url);
             return None;
         };
-        if !feed.outbound.is_at_rest() {
-            return None;
-        }
-        let mut late = feed.late.take()?;
-        let rejections = late.take(now, |name, version| feed.holds(name) == Some(version));
-        if !late.is_ready() {
-            self.reporting.unsaid.remove(type_url);
-        }
-        feed.late = Some(late);
+        let rejections = feed.take_rejections(now);
+        self.reporting.note(feed);
         if rejections.is_empty() {
             return None;
         }

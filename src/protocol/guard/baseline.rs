@@ -12,19 +12,49 @@ use super::first_states::state;
 use super::intake::is_present;
 use super::references::is_referred;
 use super::removal::{Half, Judged, Reference, Removal};
-use xds::{Changes, Cut, HoldEnd, Phase, Reason, Resource, State, Update};
+use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, State, Update};
 
 impl Guard {
     /// Whether what the sessions are served elsewhere counts for these changes: then `inherit` is to be called before `hold`.
     #[must_use]
     pub fn asks_for_inheritance(changes: &[Changes]) -> bool {
-        let first = |change: &Changes| change.phase.is_first() && change.answered == Some(true);
-        changes.iter().any(first)
+        changes.iter().any(begins)
     }
 
-    /// The sessions of this view are served this by the view of another server. It counts for the next `hold`.
-    pub fn inherit(&mut self, served: Arc<Cut>) {
-        self.elsewhere = Some(served);
+    /// The sessions of this view are served this by the view of another server; `all`: none reads this view now. It counts for the next
+    /// `hold`.
+    pub fn inherit(&mut self, served: Arc<Cut>, all: bool) {
+        self.elsewhere = Some(Elsewhere { served, all });
+    }
+
+    /// Adds to the changes what the sessions were not served any more where they are, as forgotten: it does not come back before the
+    /// server says it again. If a session reads this view, what it has stays until the server is known not to have it.
+    pub(super) fn drop_gone(&mut self, change: &mut Changes, half: &Half, cut: &Cut, elsewhere: &Elsewhere) {
+        let slot = elsewhere.served.slot(&half.0);
+        let (Some(own), Some(slot)) = (state(cut, &half.0, half.1), slot) else {
+            return;
+        };
+        // If the server knows what the relay has, it says nothing of what is unchanged.
+        if !(elsewhere.all && change.phase == Phase::Anew && begins(change)) {
+            return;
+        }
+        let said: BTreeSet<_> = change.updates.iter().map(Update::name).collect();
+        let lists_all = half.1 && slot.wildcard.as_ref().is_some_and(|state| state.certain());
+        let is_gone = |name: &&Name| match slot.known(name) {
+            Some(Known::Present(_)) => false,
+            Some(Known::Absent(reason)) => *reason == Reason::Said,
+            None => lists_all,
+        };
+        let names = own.resources().map(|resource| resource.name());
+        let gone: Vec<Name> = names
+            .filter(|name| !said.contains(name))
+            .filter(is_gone)
+            .cloned()
+            .collect();
+        for name in gone {
+            self.leave(&(half.clone(), name.clone()), HoldEnd::Gone);
+            change.updates.push(Update::Forget(name));
+        }
     }
 
     /// Adds to the changes what the view takes over. That is no word of the control plane, and is not sifted.
@@ -73,6 +103,19 @@ impl Guard {
             change.updates.push(Update::Put(resource, None));
         }
     }
+}
+
+/// What sessions are served by the view of another server.
+#[derive(Debug)]
+pub(super) struct Elsewhere {
+    pub(super) served: Arc<Cut>,
+    /// All of them are.
+    all: bool,
+}
+
+/// Whether a first whole state begins with these changes.
+fn begins(change: &Changes) -> bool {
+    change.phase.is_first() && change.answered == Some(true)
 }
 
 /// Returns the resources that a wildcard had before and does not have now that it is complete.

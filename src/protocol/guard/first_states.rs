@@ -87,7 +87,7 @@ impl FirstStates {
     /// Notes that a first state ends with these changes.
     pub(super) fn end(&mut self, changes: &Changes) {
         let over = match changes.phase {
-            Phase::First => false,
+            Phase::First | Phase::Anew => false,
             Phase::Last | Phase::Relayed => true,
             Phase::Steady => changes.answered.is_some() || !changes.updates.is_empty(),
         };

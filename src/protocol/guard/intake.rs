@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::Guard;
 use super::first_states::{is_judged, is_mass, served, state};
 use super::reading::{is_empty_assignment, references};
-use super::references::is_referred;
+use super::references::{is_referred, unsettle};
 use super::removal::{Half, Item, Judged, Reference, Removal, is_quiet, removes};
 use xds::{Changes, Cut, HoldEnd, Kind, Known, Name, Phase, Reason, Spots, State, Update, Within};
 
@@ -36,7 +36,8 @@ impl Guard {
                 self.directed = Some(now);
             }
             if judges {
-                self.first_states.hear(change, cut, elsewhere.as_deref(), now);
+                let served = elsewhere.as_ref().map(|elsewhere| &*elsewhere.served);
+                self.first_states.hear(change, cut, served, now);
             }
             let half = (change.type_url.clone(), change.wildcard);
             let waits = self.waits(change, &half);
@@ -47,6 +48,9 @@ impl Guard {
                 self.sift(change, &half, waits, cut, now);
             }
             self.take_over(change, &half, cut, now);
+            if let Some(elsewhere) = &elsewhere {
+                self.drop_gone(change, &half, cut, elsewhere);
+            }
             self.first_states.end(change);
             self.forget_earlier_run(change, &half);
         }
@@ -221,7 +225,7 @@ impl Guard {
         // What it held may go, and what it names is held by the server's own word again.
         self.references.touch(item, &mut self.held);
         if let Some(name) = removal.endpoints() {
-            self.references.unsettle(Kind::Eds, name, item, &mut self.held);
+            unsettle(Kind::Eds, name, item, &mut self.held);
         }
         Some(removal)
     }
@@ -246,6 +250,8 @@ fn becomes_empty(kind: Kind, state: Option<&State>, update: &Update) -> bool {
     let (Kind::Eds, Update::Put(resource, _), Some(state)) = (kind, update, state) else {
         return false;
     };
-    let before = state.resource(resource.name());
+    let before = state
+        .resource(resource.name())
+        .filter(|before| !Arc::ptr_eq(before, resource));
     before.is_some_and(|before| is_empty_assignment(resource) && !is_empty_assignment(before))
 }

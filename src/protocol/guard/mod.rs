@@ -15,9 +15,9 @@ mod references;
 mod removal;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use baseline::Elsewhere;
 use first_states::FirstStates;
 use held::Held;
 use judgements::Judgements;
@@ -63,7 +63,7 @@ pub struct Guard {
     /// When something that directs traffic came last.
     directed: Option<Instant>,
     /// What the sessions are served by the view of another server, if they read that.
-    elsewhere: Option<Arc<Cut>>,
+    elsewhere: Option<Elsewhere>,
     /// The halves of which an earlier run has held something that the control plane has not spoken of since.
     earlier_run: BTreeSet<Half>,
 }
@@ -160,7 +160,7 @@ impl Guard {
     /// The first state of the control plane is over with these changes: what it does not lack is not held any more.
     fn forget_earlier_run(&mut self, change: &Changes, half: &Half) {
         let over = match change.phase {
-            Phase::First => false,
+            Phase::First | Phase::Anew => false,
             Phase::Last | Phase::Relayed => true,
             Phase::Steady => change.answered != Some(false),
         };

@@ -29,8 +29,6 @@ pub(super) struct Rarities {
     pub(super) refused: Option<Arc<Objection>>,
     /// E-24: what the client, a relay, says that its own clients reject, if it has accepted no response since.
     pub(super) relayed: Option<Arc<Objection>>,
-    /// Until when `pace` holds back a change.
-    pub(super) held_back: Option<Instant>,
     /// Since when removals wait while other names are added.
     pub(super) removals: Option<Instant>,
     /// Names over the limit that must be answered (B-32).
@@ -58,7 +56,6 @@ static NOTHING: Rarities = Rarities {
     brought: None,
     refused: None,
     relayed: None,
-    held_back: None,
     removals: None,
     long: Vec::new(),
     brings: BTreeMap::new(),
@@ -76,15 +73,9 @@ impl Held {
 impl Rarities {
     fn is_empty(&self) -> bool {
         let lists = self.errors.is_empty() && self.beats.is_empty() && self.accepted.is_empty() && self.long.is_empty();
-        let times = self.held_back.is_none() && self.removals.is_none();
         let versions = self.brings.is_empty() && self.held == Held::default();
-        lists
-            && times
-            && versions
-            && self.brought.is_none()
-            && self.refused.is_none()
-            && self.relayed.is_none()
-            && !self.omits
+        let reasons = self.refused.is_none() && self.relayed.is_none();
+        lists && self.removals.is_none() && versions && self.brought.is_none() && reasons && !self.omits
     }
 
     /// Returns how many entries are kept.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use bindings::Bindings;
 
-use crate::cache::{Claims, NoPlace, Routes, Scopes, Seat, View};
+use crate::cache::{Claims, NoPlace, Routes, Scopes, Seat};
 use crate::classes::Node;
 use crate::clock;
 use crate::inquiry::Inquiry;
@@ -53,8 +53,6 @@ struct Places<'a> {
 pub struct Rung {
     /// Whether any bell has rung for more than a question.
     pub any: bool,
-    /// The view that asks the session to keep only hashes of what its client holds.
-    pub lighten: Option<Arc<View>>,
     /// Whether the session must end, because too much outdated content is kept for it.
     pub dismissed: bool,
     /// What the session is asked. Mostly nobody asks.
@@ -158,9 +156,6 @@ impl Seats {
                     // No outdated content is kept for a view that the session does not read.
                     seat.bell().looked(|_| true);
                     continue;
-                }
-                if rang.lighten {
-                    rung.lighten = Some(seat.view().clone());
                 }
                 rung.dismissed |= rang.dismissed;
                 if let Some(asked) = rang.inquiries {

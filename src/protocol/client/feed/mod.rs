@@ -3,6 +3,7 @@
 //! Owns the state of every name. Knows nothing of the dialect's messages and the other types.
 
 mod absence;
+mod clients;
 mod errors;
 mod members;
 mod requests;
@@ -49,7 +50,7 @@ pub(super) struct Feed {
     pub(super) accepted: Arc<str>,
     last_words: LastWords,
     /// E-24: what clients reject, if any has rejected anything.
-    pub(super) late: Option<Box<Late>>,
+    late: Option<Box<Late>>,
     patience: Patience,
     /// The longest pause within the server's answer, if its end was seen and nobody has taken it yet.
     pause: Option<Duration>,

@@ -24,7 +24,7 @@ impl Feed {
     }
 
     /// Returns the version of the content that is held under a name.
-    pub(in crate::client) fn holds(&self, name: &Name) -> Option<Version> {
+    pub(super) fn holds(&self, name: &Name) -> Option<Version> {
         let key = self.kept.canonical(name.as_str())?;
         self.kept.resource(key.as_str()).map(|resource| resource.version())
     }

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use super::Subscription;
 use super::verdict::{Say, Verdict};
@@ -189,7 +188,7 @@ impl Subscription {
 
     /// Whether there is nothing to send until something changes or the client asks.
     pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
-        let waits = self.agenda.hello() || self.rare.get().held_back.is_some() || !self.rejections.is_empty();
+        let waits = self.agenda.hello() || !self.rejections.is_empty();
         if waits || !self.agenda.is_empty() || self.rare.get().refused.is_some() {
             return false;
         }
@@ -199,40 +198,6 @@ impl Subscription {
             .then(|| self.type_sight(sight).wildcard())
             .flatten();
         state.is_none_or(|state| self.ledger.base().is_some_and(|base| base.id() == state.id()))
-    }
-
-    /// Whether the least time between two responses has not passed. What the client itself asked for does not wait.
-    pub(in crate::server) fn is_paced(
-        &mut self,
-        pace: Duration,
-        slot: TypeSight<'_>,
-        answers: &impl Answers,
-        now: Instant,
-    ) -> bool {
-        let ends = self.flights.sent().map(|sent| sent + pace).filter(|ends| now < *ends);
-        let ends = ends.filter(|_| !self.hurries(slot, answers));
-        // Removals and heartbeats are held back as well as changes.
-        let held_back = ends.filter(|_| !self.flights.is_empty() || self.is_due(slot, answers));
-        match held_back {
-            Some(_) => self.rare.note(|rare| rare.held_back = held_back),
-            None => drop(self.rare.forget(|rare| rare.held_back = None)),
-        }
-        ends.is_some()
-    }
-
-    /// Whether the client waits for an answer that can be given, or for the rest of one.
-    fn hurries(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
-        if self.agenda.hello() || self.agenda.cursor().is_some() || self.rejections.tries() {
-            return true;
-        }
-        let difference = self.difference(slot, answers).filter(|_| !self.ledger.is_shared());
-        let mut walk = self.agenda.walk();
-        while let Some((name, _)) = self.next_due(&mut walk, difference.as_deref(), slot) {
-            if self.ledger.asks(&name) && self.ledger.get(&name).waits() {
-                return true;
-            }
-        }
-        false
     }
 
     /// Whether one encoded answer serves this client and all others at the same point.

@@ -207,11 +207,6 @@ impl Subscription {
         self.agenda.names().filter(new).count()
     }
 
-    /// Whether `pace` holds back a change.
-    pub(in crate::server) fn is_held_back(&self, now: Instant) -> bool {
-        self.rare.get().held_back.is_some_and(|ends| now < ends)
-    }
-
     /// Whether names are left that the last poll did not look at.
     pub(in crate::server) fn is_short(&self) -> bool {
         self.agenda.is_short()
@@ -283,24 +278,13 @@ impl Subscription {
         self.asked.since()
     }
 
-    /// Returns when the client has waited for this long, or `pace` holds back nothing any more.
-    pub(in crate::server) fn timeouts(&self, bound: Duration) -> impl Iterator<Item = Instant> {
-        self.asked.ends(bound).into_iter().chain(self.rare.get().held_back)
+    /// Returns when the client has waited for this long.
+    pub(in crate::server) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
+        self.asked.ends(bound)
     }
 
     /// Takes note of the time. Returns whether the wait for an answer has just ended.
     pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) -> bool {
-        self.rare.forget(|rare| rare.held_back.take_if(|ends| *ends <= now));
         self.asked.waive(bound, now)
-    }
-
-    /// Drops the bodies of what the client holds or was to be sent, unless they are needed again.
-    pub(in crate::server) fn lighten(&mut self, baselines: &mut xds::Baselines) {
-        // G-20: a response that lists everything may have to list a resource although nothing is known of it any more.
-        let own = !self.reader.full_state() && !self.reader.lists_all();
-        self.ledger.lighten(own, baselines);
-        self.agenda.set_rest(None);
-        self.reader.viewer_mut().lighten();
-        self.flights.lighten(baselines);
     }
 }

@@ -43,7 +43,7 @@ impl Server {
         }
         // D-03: removals are sent only after the bound, or when everything that could still need the removed resources is sent
         // and settled (accepted or rejected).
-        let calm = self.calm(sight, answers, now);
+        let calm = self.calm(sight, answers);
         let ripe = calm || self.removals.is_ripe(self.bound(), now);
         if !ripe {
             self.removals.wait(self.bound(), now);
@@ -98,8 +98,6 @@ impl Server {
             if kind.gated() && !(open && self.warm(sight, now)) {
                 // L-27: the gate compares with the sight, not with the age of single changes.
                 if !self.adds(at, sight, answers) {
-                    // D-03: `calm` must know of a removal that the pace holds back.
-                    self.paced(at, sight, answers, now);
                     *removals_wait |= !self.types.get_mut(at)?.has_all(sight, answers);
                     continue;
                 }
@@ -141,17 +139,7 @@ impl Server {
         None
     }
 
-    /// Whether the least time between two responses of a type has not passed, and notes until when it holds anything back.
-    fn paced(&mut self, at: usize, sight: &Sight, answers: &impl Answers, now: Instant) -> bool {
-        let pace = self.settings.timers.pace;
-        let one = self.types.get_mut(at).filter(|_| !pace.is_zero());
-        one.is_some_and(|one| one.with_sight(sight, |one, slot| one.is_paced(pace, slot, answers, now)))
-    }
-
     fn step(&mut self, at: usize, sight: &Sight, answers: &impl Answers, removals: bool, now: Instant) -> Step {
-        if self.paced(at, sight, answers, now) {
-            return Step::held(self.adds(at, sight, answers));
-        }
         let Some(one) = self.types.get_mut(at) else {
             return Step::Idle;
         };
@@ -194,10 +182,10 @@ impl Server {
         })
     }
 
-    /// Whether everything that sends traffic to clusters is sent and settled, and the pace holds back no removal of it.
-    fn calm(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> bool {
+    /// Whether everything that sends traffic to clusters is sent and settled.
+    fn calm(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
         let mut users = self.types.iter_mut().filter(|one| one.type_url().kind().gated());
-        users.all(|one| one.settled() && !one.is_held_back(now) && !one.adds(sight, answers))
+        users.all(|one| one.settled() && !one.adds(sight, answers))
     }
 
     /// Whether a type has anything to add or change.
@@ -222,7 +210,7 @@ impl Server {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let timers = &self.settings.timers;
-        let of_types = self.types.iter().flat_map(|one| one.timeouts(timers.unanswered));
+        let of_types = self.types.iter().filter_map(|one| one.poll_timeout(timers.unanswered));
         let gates = [&self.additions, &self.removals].map(|gate| gate.poll_timeout(timers.order_gate));
         of_types
             .chain(gates.into_iter().flatten())
