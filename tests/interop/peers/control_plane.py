@@ -38,6 +38,11 @@ class ControlPlane(Talker):
             return [line for line in self.lines
                     if line.get("event") == "request" and (short is None or line.get("type") == TYPES[short])]
 
+    def responses(self, short):
+        """The responses of a type that it sent so far."""
+        with self.news:
+            return [line for line in self.lines if line.get("event") == "response" and line.get("type") == TYPES[short]]
+
     def rejections(self):
         """The error texts of its clients' rejections, without what a relay says of its own clients."""
         return [said for said in self.errors() if not RELAYED.match(said)]

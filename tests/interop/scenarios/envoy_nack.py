@@ -38,6 +38,27 @@ def bad_cluster(world, dialect):
         raise Failed(f"the control plane was told {told}")
 
 
+@scenario("E-24, K-06", AGGREGATED, upstreams=(None, "sotw"), relay_only="it is about what the relay says")
+def heard(world, dialect):
+    """The control plane hears once of a change that Envoy rejects, in either dialect, sends nothing again for it, and its next
+    changes arrive."""
+    world.expect_rejections()
+    _, traffic = proxy(world, dialect)
+    source, http = dialect.source(), world.backends.http
+    world.control_plane.apply(put=[make.cluster("x", source, timeout="0s")])
+    eventually("the control plane hears of it", world.control_plane.complaints)
+    sent = len(world.control_plane.responses("cds"))
+    for backend in "bab":
+        world.control_plane.apply(put=[make.endpoints("x", http[backend])])
+        traffic.reaches(backend)
+    if len(world.control_plane.responses("cds")) != sent:
+        raise Failed("the control plane sent clusters again although none had changed")
+    world.control_plane.apply(put=[make.cluster("x", source)])
+    eventually("the control plane sends the repaired cluster", lambda: len(world.control_plane.responses("cds")) > sent)
+    if len(told := world.control_plane.complaints()) != 1:
+        raise Failed(f"the control plane was told {told}")
+
+
 @scenario("C-25, L-26", AGGREGATED, relay_only=f"{LOOPS}, or forgets what else it held")
 def bad_endpoints(world, dialect):
     """Good and bad endpoints in one response: the good ones are not forgotten when the bad ones are repaired."""
