@@ -20,6 +20,7 @@ mod left_out;
 mod leg;
 mod line_pace;
 mod outbox;
+mod reason;
 mod refused;
 mod rest;
 mod status;

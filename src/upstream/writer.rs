@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use super::access::ClassFiles;
 use super::clock::now;
 use super::hold_log;
+use super::reason::reason;
 use super::status::{Answers, Board, Status};
 use super::target::{Target, UpstreamSettings};
 use super::traced;
@@ -22,10 +23,10 @@ use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Demand, Guard, Leg as Which};
 use crate::telemetry::{Arrival, HoldMetrics, Traces};
-use crate::xds::{Changes, Cut, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable};
+use crate::xds::{Changes, Cut, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
 
-/// How much of a server's error text is passed on to clients.
-const REASON_BYTES: usize = 500;
+/// How often wants are taken before the server is asked and heard: a request of a SotW stream has all names, so few are better than many.
+const WANTS_AT_ONCE: usize = 8;
 
 /// Keeps a view in step with its control plane.
 ///
@@ -169,13 +170,12 @@ impl<L: Talk> Writer<L> {
             self.main.come_through(&relays);
             self.aside.come_through(&relays);
         }
-        let wants = self.view.take_wants(now());
-        for want in wants {
-            if !want.wanted {
-                self.guard.handle_unwanted(&want.type_url, &want.target);
+        for _ in 0..WANTS_AT_ONCE {
+            self.pass_wants(changes);
+            if !self.view.is_behind() {
+                break;
             }
-            let told = self.demand.handle_want(&want, &self.view.cut());
-            self.tell(told, changes);
+            tokio::task::yield_now().await;
         }
         let mut arrivals = self.take_arrivals();
         loop {
@@ -215,6 +215,17 @@ impl<L: Talk> Writer<L> {
             }
             changes.clear();
             let told = self.demand.handle_cut(&self.view.cut());
+            self.tell(told, changes);
+        }
+    }
+
+    /// Passes on what is wanted, or some of it.
+    fn pass_wants(&mut self, changes: &mut Vec<Changes>) {
+        for want in self.view.take_wants(now()) {
+            if !want.wanted {
+                self.guard.handle_unwanted(&want.type_url, &want.target);
+            }
+            let told = self.demand.handle_want(&want, &self.view.cut());
             self.tell(told, changes);
         }
     }
@@ -357,16 +368,6 @@ impl<L: Talk> Writer<L> {
     }
 }
 
-/// Returns the server and its error in one line of bounded length: the server's own text may be long and contain anything.
-fn reason(server: &str, error: &str) -> String {
-    let said = printable(error);
-    let end = said.char_indices().map(|(at, _)| at).find(|at| *at >= REASON_BYTES);
-    match end.and_then(|end| said.get(..end)) {
-        Some(start) => format!("{server}: {start}..."),
-        None => format!("{server}: {said}"),
-    }
-}
-
 /// Appends changes; merges them into the last ones if these are of the same half of the same type. Many wants begin or end together, and
 /// each list of changes is published by itself.
 fn add(all: &mut Vec<Changes>, mut more: Changes) {
@@ -377,21 +378,5 @@ fn add(all: &mut Vec<Changes>, mut more: Changes) {
             last.complete = last.complete.or(more.complete);
         }
         Some(_) | None => all.push(more),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A server's error text reaches clients as one line of bounded length.
-    #[test]
-    fn words_of_servers_are_bounded() {
-        assert_eq!(
-            reason("cp:1", "the stream ended: \u{1b}[2J\r\nno"),
-            "cp:1: the stream ended: \\u{1b}[2J\\r\\nno"
-        );
-        let long = reason("cp:1", &"\0ä".repeat(10_000));
-        assert!(long.len() < REASON_BYTES + 50 && long.ends_with("..."), "{long}");
     }
 }

@@ -1,0 +1,34 @@
+//! Why a server has not answered, as clients are told.
+//!
+//! Owns the form. Does not know when they are told.
+
+use crate::xds::printable;
+
+/// How much of a server's error text is passed on to clients.
+const REASON_BYTES: usize = 500;
+
+/// Returns the server and its error in one line of bounded length: the server's own text may be long and contain anything.
+pub(super) fn reason(server: &str, error: &str) -> String {
+    let said = printable(error);
+    let end = said.char_indices().map(|(at, _)| at).find(|at| *at >= REASON_BYTES);
+    match end.and_then(|end| said.get(..end)) {
+        Some(start) => format!("{server}: {start}..."),
+        None => format!("{server}: {said}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server's error text reaches clients as one line of bounded length.
+    #[test]
+    fn words_of_servers_are_bounded() {
+        assert_eq!(
+            reason("cp:1", "the stream ended: \u{1b}[2J\r\nno"),
+            "cp:1: the stream ended: \\u{1b}[2J\\r\\nno"
+        );
+        let long = reason("cp:1", &"\0ä".repeat(10_000));
+        assert!(long.len() < REASON_BYTES + 50 && long.ends_with("..."), "{long}");
+    }
+}
