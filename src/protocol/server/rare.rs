@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use xds::{Errors, Name, Objection, Resource, Version};
+use xds::{Errors, Name, Objection, Resource, State, Version};
 
 /// The rare state of a type on a stream. Most types have none, and then nothing is allocated.
 #[derive(Debug, Default)]
@@ -33,6 +33,8 @@ pub(super) struct Rarities {
     pub(super) long: Vec<Name>,
     /// The versions that a request brings, of what only the wildcard covers, until all of it was read (C-12).
     pub(super) brings: BTreeMap<Name, Version>,
+    /// Those of earlier slices of the request.
+    pub(super) gathered: Option<Box<State>>,
     /// How many versions the client brought that are kept for it alone.
     pub(super) held: Held,
 }
@@ -56,6 +58,7 @@ static NOTHING: Rarities = Rarities {
     removals: None,
     long: Vec::new(),
     brings: BTreeMap::new(),
+    gathered: None,
     held: Held { table: 0, rows: 0 },
 };
 
@@ -70,8 +73,13 @@ impl Held {
 impl Rarities {
     fn is_empty(&self) -> bool {
         let lists = self.errors.is_empty() && self.beats.is_empty() && self.accepted.is_empty() && self.long.is_empty();
-        let versions = self.brings.is_empty() && self.held == Held::default();
+        let versions = self.brings.is_empty() && self.gathered.is_none() && self.held == Held::default();
         lists && self.removals.is_none() && versions && self.brought.is_none() && self.refused.is_none() && !self.omits
+    }
+
+    /// Returns how many versions were read of a request that was not read to its end.
+    pub(super) fn gathers(&self) -> usize {
+        self.brings.len() + self.gathered.as_ref().map_or(0, |gathered| gathered.entries().len())
     }
 
     /// Returns how many entries are kept.

@@ -220,20 +220,32 @@ impl Subscription {
         self.agenda.look(name);
     }
 
-    /// The client has said all that it holds of what its wildcard covers.
-    pub(super) fn remember_all(&mut self, answers: &impl Answers, now: Instant) {
-        let held = self
-            .rare
-            .forget(|rare| std::mem::take(&mut rare.brings))
-            .unwrap_or_default();
-        if held.is_empty() {
+    /// A slice of what the client holds was read. All at once would keep a thread from other clients.
+    pub(super) fn gather(&mut self, now: Instant) {
+        if self.rare.get().brings.is_empty() {
             return;
         }
-        let count = held.len();
-        let brought = |(name, version)| Update::Put(Arc::new(Resource::brought(name, version, now)), None);
-        let updates: Vec<Update> = held.into_iter().map(brought).collect();
-        let state = State::new(self.reader.type_url().clone()).with(&updates, None).0;
-        let table = answers.remembered(state);
+        let type_url = self.reader.type_url().clone();
+        self.rare.note(|rare| {
+            let brought = |(name, version)| Update::Put(Arc::new(Resource::brought(name, version, now)), None);
+            let held = std::mem::take(&mut rare.brings).into_iter();
+            let updates: Vec<Update> = held.map(brought).collect();
+            let before = rare
+                .gathered
+                .take()
+                .map_or_else(|| State::new(type_url), |before| *before);
+            rare.gathered = Some(Box::new(before.with(&updates, None).0));
+        });
+    }
+
+    /// The client has said all that it holds of what its wildcard covers.
+    pub(super) fn remember_all(&mut self, answers: &impl Answers, now: Instant) {
+        self.gather(now);
+        let Some(held) = self.rare.forget(|rare| rare.gathered.take()).flatten() else {
+            return;
+        };
+        let count = held.entries().len();
+        let table = answers.remembered(*held);
         // B-34: a table that another client has as well takes nothing more.
         if Arc::strong_count(&table) == 1 {
             self.rare.note(|rare| rare.held.table = count);

@@ -167,7 +167,7 @@ impl Subscription {
             return self.ledger.asked_len() + self.brought();
         }
         let rare = self.rare.get();
-        self.ledger.len() + rare.brings.len() + rare.held.table
+        self.ledger.len() + rare.gathers() + rare.held.table
     }
 
     /// B-34: returns how many versions are kept that the client brought beside its names, and that no other client has.
@@ -179,7 +179,7 @@ impl Subscription {
         } else {
             0
         };
-        rare.brings.len() + rare.held.table + rows
+        rare.gathers() + rare.held.table + rows
     }
 
     /// K-21: returns how many entries are kept for the client.

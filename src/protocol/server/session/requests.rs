@@ -215,6 +215,7 @@ impl Subscription {
                 return false;
             }
         }
+        self.gather(now);
         true
     }
 
