@@ -27,6 +27,9 @@ use crate::protocol::{Demand, Guard, Leg as Which};
 use crate::telemetry::{Arrival, HoldMetrics, Traces};
 use crate::xds::{Changes, Cut, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
 
+/// How often wants are taken before the server is asked and heard: a request of a SotW stream has all names, so few are better than many.
+const WANTS_AT_ONCE: usize = 8;
+
 /// Keeps a view in step with its control plane.
 ///
 /// Every turn is the same: wants go to the machines, changes into the view, and requests to the transport; then it waits for the
@@ -180,13 +183,12 @@ impl<L: Talk> Writer<L> {
             self.main.come_through(&relays);
             self.aside.come_through(&relays);
         }
-        let wants = self.view.take_wants(now());
-        for want in wants {
-            if !want.wanted {
-                self.guard.handle_unwanted(&want.type_url, &want.target);
+        for _ in 0..WANTS_AT_ONCE {
+            self.pass_wants(changes);
+            if !self.view.is_behind() {
+                break;
             }
-            let told = self.demand.handle_want(&want, &self.view.cut());
-            self.tell(told, changes);
+            tokio::task::yield_now().await;
         }
         let mut arrivals = self.take_arrivals();
         loop {
@@ -227,6 +229,17 @@ impl<L: Talk> Writer<L> {
             }
             changes.clear();
             let told = self.demand.handle_cut(&self.view.cut());
+            self.tell(told, changes);
+        }
+    }
+
+    /// Passes on what is wanted, or some of it.
+    fn pass_wants(&mut self, changes: &mut Vec<Changes>) {
+        for want in self.view.take_wants(now()) {
+            if !want.wanted {
+                self.guard.handle_unwanted(&want.type_url, &want.target);
+            }
+            let told = self.demand.handle_want(&want, &self.view.cut());
             self.tell(told, changes);
         }
     }

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::lease_changes::LeaseChanges;
 use super::new_types::NewTypes;
 use super::set::Set;
 use super::sets::Sets;
-use super::shard::{LeaseChanges, SHARDS, Shard};
+use super::shard::{SHARDS, Shard};
 use super::waiters::Waiters;
 use crate::Full;
 use crate::claims::{Claims, is_fair};
@@ -143,10 +144,14 @@ impl Leases {
         for shard in &self.shards {
             shard.lock().turn(now, linger, &fleeting, &told, &mut turn);
         }
-        for type_url in self.tell_types(now, sets, std::mem::take(&mut turn.new)) {
+        loop {
+            let types = self.tell_types(now, sets, std::mem::take(&mut turn.new));
+            if types.is_empty() {
+                break;
+            }
             for shard in &self.shards {
                 let mut shard = shard.lock();
-                shard.tell(&type_url);
+                types.iter().for_each(|type_url| shard.tell(type_url));
                 shard.turn(now, linger, &fleeting, &told, &mut turn);
             }
         }
@@ -158,7 +163,7 @@ impl Leases {
         turn
     }
 
-    /// When the next lease ends, or upstream can be told of the next new type.
+    /// When the next lease ends, upstream can be told of the next new type, or the last turn has left something.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let new_types = self.new_types.lock().poll_timeout();
         let ends = self.shards.iter().filter_map(|shard| shard.lock().poll_timeout());

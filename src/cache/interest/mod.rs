@@ -4,6 +4,7 @@
 //! what has changed.
 
 mod bell;
+mod lease_changes;
 mod leases;
 mod members;
 mod new_types;
@@ -16,9 +17,9 @@ mod woken;
 mod written;
 
 pub use bell::{Bell, Inquiries, Rang};
+pub(super) use lease_changes::ENDS_IN_A_TURN;
 pub(super) use leases::Leases;
 pub(super) use set::Set;
 pub(super) use sets::{Own, Seated, Sets};
-pub(super) use shard::ENDS_IN_A_TURN;
 pub use woken::Woken;
 pub(super) use written::Written;

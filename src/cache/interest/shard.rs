@@ -2,13 +2,14 @@
 //!
 //! Owns the life of a lease: wanted, told upstream, lingering, gone. Does not know what is known of a name.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::RandomState;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::lease_changes::{ENDS_IN_A_TURN, LeaseChanges};
 use super::set::Set;
 use super::sets::Reading;
 use super::waiters::Waiters;
@@ -22,7 +23,9 @@ pub(super) struct Shard {
     leases: Vec<Option<Lease>>,
     free: Vec<u32>,
     /// Leases that upstream must be told of, or that must begin to linger, at the writer's next turn.
-    pending: Vec<u32>,
+    pending: VecDeque<u32>,
+    /// When the last turn was, if some of these were left.
+    behind: Option<Instant>,
     lingering: BTreeSet<(Instant, u32)>,
 }
 
@@ -44,26 +47,8 @@ struct Lease {
     until: Option<Box<Instant>>,
 }
 
-/// What the writer must do.
-#[derive(Debug, Default)]
-pub(crate) struct LeaseChanges {
-    /// What upstream is told.
-    pub(crate) wants: Vec<Want>,
-    /// What is not leased any more.
-    pub(crate) ended: Vec<(TypeUrl, Target)>,
-    /// New types that wait, each with a set that waits for anything of it.
-    pub(super) new: Vec<(Arc<TypeUrl>, u32)>,
-}
-
-impl LeaseChanges {
-    /// Whether so much has ended that further ends wait for the next turn.
-    pub(crate) const fn is_full(&self) -> bool {
-        self.ended.len() >= ENDS_IN_A_TURN
-    }
-}
-
-/// How many leases end in one turn of the writer, give or take a few.
-pub(crate) const ENDS_IN_A_TURN: usize = 4096;
+/// How many leases of one part are looked at in one turn because they have begun, or because nobody waits for them any more.
+const NEWS_IN_A_TURN: usize = ENDS_IN_A_TURN / SHARDS as usize / 4;
 
 /// How many shards there are.
 pub(super) const SHARDS: u32 = 16;
@@ -75,7 +60,8 @@ impl Shard {
             types: BTreeMap::new(),
             leases: Vec::new(),
             free: Vec::new(),
-            pending: Vec::new(),
+            pending: VecDeque::new(),
+            behind: None,
             lingering: BTreeSet::new(),
         }
     }
@@ -228,7 +214,11 @@ impl Shard {
         told: &impl Fn(&TypeUrl) -> bool,
         turn: &mut LeaseChanges,
     ) {
-        for number in std::mem::take(&mut self.pending) {
+        for _ in 0..NEWS_IN_A_TURN {
+            let Some(number) = self.pending.pop_front() else {
+                self.pending = VecDeque::new();
+                break;
+            };
             let Some(Some(lease)) = self.leases.get_mut(number as usize) else {
                 continue;
             };
@@ -254,6 +244,8 @@ impl Shard {
                 self.lingering.insert((until, number));
             }
         }
+        self.behind = (!self.pending.is_empty()).then_some(now);
+        turn.more |= self.behind.is_some();
         while let Some((until, number)) = self.lingering.first().copied()
             && (until <= now || linger.is_zero())
             && !turn.is_full()
@@ -264,9 +256,9 @@ impl Shard {
         self.shrink();
     }
 
-    /// When the next lease ends.
+    /// When the next turn is due.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.lingering.first().map(|(until, _)| *until)
+        self.behind.or_else(|| Some(self.lingering.first()?.0))
     }
 
     /// Calls `found` with each set that waits for anything of the type.
@@ -365,10 +357,10 @@ impl Lease {
     }
 }
 
-fn note(pending: &mut Vec<u32>, lease: &mut Lease, number: u32) -> bool {
+fn note(pending: &mut VecDeque<u32>, lease: &mut Lease, number: u32) -> bool {
     if !lease.pending {
         lease.pending = true;
-        pending.push(number);
+        pending.push_back(number);
     }
     true
 }

@@ -14,6 +14,7 @@ mod replaced;
 mod restored;
 mod seat;
 mod server_state;
+mod wants;
 mod words;
 
 use std::sync::Arc;
@@ -41,7 +42,7 @@ use crate::interest::{Leases, Set, Sets, Woken, Written};
 use crate::routes::WakeOnFailure;
 use crate::vacancy::Vacancy;
 use classes::Class;
-use xds::{Changes, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
+use xds::{Changes, Cut, Name, ServerState, Slot, Target, TypeUrl};
 
 /// One view.
 ///
@@ -68,6 +69,8 @@ pub struct View {
     ending: Mutex<Vec<Arc<Set>>>,
     writer: Mutex<Replaced>,
     interest: Notify,
+    /// Whether [`Self::take_wants`] has left some for its next call.
+    behind: AtomicBool,
     relay_chain: RelayChain,
     rejected: Rejected,
     guarded: Guarded,
@@ -135,6 +138,7 @@ impl View {
             unsettled: Mutex::default(),
             writer: Mutex::default(),
             interest: Notify::new(),
+            behind: AtomicBool::new(false),
             relay_chain: RelayChain::default(),
             rejected: Rejected::default(),
             guarded: Guarded::default(),
@@ -199,34 +203,6 @@ impl View {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.sets.read().len() == 0 && self.leases.count().1 == 0
-    }
-
-    /// Returns what the writer must tell upstream. A want ends only after the linger time, and then the view has forgotten what
-    /// it knew of the target: if the want begins anew, the server must be asked again.
-    #[must_use]
-    pub fn take_wants(&self, now: Instant) -> Vec<Want> {
-        let cut = self.cut();
-        // F-17: a resource that may not be cached is not kept after its last subscriber has gone.
-        let fleeting = |type_url: &TypeUrl, target: &Target| match target {
-            Target::Wildcard => false,
-            Target::Name(name) => {
-                let found = cut.slot(type_url).and_then(|slot| slot.named.resource(name));
-                found.is_some_and(|resource| !resource.may_be_cached())
-            }
-        };
-        let more = self.end_some();
-        let mut written = self.written.lock();
-        let turn = self.leases.turn(now, &self.sets, &fleeting);
-        if more || turn.is_full() {
-            self.interest.notify_one();
-        }
-        written.forget(&turn.ended);
-        let wants = written.tell(turn.wants);
-        drop(written);
-        if !turn.ended.is_empty() {
-            self.forget(&turn.ended);
-        }
-        wants
     }
 
     /// When the writer must call [`View::take_wants`] again at the latest.

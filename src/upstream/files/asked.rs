@@ -145,8 +145,7 @@ impl Wanted {
         if all || self.names.len() <= stated {
             return self.names.iter().collect();
         }
-        let held = slot.into_iter().flat_map(|slot| slot.named.resources());
-        let held = held.flat_map(|resource| names_of(resource));
+        let held = held(slot).flat_map(|resource| names_of(resource));
         let stated = contents.iter().flat_map(|content| content.names_of(type_url));
         let names: BTreeSet<&Name> = held.chain(stated).filter_map(|name| self.names.get(&name)).collect();
         names.into_iter().collect()
@@ -158,12 +157,19 @@ impl Wanted {
         for name in self.concerned(type_url, &[content], false, None) {
             one(type_url, name, content, &mut Vec::new(), &mut there);
         }
-        let held = slot.into_iter().flat_map(|slot| slot.named.resources());
+        let held = held(slot);
         // A resource that is wanted by its name is handled in `one`: its name is declared absent.
         let over = held.map(|resource| resource.name());
         let over = over.filter(|name| !there.contains(*name) && !self.names.contains(*name));
         over.cloned().map(Update::Forget).collect()
     }
+}
+
+/// Returns the resources that the view holds by name. Nearly all of very many names may be such that do not exist: if all are, none is
+/// looked at.
+fn held(slot: Option<&Slot>) -> impl Iterator<Item = &Arc<Resource>> {
+    let any = slot.filter(|slot| slot.named.present() > 0);
+    any.into_iter().flat_map(|slot| slot.named.resources())
 }
 
 /// Adds the updates for one name, and the names of the resources that it leads to.

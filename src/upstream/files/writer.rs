@@ -59,6 +59,8 @@ impl FileWriter {
             self.publish(&gone).await;
             self.view.publish_server_state(loaded.server_state);
             self.next().await;
+            // Clients may want very much at once. The other tasks of this thread have their turns in between.
+            tokio::task::yield_now().await;
         }
     }
 

@@ -185,17 +185,26 @@ impl Subscription {
         }
     }
 
-    /// The client has said all that it holds of what its wildcard covers.
-    pub(super) fn remember_all(&mut self, answers: &impl Answers, now: Instant) {
+    /// A slice of what the client holds was read. All at once would keep a thread from other clients.
+    pub(super) fn gather(&mut self, now: Instant) {
         let held = self.books.notes_mut().take_versions();
         if held.is_empty() {
             return;
         }
-        let count = held.len();
         let brought = |(name, version)| Update::Put(Arc::new(Resource::brought(name, version, now)), None);
         let updates: Vec<Update> = held.into_iter().map(brought).collect();
-        let state = State::new(self.reader.type_url().clone()).with(&updates, None).0;
-        let table = answers.remembered(state);
+        let type_url = self.reader.type_url();
+        self.books.notes_mut().gather(&updates, || State::new(type_url.clone()));
+    }
+
+    /// The client has said all that it holds of what its wildcard covers.
+    pub(super) fn remember_all(&mut self, answers: &impl Answers, now: Instant) {
+        self.gather(now);
+        let Some(held) = self.books.notes_mut().take_gathered() else {
+            return;
+        };
+        let count = held.entries().len();
+        let table = answers.remembered(*held);
         // B-34: a table that another client has as well takes nothing more.
         if Arc::strong_count(&table) == 1 {
             self.books.notes_mut().note_version_table(count);

@@ -214,6 +214,7 @@ impl Subscription {
                 return false;
             }
         }
+        self.gather(now);
         true
     }
 
