@@ -8,6 +8,7 @@ mod earlier;
 mod ended;
 mod guarded;
 mod pressure;
+mod rejected;
 mod relay_chain;
 mod replaced;
 mod restored;
@@ -28,6 +29,7 @@ pub use asked::Respondents;
 pub use earlier::EarlierContent;
 use guarded::Guarded;
 pub use pressure::Summary;
+use rejected::Rejected;
 use relay_chain::RelayChain;
 use replaced::Replaced;
 pub use restored::Knowledge;
@@ -67,6 +69,7 @@ pub struct View {
     writer: Mutex<Replaced>,
     interest: Notify,
     relay_chain: RelayChain,
+    rejected: Rejected,
     guarded: Guarded,
     closed: AtomicBool,
     /// Whether another server has replaced this one since its last stream began.
@@ -133,6 +136,7 @@ impl View {
             writer: Mutex::default(),
             interest: Notify::new(),
             relay_chain: RelayChain::default(),
+            rejected: Rejected::default(),
             guarded: Guarded::default(),
             closed: AtomicBool::new(false),
             superseded: AtomicBool::new(false),
@@ -177,19 +181,6 @@ impl View {
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
-    }
-
-    /// Notes that a client has come through these relays.
-    pub fn come_through(&self, relays: &[String]) {
-        if self.relay_chain.add(relays) {
-            self.interest.notify_one();
-        }
-    }
-
-    /// Returns all relays that are known, if there are new ones since the last call.
-    #[must_use]
-    pub fn take_relays(&self) -> Option<Vec<String>> {
-        self.relay_chain.take()
     }
 
     /// How many sessions there are.

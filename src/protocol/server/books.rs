@@ -227,7 +227,7 @@ mod tests {
 
     fn books(lists_all: bool, names: &[&Name]) -> Books {
         let mut books = Books::new(lists_all);
-        let objection = Arc::new(Objection::new("bad", now()));
+        let objection = Arc::new(Objection::new(13, "bad", now()));
         for name in names {
             books.mark(name, true);
             books.refuse((*name).clone(), Version::EMPTY, false, objection.clone());

@@ -20,6 +20,8 @@ struct Written {
     beats: BTreeMap<Name, u32>,
     secrets: Secrets,
     full: Full,
+    /// E-24: what the client, a relay, says that its own clients reject, if it has accepted no response since.
+    relayed: Option<Arc<Objection>>,
     /// Since when removals wait while other names are added.
     removals: Option<Instant>,
     /// Names over the limit that must be answered (B-32).
@@ -63,14 +65,22 @@ impl Written {
             beats,
             secrets,
             full,
+            relayed,
             removals,
             long,
             versions,
         } = self;
         let secrets = secrets.accepted.is_empty() && !secrets.omits;
-        let full = full.brought.is_none() && full.refused.is_none();
+        let reasons = full.refused.is_none() && relayed.is_none();
         let versions = versions.unread.is_empty() && versions.table == 0 && versions.rows == 0;
-        errors.is_empty() && beats.is_empty() && removals.is_none() && long.is_empty() && secrets && full && versions
+        errors.is_empty()
+            && beats.is_empty()
+            && removals.is_none()
+            && long.is_empty()
+            && secrets
+            && full.brought.is_none()
+            && reasons
+            && versions
     }
 }
 
@@ -180,6 +190,19 @@ impl Notes {
 
     pub(super) fn forget_refused(&mut self) {
         self.take(|written| written.full.refused = None);
+    }
+
+    /// E-24: returns what the client, a relay, says that its own clients reject, if it has accepted no response since.
+    pub(super) fn relayed(&self) -> Option<&Arc<Objection>> {
+        self.0.as_ref()?.relayed.as_ref()
+    }
+
+    pub(super) fn note_relayed(&mut self, objection: Arc<Objection>) {
+        self.add().relayed = Some(objection);
+    }
+
+    pub(super) fn forget_relayed(&mut self) {
+        self.take(|written| written.relayed = None);
     }
 
     /// Returns since when removals wait while other names are added.

@@ -81,6 +81,12 @@ impl<'a> Portrait<'a> {
         self.subscription.objections()
     }
 
+    /// Returns what the client says that its own clients reject, if it is a relay.
+    #[must_use]
+    pub fn relayed(self) -> Option<&'a Arc<Objection>> {
+        self.subscription.books.notes().relayed()
+    }
+
     /// Returns each resource that the client asks for, by name and by the wildcard.
     pub fn stands(self) -> impl Iterator<Item = Stand<'a>> {
         let Self { subscription, slot } = self;

@@ -2,7 +2,7 @@
 //!
 //! Owns what becomes of the rows of that response. Does not send anything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::server::ledger::Row;
 use crate::server::nonce::Nonces;
 use crate::server::response::{Changed, ReceiptKind};
 use proto::google::rpc::Status as Detail;
-use xds::{Answers, Form, Item, Kind, Name, Objection, Version};
+use xds::{Answers, Form, Item, Kind, Name, Objection, Version, named_in};
 
 impl Subscription {
     /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).
@@ -31,15 +31,19 @@ impl Subscription {
             return ReceiptKind::Stale;
         };
         let Some(flight) = self.books.flights_mut().settle(number) else {
-            // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
-            let again = self.books.flights().is_last(number) && error.is_none();
-            return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
+            let is_last = self.books.flights().is_last(number);
+            return match error {
+                // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
+                None if is_last => ReceiptKind::Update,
+                Some(detail) if is_last && self.accepts_all() => self.hear_of_clients(detail, answers, now),
+                None | Some(_) => ReceiptKind::Stale,
+            };
         };
         let kind = match error {
             None => ReceiptKind::Ack(self.accept(&flight)),
             Some(detail) => {
                 self.asked.interrupted(now);
-                let objection = answers.objection(Objection::new(&detail.message, flight.sent));
+                let objection = answers.objection(Objection::new(detail.code, &detail.message, flight.sent));
                 ReceiptKind::Nack {
                     response: flight.summary(),
                     given_up: self.reject(&flight, &detail.message, &objection),
@@ -51,6 +55,23 @@ impl Subscription {
         kind
     }
 
+    /// Whether the client has accepted every response and rejects nothing.
+    fn accepts_all(&self) -> bool {
+        let books = &self.books;
+        books.flights().is_empty() && books.rejections().is_empty() && books.notes().refused().is_none()
+    }
+
+    /// E-24: the client is a relay, holds the last response, and says that its own clients reject something of it.
+    fn hear_of_clients(&mut self, detail: &Detail, answers: &impl Answers, now: Instant) -> ReceiptKind {
+        let objection = answers.objection(Objection::new(detail.code, &detail.message, now));
+        self.books.notes_mut().note_relayed(objection);
+        ReceiptKind::Nack {
+            response: "what it holds itself".to_owned(),
+            given_up: 0,
+            message: detail.message.clone(),
+        }
+    }
+
     /// Takes a response that the client acknowledges, if it is on its way.
     pub(in crate::server) fn acknowledge(&mut self, number: u64) -> Option<ReceiptKind> {
         let flight = self.books.flights_mut().settle(number)?;
@@ -60,6 +81,7 @@ impl Subscription {
     /// The client has accepted a response. Returns what was new to it.
     fn accept(&mut self, flight: &Flight) -> Option<Changed> {
         self.books.rejections_mut().end(flight.nonce, true);
+        self.books.notes_mut().forget_relayed();
         self.settle_dropped(flight);
         if self.reader.full_state() {
             self.books.notes_mut().forget_refused();
@@ -149,7 +171,7 @@ impl Subscription {
         if members.is_empty() {
             return 0;
         }
-        let words = words(message);
+        let words = named_in(message);
         let (mut named, mut others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             members.into_iter().partition(|(name, _)| words.contains(name.as_str()));
         let mut groups = Vec::new();
@@ -176,35 +198,5 @@ impl Subscription {
             }
         }
         count
-    }
-}
-
-/// Returns the words of a message that may be names.
-fn words(message: &str) -> BTreeSet<&str> {
-    let end = message
-        .char_indices()
-        .nth(MESSAGE_CHARS_MAX)
-        .map_or(message.len(), |(at, _)| at);
-    let apart = |character: char| character.is_whitespace() || "'\"`,;()[]{}<>=".contains(character);
-    let words = message.get(..end).unwrap_or_default().split(apart);
-    words
-        .flat_map(|word| [word, word.trim_end_matches([':', '.', '!', '?'])])
-        .collect()
-}
-
-/// How much of a message is searched for names.
-const MESSAGE_CHARS_MAX: usize = 64 * 1024;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_message_names() {
-        let message = "Error adding/updating cluster(s) a-1: bad, xdstp://a/T/x?b=1: bad; no route `r.2`.";
-        let words = words(message);
-        for (name, is) in [("a-1", true), ("a", false), ("a-1:", true), ("r.2", true), ("T", false)] {
-            assert_eq!(words.contains(name), is, "{name}");
-        }
     }
 }
