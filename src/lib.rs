@@ -40,7 +40,7 @@
 //! | library | answers that many sessions share, each computed once | [`cache::Library`] |
 //! | ledger, lens, due | what a client was sent, what it should hold, and what differs | [`protocol::Server`] |
 //! | flight | a response that was sent, until the client acknowledges or rejects it | [`protocol::Server`] |
-//! | laggard | a client that does not read while its view changes; over a limit only hashes are kept for it | [`cache::View`] |
+//! | laggard | a client that does not read while its view changes; over a limit its stream ends | [`cache::View`] |
 //! | hold | a removal that is not passed on: something refers to what is removed, or too much is lost at once | [`protocol::Guard`] |
 //! | fallback | which of an authority's servers a session reads | [`protocol::Fallback`] |
 //! | rope | a message of a few private bytes and pieces that many clients share | [`wire::Rope`] |

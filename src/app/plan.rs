@@ -82,7 +82,6 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::ConnectionS
             order_gate: timers.order_gate,
             unanswered: set(timers.unanswered).unwrap_or(FOR_EVER),
             move_after: timers.move_after,
-            pace: timers.pace,
         },
         anonymous: config.anonymous,
         relay_id: mark.to_owned(),

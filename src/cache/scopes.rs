@@ -283,9 +283,9 @@ impl Scopes {
         self.views.lock().open.values().map(|open| open.view.clone()).collect()
     }
 
-    /// Tells all sessions that have lagged since the last sweep to keep only hashes of what their clients hold.
-    pub fn lighten(&self) {
-        self.all().iter().for_each(|view| view.lighten());
+    /// Memory is short: in each view, tells the sessions that lag longest to end, as far as they keep more than a little.
+    pub fn release_laggards(&self) {
+        self.all().iter().for_each(|view| view.release_laggards());
     }
 
     /// Ends the views that had no session and no lease for the linger time. In the others, settles the sessions and stops those
@@ -315,7 +315,7 @@ impl Scopes {
             if view.relieve() {
                 tracing::warn!(
                     class = ?view.class(),
-                    "clients that do not read hold more than limits.pinned_bytes_per_view even without bodies; the oldest streams end"
+                    "clients that do not read hold more outdated content than limits.pinned_bytes_per_view; the streams of the slowest end"
                 );
             }
         }

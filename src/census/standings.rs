@@ -1,6 +1,6 @@
 //! How all client streams stand, counted: who has everything, and who does not.
 //!
-//! Owns the counts, and that the streams are asked at most every ten seconds, whoever wants to know how often. Does not say what is
+//! Owns the counts, and that asking the streams takes at most a hundredth of the time, whoever wants to know how often. Does not say what is
 //! wrong with a single stream.
 
 use std::collections::BTreeMap;
@@ -58,13 +58,22 @@ pub struct TypeStandings {
 /// The last counts, and whose turn it is to count anew.
 pub(super) struct LastStandings {
     turn: Semaphore,
-    last: Mutex<Option<(Instant, Arc<Standings>)>>,
+    last: Mutex<Option<LastRound>>,
+}
+
+/// The last round of questions.
+struct LastRound {
+    counts: Arc<Standings>,
+    /// Until when its counts are good enough.
+    fresh: Instant,
 }
 
 /// A client that has not answered for this long does not keep up.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How old the counts may be.
-const FRESH: Duration = Duration::from_secs(10);
+/// How old the counts may be: so many times as long as the round of questions took, within these bounds.
+const FRESH_ROUNDS: u32 = 100;
+const FRESH_MIN: Duration = Duration::from_secs(1);
+const FRESH_MAX: Duration = Duration::from_secs(10);
 
 impl Default for LastStandings {
     fn default() -> Self {
@@ -76,13 +85,14 @@ impl Default for LastStandings {
 }
 
 impl Census {
-    /// Returns how all client streams stand now, or stood less than ten seconds ago.
+    /// Returns how all client streams stand now, or stood a moment ago: less than a second in a small fleet, less than ten in any.
     pub async fn standings(&self) -> Arc<Standings> {
         // The semaphore is never closed.
         let _turn = self.standings.turn.acquire().await;
         if let Some(last) = self.standings.fresh() {
             return last;
         }
+        let begun = clock::now();
         let mut counts = Standings::default();
         let mut round = self.ask(Question {
             whom: Whom::default(),
@@ -92,7 +102,12 @@ impl Census {
             counts.add(&stream, clock::now());
         }
         let counts = Arc::new(counts);
-        *self.standings.last.lock() = Some((clock::now(), counts.clone()));
+        let now = clock::now();
+        let took = now.saturating_duration_since(begun);
+        *self.standings.last.lock() = Some(LastRound {
+            counts: counts.clone(),
+            fresh: now + (took * FRESH_ROUNDS).clamp(FRESH_MIN, FRESH_MAX),
+        });
         counts
     }
 }
@@ -123,8 +138,8 @@ impl ClientState {
 impl LastStandings {
     fn fresh(&self) -> Option<Arc<Standings>> {
         let last = self.last.lock();
-        let (at, counts) = last.as_ref()?;
-        (clock::now().saturating_duration_since(*at) < FRESH).then(|| counts.clone())
+        let round = last.as_ref()?;
+        (clock::now() < round.fresh).then(|| round.counts.clone())
     }
 }
 
@@ -242,6 +257,7 @@ mod tests {
             unanswered_since: None,
             waiting_since: None,
             objections: Vec::new(),
+            relayed: None,
             resources: Vec::new(),
             ready: None,
         }
@@ -279,7 +295,7 @@ mod tests {
             ..of_type(EDS)
         };
         let rejects = ClientType {
-            objections: vec![Arc::new(Objection::new("no", began))],
+            objections: vec![Arc::new(Objection::new(13, "no", began))],
             ..of_type(EDS)
         };
         let streams = [

@@ -132,8 +132,6 @@ pub struct Timers {
     pub drain_announce: Duration,
     /// The time over which it then disconnects the clients.
     pub drain: Duration,
-    /// The shortest time between two responses of one type to one client; never delays a first answer.
-    pub pace: Duration,
 }
 
 impl Default for Timers {
@@ -155,7 +153,6 @@ impl Default for Timers {
             reconnect_max: Duration::from_secs(30),
             drain_announce: Duration::from_secs(5),
             drain: Duration::from_secs(20),
-            pace: Duration::ZERO,
         }
     }
 }

@@ -60,9 +60,18 @@ pub(super) trait Shape: Sized {
     fn schema() -> Schema;
 }
 
+/// Keys that the minor version before this one had, and what to do about each.
+const GONE: [(&str, &str); 1] = [(
+    "timers.pace",
+    "this key is gone: the next response goes when the client has acknowledged the one before; remove it",
+)];
+
 impl Unknown {
     pub(super) fn message(&self) -> String {
         let name = &self.name;
+        if let Some((_, message)) = GONE.iter().find(|(key, _)| *key == self.key) {
+            return (*message).to_owned();
+        }
         match meant(name, self.expected.iter().copied()) {
             Some(meant) => format!("unknown field `{name}`; did you mean `{meant}`?"),
             None => format!("unknown field `{name}`, expected one of {}", self.expected.join(", ")),

@@ -249,7 +249,6 @@ mapping!(TimersShape {
     "reconnect_max" => reconnect_max: Option<Scalar>,
     "drain_announce" => drain_announce: Option<Scalar>,
     "drain" => drain: Option<Scalar>,
-    "pace" => pace: Option<Scalar>,
 });
 
 /// Which removals are held.

@@ -13,6 +13,8 @@ use super::portion::Portion;
 use super::shared::Shared;
 use crate::clock;
 use crate::identity::Identity;
+use crate::token::TokenFault;
+use crate::wire::Peer;
 
 /// When refused tokens were last logged: by kind, and by the issuer, if it is a known one.
 #[derive(Debug, Default)]
@@ -45,12 +47,45 @@ impl TokenLog {
     }
 }
 
+/// A token that is refused.
+pub(super) struct RefusedToken {
+    /// What the client is told.
+    why: String,
+    line: Option<RefusedLine>,
+}
+
+/// The line about a token that is refused, but for who the client says it is.
+struct RefusedLine {
+    peer: Peer,
+    issuer: Option<String>,
+    fault: TokenFault,
+    suppressed: u64,
+}
+
+impl RefusedToken {
+    /// Whether the log gets a line about it. Then it is worth looking who the client says it is.
+    pub(super) const fn is_logged(&self) -> bool {
+        self.line.is_some()
+    }
+
+    /// Writes the line, if the log gets one. Returns what the client is told. `node` is the node's id, if it is known.
+    pub(super) fn say(self, node: Option<&str>) -> String {
+        if let Some(line) = self.line {
+            let (node, peer) = (node.unwrap_or_default(), line.peer);
+            let issuer = line.issuer.as_deref().unwrap_or("unknown");
+            let (reason, suppressed, fault) = (line.fault.reason(), line.suppressed, line.fault);
+            tracing::warn!(node, %peer, issuer, reason, suppressed, "a client is refused because of its token: {fault}");
+        }
+        self.why
+    }
+}
+
 /// Returns who makes a call on this connection: what the connection says, and what the call's token says. Without a token that is
 /// the connection's identity.
 ///
 /// # Errors
 /// Says what is wrong with the token, or how long no token of the connection is looked at.
-pub(super) fn identified(shared: &Shared, connection: &Portion, headers: &HeaderMap) -> Result<Identity, String> {
+pub(super) fn identified(shared: &Shared, connection: &Portion, headers: &HeaderMap) -> Result<Identity, RefusedToken> {
     let arrivals = &shared.metrics.arrivals;
     if let Some(left) = connection
         .lockout
@@ -58,10 +93,11 @@ pub(super) fn identified(shared: &Shared, connection: &Portion, headers: &Header
         .filter(|_| shared.tokens.are_in(headers))
     {
         arrivals.token("unchecked");
-        return Err(format!(
-            "the token of the call is not looked at: others of this connection were refused; try again in {} ms",
-            left.as_millis() + 1
-        ));
+        let again = left.as_millis() + 1;
+        let why = format!(
+            "the token of the call is not looked at: others of this connection were refused; try again in {again} ms"
+        );
+        return Err(RefusedToken { why, line: None });
     }
     match shared.tokens.of(headers) {
         None => Ok(connection.identity.clone()),
@@ -75,12 +111,15 @@ pub(super) fn identified(shared: &Shared, connection: &Portion, headers: &Header
             arrivals.token(fault.reason());
             connection.lockout.note_refused(now);
             let issuer = shared.tokens.known_issuer(headers);
-            if let Some(suppressed) = shared.token_log.admit(fault.reason(), issuer.clone(), now) {
-                let (peer, reason) = (connection.guest.peer(), fault.reason());
-                let issuer = issuer.as_deref().unwrap_or("unknown");
-                tracing::warn!(%peer, issuer, reason, suppressed, "a client is refused because of its token: {fault}");
-            }
-            Err(format!("the token of the call is refused: {fault}"))
+            let why = format!("the token of the call is refused: {fault}");
+            let suppressed = shared.token_log.admit(fault.reason(), issuer.clone(), now);
+            let line = suppressed.map(|suppressed| RefusedLine {
+                peer: *connection.guest.peer(),
+                issuer,
+                fault,
+                suppressed,
+            });
+            Err(RefusedToken { why, line })
         }
     }
 }

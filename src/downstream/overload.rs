@@ -6,7 +6,7 @@ use super::admission::Used;
 use super::shared::Shared;
 
 /// What the relay does as its memory gets short, in the order in which it begins. What is above is not undone by what follows.
-/// Nothing of it takes from clients what they are served.
+/// Only the last takes a stream from clients that are served: from those that do not keep up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     /// Unfinished requests may only take half as much.
@@ -17,7 +17,7 @@ pub enum Action {
     RejectStreams,
     /// Streams may not ask for more names.
     HoldSubscriptions,
-    /// Of outdated content that slow clients hold, only hashes are kept.
+    /// The streams of clients that lag end where more than a little outdated content is kept for them (K-21).
     ReleaseLaggards,
 }
 
@@ -88,7 +88,7 @@ impl Shared {
             (None, max) => max / READING_PART,
         });
         if last == Some(Action::ReleaseLaggards) {
-            self.scopes.lighten();
+            self.scopes.release_laggards();
         }
         self.show(memory, last);
         last

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Question;
+use super::others::Others;
 use super::printed::Change;
 use crate::xds::{Cut, Known, Name, Reason, Resource, ResourceError};
 
@@ -85,12 +86,17 @@ impl Found {
             .chain(absent.map(|(name, _, _)| (Change::Removed, name.to_string(), None)))
     }
 
-    /// Returns one sentence for each missing resource.
-    pub(super) fn missing(&self, question: &Question) -> Vec<String> {
+    /// Whether the server said of a name that it does not exist, so that the name may be wrong.
+    pub(super) fn is_told_of_none(&self) -> bool {
+        self.absent.iter().any(|(_, reason, _)| *reason == Reason::Said)
+    }
+
+    /// Returns one sentence for each missing resource. `others` are names that exist.
+    pub(super) fn missing(&self, question: &Question, others: &Others) -> Vec<String> {
         let (server, patience) = (&question.server, question.patience);
         let kind = question.type_url.word();
         let absent = self.absent.iter().map(|(name, reason, error)| match (reason, error) {
-            (Reason::Said, _) => format!("{name}: {server} has no such {kind} resource"),
+            (Reason::Said, _) => format!("{name}: {server} has no such {kind} resource{}", others.meant(name)),
             (Reason::Expired, _) => format!("{name}: its time to live ended, and {server} did not send it again"),
             (Reason::TimedOut, Some(error)) => format!("{name}: {}", error.message),
             (Reason::TimedOut, None) => {
@@ -98,7 +104,9 @@ impl Found {
             }
         });
         let open = self.open.iter().map(|name| match name {
-            Some(name) if patience.is_zero() => format!("{name}: {server} does not contain this {kind} resource"),
+            Some(name) if patience.is_zero() => {
+                format!("{name}: {server} does not contain this {kind} resource{}", others.meant(name))
+            }
             None if patience.is_zero() => format!("{server} does not hold all {kind} resources"),
             Some(name) => format!("{name}: {server} did not send this {kind} resource within {patience:?}"),
             None if self.resources.is_empty() && !question.type_url.traits().wildcard => format!(

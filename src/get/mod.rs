@@ -4,6 +4,7 @@
 //! cache are those of the relay.
 
 mod found;
+mod others;
 mod printed;
 mod written;
 
@@ -20,11 +21,12 @@ pub use printed::{Form, Shown};
 pub use written::{header, locality, metadata};
 
 use found::Found;
+use others::Others;
 use printed::Printed;
 
 use crate::cache::{Seat, View, ViewSettings};
 use crate::classes::{ASKS_ONCE, Class};
-use crate::config::Grpc;
+use crate::config::{Grpc, Timers};
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{ClientSettings, Why};
 use crate::telemetry::{Metrics, UpstreamMetrics};
@@ -86,10 +88,19 @@ struct Asked {
     statuses: Box<dyn Fn() -> Vec<Status>>,
 }
 
+/// What is known beside the resources that were found.
+#[derive(Default)]
+struct Beside {
+    /// What the server said about each of them.
+    words: Vec<Option<ServerWords>>,
+    /// Other names of the type that exist.
+    others: Others,
+    /// What else there is to say.
+    note: Option<String>,
+}
+
 /// How often to check for errors of the server.
 const LOOK: Duration = Duration::from_millis(50);
-/// After this time without data, the connection is probed.
-const KEEPALIVE: Duration = Duration::from_secs(30);
 /// The largest message of a server.
 const MESSAGE: usize = 1 << 30;
 
@@ -127,30 +138,27 @@ impl Question {
         self.server = file.display().to_string();
         self.patience = Duration::ZERO;
         let found = Found::of(&self, &snapshot.cut);
-        self.answer(&found, Vec::new(), Vec::new(), shown, out)
+        let beside = Beside {
+            others: Others::of(&self.type_url, &snapshot.cut),
+            ..Beside::default()
+        };
+        self.answer(&found, beside, shown, out)
     }
 
-    /// Prints what was found, and returns what is missing as an error. `words`: what the server said about each resource.
-    fn answer(
-        &self,
-        found: &Found,
-        words: Vec<Option<ServerWords>>,
-        notes: Vec<String>,
-        shown: &Shown,
-        out: &mut impl Write,
-    ) -> Result<(), Unanswered> {
+    /// Prints what was found, and returns what is missing as an error.
+    fn answer(&self, found: &Found, beside: Beside, shown: &Shown, out: &mut impl Write) -> Result<(), Unanswered> {
         // An empty answer is printed only if it is the complete answer to a question for all resources.
         let all = self.names.is_empty() && found.is_settled();
         let printed = if all || found.resources().next().is_some() {
-            shown.all(&self.type_url, said(found, words))
+            shown.all(&self.type_url, said(found, beside.words))
         } else {
             Printed::default()
         };
         out.write_all(printed.text.as_bytes())?;
         out.flush()?;
         let mut missing = printed.faults;
-        missing.extend(found.missing(self));
-        missing.extend(notes);
+        missing.extend(found.missing(self, &beside.others));
+        missing.extend(beside.note);
         if missing.is_empty() {
             return Ok(());
         }
@@ -172,20 +180,21 @@ impl Question {
             headers: self.headers.clone(),
         };
         let target = Server::asked_once(call, &self.server, self.grpc.clone(), metrics.clone());
+        let usual = Timers::default();
         let settings = UpstreamSettings {
             client: Arc::new(ClientSettings {
                 types: Types::default(),
                 relay_id: format!("get/{:08x}", rand::random::<u32>()),
                 does_not_exist: self.patience,
-                wildcard_quiet: Duration::from_millis(250),
+                wildcard_quiet: usual.wildcard_quiet,
                 features: ServerFeatures::default(),
             }),
             upstream_message: MESSAGE,
-            keepalive: KEEPALIVE,
+            keepalive: usual.keepalive,
             ping: Duration::ZERO,
             calm_ping: Duration::ZERO,
-            idle: KEEPALIVE,
-            reconnect_max: KEEPALIVE,
+            idle: usual.keepalive,
+            reconnect_max: usual.reconnect_max,
             removal_quiet: Duration::ZERO,
             order_gate: Duration::ZERO,
         };
@@ -329,9 +338,12 @@ impl Asked {
                 self.question.server
             )
         });
+        let others = match found.is_told_of_none() {
+            true => self.others().await,
+            false => Others::default(),
+        };
         let words = self.words(found.resources(), shown).await;
-        self.question
-            .answer(found, words, note.into_iter().collect(), shown, out)
+        self.question.answer(found, Beside { words, others, note }, shown, out)
     }
 
     /// Prints what was found, and returns the error of the server.

@@ -49,8 +49,6 @@ pub struct StreamTimers {
     pub unanswered: Duration,
     /// How long a session waits for a server that answers without all that it wants, before it moves to it (G-17).
     pub move_after: Duration,
-    /// The least time between two responses of one type.
-    pub pace: Duration,
 }
 
 impl Default for StreamLimits {
@@ -70,7 +68,6 @@ impl Default for StreamTimers {
             order_gate: Duration::from_secs(2),
             unanswered: Duration::from_secs(8),
             move_after: Duration::from_secs(1),
-            pace: Duration::ZERO,
         }
     }
 }

@@ -164,11 +164,12 @@ pub enum Failure {
         /// How the second one ended.
         now: Box<Self>,
     },
-    /// The server implements neither dialect.
+    /// The server implements neither dialect. Contains its words.
     #[error(
-        "the server implements neither DeltaAggregatedResources nor StreamAggregatedResources; is it an xDS server?"
+        "the server implements neither DeltaAggregatedResources nor StreamAggregatedResources{}; is it an xDS server?",
+        said(.0)
     )]
-    Unimplemented,
+    Unimplemented(Box<Status>),
 }
 
 impl Failure {
@@ -202,7 +203,7 @@ impl Failure {
             | Self::Message(_)
             | Self::Unreadable(_)
             | Self::Neither { .. }
-            | Self::Unimplemented => None,
+            | Self::Unimplemented(_) => None,
         }
     }
 
@@ -219,7 +220,7 @@ impl Failure {
         if let Self::Neither { before, now } = self {
             return before.ending.refuses() || now.is_refusal();
         }
-        let ours = matches!(self, Self::Identity { .. } | Self::Token(_) | Self::Unimplemented);
+        let ours = matches!(self, Self::Identity { .. } | Self::Token(_) | Self::Unimplemented(_));
         ours || self.ending().is_some_and(Ending::refuses)
     }
 
@@ -231,8 +232,9 @@ impl Failure {
     /// Adds how the server refused the other dialect before, if it did.
     pub(super) fn after(self, before: Option<Declined>) -> Self {
         let Some(before) = before else { return self };
-        if before.ending == Ending::UNIMPLEMENTED && self.ending() == Some(Ending::UNIMPLEMENTED) {
-            return Self::Unimplemented;
+        let unimplemented = before.ending == Ending::UNIMPLEMENTED && self.ending() == Some(Ending::UNIMPLEMENTED);
+        if let (true, Self::Stream(status)) = (unimplemented, &self) {
+            return Self::Unimplemented(status.clone());
         }
         let now = Box::new(self);
         Self::Neither { before, now }
@@ -309,6 +311,14 @@ fn cause(status: &Status) -> String {
         text.push_str("; the limit is `limits.upstream_message`");
     }
     text
+}
+
+/// Returns the server's own words after a colon, if it has any.
+fn said(status: &Status) -> String {
+    match status.message() {
+        "" => String::new(),
+        words => format!(": {words}"),
+    }
 }
 
 /// Returns gRPC's name of the code.

@@ -12,7 +12,10 @@ use tokio::sync::mpsc;
 
 use super::access::ClassFiles;
 use super::clock::now;
+use super::error_line::error_line;
 use super::hold_log;
+use super::leg::Leg;
+use super::reports::{AskClients, Reports};
 use super::status::{Answers, Board, Status};
 use super::target::{Target, UpstreamSettings};
 use super::traced;
@@ -22,10 +25,7 @@ use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Demand, Guard, Leg as Which};
 use crate::telemetry::{Arrival, HoldMetrics, Traces};
-use crate::xds::{Changes, Cut, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want, printable};
-
-/// How much of a server's error text is passed on to clients.
-const REASON_BYTES: usize = 500;
+use crate::xds::{Changes, Cut, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
 
 /// Keeps a view in step with its control plane.
 ///
@@ -40,6 +40,7 @@ pub struct Writer<L: Talk = Way> {
     questions: mpsc::Receiver<WordsQuestion>,
     traces: Arc<Traces>,
     holds: Arc<HoldMetrics>,
+    reports: Reports,
     main: L,
     aside: L,
 }
@@ -62,6 +63,8 @@ pub trait Talk: Send {
     fn take_unserved(&mut self) -> Vec<TypeUrl>;
     /// Returns the responses since the last call, if changes are traced.
     fn take_arrivals(&mut self) -> Vec<Arrival>;
+    /// Does something with each stream. Polls reject nothing (E-24).
+    fn each_stream(&mut self, _act: &mut dyn FnMut(&mut Leg)) {}
     /// Another server has stood in for this one.
     fn supersede(&mut self);
     /// K-25: the requests come through these relays as well.
@@ -106,6 +109,13 @@ impl Writer<Way> {
         let guard = Guard::new(settings.removal_quiet, settings.order_gate, view.guard());
         Self::of(view, target.uri(), told, guard, way(Which::Main), way(Which::Aside))
     }
+
+    /// E-24: the server is told what clients reject, who are asked in this way.
+    #[must_use]
+    pub fn reporting(mut self, ask: AskClients) -> Self {
+        self.reports = Reports::new(Some(ask));
+        self
+    }
 }
 
 impl<L: Talk> Writer<L> {
@@ -125,6 +135,7 @@ impl<L: Talk> Writer<L> {
             guard,
             traces,
             holds,
+            reports: Reports::new(None),
             main,
             aside,
         }
@@ -200,6 +211,7 @@ impl<L: Talk> Writer<L> {
                 }
                 self.guard.handle_server(server_state.reachable(), now());
                 self.tell_holds();
+                self.reports.turn(&self.view, [&mut self.main, &mut self.aside]);
                 self.view.publish_reason(self.reason(server_state).as_deref());
                 self.view.publish_server_state(server_state);
                 drop(ordered);
@@ -284,7 +296,7 @@ impl<L: Talk> Writer<L> {
             return None;
         }
         let error = self.main.board().error().or_else(|| self.aside.board().error());
-        error.map(|error| reason(&self.server, &error))
+        error.map(|error| error_line(&self.server, &error))
     }
 
     fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
@@ -326,6 +338,7 @@ impl<L: Talk> Writer<L> {
         poll_fn(|cx: &mut Context<'_>| {
             let mut any = self.hear(cx, changes);
             self.answer_questions(cx);
+            any |= self.reports.poll(cx, [&mut self.main, &mut self.aside]).is_ready();
             any |= interest.as_mut().poll(cx).is_ready() || timer.as_mut().poll(cx).is_ready();
             if any { Poll::Ready(()) } else { Poll::Pending }
         })
@@ -357,16 +370,6 @@ impl<L: Talk> Writer<L> {
     }
 }
 
-/// Returns the server and its error in one line of bounded length: the server's own text may be long and contain anything.
-fn reason(server: &str, error: &str) -> String {
-    let said = printable(error);
-    let end = said.char_indices().map(|(at, _)| at).find(|at| *at >= REASON_BYTES);
-    match end.and_then(|end| said.get(..end)) {
-        Some(start) => format!("{server}: {start}..."),
-        None => format!("{server}: {said}"),
-    }
-}
-
 /// Appends changes; merges them into the last ones if these are of the same half of the same type. Many wants begin or end together, and
 /// each list of changes is published by itself.
 fn add(all: &mut Vec<Changes>, mut more: Changes) {
@@ -377,21 +380,5 @@ fn add(all: &mut Vec<Changes>, mut more: Changes) {
             last.complete = last.complete.or(more.complete);
         }
         Some(_) | None => all.push(more),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A server's error text reaches clients as one line of bounded length.
-    #[test]
-    fn words_of_servers_are_bounded() {
-        assert_eq!(
-            reason("cp:1", "the stream ended: \u{1b}[2J\r\nno"),
-            "cp:1: the stream ended: \\u{1b}[2J\\r\\nno"
-        );
-        let long = reason("cp:1", &"\0ä".repeat(10_000));
-        assert!(long.len() < REASON_BYTES + 50 && long.ends_with("..."), "{long}");
     }
 }

@@ -169,29 +169,6 @@ impl Batch {
         Self { errors, ..self }
     }
 
-    /// Returns the same batch with other copies of the resources.
-    #[must_use]
-    pub fn mapped(&self, mut copy: impl FnMut(&Arc<Resource>) -> Arc<Resource>) -> Self {
-        let items = self.items.iter().map(|item| Item {
-            resource: copy(&item.resource),
-            ..item.clone()
-        });
-        Self {
-            id: next_id(),
-            items: items.collect(),
-            removed: self.removed.clone(),
-            missing: self.missing.clone(),
-            hosts: self.hosts,
-            errors: self.errors.clone(),
-            alone: self.alone,
-            sotw: OnceLock::new(),
-            delta: OnceLock::new(),
-            weight: self.weight,
-            newest: self.newest,
-            sum: OnceLock::new(),
-        }
-    }
-
     /// Identifies this very value.
     #[must_use]
     pub const fn id(&self) -> u64 {

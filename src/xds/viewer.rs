@@ -63,11 +63,6 @@ impl Viewer {
             self.permitted = Some(answers.permitted(state, rights, self.permitted.as_deref()));
         }
     }
-
-    /// Forgets what the client sees; it is looked up again when it is needed.
-    pub fn lighten(&mut self) {
-        self.permitted = None;
-    }
 }
 
 #[cfg(test)]

@@ -94,6 +94,32 @@ async fn by_name() {
     assert_eq!(error, missing);
 }
 
+/// Of a name that does not exist, the command says which one was probably meant, if the server tells what it has.
+#[tokio::test]
+async fn a_name_that_is_nearly_right() {
+    let mut plane = Plane::start().await;
+    let asked = ask(&plane, &["cds", "paymens"]);
+    let mut call = plane.call().await;
+    assert_eq!(call.delta().await.resource_names_subscribe, ["paymens"]);
+    call.send(&delta(CDS, "1", &[], &["paymens"]));
+    // What shares no subscription with names is asked on a stream of its own.
+    let mut aside = plane.call().await;
+    assert_eq!(aside.delta().await.resource_names_subscribe, [""; 0]);
+    aside.send(&delta(
+        CDS,
+        "1",
+        &[("cart", cluster("cart")), ("payments", cluster("payments"))],
+        &[],
+    ));
+    let (code, out, error) = answer(asked).await;
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    let expected = format!(
+        "paymens: {} has no such cds resource; did you mean `payments`?\n",
+        plane.address
+    );
+    assert_eq!(error, expected);
+}
+
 /// C-21: virtual hosts cannot be requested in SotW; the command fails at once and says so.
 #[tokio::test]
 async fn virtual_hosts_need_delta() {
@@ -341,4 +367,14 @@ fn what_is_on_disk() {
 #[expect(clippy::disallowed_methods, reason = "any instant will do")]
 fn now() -> std::time::Instant {
     std::time::Instant::now()
+}
+
+/// Somebody who takes the admin address for an xDS port is told at once what it is.
+#[test]
+fn the_admin_address_is_no_xds_port() {
+    let relay = Relay::start(program(&SERVE));
+    let admin = address_in(&relay.line("admin address"));
+    let (code, out, error) = output(&["get", "cds", "--server", &admin]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(error.contains(": this is the admin address of a relay, "), "{error}");
 }

@@ -275,3 +275,22 @@ fn wrong_use_is_two() {
         );
     }
 }
+
+/// An error about relays that the environment names says so.
+#[test]
+fn who_is_named_by_the_environment() {
+    for (value, words) in [
+        (
+            "127.0.0.1:1",
+            "no answer from 127.0.0.1:1, which DISTRIBUTARY_ADMIN names: ",
+        ),
+        (
+            "127.0.0.1:1,bad:",
+            "unix:/path (the value is that of DISTRIBUTARY_ADMIN)",
+        ),
+    ] {
+        let said = program(&["health"]).env("DISTRIBUTARY_ADMIN", value).output().unwrap();
+        let error = String::from_utf8(said.stderr).unwrap();
+        assert!(!said.status.success() && error.contains(words), "{error}");
+    }
+}

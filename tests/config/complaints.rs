@@ -253,15 +253,17 @@ fn what_is_said_of_servers() {
         ("server_uri: 127.0.0.1:15010", "39: server_uri: `127.0.0.1:15010` is this relay itself, by its listener \
             127.0.0.1:15010; name a control plane"),
         ("server_uri: cp:1, colour: red", "45: colour: unknown field `colour`, expected one of server_uri, channel_creds, \
-            call_creds, server_features, transport"),
+            call_creds, server_features, transport, rejections"),
         ("server_uri: 'file:///x', channel_creds: [{type: tls}]", "68: channel_creds: channel_creds has no use with files; remove it"),
         ("server_uri: ./x, call_creds: [{type: jwt_token_file, config: {jwt_token_file: t}}]", "57: call_creds: call_creds has no \
             use with files; remove it"),
         ("server_uri: a.yaml, server_features: [ignore_resource_deletion]", "65: server_features: server_features has no use \
             with files; remove it"),
+        ("server_uri: cp:1, rejections: tell", "57: rejections: `tell` does not say what becomes of rejections; write report or keep"),
+        ("server_uri: a.yaml, rejections: keep", "59: rejections: rejections has no use with files; remove it"),
         ("server_uri: a.yaml, transport: delta", "58: transport: transport has no use with files; remove it"),
         ("server_uri: a.yaml, transport_api_version: V3", "47: transport_api_version: unknown field `transport_api_version`, \
-            expected one of server_uri, channel_creds, call_creds, server_features, transport"),
+            expected one of server_uri, channel_creds, call_creds, server_features, transport, rejections"),
         ("server_uri: 'rest+http://cp', transport: delta", "68: transport: transport has no use with a server that is polled; \
             remove it"),
         ("transport: sotw", "26: missing field `server_uri`"),
@@ -277,7 +279,7 @@ fn what_is_said_of_servers() {
 #[test]
 fn every_problem_is_told_at_once() {
     let said = complaint(
-        "limits:\n  views: x\n  viewz: 3\ntimers:\n  linger: y\n  pace: [1]\nadmin: {address: z}\nclasses:\n- kez: [id]\n- key: [idd]\n\
+        "limits:\n  views: x\n  viewz: 3\ntimers:\n  linger: y\n  drain: [1]\nadmin: {address: z}\nclasses:\n- kez: [id]\n- key: [idd]\n\
          listeners:\n- tls: {certificate: 1}\n- address: x\nlistenerz: []\n",
     );
     let starts: Vec<_> = said
@@ -297,7 +299,7 @@ fn every_problem_is_told_at_once() {
             "2:10: limits.views",
             "3:3: limits.viewz",
             "5:11: timers.linger",
-            "6:9: timers.pace",
+            "6:10: timers.drain",
             "7:18: admin.address",
             "9:3: classes[0].kez",
             "10:9: classes[1].key",
@@ -322,6 +324,15 @@ fn a_wrong_key_is_said_once() {
     assert_eq!(
         said,
         "relay.yaml:1:25: upstream.xds_servers: expected a list, found an object"
+    );
+}
+
+/// A key of an earlier version is no mistake in writing.
+#[test]
+fn a_key_that_is_gone() {
+    assert_eq!(
+        complaint("timers:\n  pace: 1s\n"),
+        "relay.yaml:2:3: timers.pace: this key is gone: the next response goes when the client has acknowledged the one before; remove it"
     );
 }
 

@@ -28,6 +28,16 @@ fn sidecar() {
     assert!(matches!(first(&config).credentials, Credentials::Tls(_)));
 }
 
+/// Only who shows a certificate is let in.
+#[test]
+fn outside_of_the_cluster() {
+    let config = story("outside.yaml");
+    let [listener] = &config.listeners[..] else {
+        panic!("one listener")
+    };
+    assert!(listener.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some()));
+}
+
 #[test]
 fn quick_start() {
     let config = story("quickstart.yaml");

@@ -1,6 +1,7 @@
 //! Descriptors: what is built in, what an operator adds, and which values are secrets.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use distributary::json::{Bounds, Schemas, Secrets, Tree, Unknown};
 use prost::Message;
@@ -191,4 +192,36 @@ fn secrets_are_redacted_on_the_wire() {
         schemas.redacted(any, &nested.into()).unwrap(),
         [&[0x0a, 3][..], b"x/y", &[0x12, 0]].concat()
     );
+}
+
+/// What the unpacked descriptors take goes back to the system when they are let go of, also with the allocator of glibc.
+#[test]
+fn the_memory_of_descriptors_goes_back() {
+    let alone = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--ignored", "descriptors::in_a_process_of_its_own"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&alone.stdout);
+    assert!(alone.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "is run by `the_memory_of_descriptors_goes_back`, in a process of its own: other tests need them all the time"]
+fn in_a_process_of_its_own() {
+    let before = resident();
+    assert!(Schemas::standard().knows("envoy.config.cluster.v3.Cluster"));
+    let unpacked = resident() - before;
+    Schemas::pack();
+    let kept = resident().saturating_sub(before);
+    assert!(
+        unpacked > 8 << 10 && kept < unpacked / 4,
+        "{kept} of {unpacked} KiB are kept"
+    );
+}
+
+/// The memory that the process has for itself, in KiB.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }

@@ -3,7 +3,6 @@
 //! Owns what the relay's process has. Knows nothing of the streams of clients.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ::classes::Classes;
 use cache::{Library, Routes, Scopes};
@@ -33,11 +32,9 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    pub(crate) fn new(rules: &Classes, pace: Duration, chunk: usize, views: usize) -> Self {
-        let mut settings = classes::stream_settings(rules);
-        settings.timers.pace = pace;
+    pub(crate) fn new(rules: &Classes, chunk: usize, views: usize) -> Self {
         Self {
-            settings: Arc::new(settings),
+            settings: Arc::new(classes::stream_settings(rules)),
             answers: Library::new(1 << 16, chunk),
             permits: None,
             scopes: classes::scopes(rules, Routes::default(), views),

@@ -25,8 +25,6 @@ pub(crate) struct Scene {
     pub(crate) now: Instant,
     /// Whether a gate opened because its time was over (D-04).
     pub(crate) expired: bool,
-    /// Whether the relay may have kept only hashes of what this client holds.
-    pub(crate) loose: bool,
 }
 
 /// The names in a response that is about to be sent whose content the views that are read never had, or that are denied.

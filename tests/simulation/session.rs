@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use protocol::{Code, End, Opening, Receipt, Server};
+use protocol::{Code, End, Opening, Receipt, ReceiptKind, Server};
 use xds::Sight;
 
 use super::body::Type;
@@ -86,6 +86,7 @@ impl World {
                 return broken!(B01, "stream {id} is now {}", node.id);
             }
         }
+        self.note_rejection(&stream, receipt.as_ref().ok());
         let mut refused = false;
         let comes = stream.place.is_none() && receipt.is_ok();
         if let Some(node) = stream.server.node().filter(|_| comes) {
@@ -109,6 +110,17 @@ impl World {
         self.turn(id)
     }
 
+    /// E-24: the views that a stream reads are told that its client has rejected something.
+    fn note_rejection(&mut self, stream: &Stream, receipt: Option<&Receipt>) {
+        let Some(receipt) = receipt.filter(|receipt| matches!(receipt.kind, ReceiptKind::Nack { .. })) else {
+            return;
+        };
+        for zone in stream.reads.values().copied().chain([stream.zone]) {
+            self.origins[zone].writer.view.note_rejection(&receipt.type_url);
+            self.course.soon(0, 5, Event::Upstream(zone));
+        }
+    }
+
     /// The stream's task runs: what rang, what is wanted, what can be sent.
     pub(crate) fn turn(&mut self, id: u64) -> Result<(), Broken> {
         let Some(mut stream) = self.network.take(id) else {
@@ -126,9 +138,6 @@ impl World {
 
     fn speak(&mut self, id: u64, stream: &mut Stream) -> Result<(), Broken> {
         let now = self.course.clock.instant();
-        let read = stream.reads.get(&None).copied().unwrap_or(stream.zone);
-        let view = self.origins[read].writer.view.clone();
-        let loose = stream.lag(&view, id ^ self.course.clock.now().as_micros() as u64);
         if !stream.poll(&self.relay.scopes, now) {
             return Ok(());
         }
@@ -142,7 +151,7 @@ impl World {
             let Some(answer) = self.next_response(stream, &sight)? else {
                 break;
             };
-            let expired = loose || stream.server.expired_gates() > gates;
+            let expired = stream.server.expired_gates() > gates;
             let gate = if expired { " (gate)" } else { "" };
             self.course
                 .log(|| format!("stream {id}: relay -> {}{gate}", answer.brief()));
@@ -154,7 +163,6 @@ impl World {
                 wants: stream.wants.clone(),
                 now,
                 expired,
-                loose,
             };
             self.transmit(id, stream, answer, scene)?;
         }

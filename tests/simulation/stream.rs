@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use cache::{Scopes, View};
+use cache::Scopes;
 use distributary::downstream::Seats;
 use protocol::{Response, Server};
 use xds::{Dialect, Status, TypeUrl};
@@ -95,17 +95,6 @@ pub(crate) fn is_dealt_with(server: &Server, response: Option<&Response>, type_u
 const KEPT_MAX: usize = 1200;
 
 impl Stream {
-    /// Makes the relay, from time to time, keep only hashes of what a client holds, which clients must not notice. One exception:
-    /// D-03 is broken where a full state can no longer list what goes. So only some SotW clients are treated so; returns whether
-    /// this is one.
-    pub(crate) fn lag(&mut self, view: &View, chance: u64) -> bool {
-        let loose = self.dialect == Dialect::Sotw && self.id.is_multiple_of(8);
-        if self.place.is_some() && (loose || self.dialect == Dialect::Delta) && chance.is_multiple_of(31) {
-            self.server.lighten(&mut view.baselines());
-        }
-        loose
-    }
-
     /// The relay hears what has rung, and the session moves if it must; returns whether it has a place.
     pub(crate) fn poll(&mut self, scopes: &Scopes, now: Instant) -> bool {
         let Some(place) = &mut self.place else {

@@ -32,11 +32,6 @@ impl World {
         let mut course = Course::new(seed, base, kept);
         let rng = &mut course.rng;
         let chunk = *rng.pick(&[120, 300, 1 << 21]).expect("there are some");
-        let pace = if rng.chance(20) {
-            rng.millis(10, 800)
-        } else {
-            Duration::ZERO
-        };
         course.set_slowness();
         let profiles = classes::profiles(&mut course.rng);
         let origins = Origins::new(&profiles, &mut course);
@@ -50,7 +45,7 @@ impl World {
             course,
             network: Network::default(),
             origins,
-            relay: Relay::new(&rules, pace, chunk, views),
+            relay: Relay::new(&rules, chunk, views),
             clients: Vec::new(),
             judge: Judge::default(),
         }

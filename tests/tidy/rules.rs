@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree::{self, File};
 
 const LIST: &str = "tests/RULES.md";
+/// How long a rule is at most, and each detail below it: what one reads at once.
+const WORDS_MAX: usize = 60;
 
 /// The ids in a text: a letter from A to M, a dash, one or two digits, as a whole word.
 fn ids(text: &str) -> BTreeSet<String> {
@@ -101,6 +103,39 @@ fn every_obeyed_rule_has_a_test() {
     );
 }
 
+/// Each item of the list, with its number of words.
+fn lengths(text: &str) -> Vec<(String, usize)> {
+    let mut items: Vec<(String, usize)> = Vec::new();
+    for line in text.lines() {
+        let line = line.trim();
+        let words = line.split_whitespace().filter(|word| *word != "-").count();
+        match items.last_mut() {
+            _ if line.starts_with("- ") => items.push((line.to_owned(), words)),
+            Some((_, count)) if !line.is_empty() && !line.starts_with('#') => *count += words,
+            _ => {}
+        }
+    }
+    items
+}
+
+#[test]
+fn every_rule_is_short() {
+    if !tree::exists(LIST) {
+        return;
+    }
+    let items = lengths(&tree::read(LIST));
+    let long: Vec<String> = items
+        .into_iter()
+        .filter(|(_, words)| *words > WORDS_MAX)
+        .map(|(item, words)| format!("{words} words: {item}"))
+        .collect();
+    assert!(
+        long.is_empty(),
+        "{LIST}: a rule has at most {WORDS_MAX} words; put details below it\n{}",
+        long.join("\n")
+    );
+}
+
 #[test]
 fn the_scanner_sees_what_it_should() {
     let found = ids("B-15, (L-3) K-13: M-01 E-08/E-09; UTF-8 A-T1 A-100 X-1 sha-256 a B-2x nonce-A-1 G-");
@@ -115,4 +150,6 @@ fn the_scanner_sees_what_it_should() {
         ("L-3".to_owned(), true),
     ];
     assert_eq!(rules.into_iter().collect::<Vec<_>>(), expected);
+    let items = lengths("# Rules\n\n- **B-15** One two\n  three.\n  - Four\n    five.\n\n## C\n\n- **C-01** Six.\n");
+    assert_eq!(items.into_iter().map(|(_, words)| words).collect::<Vec<_>>(), [4, 2, 2]);
 }

@@ -112,83 +112,6 @@ fn known_names_are_served_at_once() {
     );
 }
 
-/// B-21: changes of one type are sent with a pause between them if the operator wants that; first answers and what a client asks
-/// for do not wait, and nothing is forgotten meanwhile.
-#[test]
-fn pace() {
-    both(
-        "
-        relay pace 1s
-        origin put rds a@1 b@1, put cds x@1 y@1
-        client subscribe rds a
-        client <- rds [a@1], ack
-        client subscribe rds b
-        client <- rds [b@1], ack
-        origin put rds a@2
-        nothing
-        origin put rds a@3
-        wait 1s
-        client <- rds [a@3], ack
-        wait 500ms
-        client subscribe cds *
-        client <- cds [x@1 y@1], ack
-        origin drop cds y
-        nothing
-        wait 1s
-        client <- cds sotw [x@1] | delta -[y]
-        client ack
-        ",
-    );
-}
-
-/// D-03: a name that returns while the pace holds back its removal is sent, although removals have waited for so long that they would
-/// go before anything else.
-#[test]
-fn what_returns_while_the_pace_holds_back_its_removal() {
-    delta(
-        "
-        relay pace 3s
-        origin put cds a@1 c@1
-        client subscribe cds a c
-        client <- cds [a@1 c@1], ack
-        wait 3s
-        origin put cds a@2, drop cds c
-        client <- cds [a@2], ack
-        nothing for 1s
-        origin put cds c@2
-        nothing for 1s
-        wait 1s
-        client <- cds [c@2], ack
-        nothing for 5s
-        ",
-    );
-}
-
-/// D-03: a cluster waits for a route whose removal the pace holds back, also while other types have something to send.
-#[test]
-fn the_pace_holds_back_the_removal_of_a_route() {
-    delta(
-        "
-        relay pace 1s
-        origin put cds c@1, put eds e@1, put rds r@1
-        client subscribe cds c
-        client <- cds [c@1], ack
-        wait 1s
-        client subscribe eds e
-        client <- eds [e@1], ack
-        client subscribe rds r
-        client <- rds [r@1], ack
-        origin put eds e@2, drop rds r, drop cds c
-        nothing
-        wait 1s
-        client <- eds [e@2], ack
-        client <- rds -[r], ack
-        client <- cds -[c], ack
-        nothing for 2s
-        ",
-    );
-}
-
 /// B-16, C-15: an Envoy drops routes and asks for them again while they are on their way. It may hold them, so it is told that
 /// they are gone.
 #[test]
@@ -244,6 +167,25 @@ fn a_removal_of_routes_that_an_envoy_rejected() {
         nothing for 60s
         origin put rds y@2
         client <- rds [y@2], ack
+        ",
+    );
+}
+
+/// K-16: what the wildcard brought, and is then asked for by name at a server that does not answer in time, stays listed.
+#[test]
+fn who_asks_by_name_for_what_the_wildcard_brought_and_nobody_answers() {
+    sotw(
+        "
+        origin put cds a@1 b@1
+        other talks sotw, put cds b@1
+        client sends cds [*]
+        client <- cds [a@1 b@1]
+        client sends cds [*] v1 n1 => ack
+        client stalls
+        client sends cds [* a] v1 n1
+        client moves other
+        client reads
+        nothing for 20s
         ",
     );
 }

@@ -13,7 +13,7 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, 
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use distributary::proto::google::rpc::Status as Detail;
 use distributary::protocol::{End, Opening, Receipt, ReceiptKind, Server, StreamSettings};
-use distributary::xds::{Access, Baselines, Cut, Dialect, Dirty, Name, Sight, Target, TypeUrl, Unshared};
+use distributary::xds::{Access, Cut, Dialect, Dirty, Name, Sight, Target, TypeUrl, Unshared};
 
 use crate::origin::Changed;
 use crate::topic::{Raw, Topic, identity};
@@ -40,7 +40,6 @@ pub(crate) struct Client {
     pub(crate) blames: String,
     pub(crate) wants: BTreeSet<(TypeUrl, Target)>,
     answers: Unshared,
-    baselines: Baselines,
     streams: u32,
     /// What the relay has checked about it.
     pub(crate) identity: Identity,
@@ -68,7 +67,6 @@ impl Client {
             last_receipt: None,
             stalled: false,
             awake: false,
-            baselines: Baselines::default(),
             server: None,
             blames: String::new(),
             wants: BTreeSet::new(),
@@ -378,14 +376,6 @@ impl Client {
                 server.handle_dirty(type_url, Dirty::Names(mine));
             }
         }
-    }
-
-    /// The relay keeps only hashes of what this client holds.
-    pub(crate) fn lighten(&mut self) {
-        if let Some(server) = &mut self.server {
-            server.lighten(&mut self.baselines);
-        }
-        self.awake = true;
     }
 
     /// It reads another view from now on.

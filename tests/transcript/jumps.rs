@@ -89,20 +89,3 @@ fn what_is_unknown_stays_unknown() {
         ",
     );
 }
-
-/// `pace` holds nothing back for longer than its value.
-#[test]
-fn what_was_held_back_goes() {
-    both(
-        "
-        relay pace 10s
-        origin put eds e@1
-        client subscribe eds e
-        client <- eds [e@1], ack
-        origin put eds e@2
-        nothing
-        jump 86400s
-        client <- eds [e@2], ack
-        ",
-    );
-}

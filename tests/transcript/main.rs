@@ -23,7 +23,6 @@ mod files;
 mod folder;
 mod full_state;
 mod jumps;
-mod lagging;
 mod life;
 mod limits;
 mod lost;

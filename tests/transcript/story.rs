@@ -25,12 +25,11 @@
 //! client locates                            # it asks for names by locators
 //! client reconnects | moves other          # a new stream of the same client; another view
 //! client stalls | reads 1 | reads          # its transport takes nothing, one response, or everything
-//! client lags                              # the relay keeps only hashes of what it holds
 //! nothing for 2s                           # no client is sent anything (300 ms by default)
 //! wait 2s                                  # time passes
 //! jump 2s | jump back 2s                   # the clock jumps forward or back
 //! relay restarts                           # and has forgotten everything
-//! relay pace 1s                            # a setting, before the first client
+//! relay unanswered 1s                      # a setting, before the first client
 //! relay rule {types: cds, names: a*}       # one more rule, as in the configuration; or `secrets by_rule`
 //! relay rules {names: a*}; {names: b}      # these are the rules from now on, also for open streams
 //! client proves spiffe://td/x dns:y        # its identity, before its first request
@@ -196,7 +195,6 @@ impl Story {
                 self.origins.values_mut().for_each(Origin::forget);
                 self.clients.values_mut().for_each(Client::disconnect);
             }
-            ["pace", bound] => timers.pace = duration(bound),
             ["unanswered", bound] => timers.unanswered = duration(bound),
             ["chunk", bytes] => self.chunk = bytes.parse().expect("a number"),
             ["limit", "name_bytes", max] => self.settings.limits.name_bytes = max.parse().expect("a number"),
@@ -284,7 +282,6 @@ impl Story {
             ("renames", [id]) => client.rename(id),
             ("reconnects", []) => client.disconnect(),
             ("stalls" | "reads", []) => client.stalled = *verb == "stalls",
-            ("lags", []) => client.lighten(),
             ("reads", [count]) => {
                 let count = count.parse().expect("a number");
                 client.read(count, self.origins[&client.view].cut(), now);

@@ -146,6 +146,22 @@ async fn both_are_refused() {
     assert_eq!(relay.metrics.failures.get(), 1);
 }
 
+/// A server that implements neither dialect is told of with its own words: the admin address of a relay says there what it is.
+#[tokio::test]
+async fn neither_dialect_is_implemented() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::with(plane.address, &[(EDS, "a")], |_| ());
+    for dialect in [DELTA, SOTW] {
+        let call = plane.call().await;
+        assert_eq!(call.path, dialect);
+        call.finish(Code::Unimplemented, "this is no xDS port");
+    }
+    let status = relay.status("a reason", |status| status.error.is_some()).await;
+    let words = "the server implements neither DeltaAggregatedResources nor StreamAggregatedResources: this is no xDS port; \
+                 is it an xDS server?";
+    assert_eq!(status.error.as_deref(), Some(words));
+}
+
 /// If state of the world is configured, the relay does not try delta.
 #[tokio::test]
 async fn what_is_configured_is_not_left() {

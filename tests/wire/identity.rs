@@ -23,6 +23,8 @@ struct Lines {
     identities: Vec<String>,
     warnings: Vec<String>,
     errors: Vec<String>,
+    /// The nodes of the warnings that have one.
+    nodes: Vec<String>,
 }
 
 /// The fields of a log line.
@@ -30,6 +32,7 @@ struct Lines {
 struct Line {
     message: String,
     identity: String,
+    node: Option<String>,
 }
 
 impl tracing::field::Visit for Line {
@@ -37,6 +40,7 @@ impl tracing::field::Visit for Line {
         match field.name() {
             "message" => self.message = format!("{value:?}"),
             "identity" => self.identity = format!("{value:?}"),
+            "node" => self.node = Some(format!("{value:?}")),
             _ => {}
         }
     }
@@ -63,6 +67,7 @@ impl tracing::Subscriber for Log {
             lines.errors.push(line.message);
         } else if *event.metadata().level() == tracing::Level::WARN {
             lines.warnings.push(line.message);
+            lines.nodes.extend(line.node);
         } else if line.message == "a stream begins" {
             lines.identities.push(line.identity);
         }
@@ -91,6 +96,10 @@ impl Log {
 
     pub(crate) fn warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().warnings)
+    }
+
+    pub(crate) fn nodes(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap().nodes)
     }
 
     pub(crate) fn errors(&self) -> Vec<String> {

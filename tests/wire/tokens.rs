@@ -6,7 +6,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use distributary::config::Issuer;
-use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest, DiscoveryResponse};
 use distributary::telemetry::Metrics;
 use distributary::token::{KeyRenewal, Tokens};
 use distributary::wire::message;
@@ -287,6 +288,55 @@ async fn other_calls_with_tokens() {
         let answered = unary.next::<DiscoveryResponse>().await;
         assert_eq!(answered.map_or_else(|ended| ended.code, |_| 0), code as i32);
     }
+}
+
+/// The line about a refused token says who the client says it is: in the first request of a stream, or in the only one. A client
+/// that says nothing is refused all the same. Later ones have no line and are not waited for.
+#[tokio::test]
+async fn the_line_about_a_refused_token() {
+    let (log, _guard) = Log::begin();
+    let signer = Signer::new("one");
+    let relay = Published::new(&[signer.public()]).relay();
+    let client = relay.connect().await;
+    let edge = Node {
+        id: "edge-7".to_owned(),
+        ..node()
+    };
+    let [expired, early, others] = [
+        json!({"exp": get_current_timestamp() - 2 * SKEW}),
+        json!({"nbf": get_current_timestamp() + 2 * SKEW}),
+        json!({"aud": "they"}),
+    ];
+    let token = format!("Bearer {}", signer.sign(&expired));
+    let headers = [
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+        ("authorization", &*token),
+    ];
+    let asked = DeltaDiscoveryRequest {
+        node: Some(edge),
+        type_url: CDS.to_owned(),
+        ..DeltaDiscoveryRequest::default()
+    };
+    let half = Half::Unary(message(&asked.encode_to_vec()));
+    let mut stream = client.request("POST", ADS, &headers, half).await.unwrap();
+    assert_eq!(stream.end().await.code, Code::Unauthenticated as i32);
+    assert_eq!(log.nodes(), ["\"edge-7\""]);
+
+    let token = format!("Bearer {}", signer.sign(&early));
+    let headers = [("content-type", "application/json"), ("authorization", &*token)];
+    let body = json!({"node": {"id": "edge-8"}, "resource_names": ["a"]}).to_string();
+    let poll = client.request("POST", crate::rest::CLUSTERS, &headers, Half::Unary(body.into()));
+    assert_eq!(poll.await.unwrap().head.status(), 401);
+    assert_eq!(log.nodes(), ["\"edge-8\""]);
+
+    assert_eq!(
+        refused(&client, &signer.sign(&others)).await,
+        "it is not for this relay's audience"
+    );
+    assert_eq!(log.nodes(), ["\"\""]);
+    refused(&client, &signer.sign(&others)).await;
+    assert_eq!(log.nodes(), [""; 0]);
 }
 
 /// K-31: a token that expires in mid-stream ends nothing; the next stream needs a new one.

@@ -312,8 +312,11 @@ impl Server {
                 let _ = write!(why, " and {} more", lacking.count - lacking.some.len());
             }
         } else if self.sessions > 0 {
-            let reads = many(self.sessions, "session has", "sessions have");
-            let _ = write!(why, "; {reads} everything that they need from it");
+            let (one, several) = (
+                "session has everything that it needs",
+                "sessions have everything that they need",
+            );
+            let _ = write!(why, "; {} from it", many(self.sessions, one, several));
         }
         if self.watching > 0 {
             let (one, several) = ("session waits for it and reads", "sessions wait for it and read");

@@ -95,6 +95,7 @@ fn json_of(found: &holding::Holding, clock: WallClock) -> Value {
     let hold: &Hold = &found.hold;
     let first = hold.removals.values().next();
     let by = first.and_then(|removal| removal.by.as_ref());
+    let soonest = hold.removals.values().filter_map(|removal| removal.until).min();
     json!({
         "server": found.server,
         "class": found.view.class().to_string(),
@@ -103,6 +104,8 @@ fn json_of(found: &holding::Holding, clock: WallClock) -> Value {
         "trouble": hold.is_trouble(clock::now()),
         "count": hold.removals.len(),
         "since": hold.since().map(|at| clock.time(at)),
+        // A person may have extended some of them.
+        "from": soonest.map(|at| clock.time(at)),
         "until": hold.until().map(|at| clock.time(at)),
         "by": by.map(|by| json!({ "type": by.type_url.word(), "name": by.name.as_str(), "said": by.said })),
         "some": hold.removals.keys().take(SOME).map(Name::as_str).collect::<Vec<_>>(),

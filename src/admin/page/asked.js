@@ -35,6 +35,7 @@ export class Rounds {
   #timer = null;
   #asking = null;
   #stopped = false;
+  #pausing = false;
 
   constructor(pause, paths, tell, fail) {
     [this.#pause, this.#paths, this.#tell, this.#fail] = [pause, paths, tell, fail];
@@ -48,6 +49,13 @@ export class Rounds {
     this.#round();
   }
 
+  /** Asks at once, unless an answer is still to come. */
+  soon() {
+    if (this.#pausing) {
+      this.again();
+    }
+  }
+
   stop() {
     this.#stopped = true;
     this.#asking?.abort();
@@ -58,6 +66,7 @@ export class Rounds {
     const asking = new AbortController();
     const began = performance.now();
     this.#asking = asking;
+    this.#pausing = false;
     try {
       if (!document.hidden) {
         const answers = await Promise.all(this.#paths().map((one) => ask(one, asking.signal)));
@@ -72,6 +81,7 @@ export class Rounds {
       this.#fail(error);
     }
     if (!this.#stopped && !asking.signal.aborted) {
+      this.#pausing = true;
       this.#timer = setTimeout(() => this.#round(), Math.max(this.#pause, PATIENCE * (performance.now() - began)));
     }
   }

@@ -7,14 +7,15 @@ import { count, left } from "./words.js";
 const NAMED = 3;
 
 /** Returns what is held, why and until when, in sentences. */
-export function sentence({ type, count: number, reason, some, until, by, server, trouble }) {
+export function sentence({ type, count: number, reason, some, from, until, by, server, trouble }) {
   const named = some.slice(0, NAMED);
   const more = number > named.length ? ` and ${count(number - named.length)} more` : "";
   const [they, go] = number === 1 ? ["It", "goes"] : ["They", "go"];
   const what = `Removed ${type} ${named.join(", ")}${more} still served`;
-  const time = until && left(until);
+  const [first, time] = [from, until].map((at) => at && left(at));
   if (reason === "mass") {
-    return `${what}: much was lost at once. ${they} ${go} in ${time} unless ${server} sends ${number === 1 ? "it" : "them"} again.`;
+    const ends = first === time ? `${they} ${go} in ${time}` : `The first goes in ${first}, the last in ${time},`;
+    return `${what}: much was lost at once. ${ends} unless ${server} sends ${number === 1 ? "it" : "them"} again.`;
   }
   const refers = by ? `${by.type} ${by.name} refers to ${some.length === 1 ? "it" : "them"}` : "a person holds it";
   const long = trouble ? " for over 15 min" : "";
@@ -42,7 +43,7 @@ export function holds(all) {
       h(
         "li",
         { "data-key": id },
-        h("p", { class: "words" }, sentence(hold), " ", since(hold.since)),
+        h("p", { class: "words" }, sentence(hold), " Removed ", since(hold.since), "."),
         h(
           "p",
           { class: "words" },

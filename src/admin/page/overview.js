@@ -4,13 +4,14 @@ import { Rounds, path } from "./asked.js";
 import { lastChanges } from "./changes.js";
 import { h, show } from "./elements.js";
 import * as hour from "./hour.js";
-import { asJson, empty, problem, section, state, table } from "./parts.js";
+import { asJson, empty, problem, section } from "./parts.js";
 import { certificateLines } from "./certificates.js";
+import { VIEWS, contents } from "./contents.js";
 import { holds } from "./holds.js";
 import { grouped, headline } from "./rejections.js";
 import { servers } from "./servers.js";
 import { strip, troubles } from "./troubles.js";
-import { brief, bytes, count, many, rate, seconds, typeName, typeWord } from "./words.js";
+import { bytes, count, many, rate, seconds } from "./words.js";
 
 const PAUSE = 5000;
 const HISTORY_PAUSE = 10000;
@@ -100,16 +101,33 @@ export function open(place, live) {
     show(at.incidents, hour.wrongOf(history));
   };
   draw();
-  live.addEventListener("counts", draw);
   const failed = (error) => show(at.rejections, problem(error));
+  const counting = new Rounds(
+    PAUSE,
+    () => ["/clusters?format=json"],
+    ({ clients, faults }) => {
+      Object.assign(seen, { standings: clients, faults });
+      draw();
+    },
+    failed,
+  );
+  const heard = () => {
+    draw();
+    // Clients have come or gone. The relay itself sees to it that they are not counted too often.
+    if (seen.standings !== null && live.counts.streams !== seen.standings.streams) {
+      counting.soon();
+    }
+  };
+  live.addEventListener("counts", heard);
   const rounds = [
+    counting,
     new Rounds(HISTORY_PAUSE, () => ["/history"], chart, failed),
     new Rounds(
       PAUSE,
-      () => ["/views", "/certs", "/clusters?format=json"],
-      (views, certs, { clients, faults }) => {
-        Object.assign(seen, { standings: clients, faults, certs });
-        show(at.contents, contentsOf(views.views));
+      () => [VIEWS, "/certs"],
+      (views, certs) => {
+        Object.assign(seen, { certs });
+        show(at.contents, contents(views));
         show(at.certificates, certificateLines(certs));
       },
       failed,
@@ -142,7 +160,7 @@ export function open(place, live) {
     ),
   ];
   return () => {
-    live.removeEventListener("counts", draw);
+    live.removeEventListener("counts", heard);
     rounds.forEach((one) => one.stop());
   };
 }
@@ -181,7 +199,8 @@ function figuresOf(live, rejected, standings) {
   const { active } = live.pressure;
   const groups = rejected === null ? null : grouped(rejected).length;
   return [
-    figure("Clients", count(counts.streams), `${many(counts.connections, "connection")}, ${many(counts.views, "view")}`),
+    // As old as the next figure, so that a reader can compare them.
+    figure("Clients", count(standings?.streams ?? counts.streams), `${many(counts.connections, "connection")}, ${many(counts.views, "view")}`),
     upToDate(standings, rejected),
     figure("Changes a second", rate(last.changes), `${rate(last.deliveries)} deliveries a second`),
     figure(
@@ -192,7 +211,7 @@ function figuresOf(live, rejected, standings) {
     figure(
       "Rejected",
       groups === null ? "–" : count(groups),
-      groups ? `${many(rejected.length, "resource")}` : "no client rejects anything",
+      groups === null ? " " : groups > 0 ? many(rejected.length, "resource") : "no client rejects anything",
       groups ? "wrong" : null,
     ),
     heldFigure(live.holds),
@@ -214,7 +233,7 @@ function heldFigure(holds) {
   return figure("Held", count(all), all > 0 ? "removed resources that are still served" : "no removal is held", trouble ? "wrong" : null);
 }
 
-/** How many client streams have everything, as far as they were asked: the relay counts them every ten seconds at most. */
+/** How many client streams have everything, as far as they were asked: in a large fleet the relay asks them every ten seconds. */
 function upToDate(standings, rejected) {
   if (standings === null) {
     return figure("Up to date", "–", " ");
@@ -248,46 +267,6 @@ function rejectionsOf(groups) {
     );
   const more = groups.length - SHOWN_MAX;
   return [h("ol", { class: "plain" }, some), more > 0 && h("p", null, h("a", { href: "#rejections" }, `${count(more)} more`))];
-}
-
-function contentsOf(views) {
-  const rows = views.flatMap((view) =>
-    Object.entries(view.types).flatMap(([type, halves]) => {
-      const both = [halves.wildcard, halves.named].filter((half) => half !== null && (half.resources > 0 || half.complete));
-      return both.map((half) => ({
-        key: `${view.class} ${view.server} ${type} ${half === halves.wildcard}`,
-        cells: [
-          view.class === "-" ? "all clients" : view.class,
-          h(
-            "a",
-            { href: `#resources/${encodeURIComponent(typeWord(type))}`, title: type },
-            typeWord(type).length > 6 ? typeName(type) : typeWord(type),
-          ),
-          half === halves.wildcard ? "everything" : "by name",
-          count(half.resources),
-          bytes(half.bytes),
-          half.stale ? state("STALE", "not confirmed") : state("SYNCED", "current"),
-          h("code", { class: "version", title: half.digest }, brief(half.digest)),
-        ],
-      }));
-    }),
-  );
-  if (rows.length === 0) {
-    return empty("No client asks for anything yet.");
-  }
-  return table(
-    "All contents",
-    [
-      { name: "Class" },
-      { name: "Type" },
-      { name: "Asked for" },
-      { name: "Resources", kind: "number" },
-      { name: "Bytes", kind: "number" },
-      { name: "State" },
-      { name: "Digest" },
-    ],
-    rows,
-  );
 }
 
 function pressureOf({ percent, active }) {

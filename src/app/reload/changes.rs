@@ -160,12 +160,12 @@ impl Changes {
             };
         }
         both!(linger does_not_exist unanswered move_after wildcard_quiet order_gate removal_quiet write_stall keepalive stream_age
-            stream_age_jitter rest_poll rest_interval reconnect_max drain_announce drain pace);
+            stream_age_jitter rest_poll rest_interval reconnect_max drain_announce drain);
         self.compare("timers.move", Next, move_after.0, move_after.1, true);
         compare!(self, "timers":
             Now { drain_announce drain }
             Next { linger does_not_exist unanswered wildcard_quiet order_gate removal_quiet write_stall keepalive stream_age
-                stream_age_jitter rest_poll rest_interval reconnect_max pace });
+                stream_age_jitter rest_poll rest_interval reconnect_max });
     }
 
     fn compare<T: Clone + PartialEq + Debug>(

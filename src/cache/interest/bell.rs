@@ -23,8 +23,6 @@ pub struct Bell(Mutex<Inner>);
 pub struct Rang {
     /// Whether it was for more than a question.
     pub changed: bool,
-    /// Whether the session must keep only hashes of what its client holds; it is told once.
-    pub lighten: bool,
     /// Whether the session must end.
     pub dismissed: bool,
     /// What the session is asked. Mostly nobody asks, and then nothing is allocated.
@@ -36,10 +34,6 @@ struct Inner {
     /// Whether it has rung for more than a question.
     rung: bool,
     dismissed: bool,
-    /// Whether the session must keep only hashes of what its client holds, and has not been told yet.
-    lighten: bool,
-    /// Whether it was told so since it last dealt with a change.
-    light: bool,
     behind: Vec<Behind>,
     waker: Option<Waker>,
     inquiries: Option<Box<Inquiries>>,
@@ -90,7 +84,6 @@ impl Bell {
         inner.take(tell);
         Some(Rang {
             changed,
-            lighten: std::mem::take(&mut inner.lighten),
             dismissed: inner.dismissed,
             inquiries,
         })
@@ -110,12 +103,10 @@ impl Bell {
     /// Notes for which types the session has dealt with all changes that it took. Returns whether any changes are left.
     pub fn looked(&self, at: impl Fn(&TypeUrl) -> bool) -> bool {
         let mut inner = self.0.lock();
-        let Inner { behind, light, .. } = &mut *inner;
-        behind.retain_mut(|behind| {
+        inner.behind.retain_mut(|behind| {
             if !at(&behind.type_url) {
                 return true;
             }
-            *light = false;
             // Changes after the last `take` are still to be looked at.
             behind
                 .dirty
@@ -133,21 +124,6 @@ impl Bell {
     pub fn nudge(&self) {
         let waker = self.0.lock().ring();
         wake(waker);
-    }
-
-    /// Tells the session to keep only hashes of what its client holds, because it keeps too much old content in memory.
-    pub fn lighten(&self) {
-        let mut inner = self.0.lock();
-        (inner.lighten, inner.light) = (true, true);
-        let waker = inner.ring();
-        drop(inner);
-        wake(waker);
-    }
-
-    /// Whether the session was told to keep only hashes, and has not dealt with a change since.
-    #[must_use]
-    pub fn is_light(&self) -> bool {
-        self.0.lock().light
     }
 
     /// Tells the session to end, because it keeps more old content in memory than the view allows for laggards.

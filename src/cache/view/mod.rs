@@ -8,6 +8,7 @@ mod earlier;
 mod ended;
 mod guarded;
 mod pressure;
+mod rejected;
 mod relay_chain;
 mod replaced;
 mod restored;
@@ -16,7 +17,7 @@ mod server_state;
 mod words;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,7 @@ pub use asked::Respondents;
 pub use earlier::EarlierContent;
 use guarded::Guarded;
 pub use pressure::Summary;
+use rejected::Rejected;
 use relay_chain::RelayChain;
 use replaced::Replaced;
 pub use restored::Knowledge;
@@ -39,7 +41,7 @@ use crate::interest::{Leases, Set, Sets, Woken, Written};
 use crate::routes::WakeOnFailure;
 use crate::vacancy::Vacancy;
 use classes::Class;
-use xds::{Baselines, Changes, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
+use xds::{Changes, Cut, Name, ServerState, Slot, Target, TypeUrl, Want};
 
 /// One view.
 ///
@@ -67,17 +69,15 @@ pub struct View {
     writer: Mutex<Replaced>,
     interest: Notify,
     relay_chain: RelayChain,
+    rejected: Rejected,
     guarded: Guarded,
     closed: AtomicBool,
     /// Whether another server has replaced this one since its last stream began.
     superseded: AtomicBool,
     /// The generation at the last call of [`Self::relieve`].
     checked: AtomicU64,
-    baselines: Mutex<Baselines>,
     /// The way of questions to the writer, if it takes any.
     words: Mutex<Option<mpsc::Sender<WordsQuestion>>>,
-    /// How many calls of [`Self::relieve`] in a row found too much pinned, and no session that could keep less.
-    in_vain: AtomicU32,
 }
 
 /// The bounds and the times of a view.
@@ -136,14 +136,13 @@ impl View {
             writer: Mutex::default(),
             interest: Notify::new(),
             relay_chain: RelayChain::default(),
+            rejected: Rejected::default(),
             guarded: Guarded::default(),
             closed: AtomicBool::new(false),
             superseded: AtomicBool::new(false),
             checked: AtomicU64::new(0),
             ending: Mutex::default(),
-            baselines: Mutex::default(),
             words: Mutex::default(),
-            in_vain: AtomicU32::new(0),
         })
     }
 
@@ -182,24 +181,6 @@ impl View {
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
-    }
-
-    /// The copies that laggards hold when they are told to keep only hashes.
-    pub fn baselines(&self) -> MutexGuard<'_, Baselines> {
-        self.baselines.lock()
-    }
-
-    /// Notes that a client has come through these relays.
-    pub fn come_through(&self, relays: &[String]) {
-        if self.relay_chain.add(relays) {
-            self.interest.notify_one();
-        }
-    }
-
-    /// Returns all relays that are known, if there are new ones since the last call.
-    #[must_use]
-    pub fn take_relays(&self) -> Option<Vec<String>> {
-        self.relay_chain.take()
     }
 
     /// How many sessions there are.

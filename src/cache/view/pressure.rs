@@ -9,8 +9,8 @@ use super::View;
 use classes::Class;
 use xds::{Slot, TypeUrl};
 
-/// How many calls wait for released content to leave memory: longer than the library keeps what nobody asks for.
-const IN_VAIN_MAX: u32 = 60;
+/// How many bytes of old content laggards may hold back in a view while memory is short.
+const SHORT: usize = 16 << 20;
 
 /// How many leases one call looks at.
 const SETTLE_AT_ONCE: usize = 1 << 18;
@@ -47,62 +47,41 @@ impl View {
         laggards
     }
 
-    /// How many bytes are in memory of content that was replaced since the oldest change that some session has not dealt with,
-    /// and of hashes that laggards keep instead. It includes what the library still keeps of that time, which has a bound of its
-    /// own.
+    /// How many bytes are in memory of content that was replaced since the oldest change that some session has not dealt with. It
+    /// includes what the library still keeps of that time, which has a bound of its own.
     #[must_use]
     pub fn pinned(&self) -> usize {
         let oldest = self.laggards().first().map(|(since, _)| *since);
-        oldest.map_or(0, |oldest| self.writer.lock().bytes_since(oldest)) + self.baselines().bytes()
+        oldest.map_or(0, |oldest| self.writer.lock().bytes_since(oldest))
     }
 
-    /// Must be called about every second. If more is pinned than allowed, tells as many as necessary of the longest laggards to
-    /// keep only hashes of what their clients hold. If the hashes alone are more than allowed, or if that did not help for a
-    /// minute, tells the longest laggards to end. Spares sessions that began to lag after the last call. Returns whether any
-    /// session was told to end.
+    /// K-21: must be called about every second. If more is pinned than allowed, tells as many as necessary of the longest laggards to
+    /// end. Spares sessions that began to lag after the last call. Returns whether any session was told.
     pub fn relieve(&self) -> bool {
         let checked = self.checked.swap(self.generation(), Ordering::Relaxed);
         let most = self.pinned_bytes_max.load(Ordering::Relaxed);
-        let mut laggards = self.laggards();
-        laggards.retain(|(since, _)| most > 0 && *since <= checked);
-        let kept = self.baselines().bytes();
-        let writer = self.writer.lock();
-        let over = laggards.partition_point(|(since, _)| writer.bytes_since(*since) + kept > most);
-        drop(writer);
-        laggards.truncate(over);
-        let sets = self.sets.read();
-        let seated = laggards.iter().filter_map(|(_, seat)| sets.seated(*seat).cloned());
-        let seated: Vec<_> = seated.collect();
-        drop(sets);
-        let heavy: Vec<_> = seated.iter().filter(|laggard| !laggard.bell.is_light()).collect();
-        let in_vain = if over > 0 && heavy.is_empty() {
-            self.in_vain.fetch_add(1, Ordering::Relaxed)
-        } else {
-            self.in_vain.swap(0, Ordering::Relaxed)
-        };
-        if kept > most || in_vain >= IN_VAIN_MAX {
-            self.in_vain.store(0, Ordering::Relaxed);
-            // Sessions at the same point hold the same content: it is freed only when all of them have ended.
-            let first = laggards.first().map(|(since, _)| *since);
-            let oldest = laggards.partition_point(|(since, _)| Some(*since) == first);
-            seated.iter().take(oldest).for_each(|laggard| laggard.bell.dismiss());
-            return oldest > 0;
-        }
-        heavy.into_iter().for_each(|laggard| laggard.bell.lighten());
-        false
+        most > 0 && self.dismiss_over(most, checked)
     }
 
-    /// Tells all laggards to keep only hashes of what their clients hold. Spares sessions that began to lag after the last call of
-    /// [`Self::relieve`].
-    pub fn lighten(&self) {
-        let checked = self.checked.load(Ordering::Relaxed);
-        let laggards = self.laggards();
-        let laggards = laggards.iter().take_while(|(since, _)| *since <= checked);
-        let seated: Vec<_> = laggards
-            .filter_map(|(_, seat)| self.sets.read().seated(*seat).cloned())
-            .collect();
-        let heavy = seated.iter().filter(|laggard| !laggard.bell.is_light());
-        heavy.for_each(|laggard| laggard.bell.lighten());
+    /// Does the same, whatever is allowed, if more is pinned than there may be while memory is short.
+    pub fn release_laggards(&self) {
+        self.dismiss_over(SHORT, self.checked.load(Ordering::Relaxed));
+    }
+
+    /// Tells the longest laggards to end until no more than `most` bytes are pinned, but none that began to lag after the generation
+    /// `checked`. Returns whether any was told.
+    fn dismiss_over(&self, most: usize, checked: u64) -> bool {
+        let mut laggards = self.laggards();
+        laggards.retain(|(since, _)| *since <= checked);
+        let writer = self.writer.lock();
+        let over = laggards.partition_point(|(since, _)| writer.bytes_since(*since) > most);
+        drop(writer);
+        let sets = self.sets.read();
+        let slowest = laggards.iter().take(over);
+        let seated: Vec<_> = slowest.filter_map(|(_, seat)| sets.seated(*seat).cloned()).collect();
+        drop(sets);
+        seated.iter().for_each(|laggard| laggard.bell.dismiss());
+        !seated.is_empty()
     }
 
     /// Must be called about every second. Sessions whose wants have not changed since the last call get equal shared sets, if

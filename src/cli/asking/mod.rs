@@ -22,7 +22,7 @@ use crate::config::{Address, Identity};
 use crate::tls;
 use crate::xds::printable;
 pub(super) use exchange::Bounds;
-use place::{RelayPlace, Site};
+use place::{RelayPlace, Site, VARIABLE};
 
 /// How to reach the admin address of a relay.
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ use place::{RelayPlace, Site};
 pub(super) struct AdminAccess {
     /// The admin addresses of the relays, with commas between them: ip:port, [v6]:port, unix:/path, name:port for all addresses of
     /// a name, or a URL of one of them
-    #[arg(short, long, value_name = "ADDRESS", env = "DISTRIBUTARY_ADMIN", default_value = "127.0.0.1:9901", value_parser = RelayPlace::parse, value_delimiter = ',')]
+    #[arg(short, long, value_name = "ADDRESS", env = VARIABLE, default_value = "127.0.0.1:9901", value_parser = RelayPlace::parse, value_delimiter = ',')]
     admin: Vec<RelayPlace>,
     /// With TLS (`admin.tls`): PEM file of the authorities that signed the certificate there [default for https://: those of the
     /// system]
@@ -117,6 +117,14 @@ impl AdminAccess {
         bail!(wrong.join("\n"))
     }
 
+    /// Returns what names the relays, as a part of a sentence, unless it is the flag.
+    fn named_by(&self) -> String {
+        match self.admin.iter().all(RelayPlace::is_in_variable) {
+            true => format!(", which {VARIABLE} names"),
+            false => String::new(),
+        }
+    }
+
     /// Returns TLS towards a relay, if it is asked so.
     fn tls(&self, site: &Site, address: &Address) -> anyhow::Result<Option<ClientConnection>> {
         let options = [&self.cert, &self.key].into_iter().any(Option::is_some) || self.server_name.is_some();
@@ -165,8 +173,8 @@ impl Relay<'_> {
         // In this version the end of the connection is the end of the answer.
         let request = format!("{method} {path} HTTP/1.0\r\nhost: {host}\r\ncontent-length: 0\r\n\r\n");
         let tls = access.tls(site, address)?;
-        let answer =
-            exchange::exchange(address, tls, &request, bounds).with_context(|| format!("no answer from {address}"))?;
+        let answer = exchange::exchange(address, tls, &request, bounds);
+        let answer = answer.with_context(|| format!("no answer from {address}{}", access.named_by()))?;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
         let status = head
             .strip_prefix("HTTP/1.")

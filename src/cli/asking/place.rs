@@ -27,14 +27,30 @@ pub(super) struct Site {
     tls: bool,
 }
 
+/// The variable that names relays where no flag does.
+pub(super) const VARIABLE: &str = "DISTRIBUTARY_ADMIN";
 /// The port of the admin address, unless it is written.
 const PORT: u16 = 9901;
 /// How many relays a name may stand for.
 const RELAYS_MAX: usize = 256;
 
 impl RelayPlace {
-    /// Reads `ip:port`, `[v6]:port`, `unix:/path`, `name[:port]`, or `http://` or `https://` before one of them.
+    /// Reads `ip:port`, `[v6]:port`, `unix:/path`, `name[:port]`, or `http://` or `https://` before one of them. The error says
+    /// whether the variable has this text.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
+        Self::read(text).map_err(|error| match is_in_variable(text) {
+            true => format!("{error} (the value is that of {VARIABLE})"),
+            false => error,
+        })
+    }
+
+    /// Whether the variable names this place.
+    pub(super) fn is_in_variable(&self) -> bool {
+        let value = std::env::var(VARIABLE).unwrap_or_default();
+        value.split(',').any(|text| Self::read(text).as_ref() == Ok(self))
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
         let (tls, rest, usual) = match text.split_once("://") {
             Some(("http", rest)) => (false, rest, 80),
             Some(("https", rest)) => (true, rest, 443),
@@ -92,6 +108,10 @@ impl RelayPlace {
             tls,
         }]
     }
+}
+
+fn is_in_variable(text: &str) -> bool {
+    std::env::var(VARIABLE).is_ok_and(|value| value.split(',').any(|one| one == text))
 }
 
 /// Returns the addresses of a name, if there are any and not too many.

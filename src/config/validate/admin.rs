@@ -1,51 +1,49 @@
 //! Validates the rules of the admin address, and its names.
 
-use super::Check;
+use super::{Check, rules};
 use crate::config::reading::Spanned;
 use crate::config::shape::{self, Texts};
 use crate::config::{AdminAction, AdminHosts, AdminRule, AdminRules};
 
-impl Check {
-    pub(super) fn admin_rules(&mut self, written: Option<Spanned<Vec<Spanned<shape::AdminRule>>>>) -> AdminRules {
-        let Some(written) = written else {
-            return AdminRules::default();
-        };
-        if written.value.is_empty() {
-            let message = "the list is empty; add a rule, or leave `rules` out to let everybody in".to_owned();
-            self.at(Some(written.place), "admin.rules", message);
+pub(super) fn rules(check: &mut Check, written: Option<Spanned<Vec<Spanned<shape::AdminRule>>>>) -> AdminRules {
+    let Some(written) = written else {
+        return AdminRules::default();
+    };
+    if written.value.is_empty() {
+        let message = "the list is empty; add a rule, or leave `rules` out to let everybody in".to_owned();
+        check.at(Some(written.place), "admin.rules", message);
+    }
+    let mut rules = Vec::new();
+    let mut last = None;
+    for (index, Spanned { value, place }) in written.value.into_iter().enumerate() {
+        let key = format!("admin.rules[{index}]");
+        if let Some(all) = last {
+            let message = format!("it never decides, because admin.rules[{all}] is about everybody");
+            check.warn(Some(place), &key, &message);
         }
-        let mut rules = Vec::new();
-        let mut last = None;
-        for (index, Spanned { value, place }) in written.value.into_iter().enumerate() {
-            let key = format!("admin.rules[{index}]");
-            if let Some(all) = last {
-                let message = format!("it never decides, because admin.rules[{all}] is about everybody");
-                self.warn(Some(place), &key, &message);
-            }
-            if value.identities.is_none() {
-                last = last.or(Some(index));
-            }
-            rules.push(AdminRule {
-                identities: self.identity_patterns(&format!("{key}.identities"), value.identities.as_ref()),
-                allow: self.actions(&format!("{key}.allow"), value.allow.as_ref()),
-            });
+        if value.identities.is_none() {
+            last = last.or(Some(index));
         }
-        AdminRules::new(rules)
+        rules.push(AdminRule {
+            identities: rules::identity_patterns(check, &format!("{key}.identities"), value.identities.as_ref()),
+            allow: actions(check, &format!("{key}.allow"), value.allow.as_ref()),
+        });
     }
+    AdminRules::new(rules)
+}
 
-    pub(super) fn admin_hosts(&mut self, written: Option<&Texts>) -> AdminHosts {
-        let texts = written.into_iter().flat_map(|written| &written.value.0);
-        let names = texts.filter_map(|text| self.read("admin.hosts", Some(text), host));
-        AdminHosts::new(names.collect())
-    }
+pub(super) fn hosts(check: &mut Check, written: Option<&Texts>) -> AdminHosts {
+    let texts = written.into_iter().flat_map(|written| &written.value.0);
+    let names = texts.filter_map(|text| check.read("admin.hosts", Some(text), host));
+    AdminHosts::new(names.collect())
+}
 
-    /// An empty list allows nothing.
-    fn actions(&mut self, key: &str, written: Option<&Texts>) -> Vec<AdminAction> {
-        let texts = written.into_iter().flat_map(|written| &written.value.0);
-        texts
-            .filter_map(|text| self.read(key, Some(text), AdminAction::parse))
-            .collect()
-    }
+/// An empty list allows nothing.
+fn actions(check: &mut Check, key: &str, written: Option<&Texts>) -> Vec<AdminAction> {
+    let texts = written.into_iter().flat_map(|written| &written.value.0);
+    texts
+        .filter_map(|text| check.read(key, Some(text), AdminAction::parse))
+        .collect()
 }
 
 /// Reads the name of a host as it stands in a `Host` header.

@@ -19,70 +19,68 @@ enum Token {
     Any,
 }
 
-impl Check {
-    /// Warns of views that can have the same node id. `others` describes the views outside the rules, which have the relay's own
-    /// id.
-    pub(super) fn identities(&mut self, rules: &[(Rule, Place)], relay: &str, others: Option<&str>) {
-        let own: Vec<Token> = relay.chars().map(Token::Char).collect();
-        let mut known: Vec<Vec<Token>> = Vec::new();
-        for (index, (rule, place)) in rules.iter().enumerate() {
-            self.identity(&format!("classes[{index}]"), rule, *place);
-            let ids = ids(rule, relay);
-            let other = known
-                .iter()
-                .position(|other| meet(other, &ids))
-                .map(|other| format!("classes[{other}]"));
-            let theirs = || others.filter(|_| meet(&own, &ids)).map(str::to_owned);
-            if let Some(other) = other.or_else(theirs) {
-                let message = format!(
-                    "its views can present the same node id as {other}; {CONSEQUENCE}; give it a `node.id` that the other cannot have"
-                );
-                self.warn(Some(*place), &format!("classes[{index}]"), &message);
-            }
-            known.push(ids);
-        }
-    }
-
-    /// Checks one class alone.
-    fn identity(&mut self, key: &str, rule: &Rule, place: Place) {
-        let fixed = |field: &Selector| pattern(rule, field).is_some_and(|one| one.parts().all(|part| part.is_some()));
-        let said = |at: usize| match &rule.id {
-            Some(pieces) => pieces.contains(&Piece::Key(at)),
-            None => rule.key.get(at) == Some(&Selector::Id) || !shows_client(rule),
-        };
-        let fields = rule.key.iter().enumerate();
-        let unsaid = fields.filter(|(at, field)| !said(*at) && !fixed(field));
-        let unsaid: Vec<String> = unsaid.map(|(_, field)| format!("`{field}`")).collect();
-        if let Some((last, others)) = unsaid.split_last() {
-            let unsaid = match others {
-                [] => format!("{last} of `key` is"),
-                others => format!("{} and {last} of `key` are", others.join(", ")),
-            };
-            let id = match &rule.id {
-                Some(_) => "`node.id`",
-                None => "the client's `id`",
-            };
+/// Warns of views that can have the same node id. `others` describes the views outside the rules, which have the relay's own
+/// id.
+pub(super) fn identities(check: &mut Check, rules: &[(Rule, Place)], relay: &str, others: Option<&str>) {
+    let own: Vec<Token> = relay.chars().map(Token::Char).collect();
+    let mut known: Vec<Vec<Token>> = Vec::new();
+    for (index, (rule, place)) in rules.iter().enumerate() {
+        identity(check, &format!("classes[{index}]"), rule, *place);
+        let ids = ids(rule, relay);
+        let other = known
+            .iter()
+            .position(|other| meet(other, &ids))
+            .map(|other| format!("classes[{other}]"));
+        let theirs = || others.filter(|_| meet(&own, &ids)).map(str::to_owned);
+        if let Some(other) = other.or_else(theirs) {
             let message = format!(
-                "{unsaid} not in the node id, which is {id}: views that differ only there present the same node id, and {CONSEQUENCE}; \
-                 write every field of `key` into `node.id`, or leave it out of `key`"
+                "its views can present the same node id as {other}; {CONSEQUENCE}; give it a `node.id` that the other cannot have"
             );
-            self.warn(Some(place), key, &message);
+            check.warn(Some(*place), &format!("classes[{index}]"), &message);
         }
-        if rule.passes == Passes::Whole && !rule.key.contains(&Selector::Id) {
-            let message = "the control plane sees only the node of the client that opened the view, but other clients share it; put `id` into \
-                           `key`, or write which parts of the node are passed on";
-            self.warn(Some(place), &format!("{key}.node"), message);
-        }
-        for pair in rule.id.iter().flat_map(|pieces| pieces.windows(2)) {
-            if let [Piece::Key(one), Piece::Key(other)] = pair
-                && let (Some(one), Some(other)) = (rule.key.get(*one), rule.key.get(*other))
-            {
-                let message = format!(
-                    "`{{{one}}}{{{other}}}` gives the same text for different values (`a` and `bc`, `ab` and `c`), and {CONSEQUENCE}; put a text \
-                     between the two that no value contains"
-                );
-                self.warn(Some(place), &format!("{key}.node.id"), &message);
-            }
+        known.push(ids);
+    }
+}
+
+/// Checks one class alone.
+fn identity(check: &mut Check, key: &str, rule: &Rule, place: Place) {
+    let fixed = |field: &Selector| pattern(rule, field).is_some_and(|one| one.parts().all(|part| part.is_some()));
+    let said = |at: usize| match &rule.id {
+        Some(pieces) => pieces.contains(&Piece::Key(at)),
+        None => rule.key.get(at) == Some(&Selector::Id) || !shows_client(rule),
+    };
+    let fields = rule.key.iter().enumerate();
+    let unsaid = fields.filter(|(at, field)| !said(*at) && !fixed(field));
+    let unsaid: Vec<String> = unsaid.map(|(_, field)| format!("`{field}`")).collect();
+    if let Some((last, others)) = unsaid.split_last() {
+        let unsaid = match others {
+            [] => format!("{last} of `key` is"),
+            others => format!("{} and {last} of `key` are", others.join(", ")),
+        };
+        let id = match &rule.id {
+            Some(_) => "`node.id`",
+            None => "the client's `id`",
+        };
+        let message = format!(
+            "{unsaid} not in the node id, which is {id}: views that differ only there present the same node id, and {CONSEQUENCE}; \
+             write every field of `key` into `node.id`, or leave it out of `key`"
+        );
+        check.warn(Some(place), key, &message);
+    }
+    if rule.passes == Passes::Whole && !rule.key.contains(&Selector::Id) {
+        let message = "the control plane sees only the node of the client that opened the view, but other clients share it; put `id` into \
+                       `key`, or write which parts of the node are passed on";
+        check.warn(Some(place), &format!("{key}.node"), message);
+    }
+    for pair in rule.id.iter().flat_map(|pieces| pieces.windows(2)) {
+        if let [Piece::Key(one), Piece::Key(other)] = pair
+            && let (Some(one), Some(other)) = (rule.key.get(*one), rule.key.get(*other))
+        {
+            let message = format!(
+                "`{{{one}}}{{{other}}}` gives the same text for different values (`a` and `bc`, `ab` and `c`), and {CONSEQUENCE}; put a text \
+                 between the two that no value contains"
+            );
+            check.warn(Some(place), &format!("{key}.node.id"), &message);
         }
     }
 }

@@ -5,248 +5,260 @@ use std::path::PathBuf;
 
 use ipnet::IpNet;
 
-use super::Check;
 use super::spiffe::{NOT_BOTH, Supplies};
+use super::{Check, paths, workload};
 use crate::config::reading::{Scalar, Spanned};
 use crate::config::{
     Address, Identity, Listener, ListenerTls, SocketFile, Supply, TlsVersion, defaults, is_abstract, shape, unix,
 };
 use crate::json::Place;
 
-impl Check {
-    /// Returns the listeners, each with the place of its address; what is not from the file has no place.
-    pub(super) fn listeners(
-        &mut self,
-        file: Option<Spanned<Vec<shape::Listener>>>,
-        flags: &[String],
-    ) -> Vec<(Listener, Option<Place>)> {
-        if !flags.is_empty() {
-            return self.flagged(&file.unwrap_or_default().value, flags);
-        }
-        let Some(Spanned {
-            value: listeners,
-            place,
-        }) = file
-        else {
-            return vec![(Listener::plain(defaults::LISTENER), None)];
+/// Returns the listeners, each with the place of its address; what is not from the file has no place.
+pub(super) fn listeners(
+    check: &mut Check,
+    file: Option<Spanned<Vec<shape::Listener>>>,
+    flags: &[String],
+) -> Vec<(Listener, Option<Place>)> {
+    if !flags.is_empty() {
+        return flagged(check, &file.unwrap_or_default().value, flags);
+    }
+    let Some(Spanned {
+        value: listeners,
+        place,
+    }) = file
+    else {
+        return vec![(Listener::plain(defaults::LISTENER), None)];
+    };
+    if listeners.is_empty() {
+        check.at(
+            Some(place),
+            "listeners",
+            "the list is empty; add `- address: 0.0.0.0:15010` or leave the key out".into(),
+        );
+    }
+    let mut found: Vec<(Listener, Option<Place>)> = Vec::new();
+    for (index, listener) in listeners.iter().enumerate() {
+        let key = format!("listeners[{index}]");
+        let of_address = format!("{key}.address");
+        let written = listener.address.as_ref();
+        let Some(address) = check.read(&of_address, written, Address::parse) else {
+            continue;
         };
-        if listeners.is_empty() {
-            self.at(
-                Some(place),
-                "listeners",
-                "the list is empty; add `- address: 0.0.0.0:15010` or leave the key out".into(),
-            );
-        }
-        let mut found: Vec<(Listener, Option<Place>)> = Vec::new();
-        for (index, listener) in listeners.iter().enumerate() {
-            let key = format!("listeners[{index}]");
-            let of_address = format!("{key}.address");
-            let written = listener.address.as_ref();
-            let Some(address) = self.read(&of_address, written, Address::parse) else {
-                continue;
+        let at = written.map(|written| written.place);
+        let taken = found.iter().find(|(known, _)| known.address.takes(&address));
+        if let Some((known, _)) = taken {
+            let message = match known.address == address {
+                true => format!("{address} is there twice; remove one"),
+                false => format!("{} has the port {address} already; remove one", known.address),
             };
-            let at = written.map(|written| written.place);
-            let taken = found.iter().find(|(known, _)| known.address.takes(&address));
-            if let Some((known, _)) = taken {
-                let message = match known.address == address {
-                    true => format!("{address} is there twice; remove one"),
-                    false => format!("{} has the port {address} already; remove one", known.address),
-                };
-                self.at(at, of_address, message);
-            }
-            let tls = listener.tls.as_ref();
-            let tls = tls.and_then(|tls| self.listener_tls(&format!("{key}.tls"), &address, tls));
-            let file = self.socket_file(&key, &address, listener);
-            let proxies = self.proxies(&format!("{key}.proxy_protocol"), &address, listener);
-            let listener = Listener {
-                address,
-                tls,
-                file,
-                proxies,
-            };
-            found.push((listener, at));
+            check.at(at, of_address, message);
         }
-        found
+        let tls = listener.tls.as_ref();
+        let tls = tls.and_then(|tls| listener_tls(check, &format!("{key}.tls"), &address, tls));
+        let file = socket_file(check, &key, &address, listener);
+        let proxies = proxies(check, &format!("{key}.proxy_protocol"), &address, listener);
+        let listener = Listener {
+            address,
+            tls,
+            file,
+            proxies,
+        };
+        found.push((listener, at));
     }
+    found
+}
 
-    /// Flags cannot configure TLS, so warn if they replace a listener that has it.
-    fn flagged(&mut self, file: &[shape::Listener], flags: &[String]) -> Vec<(Listener, Option<Place>)> {
-        if let Some(tls) = file.iter().find_map(|listener| listener.tls.as_ref()) {
-            let message = "not in use: --listen replaces the listeners of the file, and is without TLS";
-            self.warn(Some(tls.place), "listeners", message);
-        }
-        let addresses = flags
-            .iter()
-            .filter_map(|text| self.flag("--listen", text, Address::parse));
-        addresses.map(|address| (Listener::plain(address), None)).collect()
+/// Flags cannot configure TLS, so warn if they replace a listener that has it.
+fn flagged(check: &mut Check, file: &[shape::Listener], flags: &[String]) -> Vec<(Listener, Option<Place>)> {
+    if let Some(tls) = file.iter().find_map(|listener| listener.tls.as_ref()) {
+        let message = "not in use: --listen replaces the listeners of the file, and is without TLS";
+        check.warn(Some(tls.place), "listeners", message);
     }
+    let addresses = flags
+        .iter()
+        .filter_map(|text| check.flag("--listen", text, Address::parse));
+    addresses.map(|address| (Listener::plain(address), None)).collect()
+}
 
-    fn listener_tls(&mut self, key: &str, address: &Address, tls: &Spanned<shape::ListenerTls>) -> Option<ListenerTls> {
-        if let Address::Unix(_) = address {
-            let message =
-                "a Unix socket has no TLS; its file permissions decide who may connect; remove `tls`".to_owned();
-            self.at(Some(tls.place), key, message);
-            return None;
-        }
-        self.secured(key, &tls.value)
+fn listener_tls(
+    check: &mut Check,
+    key: &str,
+    address: &Address,
+    tls: &Spanned<shape::ListenerTls>,
+) -> Option<ListenerTls> {
+    if let Address::Unix(_) = address {
+        let message = "a Unix socket has no TLS; its file permissions decide who may connect; remove `tls`".to_owned();
+        check.at(Some(tls.place), key, message);
+        return None;
     }
+    secured(check, key, &tls.value)
+}
 
-    fn secured(&mut self, key: &str, tls: &shape::ListenerTls) -> Option<ListenerTls> {
-        let (identity, authorities) = self.own(key, tls);
-        let mut others = Vec::new();
-        for (index, pair) in tls.certificates.iter().enumerate() {
-            let key = format!("{key}.certificates[{index}]");
-            others.extend(self.pair(&key, pair.certificate.as_ref(), pair.private_key.as_ref()));
+fn secured(check: &mut Check, key: &str, tls: &shape::ListenerTls) -> Option<ListenerTls> {
+    let (identity, authorities) = own(check, key, tls);
+    let mut others = Vec::new();
+    for (index, pair) in tls.certificates.iter().enumerate() {
+        let key = format!("{key}.certificates[{index}]");
+        others.extend(key_pair(
+            check,
+            &key,
+            pair.certificate.as_ref(),
+            pair.private_key.as_ref(),
+        ));
+    }
+    let oldest = tls.minimum_tls_version.as_ref();
+    let oldest = check.read(&format!("{key}.minimum_tls_version"), oldest, TlsVersion::parse);
+    let client_ca = paths::read(check, &format!("{key}.client_ca"), tls.client_ca.as_ref(), path);
+    let client_crl = paths::read(check, &format!("{key}.client_crl"), tls.client_crl.as_ref(), path);
+    if let (Some(written), None, None) = (&tls.client_crl, &tls.client_ca, &tls.spiffe) {
+        let message = "it needs `client_ca`: without that, clients show no certificate that could be revoked";
+        check.at(Some(written.place), format!("{key}.client_crl"), message.to_owned());
+    }
+    Some(ListenerTls {
+        identity: identity?,
+        others,
+        oldest: oldest.unwrap_or_default(),
+        client_ca: client_ca.map(Supply::Files).or(authorities),
+        client_crl,
+    })
+}
+
+/// Returns the listener's certificate, and whom `spiffe` trusts.
+fn own(check: &mut Check, key: &str, tls: &shape::ListenerTls) -> Supplies {
+    let Some(spiffe) = &tls.spiffe else {
+        let pair = key_pair(check, key, tls.certificate.as_ref(), tls.private_key.as_ref());
+        return (pair.map(Supply::Files), None);
+    };
+    for (name, file) in [("certificate", &tls.certificate), ("private_key", &tls.private_key)] {
+        if let Some(file) = file {
+            check.at(Some(file.place), format!("{key}.{name}"), NOT_BOTH.to_owned());
         }
-        let oldest = tls.minimum_tls_version.as_ref();
-        let oldest = self.read(&format!("{key}.minimum_tls_version"), oldest, TlsVersion::parse);
-        let client_ca = self.read_path(&format!("{key}.client_ca"), tls.client_ca.as_ref(), path);
-        let client_crl = self.read_path(&format!("{key}.client_crl"), tls.client_crl.as_ref(), path);
-        if let (Some(written), None, None) = (&tls.client_crl, &tls.client_ca, &tls.spiffe) {
-            let message = "it needs `client_ca`: without that, clients show no certificate that could be revoked";
-            self.at(Some(written.place), format!("{key}.client_crl"), message.to_owned());
+    }
+    workload::workload(check, &format!("{key}.spiffe"), spiffe).unwrap_or_default()
+}
+
+fn socket_file(check: &mut Check, key: &str, address: &Address, listener: &shape::Listener) -> SocketFile {
+    let keys = [
+        ("mode", &listener.mode),
+        ("owner", &listener.owner),
+        ("group", &listener.group),
+    ];
+    let has_file = matches!(address, Address::Unix(path) if !is_abstract(path));
+    for (name, written) in keys.iter().filter(|_| !has_file) {
+        if let Some(written) = written {
+            let message = format!("{address} has no file; remove `{name}`, or write unix:/path");
+            check.at(Some(written.place), format!("{key}.{name}"), message);
         }
-        Some(ListenerTls {
-            identity: identity?,
-            others,
-            oldest: oldest.unwrap_or_default(),
-            client_ca: client_ca.map(Supply::Files).or(authorities),
-            client_crl,
+    }
+    let mut name = |key: String, written: Option<&Scalar>| {
+        check.read(&key, written, |text| match text {
+            "" => Err("the name is empty; write a name or a number".to_owned()),
+            name => Ok(name.to_owned()),
         })
-    }
+    };
+    let owner = name(format!("{key}.owner"), listener.owner.as_ref());
+    let group = name(format!("{key}.group"), listener.group.as_ref());
+    let mode = check.read(&format!("{key}.mode"), listener.mode.as_ref(), unix::mode);
+    SocketFile { mode, owner, group }
+}
 
-    /// Returns the listener's certificate, and whom `spiffe` trusts.
-    fn own(&mut self, key: &str, tls: &shape::ListenerTls) -> Supplies {
-        let Some(spiffe) = &tls.spiffe else {
-            let pair = self.pair(key, tls.certificate.as_ref(), tls.private_key.as_ref());
-            return (pair.map(Supply::Files), None);
-        };
-        for (name, file) in [("certificate", &tls.certificate), ("private_key", &tls.private_key)] {
-            if let Some(file) = file {
-                self.at(Some(file.place), format!("{key}.{name}"), NOT_BOTH.to_owned());
-            }
-        }
-        self.workload(&format!("{key}.spiffe"), spiffe).unwrap_or_default()
+fn proxies(check: &mut Check, key: &str, address: &Address, listener: &shape::Listener) -> Vec<IpNet> {
+    let Some(written) = &listener.proxy_protocol else {
+        return Vec::new();
+    };
+    if let Address::Unix(_) = address {
+        let message = "whoever connects to a Unix socket has no address; remove `proxy_protocol`".to_owned();
+        check.at(Some(written.place), key, message);
+        return Vec::new();
     }
+    let Some(from) = &written.value.from else {
+        return Vec::new();
+    };
+    let key = format!("{key}.from");
+    if from.value.is_empty() {
+        let message = "the list is empty; add the addresses of the balancers, such as 10.0.0.0/8".to_owned();
+        check.at(Some(from.place), &key, message);
+    }
+    let networks = from.value.iter().enumerate();
+    networks
+        .filter_map(|(at, text)| check.read(&format!("{key}[{at}]"), Some(text), network))
+        .collect()
+}
 
-    fn socket_file(&mut self, key: &str, address: &Address, listener: &shape::Listener) -> SocketFile {
-        let keys = [
-            ("mode", &listener.mode),
-            ("owner", &listener.owner),
-            ("group", &listener.group),
-        ];
-        let has_file = matches!(address, Address::Unix(path) if !is_abstract(path));
-        for (name, written) in keys.iter().filter(|_| !has_file) {
-            if let Some(written) = written {
-                let message = format!("{address} has no file; remove `{name}`, or write unix:/path");
-                self.at(Some(written.place), format!("{key}.{name}"), message);
-            }
-        }
-        let mut name = |key: String, written: Option<&Scalar>| {
-            self.read(&key, written, |text| match text {
-                "" => Err("the name is empty; write a name or a number".to_owned()),
-                name => Ok(name.to_owned()),
-            })
-        };
-        let owner = name(format!("{key}.owner"), listener.owner.as_ref());
-        let group = name(format!("{key}.group"), listener.group.as_ref());
-        let mode = self.read(&format!("{key}.mode"), listener.mode.as_ref(), unix::mode);
-        SocketFile { mode, owner, group }
-    }
+fn key_pair(
+    check: &mut Check,
+    key: &str,
+    certificate: Option<&Scalar>,
+    private_key: Option<&Scalar>,
+) -> Option<Identity> {
+    let certificate_file = paths::read(check, &format!("{key}.certificate"), certificate, path);
+    let private_key_file = paths::read(check, &format!("{key}.private_key"), private_key, path);
+    Some(Identity {
+        certificate_file: certificate_file?,
+        private_key_file: private_key_file?,
+    })
+}
 
-    fn proxies(&mut self, key: &str, address: &Address, listener: &shape::Listener) -> Vec<IpNet> {
-        let Some(written) = &listener.proxy_protocol else {
-            return Vec::new();
+pub(super) fn admin(
+    check: &mut Check,
+    file: &shape::Admin,
+    flag: Option<&str>,
+    listeners: &[Address],
+    places: &[Option<Place>],
+) -> (Address, Option<ListenerTls>) {
+    let written = file.address.as_ref();
+    let (place, key) = match flag {
+        Some(_) => (None, check.source("--admin")),
+        None => (written.map(|written| written.place), "admin.address"),
+    };
+    let admin = match flag {
+        Some(text) => check.flag("--admin", text, Address::parse),
+        None => check.read(key, written, Address::parse),
+    };
+    let admin = admin.unwrap_or(defaults::ADMIN);
+    let taken = listeners
+        .iter()
+        .zip(places)
+        .find(|(listener, _)| listener.takes(&admin));
+    if let Some((listener, of_listener)) = taken {
+        let message = match *listener == admin {
+            true => format!("{admin} is also a listener; give the admin its own address"),
+            false => format!("the listener {listener} has its port; give the admin its own"),
         };
-        if let Address::Unix(_) = address {
-            let message = "whoever connects to a Unix socket has no address; remove `proxy_protocol`".to_owned();
-            self.at(Some(written.place), key, message);
-            return Vec::new();
-        }
-        let Some(from) = &written.value.from else {
-            return Vec::new();
-        };
-        let key = format!("{key}.from");
-        if from.value.is_empty() {
-            let message = "the list is empty; add the addresses of the balancers, such as 10.0.0.0/8".to_owned();
-            self.at(Some(from.place), &key, message);
-        }
-        let networks = from.value.iter().enumerate();
-        networks
-            .filter_map(|(at, text)| self.read(&format!("{key}[{at}]"), Some(text), network))
-            .collect()
+        // An address that the file does not give has no place; the listener that has it too may have one.
+        check.at(place.or(*of_listener), key, message);
     }
+    let tls = file.tls.as_ref();
+    let tls = tls.and_then(|tls| listener_tls(check, "admin.tls", &admin, tls));
+    (admin, tls)
+}
 
-    fn pair(&mut self, key: &str, certificate: Option<&Scalar>, private_key: Option<&Scalar>) -> Option<Identity> {
-        let certificate_file = self.read_path(&format!("{key}.certificate"), certificate, path);
-        let private_key_file = self.read_path(&format!("{key}.private_key"), private_key, path);
-        Some(Identity {
-            certificate_file: certificate_file?,
-            private_key_file: private_key_file?,
-        })
-    }
-
-    pub(super) fn admin(
-        &mut self,
-        file: &shape::Admin,
-        flag: Option<&str>,
-        listeners: &[Address],
-        places: &[Option<Place>],
-    ) -> (Address, Option<ListenerTls>) {
-        let written = file.address.as_ref();
-        let (place, key) = match flag {
-            Some(_) => (None, self.source("--admin")),
-            None => (written.map(|written| written.place), "admin.address"),
+pub(super) fn probes(
+    check: &mut Check,
+    file: Option<&shape::Probes>,
+    listeners: &[Address],
+    admin: &Address,
+) -> Option<Address> {
+    let written = file?.address.as_ref()?;
+    let address = check.read("probes.address", Some(written), Address::parse)?;
+    let taken = [
+        (listeners.iter().find(|listener| listener.takes(&address)), "a listener"),
+        (
+            Some(admin).filter(|admin| admin.takes(&address)),
+            "the admin address, which answers probes as well",
+        ),
+    ];
+    let taken = taken.into_iter().find_map(|(taken, what)| Some((taken?, what)));
+    if let Some((taken, what)) = taken {
+        let how = match *taken == address {
+            true => String::new(),
+            false => format!(" in {taken}"),
         };
-        let admin = match flag {
-            Some(text) => self.flag("--admin", text, Address::parse),
-            None => self.read(key, written, Address::parse),
-        };
-        let admin = admin.unwrap_or(defaults::ADMIN);
-        let taken = listeners
-            .iter()
-            .zip(places)
-            .find(|(listener, _)| listener.takes(&admin));
-        if let Some((listener, of_listener)) = taken {
-            let message = match *listener == admin {
-                true => format!("{admin} is also a listener; give the admin its own address"),
-                false => format!("the listener {listener} has its port; give the admin its own"),
-            };
-            // An address that the file does not give has no place; the listener that has it too may have one.
-            self.at(place.or(*of_listener), key, message);
-        }
-        let tls = file.tls.as_ref();
-        let tls = tls.and_then(|tls| self.listener_tls("admin.tls", &admin, tls));
-        (admin, tls)
+        let message =
+            format!("{address} is also {what}{how}; give the probes their own address, or leave `probes` out");
+        check.at(Some(written.place), "probes.address", message);
     }
-
-    pub(super) fn probes(
-        &mut self,
-        file: Option<&shape::Probes>,
-        listeners: &[Address],
-        admin: &Address,
-    ) -> Option<Address> {
-        let written = file?.address.as_ref()?;
-        let address = self.read("probes.address", Some(written), Address::parse)?;
-        let taken = [
-            (listeners.iter().find(|listener| listener.takes(&address)), "a listener"),
-            (
-                Some(admin).filter(|admin| admin.takes(&address)),
-                "the admin address, which answers probes as well",
-            ),
-        ];
-        let taken = taken.into_iter().find_map(|(taken, what)| Some((taken?, what)));
-        if let Some((taken, what)) = taken {
-            let how = match *taken == address {
-                true => String::new(),
-                false => format!(" in {taken}"),
-            };
-            let message =
-                format!("{address} is also {what}{how}; give the probes their own address, or leave `probes` out");
-            self.at(Some(written.place), "probes.address", message);
-        }
-        Some(address)
-    }
+    Some(address)
 }
 
 fn path(text: &str) -> Result<PathBuf, String> {

@@ -5,29 +5,27 @@ use crate::config::bootstrap::NodeShape;
 use crate::proto::envoy::config::core::v3::{Locality, Node};
 use crate::proto::google::protobuf::Struct;
 
-impl Check {
-    /// Merges the node in the file over that of the bootstrap, field by field.
-    pub(super) fn node(&mut self, own: NodeShape, theirs: NodeShape) -> Node {
-        let given = self.read("node.id", own.id.as_ref(), |id| match id {
-            "" => Err("the id is empty; leave `id` out to use the host's name".to_owned()),
-            id => Ok(id.to_owned()),
-        });
-        let id = given.or(theirs.id.map(|id| id.value)).filter(|id| !id.is_empty());
-        let either = |own: Option<String>, theirs: Option<String>| own.or(theirs).unwrap_or_default();
-        let place = Locality {
-            region: either(own.locality.region, theirs.locality.region),
-            zone: either(own.locality.zone, theirs.locality.zone),
-            sub_zone: either(own.locality.sub_zone, theirs.locality.sub_zone),
-        };
-        let mut metadata = theirs.metadata;
-        metadata.extend(own.metadata);
-        Node {
-            id: id.unwrap_or_else(host_name),
-            cluster: either(own.cluster, theirs.cluster),
-            metadata: (!metadata.is_empty()).then_some(Struct { fields: metadata }),
-            locality: Some(place).filter(|place| *place != Locality::default()),
-            ..Node::default()
-        }
+/// Merges the node in the file over that of the bootstrap, field by field.
+pub(super) fn node(check: &mut Check, own: NodeShape, theirs: NodeShape) -> Node {
+    let given = check.read("node.id", own.id.as_ref(), |id| match id {
+        "" => Err("the id is empty; leave `id` out to use the host's name".to_owned()),
+        id => Ok(id.to_owned()),
+    });
+    let id = given.or(theirs.id.map(|id| id.value)).filter(|id| !id.is_empty());
+    let either = |own: Option<String>, theirs: Option<String>| own.or(theirs).unwrap_or_default();
+    let place = Locality {
+        region: either(own.locality.region, theirs.locality.region),
+        zone: either(own.locality.zone, theirs.locality.zone),
+        sub_zone: either(own.locality.sub_zone, theirs.locality.sub_zone),
+    };
+    let mut metadata = theirs.metadata;
+    metadata.extend(own.metadata);
+    Node {
+        id: id.unwrap_or_else(host_name),
+        cluster: either(own.cluster, theirs.cluster),
+        metadata: (!metadata.is_empty()).then_some(Struct { fields: metadata }),
+        locality: Some(place).filter(|place| *place != Locality::default()),
+        ..Node::default()
     }
 }
 

@@ -8,128 +8,132 @@ use crate::config::shape::{self, Texts};
 use crate::xds::{Access, AccessRule, TypeUrl, Way, meant};
 
 use super::Check;
-use super::sharing::type_url;
+use super::types::type_url;
 
-impl Check {
-    /// S-05: returns whether secrets are served without a rule that names them.
-    pub(super) fn secrets(&mut self, given: Option<&Scalar>, flag: Option<&str>) -> bool {
-        let word = |text: &str| match text {
-            "allow" => Ok(true),
-            "by_rule" => Ok(false),
-            _ => Err(format!(
-                "`{text}` is not a way to treat secrets; write allow, or by_rule to serve those that a rule names"
-            )),
-        };
-        let given = self.read("secrets", given, word);
-        let flag = flag.and_then(|text| self.flag("--secrets", text, word));
-        flag.or(given).unwrap_or(false)
+/// S-05: returns whether secrets are served without a rule that names them.
+pub(super) fn secrets(check: &mut Check, given: Option<&Scalar>, flag: Option<&str>) -> bool {
+    let word = |text: &str| match text {
+        "allow" => Ok(true),
+        "by_rule" => Ok(false),
+        _ => Err(format!(
+            "`{text}` is not a way to treat secrets; write allow, or by_rule to serve those that a rule names"
+        )),
+    };
+    let given = check.read("secrets", given, word);
+    let flag = flag.and_then(|text| check.flag("--secrets", text, word));
+    flag.or(given).unwrap_or(false)
+}
+
+/// Returns the rules about what clients may have.
+pub(super) fn access(
+    check: &mut Check,
+    written: Option<Spanned<Vec<Spanned<shape::AccessRule>>>>,
+    secrets: bool,
+) -> Access {
+    let Some(written) = written else {
+        return Access::new(Vec::new(), secrets);
+    };
+    if written.value.is_empty() {
+        let message = "the list is empty; add a rule, or leave `rules` out to allow all but secrets".to_owned();
+        check.at(Some(written.place), "rules", message);
     }
-
-    /// Returns the rules about what clients may have.
-    pub(super) fn access(
-        &mut self,
-        written: Option<Spanned<Vec<Spanned<shape::AccessRule>>>>,
-        secrets: bool,
-    ) -> Access {
-        let Some(written) = written else {
-            return Access::new(Vec::new(), secrets);
-        };
-        if written.value.is_empty() {
-            let message = "the list is empty; add a rule, or leave `rules` out to allow all but secrets".to_owned();
-            self.at(Some(written.place), "rules", message);
+    let mut rules: Vec<AccessRule> = Vec::new();
+    let mut names = BTreeMap::new();
+    let mut last = None;
+    for (index, Spanned { value, place }) in written.value.into_iter().enumerate() {
+        let key = format!("rules[{index}]");
+        let rule = rule(check, &key, &value);
+        // S-10: only a rule that says so is about questions.
+        if let Some(all) = last.filter(|_| !rule.ways.contains(&Way::Csds)) {
+            let message = format!("it never decides, because rules[{all}] is about all clients and all resources");
+            check.warn(Some(place), &key, &message);
         }
-        let mut rules: Vec<AccessRule> = Vec::new();
-        let mut names = BTreeMap::new();
-        let mut last = None;
-        for (index, Spanned { value, place }) in written.value.into_iter().enumerate() {
-            let key = format!("rules[{index}]");
-            let rule = self.rule(&key, &value);
-            // S-10: only a rule that says so is about questions.
-            if let Some(all) = last.filter(|_| !rule.ways.contains(&Way::Csds)) {
-                let message = format!("it never decides, because rules[{all}] is about all clients and all resources");
-                self.warn(Some(place), &key, &message);
-            }
-            let name = value.name.as_ref().map_or(place, |name| name.place);
-            if let Some(other) = names.insert(rule.name.clone(), index).filter(|_| value.name.is_some()) {
-                let message = format!(
-                    "`{}` is also the name of rules[{other}]; give each rule its own",
-                    rule.name
-                );
-                self.at(Some(name), format!("{key}.name"), message);
-            }
-            if rule.is_about_all() && (!rule.allow || secrets) {
-                last = last.or(Some(index));
-            }
-            rules.push(rule);
-        }
-        Access::new(rules, secrets)
-    }
-
-    fn rule(&mut self, key: &str, written: &shape::AccessRule) -> AccessRule {
-        let name = self.read(&format!("{key}.name"), written.name.as_ref(), |text| match text {
-            "" => Err("the name is empty; write one that log lines can show".to_owned()),
-            name => Ok(name.to_owned()),
-        });
-        let identities = self.identity_patterns(&format!("{key}.identities"), written.identities.as_ref());
-        // A field must have a value, whichever pattern matches.
-        let mut fields: Vec<&str> = identities
-            .first()
-            .map_or_else(Vec::new, |first| first.fields().collect());
-        fields.retain(|field| identities.iter().all(|other| other.fields().any(|one| one == *field)));
-        let mut patterns = |name: &str, written: Option<&Texts>| {
-            self.texts(&format!("{key}.{name}"), written, |text| filled(text, &fields))
-        };
-        let ids = patterns("nodes.id", written.nodes.id.as_ref());
-        let clusters = patterns("nodes.cluster", written.nodes.cluster.as_ref());
-        let mut names = patterns("names", written.names.as_ref());
-        names.extend(
-            self.texts(&format!("{key}.authorities"), written.authorities.as_ref(), |text| {
-                authority(text, &fields)
-            }),
-        );
-        let types = self.texts(&format!("{key}.types"), written.types.as_ref(), types);
-        let allow = self.read(&format!("{key}.action"), written.action.as_ref(), |text| match text {
-            "allow" => Ok(true),
-            "deny" => Ok(false),
-            _ => Err(format!("`{text}` is not an action; write allow or deny")),
-        });
-        let ways = self.texts(&format!("{key}.dialects"), written.dialects.as_ref(), way);
-        if ways.contains(&Way::Csds) && !(names.is_empty() && types.is_empty()) {
-            let said = "answers over csds are about all types and names; give csds a rule without `types`, `names` and `authorities`";
-            let place = written.dialects.as_ref().map(|dialects| dialects.place);
-            self.at(place, format!("{key}.dialects"), said.to_owned());
-        }
-        AccessRule {
-            name: name.unwrap_or_default(),
-            allow: allow.unwrap_or(true),
-            identities,
-            ids,
-            clusters,
-            types: types.into_iter().flatten().collect(),
-            names: names.into(),
-            ways,
-        }
-    }
-
-    pub(super) fn identity_patterns(&mut self, key: &str, written: Option<&Texts>) -> Vec<Pattern> {
-        self.texts(key, written, identity)
-    }
-
-    /// Reads each text of a list. An empty list would be no condition, which nobody means who writes one.
-    fn texts<T>(&mut self, key: &str, written: Option<&Texts>, parse: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
-        let Some(written) = written else {
-            return Vec::new();
-        };
-        if written.value.0.is_empty() {
-            self.at(
-                Some(written.place),
-                key,
-                "the list is empty; leave it out for no condition".to_owned(),
+        let name = value.name.as_ref().map_or(place, |name| name.place);
+        if let Some(other) = names.insert(rule.name.clone(), index).filter(|_| value.name.is_some()) {
+            let message = format!(
+                "`{}` is also the name of rules[{other}]; give each rule its own",
+                rule.name
             );
+            check.at(Some(name), format!("{key}.name"), message);
         }
-        let texts = written.value.0.iter();
-        texts.filter_map(|text| self.read(key, Some(text), &parse)).collect()
+        if rule.is_about_all() && (!rule.allow || secrets) {
+            last = last.or(Some(index));
+        }
+        rules.push(rule);
     }
+    Access::new(rules, secrets)
+}
+
+fn rule(check: &mut Check, key: &str, written: &shape::AccessRule) -> AccessRule {
+    let name = check.read(&format!("{key}.name"), written.name.as_ref(), |text| match text {
+        "" => Err("the name is empty; write one that log lines can show".to_owned()),
+        name => Ok(name.to_owned()),
+    });
+    let identities = identity_patterns(check, &format!("{key}.identities"), written.identities.as_ref());
+    // A field must have a value, whichever pattern matches.
+    let mut fields: Vec<&str> = identities
+        .first()
+        .map_or_else(Vec::new, |first| first.fields().collect());
+    fields.retain(|field| identities.iter().all(|other| other.fields().any(|one| one == *field)));
+    let mut patterns = |name: &str, written: Option<&Texts>| {
+        texts(check, &format!("{key}.{name}"), written, |text| filled(text, &fields))
+    };
+    let ids = patterns("nodes.id", written.nodes.id.as_ref());
+    let clusters = patterns("nodes.cluster", written.nodes.cluster.as_ref());
+    let mut names = patterns("names", written.names.as_ref());
+    names.extend(texts(
+        check,
+        &format!("{key}.authorities"),
+        written.authorities.as_ref(),
+        |text| authority(text, &fields),
+    ));
+    let types = texts(check, &format!("{key}.types"), written.types.as_ref(), types);
+    let allow = check.read(&format!("{key}.action"), written.action.as_ref(), |text| match text {
+        "allow" => Ok(true),
+        "deny" => Ok(false),
+        _ => Err(format!("`{text}` is not an action; write allow or deny")),
+    });
+    let ways = texts(check, &format!("{key}.dialects"), written.dialects.as_ref(), way);
+    if ways.contains(&Way::Csds) && !(names.is_empty() && types.is_empty()) {
+        let said = "answers over csds are about all types and names; give csds a rule without `types`, `names` and `authorities`";
+        let place = written.dialects.as_ref().map(|dialects| dialects.place);
+        check.at(place, format!("{key}.dialects"), said.to_owned());
+    }
+    AccessRule {
+        name: name.unwrap_or_default(),
+        allow: allow.unwrap_or(true),
+        identities,
+        ids,
+        clusters,
+        types: types.into_iter().flatten().collect(),
+        names: names.into(),
+        ways,
+    }
+}
+
+pub(super) fn identity_patterns(check: &mut Check, key: &str, written: Option<&Texts>) -> Vec<Pattern> {
+    texts(check, key, written, identity)
+}
+
+/// Reads each text of a list. An empty list would be no condition, which nobody means who writes one.
+fn texts<T>(
+    check: &mut Check,
+    key: &str,
+    written: Option<&Texts>,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Vec<T> {
+    let Some(written) = written else {
+        return Vec::new();
+    };
+    if written.value.0.is_empty() {
+        check.at(
+            Some(written.place),
+            key,
+            "the list is empty; leave it out for no condition".to_owned(),
+        );
+    }
+    let texts = written.value.0.iter();
+    texts.filter_map(|text| check.read(key, Some(text), &parse)).collect()
 }
 
 /// `spiffe://example.org/ns/{ns}/sa/*`

@@ -7,293 +7,312 @@ use crate::json::Place;
 use rustls_pki_types::ServerName;
 
 use super::spiffe::{NOT_BOTH, Supplies};
-use super::{Check, Scalar};
+use super::{Check, Scalar, paths, workload};
 use crate::config::bootstrap::{CallCreds, ChannelCreds, TlsConfig, TokenConfig, XdsServer};
-use crate::config::reading::{Raw, Shape};
 use crate::config::uri::Located;
-use crate::config::{Credentials, Grpc, Identity, Rest, Server, Source, Supply, Tls, Transport};
+use crate::config::{Credentials, Grpc, Identity, Rejections, Rest, Server, Source, Supply, Tls, Transport};
 use crate::xds::ServerFeatures;
 
-impl Check {
-    /// Returns a server of which only the URI is given.
-    pub(super) fn plain_server(uri: &str) -> Result<Server, String> {
-        let source = match Located::parse(uri)? {
-            Located::Files(path) => Source::Files(path),
-            Located::Grpc { endpoint, tls } => Source::Grpc(Grpc {
-                endpoint,
-                credentials: default_credentials(tls.unwrap_or_default()),
-                token: None,
-                transport: Transport::default(),
-            }),
-            Located::Rest { endpoint, tls, prefix } => Source::Rest(Rest {
-                endpoint,
-                credentials: default_credentials(tls),
-                token: None,
-                prefix,
-            }),
-        };
-        Ok(Server {
-            uri: uri.to_owned(),
-            source,
-            features: ServerFeatures::default(),
-        })
-    }
+/// Returns a server of which only the URI is given.
+pub(super) fn plain_server(uri: &str) -> Result<Server, String> {
+    let source = match Located::parse(uri)? {
+        Located::Files(path) => Source::Files(path),
+        Located::Grpc { endpoint, tls } => Source::Grpc(Grpc {
+            endpoint,
+            credentials: default_credentials(tls.unwrap_or_default()),
+            token: None,
+            transport: Transport::default(),
+            rejections: Rejections::default(),
+        }),
+        Located::Rest { endpoint, tls, prefix } => Source::Rest(Rest {
+            endpoint,
+            credentials: default_credentials(tls),
+            token: None,
+            prefix,
+        }),
+    };
+    Ok(Server {
+        uri: uri.to_owned(),
+        source,
+        features: ServerFeatures::default(),
+    })
+}
 
-    pub(super) fn server(&mut self, key: &str, entry: &Spanned<XdsServer>) -> Option<Server> {
-        let entry = &entry.value;
-        let transport = self.read(
-            &format!("{key}.transport"),
-            entry.transport.as_ref(),
-            |text| match text {
-                "delta" => Ok(Transport::Delta),
-                "sotw" => Ok(Transport::Sotw),
-                _ => Err(format!("`{text}` is not a transport; write delta or sotw")),
-            },
-        );
-        let features = self.features(key, entry);
-        let Some(uri) = &entry.server_uri else {
-            return None;
-        };
-        let located = self.read(&format!("{key}.server_uri"), Some(uri), Located::parse)?;
-        let tls = match &located {
-            Located::Grpc { tls, .. } => *tls,
-            Located::Rest { tls, .. } => Some(*tls),
-            Located::Files(_) => None,
-        };
-        self.useless(key, entry, &located);
-        if let Located::Files(path) = located {
-            let path = self.placed(&format!("{key}.server_uri"), Some(uri.place), path);
-            return Some(Server {
-                uri: uri.value.clone(),
-                source: Source::Files(path),
-                features: ServerFeatures::default(),
-            });
-        }
-        let credentials = self.credentials(&format!("{key}.channel_creds"), &entry.channel_creds, tls)?;
-        let token = self.token(&format!("{key}.call_creds"), &entry.call_creds, &credentials)?;
-        let source = match located {
-            Located::Files(path) => Source::Files(path),
-            Located::Grpc { endpoint, .. } => Source::Grpc(Grpc {
-                endpoint,
-                credentials,
-                token,
-                transport: transport.unwrap_or_default(),
-            }),
-            Located::Rest { endpoint, prefix, .. } => Source::Rest(Rest {
-                endpoint,
-                credentials,
-                token,
-                prefix,
-            }),
-        };
-        Some(Server {
+pub(super) fn server(check: &mut Check, key: &str, entry: &Spanned<XdsServer>) -> Option<Server> {
+    let entry = &entry.value;
+    let transport = check.read(
+        &format!("{key}.transport"),
+        entry.transport.as_ref(),
+        |text| match text {
+            "delta" => Ok(Transport::Delta),
+            "sotw" => Ok(Transport::Sotw),
+            _ => Err(format!("`{text}` is not a transport; write delta or sotw")),
+        },
+    );
+    let rejections = check.read(
+        &format!("{key}.rejections"),
+        entry.rejections.as_ref(),
+        |text| match text {
+            "report" => Ok(Rejections::Report),
+            "keep" => Ok(Rejections::Keep),
+            _ => Err(format!(
+                "`{text}` does not say what becomes of rejections; write report or keep"
+            )),
+        },
+    );
+    let features = features(check, key, entry);
+    let Some(uri) = &entry.server_uri else {
+        return None;
+    };
+    let located = check.read(&format!("{key}.server_uri"), Some(uri), Located::parse)?;
+    let tls = match &located {
+        Located::Grpc { tls, .. } => *tls,
+        Located::Rest { tls, .. } => Some(*tls),
+        Located::Files(_) => None,
+    };
+    useless(check, key, entry, &located);
+    if let Located::Files(path) = located {
+        let path = paths::placed(check, &format!("{key}.server_uri"), Some(uri.place), path);
+        return Some(Server {
             uri: uri.value.clone(),
-            source,
-            features,
-        })
-    }
-
-    /// Reports keys that have no effect for this kind of server: files have no connection, and polls have only one dialect.
-    fn useless(&mut self, key: &str, entry: &XdsServer, located: &Located) {
-        let (files, rest) = match located {
-            Located::Files(_) => (true, false),
-            Located::Rest { .. } => (false, true),
-            Located::Grpc { .. } => return,
-        };
-        let first = |list: &[Scalar]| list.first().map(|one| one.place);
-        let channel = entry.channel_creds.first().map(|one| one.place);
-        let call = entry.call_creds.first().map(|one| one.place);
-        let transport = entry.transport.as_ref().map(|one| one.place);
-        for (name, place) in [
-            ("channel_creds", channel.filter(|_| files)),
-            ("call_creds", call.filter(|_| files)),
-            ("server_features", first(&entry.server_features).filter(|_| files)),
-            ("transport", transport.filter(|_| files || rest)),
-        ] {
-            if let Some(place) = place {
-                let what = if files { "files" } else { "a server that is polled" };
-                let message = format!("{name} has no use with {what}; remove it");
-                self.foreign(Some(place), &format!("{key}.{name}"), message);
-            }
-        }
-    }
-
-    fn features(&mut self, key: &str, entry: &XdsServer) -> ServerFeatures {
-        let mut features = ServerFeatures::default();
-        for written in &entry.server_features {
-            match written.value.as_str() {
-                "fail_on_data_errors" => features.fail_on_data_errors = true,
-                "ignore_resource_deletion" => features.ignore_resource_deletion = true,
-                // G-14: the specification spells it in two ways.
-                "resource_timer_is_transient_error" | "resource_timer_is_transient_failure" => {
-                    features.resource_timer_is_transient_error = true;
-                }
-                "trusted_xds_server" => features.trusted_xds_server = true,
-                // Accepted, without effect.
-                "xds_v3" => {}
-                name => {
-                    let message = format!(
-                        "`{name}` is not a server feature; write fail_on_data_errors, ignore_resource_deletion, \
-                         resource_timer_is_transient_error or trusted_xds_server"
-                    );
-                    self.foreign(Some(written.place), &format!("{key}.server_features"), message);
-                }
-            }
-        }
-        features
-    }
-
-    /// Returns the first supported entry of the list, as in gRPC. It must agree with an `http` or `https` scheme.
-    fn credentials(&mut self, key: &str, list: &[Spanned<ChannelCreds>], tls: Option<bool>) -> Option<Credentials> {
-        let mut refused: Option<(Place, &str)> = None;
-        for (index, entry) in list.iter().enumerate() {
-            let kind = entry.value.kind.as_ref()?;
-            let wants_tls = match kind.value.as_str() {
-                "tls" => true,
-                "insecure" => false,
-                other => {
-                    refused.get_or_insert((kind.place, other));
-                    continue;
-                }
-            };
-            if tls.is_some_and(|tls| tls != wants_tls) {
-                let message = format!("`{}` contradicts the scheme of server_uri; remove one", kind.value);
-                self.at(Some(kind.place), key, message);
-                return None;
-            }
-            let key = format!("{key}[{index}].config");
-            let config = self.raw::<TlsConfig>(&entry.value.config, &key);
-            return if wants_tls {
-                self.tls(&key, &config).map(Credentials::Tls)
-            } else {
-                self.insecure(&key, &config)
-            };
-        }
-        let Some((place, kind)) = refused else {
-            return Some(default_credentials(tls.unwrap_or_default()));
-        };
-        let why = if kind == "google_default" {
-            "`google_default` is not supported: it needs Google's own credentials".to_owned()
-        } else {
-            format!("`{kind}` is not supported")
-        };
-        self.at(Some(place), key, format!("{why}; write insecure or tls"));
-        None
-    }
-
-    /// Reads a configuration whose shape depends on its kind.
-    pub(super) fn raw<T: Shape + Default>(&mut self, raw: &Raw, key: &str) -> T {
-        let shape = raw.0.as_ref().and_then(|tree| self.shape(tree, key));
-        shape.unwrap_or_default()
-    }
-
-    fn insecure(&mut self, key: &str, config: &TlsConfig) -> Option<Credentials> {
-        let place = |file: &Option<Scalar>| file.as_ref().map(|file| file.place);
-        let written = [
-            ("ca_certificate_file", place(&config.ca_certificate_file)),
-            ("certificate_file", place(&config.certificate_file)),
-            ("private_key_file", place(&config.private_key_file)),
-            ("server_name", place(&config.server_name)),
-            (
-                "spiffe",
-                config.spiffe.as_ref().and_then(|raw| Some(raw.0.as_ref()?.place())),
-            ),
-        ];
-        let Some((name, place)) = written.into_iter().find_map(|(name, place)| Some((name, place?))) else {
-            return Some(Credentials::Insecure);
-        };
-        let message = format!("{name} has no use with insecure; remove it or write tls");
-        self.at(Some(place), format!("{key}.{name}"), message);
-        None
-    }
-
-    fn tls(&mut self, key: &str, config: &TlsConfig) -> Option<Tls> {
-        let (identity, authorities) = self.presented(key, config)?;
-        let by_id = |name: &&Scalar| name.value.starts_with(SPIFFE);
-        let written = config.server_name.as_ref();
-        let spiffe_id = written.filter(by_id);
-        let ca = config.ca_certificate_file.as_ref();
-        let ca = self.read_path(&format!("{key}.ca_certificate_file"), ca, |path| Ok(path.into()));
-        let authorities = ca.map(Supply::Files).or(authorities);
-        if let (Some(id), None) = (spiffe_id, &authorities) {
-            let message = "a SPIFFE id needs ca_certificate_file: the system's authorities vouch for names only";
-            self.at(Some(id.place), format!("{key}.server_name"), message.to_owned());
-        }
-        let spiffe_id = self.read(&format!("{key}.server_name"), spiffe_id, id);
-        let written = written.filter(|name| !by_id(name));
-        let server_name = self.read(&format!("{key}.server_name"), written, |name| {
-            let is_name = ServerName::try_from(name).is_ok();
-            let wrong = || {
-                format!("`{name}` is not a server name; write a DNS name, an IP address or a SPIFFE id, without a port")
-            };
-            is_name.then(|| name.to_owned()).ok_or_else(wrong)
+            source: Source::Files(path),
+            features: ServerFeatures::default(),
         });
-        Some(Tls {
-            server_name,
-            spiffe_id,
-            authorities,
-            identity,
-        })
     }
+    let credentials = credentials(check, &format!("{key}.channel_creds"), &entry.channel_creds, tls)?;
+    let token = token(check, &format!("{key}.call_creds"), &entry.call_creds, &credentials)?;
+    let source = match located {
+        Located::Files(path) => Source::Files(path),
+        Located::Grpc { endpoint, .. } => Source::Grpc(Grpc {
+            endpoint,
+            credentials,
+            token,
+            transport: transport.unwrap_or_default(),
+            rejections: rejections.unwrap_or_default(),
+        }),
+        Located::Rest { endpoint, prefix, .. } => Source::Rest(Rest {
+            endpoint,
+            credentials,
+            token,
+            prefix,
+        }),
+    };
+    Some(Server {
+        uri: uri.value.clone(),
+        source,
+        features,
+    })
+}
 
-    /// Returns the relay's certificate, and whom `spiffe` trusts.
-    fn presented(&mut self, key: &str, config: &TlsConfig) -> Option<Supplies> {
-        let (certificate, private_key) = (&config.certificate_file, &config.private_key_file);
-        if let Some(spiffe) = &config.spiffe {
-            if let Some(file) = certificate.as_ref().or(private_key.as_ref()) {
-                self.at(Some(file.place), key, NOT_BOTH.to_owned());
-            }
-            return self.workload(&format!("{key}.spiffe"), spiffe);
+/// Reports keys that have no effect for this kind of server: files have no connection, and polls have only one dialect.
+fn useless(check: &mut Check, key: &str, entry: &XdsServer, located: &Located) {
+    let (files, rest) = match located {
+        Located::Files(_) => (true, false),
+        Located::Rest { .. } => (false, true),
+        Located::Grpc { .. } => return,
+    };
+    let first = |list: &[Scalar]| list.first().map(|one| one.place);
+    let channel = entry.channel_creds.first().map(|one| one.place);
+    let call = entry.call_creds.first().map(|one| one.place);
+    let place = |one: &Option<Scalar>| one.as_ref().map(|one| one.place);
+    for (name, place) in [
+        ("channel_creds", channel.filter(|_| files)),
+        ("call_creds", call.filter(|_| files)),
+        ("server_features", first(&entry.server_features).filter(|_| files)),
+        ("transport", place(&entry.transport).filter(|_| files || rest)),
+        ("rejections", place(&entry.rejections).filter(|_| files || rest)),
+    ] {
+        if let Some(place) = place {
+            let what = if files { "files" } else { "a server that is polled" };
+            let message = format!("{name} has no use with {what}; remove it");
+            check.foreign(Some(place), &format!("{key}.{name}"), message);
         }
-        match (certificate, private_key) {
-            (Some(certificate), Some(private_key)) => {
-                let mut placed = |name: &str, file: &Scalar| {
-                    self.placed(&format!("{key}.{name}"), Some(file.place), PathBuf::from(&file.value))
-                };
-                let identity = Identity {
-                    certificate_file: placed("certificate_file", certificate),
-                    private_key_file: placed("private_key_file", private_key),
-                };
-                Some((Some(identity.into()), None))
+    }
+}
+
+fn features(check: &mut Check, key: &str, entry: &XdsServer) -> ServerFeatures {
+    let mut features = ServerFeatures::default();
+    for written in &entry.server_features {
+        match written.value.as_str() {
+            "fail_on_data_errors" => features.fail_on_data_errors = true,
+            "ignore_resource_deletion" => features.ignore_resource_deletion = true,
+            // G-14: the specification spells it in two ways.
+            "resource_timer_is_transient_error" | "resource_timer_is_transient_failure" => {
+                features.resource_timer_is_transient_error = true;
             }
-            (None, None) => Some((None, None)),
-            (Some(one), None) | (None, Some(one)) => {
-                let message = "certificate_file and private_key_file go together; write both or none".to_owned();
-                self.at(Some(one.place), key, message);
-                None
+            "trusted_xds_server" => features.trusted_xds_server = true,
+            // Accepted, without effect.
+            "xds_v3" => {}
+            name => {
+                let message = format!(
+                    "`{name}` is not a server feature; write fail_on_data_errors, ignore_resource_deletion, \
+                     resource_timer_is_transient_error or trusted_xds_server"
+                );
+                check.foreign(Some(written.place), &format!("{key}.server_features"), message);
             }
         }
     }
+    features
+}
 
-    /// A97: returns the token file, the only supported kind of call credentials.
-    fn token(&mut self, key: &str, list: &[Spanned<CallCreds>], credentials: &Credentials) -> Option<Option<PathBuf>> {
-        let mut found = None;
-        for (index, entry) in list.iter().enumerate() {
-            let key = format!("{key}[{index}]");
-            let kind = entry.value.kind.as_ref()?;
-            if kind.value != "jwt_token_file" {
-                let message = format!("`{}` is not supported; write jwt_token_file", kind.value);
-                self.foreign(Some(kind.place), &key, message);
+/// Returns the first supported entry of the list, as in gRPC. It must agree with an `http` or `https` scheme.
+fn credentials(check: &mut Check, key: &str, list: &[Spanned<ChannelCreds>], tls: Option<bool>) -> Option<Credentials> {
+    let mut refused: Option<(Place, &str)> = None;
+    for (index, entry) in list.iter().enumerate() {
+        let kind = entry.value.kind.as_ref()?;
+        let wants_tls = match kind.value.as_str() {
+            "tls" => true,
+            "insecure" => false,
+            other => {
+                refused.get_or_insert((kind.place, other));
                 continue;
             }
-            let config = self.raw::<TokenConfig>(&entry.value.config, &format!("{key}.config"));
-            let said = match (&config.jwt_token_file, credentials) {
-                (None, _) => "missing field `jwt_token_file` in `config`",
-                (Some(file), _) if file.value.is_empty() => "the path of the token file is empty",
-                (Some(_), _) if found.is_some() => "a call takes one token; remove the others",
-                // A97: a token is only for the server, so it is never sent unencrypted.
-                (Some(_), Credentials::Insecure) => "a token is only sent over TLS; write tls in channel_creds",
-                (Some(file), Credentials::Tls(_)) => {
-                    let path = PathBuf::from(&file.value);
-                    found = Some(self.placed(&format!("{key}.config.jwt_token_file"), Some(file.place), path));
-                    continue;
-                }
-            };
-            self.at(Some(entry.place), key, said.to_owned());
+        };
+        if tls.is_some_and(|tls| tls != wants_tls) {
+            let message = format!("`{}` contradicts the scheme of server_uri; remove one", kind.value);
+            check.at(Some(kind.place), key, message);
             return None;
         }
-        Some(found)
+        let key = format!("{key}[{index}].config");
+        let config = check.raw::<TlsConfig>(&entry.value.config, &key);
+        return if wants_tls {
+            channel_tls(check, &key, &config).map(Credentials::Tls)
+        } else {
+            insecure(check, &key, &config)
+        };
     }
+    let Some((place, kind)) = refused else {
+        return Some(default_credentials(tls.unwrap_or_default()));
+    };
+    let why = if kind == "google_default" {
+        "`google_default` is not supported: it needs Google's own credentials".to_owned()
+    } else {
+        format!("`{kind}` is not supported")
+    };
+    check.at(Some(place), key, format!("{why}; write insecure or tls"));
+    None
+}
+
+fn insecure(check: &mut Check, key: &str, config: &TlsConfig) -> Option<Credentials> {
+    let place = |file: &Option<Scalar>| file.as_ref().map(|file| file.place);
+    let written = [
+        ("ca_certificate_file", place(&config.ca_certificate_file)),
+        ("certificate_file", place(&config.certificate_file)),
+        ("private_key_file", place(&config.private_key_file)),
+        ("server_name", place(&config.server_name)),
+        (
+            "spiffe",
+            config.spiffe.as_ref().and_then(|raw| Some(raw.0.as_ref()?.place())),
+        ),
+    ];
+    let Some((name, place)) = written.into_iter().find_map(|(name, place)| Some((name, place?))) else {
+        return Some(Credentials::Insecure);
+    };
+    let message = format!("{name} has no use with insecure; remove it or write tls");
+    check.at(Some(place), format!("{key}.{name}"), message);
+    None
+}
+
+fn channel_tls(check: &mut Check, key: &str, config: &TlsConfig) -> Option<Tls> {
+    let (identity, authorities) = presented(check, key, config)?;
+    let by_id = |name: &&Scalar| name.value.starts_with(SPIFFE);
+    let written = config.server_name.as_ref();
+    let spiffe_id = written.filter(by_id);
+    let ca = config.ca_certificate_file.as_ref();
+    let ca = paths::read(check, &format!("{key}.ca_certificate_file"), ca, |path| Ok(path.into()));
+    let authorities = ca.map(Supply::Files).or(authorities);
+    if let (Some(id), None) = (spiffe_id, &authorities) {
+        let message = "a SPIFFE id needs ca_certificate_file: the system's authorities vouch for names only";
+        check.at(Some(id.place), format!("{key}.server_name"), message.to_owned());
+    }
+    let spiffe_id = check.read(&format!("{key}.server_name"), spiffe_id, id);
+    let written = written.filter(|name| !by_id(name));
+    let server_name = check.read(&format!("{key}.server_name"), written, |name| {
+        let is_name = ServerName::try_from(name).is_ok();
+        let wrong =
+            || format!("`{name}` is not a server name; write a DNS name, an IP address or a SPIFFE id, without a port");
+        is_name.then(|| name.to_owned()).ok_or_else(wrong)
+    });
+    Some(Tls {
+        server_name,
+        spiffe_id,
+        authorities,
+        identity,
+    })
+}
+
+/// Returns the relay's certificate, and whom `spiffe` trusts.
+fn presented(check: &mut Check, key: &str, config: &TlsConfig) -> Option<Supplies> {
+    let (certificate, private_key) = (&config.certificate_file, &config.private_key_file);
+    if let Some(spiffe) = &config.spiffe {
+        if let Some(file) = certificate.as_ref().or(private_key.as_ref()) {
+            check.at(Some(file.place), key, NOT_BOTH.to_owned());
+        }
+        return workload::workload(check, &format!("{key}.spiffe"), spiffe);
+    }
+    match (certificate, private_key) {
+        (Some(certificate), Some(private_key)) => {
+            let mut placed = |name: &str, file: &Scalar| {
+                paths::placed(
+                    check,
+                    &format!("{key}.{name}"),
+                    Some(file.place),
+                    PathBuf::from(&file.value),
+                )
+            };
+            let identity = Identity {
+                certificate_file: placed("certificate_file", certificate),
+                private_key_file: placed("private_key_file", private_key),
+            };
+            Some((Some(identity.into()), None))
+        }
+        (None, None) => Some((None, None)),
+        (Some(one), None) | (None, Some(one)) => {
+            let message = "certificate_file and private_key_file go together; write both or none".to_owned();
+            check.at(Some(one.place), key, message);
+            None
+        }
+    }
+}
+
+/// A97: returns the token file, the only supported kind of call credentials.
+fn token(
+    check: &mut Check,
+    key: &str,
+    list: &[Spanned<CallCreds>],
+    credentials: &Credentials,
+) -> Option<Option<PathBuf>> {
+    let mut found = None;
+    for (index, entry) in list.iter().enumerate() {
+        let key = format!("{key}[{index}]");
+        let kind = entry.value.kind.as_ref()?;
+        if kind.value != "jwt_token_file" {
+            let message = format!("`{}` is not supported; write jwt_token_file", kind.value);
+            check.foreign(Some(kind.place), &key, message);
+            continue;
+        }
+        let config = check.raw::<TokenConfig>(&entry.value.config, &format!("{key}.config"));
+        let said = match (&config.jwt_token_file, credentials) {
+            (None, _) => "missing field `jwt_token_file` in `config`",
+            (Some(file), _) if file.value.is_empty() => "the path of the token file is empty",
+            (Some(_), _) if found.is_some() => "a call takes one token; remove the others",
+            // A97: a token is only for the server, so it is never sent unencrypted.
+            (Some(_), Credentials::Insecure) => "a token is only sent over TLS; write tls in channel_creds",
+            (Some(file), Credentials::Tls(_)) => {
+                let path = PathBuf::from(&file.value);
+                found = Some(paths::placed(
+                    check,
+                    &format!("{key}.config.jwt_token_file"),
+                    Some(file.place),
+                    path,
+                ));
+                continue;
+            }
+        };
+        check.at(Some(entry.place), key, said.to_owned());
+        return None;
+    }
+    Some(found)
 }
 
 fn default_credentials(tls: bool) -> Credentials {

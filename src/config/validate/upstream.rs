@@ -5,113 +5,111 @@ use std::net::IpAddr;
 
 use crate::config::reading::Spanned;
 
-use super::Check;
+use super::{Check, server};
 use crate::config::bootstrap::{Authority as Entry, Bootstrap, XdsServer};
 use crate::config::{Address, Authority, Endpoint, Server, Source, Upstream};
 
-impl Check {
-    pub(super) fn servers(
-        &mut self,
-        prefix: &str,
-        file: &Bootstrap,
-        flags: &[String],
-        listeners: &[Address],
-    ) -> Upstream {
-        let problems = self.problems.len();
-        let mut servers = Servers {
-            listeners,
-            found: Vec::new(),
-        };
-        let key = format!("{prefix}xds_servers");
-        let top = if flags.is_empty() {
-            self.list(&key, &file.xds_servers, &mut servers)
-        } else {
-            self.plain_list(flags, &mut servers)
-        };
-        if top.is_empty() && self.problems.len() == problems && !self.unread {
-            let advice = "no control plane; name one here or with --upstream, such as --upstream cp.example.com:18000";
-            self.at(None, key, advice.to_owned());
-        }
-        let mut authorities = BTreeMap::new();
-        for (name, entry) in &file.authorities {
-            let key = format!("{prefix}authorities.{name}");
-            let authority = self.authority(&key, name, entry, &top, &mut servers);
-            authorities.insert(name.clone(), authority);
-        }
-        let template = file.client_default_template.as_ref();
-        if let Some(written) = template
-            && let Some(authority) = authority_of(&written.value)
-            && !authorities.contains_key(authority)
-        {
-            let key = format!("{prefix}client_default_listener_resource_name_template");
-            let message = format!(
-                "`{authority}` is not in `authorities`, so clients would not know which server to ask for their listeners; add it there"
-            );
-            self.at(Some(written.place), key, message);
-        }
-        Upstream {
-            servers: servers.found,
-            top,
-            authorities,
-            client_default_listener_resource_name_template: template.map(|written| written.value.clone()),
-            server_listener_resource_name_template: file.server_template.as_ref().map(|written| written.value.clone()),
-        }
+pub(super) fn servers(
+    check: &mut Check,
+    prefix: &str,
+    file: &Bootstrap,
+    flags: &[String],
+    listeners: &[Address],
+) -> Upstream {
+    let problems = check.problems();
+    let mut servers = Servers {
+        listeners,
+        found: Vec::new(),
+    };
+    let key = format!("{prefix}xds_servers");
+    let top = if flags.is_empty() {
+        list(check, &key, &file.xds_servers, &mut servers)
+    } else {
+        plain_list(check, flags, &mut servers)
+    };
+    if top.is_empty() && check.problems() == problems && !check.is_unread() {
+        let advice = "no control plane; name one here or with --upstream, such as --upstream cp.example.com:18000";
+        check.at(None, key, advice.to_owned());
     }
-
-    fn authority(
-        &mut self,
-        key: &str,
-        name: &str,
-        entry: &Entry,
-        top: &[usize],
-        servers: &mut Servers<'_>,
-    ) -> Authority {
-        let own = self.list(&format!("{key}.xds_servers"), &entry.xds_servers, servers);
-        let root = format!("xdstp://{name}/");
-        let template = self.read(
-            &format!("{key}.client_listener_resource_name_template"),
-            entry.client_template.as_ref(),
-            |text| {
-                let right = text.starts_with(&root);
-                let wrong = || format!("`{text}` is not under its authority; it must begin with {root}");
-                right.then(|| text.to_owned()).ok_or_else(wrong)
-            },
+    let mut authorities = BTreeMap::new();
+    for (name, entry) in &file.authorities {
+        let key = format!("{prefix}authorities.{name}");
+        let authority = authority(check, &key, name, entry, &top, &mut servers);
+        authorities.insert(name.clone(), authority);
+    }
+    let template = file.client_default_template.as_ref();
+    if let Some(written) = template
+        && let Some(authority) = authority_of(&written.value)
+        && !authorities.contains_key(authority)
+    {
+        let key = format!("{prefix}client_default_listener_resource_name_template");
+        let message = format!(
+            "`{authority}` is not in `authorities`, so clients would not know which server to ask for their listeners; add it there"
         );
-        Authority {
-            // F-11: an authority without servers of its own uses the servers at the top.
-            servers: if own.is_empty() { top.to_vec() } else { own },
-            reachability_only: entry.fallback_on_reachability_only.unwrap_or_default(),
-            client_listener_resource_name_template: template
-                .unwrap_or_else(|| format!("{root}envoy.config.listener.v3.Listener/%s")),
-        }
+        check.at(Some(written.place), key, message);
     }
+    Upstream {
+        servers: servers.found,
+        top,
+        authorities,
+        client_default_listener_resource_name_template: template.map(|written| written.value.clone()),
+        server_listener_resource_name_template: file.server_template.as_ref().map(|written| written.value.clone()),
+    }
+}
 
-    /// Returns the positions of the servers of a list.
-    fn list(&mut self, key: &str, entries: &[Spanned<XdsServer>], servers: &mut Servers<'_>) -> Vec<usize> {
-        let mut list = Vec::new();
-        for (index, entry) in entries.iter().enumerate() {
-            let key = format!("{key}[{index}]");
-            let Some(server) = self.server(&key, entry) else {
-                continue;
-            };
-            let place = entry.value.server_uri.as_ref().map(|uri| uri.place);
-            match servers.add(server, &mut list) {
-                Ok(()) => {}
-                Err(message) => self.at(place, format!("{key}.server_uri"), message),
-            }
-        }
-        list
+fn authority(
+    check: &mut Check,
+    key: &str,
+    name: &str,
+    entry: &Entry,
+    top: &[usize],
+    servers: &mut Servers<'_>,
+) -> Authority {
+    let own = list(check, &format!("{key}.xds_servers"), &entry.xds_servers, servers);
+    let root = format!("xdstp://{name}/");
+    let template = check.read(
+        &format!("{key}.client_listener_resource_name_template"),
+        entry.client_template.as_ref(),
+        |text| {
+            let right = text.starts_with(&root);
+            let wrong = || format!("`{text}` is not under its authority; it must begin with {root}");
+            right.then(|| text.to_owned()).ok_or_else(wrong)
+        },
+    );
+    Authority {
+        // F-11: an authority without servers of its own uses the servers at the top.
+        servers: if own.is_empty() { top.to_vec() } else { own },
+        reachability_only: entry.fallback_on_reachability_only.unwrap_or_default(),
+        client_listener_resource_name_template: template
+            .unwrap_or_else(|| format!("{root}envoy.config.listener.v3.Listener/%s")),
     }
+}
 
-    fn plain_list(&mut self, uris: &[String], servers: &mut Servers<'_>) -> Vec<usize> {
-        let mut list = Vec::new();
-        for uri in uris {
-            self.flag("--upstream", uri, |uri| {
-                servers.add(Self::plain_server(uri)?, &mut list)
-            });
+/// Returns the positions of the servers of a list.
+fn list(check: &mut Check, key: &str, entries: &[Spanned<XdsServer>], servers: &mut Servers<'_>) -> Vec<usize> {
+    let mut list = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let key = format!("{key}[{index}]");
+        let Some(server) = server::server(check, &key, entry) else {
+            continue;
+        };
+        let place = entry.value.server_uri.as_ref().map(|uri| uri.place);
+        match servers.add(server, &mut list) {
+            Ok(()) => {}
+            Err(message) => check.at(place, format!("{key}.server_uri"), message),
         }
-        list
     }
+    list
+}
+
+fn plain_list(check: &mut Check, uris: &[String], servers: &mut Servers<'_>) -> Vec<usize> {
+    let mut list = Vec::new();
+    for uri in uris {
+        check.flag("--upstream", uri, |uri| {
+            servers.add(server::plain_server(uri)?, &mut list)
+        });
+    }
+    list
 }
 
 /// The distinct servers so far.

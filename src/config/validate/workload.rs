@@ -13,33 +13,31 @@ const EXAMPLE: &str = "unix:///run/spire/agent/public/api.sock";
 /// The variable by which workloads know where their agent is.
 const ENVIRONMENT: &str = "SPIFFE_ENDPOINT_SOCKET";
 
-impl Check {
-    pub(super) fn workload(&mut self, key: &str, written: &Raw) -> Option<Supplies> {
-        let place = written.0.as_ref().map(Tree::place);
-        let Spiffe { socket, hint } = self.raw(written, key);
-        let of_socket = format!("{key}.socket");
-        let socket = match (&socket, self.endpoint_socket.clone()) {
-            (Some(_), _) => self.read(&of_socket, socket.as_ref(), path)?,
-            (None, Some(given)) => {
-                let bad = |why| self.at(place, key, format!("{ENVIRONMENT}: {why}"));
-                path(&given).map_err(bad).ok()?
-            }
-            (None, None) => {
-                let message = format!("there is no socket; write such as {EXAMPLE}, or set {ENVIRONMENT}");
-                self.at(place, of_socket, message);
-                return None;
-            }
-        };
-        let hint = self.read(&format!("{key}.hint"), hint.as_ref(), |hint| match hint {
-            "" => Err("it is empty; remove it to take the first SVID".to_owned()),
-            hint => Ok(hint.to_owned()),
-        });
-        let workload = Workload { socket, hint };
-        Some((
-            Some(Supply::Workload(workload.clone())),
-            Some(Supply::Workload(workload)),
-        ))
-    }
+pub(super) fn workload(check: &mut Check, key: &str, written: &Raw) -> Option<Supplies> {
+    let place = written.0.as_ref().map(Tree::place);
+    let Spiffe { socket, hint } = check.raw(written, key);
+    let of_socket = format!("{key}.socket");
+    let socket = match (&socket, check.endpoint_socket().map(str::to_owned)) {
+        (Some(_), _) => check.read(&of_socket, socket.as_ref(), path)?,
+        (None, Some(given)) => {
+            let bad = |why| check.at(place, key, format!("{ENVIRONMENT}: {why}"));
+            path(&given).map_err(bad).ok()?
+        }
+        (None, None) => {
+            let message = format!("there is no socket; write such as {EXAMPLE}, or set {ENVIRONMENT}");
+            check.at(place, of_socket, message);
+            return None;
+        }
+    };
+    let hint = check.read(&format!("{key}.hint"), hint.as_ref(), |hint| match hint {
+        "" => Err("it is empty; remove it to take the first SVID".to_owned()),
+        hint => Ok(hint.to_owned()),
+    });
+    let workload = Workload { socket, hint };
+    Some((
+        Some(Supply::Workload(workload.clone())),
+        Some(Supply::Workload(workload)),
+    ))
 }
 
 /// Reads `unix:///path`, `unix:/path` or `unix:@name`.

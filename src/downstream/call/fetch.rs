@@ -9,7 +9,7 @@ use http::header::CONTENT_TYPE;
 use http::{Request, Response};
 use tonic::Status;
 
-use super::{GRPC, HttpResult, in_time, refusal};
+use super::{GRPC, HttpResult, in_time, refusal, refused};
 use crate::clock;
 use crate::downstream::bearer::identified;
 use crate::downstream::body::Body;
@@ -58,12 +58,16 @@ impl Fetch {
             theirs => hold(theirs, settings.protocol.timers.unanswered),
         };
         let identity = identified(shared, &self.portion, request.headers());
-        let identity = identity.map_err(Status::unauthenticated)?;
-        tracing::debug!(%identity, "a unary call begins");
         let limits = &settings.limits;
         let deframer = Deframer::new(encoding, limits.request, self.portion.share.clone());
         let pace = Pace::new(limits.requests_per_second, clock::now());
-        let asked = only_request(Requests::new(request.into_body(), deframer, pace), shared, &settings);
+        let requests = Requests::new(request.into_body(), deframer, pace);
+        let identity = match identity {
+            Ok(identity) => identity,
+            Err(token) => return Err(refused::status(token, requests, Dialect::Sotw, shared, &settings).await),
+        };
+        tracing::debug!(%identity, "a unary call begins");
+        let asked = only_request(requests, shared, &settings);
         let mut asked = in_time(asked).await??;
         // the method names the type.
         if !asked.type_url.is_empty() && settings.protocol.types.resolve(&asked.type_url) != self.type_url {

@@ -4,6 +4,7 @@
 
 mod fetch;
 mod health;
+mod refused;
 mod status;
 mod unary;
 
@@ -22,6 +23,7 @@ use tonic_health::pb::health_server::SERVICE_NAME;
 
 use fetch::Fetch;
 use health::HealthCalls;
+pub(super) use refused::FIRST_REQUEST;
 pub(super) use unary::UnaryCall;
 
 use crate::census;
@@ -191,11 +193,24 @@ impl Calls {
             full.status()
         })?;
         let identity = identified(&self.shared, &links.portion, request.headers());
-        let identity = identity.map_err(Status::unauthenticated)?;
         let deframer = Deframer::new(encoding, settings.limits.request, links.portion.share.clone());
         let pace = Pace::new(settings.limits.requests_per_second, now);
         let place = (links.portion.claims.clone(), request.body().stream_id().as_u32());
         let requests = Requests::new(request.into_body(), deframer, pace);
+        let identity = match identity {
+            Ok(identity) => identity,
+            Err(token) => {
+                let shared = self.shared.clone();
+                let ended = async move {
+                    let status = refused::status(token, requests, method.dialect, &shared, &settings).await;
+                    tracing::debug!(%status, "call refused");
+                    // The call counts as a stream until here.
+                    drop(stay);
+                    Ok(refusal(&status))
+                };
+                return Ok(Called::Answer(Either::Right(ended.boxed())));
+            }
+        };
         let who = (stay, identity);
         let accounts = Accounts::open(
             &self.shared,

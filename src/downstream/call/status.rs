@@ -37,7 +37,8 @@ async fn ask(
     portion: &Portion,
 ) -> Result<http::Response<Body>, Status> {
     let stay = portion.guest.stream(clock::now()).map_err(|full| full.status())?;
-    let identity = identified(shared, portion, request.headers()).map_err(Status::unauthenticated)?;
+    let identity = identified(shared, portion, request.headers());
+    let identity = identity.map_err(|token| Status::unauthenticated(token.say(None)))?;
     let allowed = allowed(shared, &identity);
     allowed()?;
     let server = ClientStatusServer::new(shared.status.clone(), allowed);

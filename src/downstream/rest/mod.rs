@@ -25,8 +25,9 @@ pub(super) use refusal::Refusal;
 use reply::reply;
 
 use crate::clock;
-use crate::downstream::bearer::identified;
+use crate::downstream::bearer::{RefusedToken, identified};
 use crate::downstream::body::Body;
+use crate::downstream::call::FIRST_REQUEST;
 use crate::downstream::portion::Portion;
 use crate::downstream::request_body::RequestBody;
 use crate::downstream::shared::Shared;
@@ -83,7 +84,10 @@ impl Polls {
         let settings = self.shared.settings.load_full();
         let method = Method::of(&request, &settings)?;
         let identity = identified(&self.shared, &portion, request.headers());
-        let identity = identity.map_err(Refusal::unauthenticated)?;
+        let identity = match identity {
+            Ok(identity) => identity,
+            Err(token) => return Err(self.refused(token, request, &portion).await),
+        };
         tracing::debug!(%identity, "a poll begins");
         let hold = head::hold(request.headers(), settings.timers.rest_poll);
         let mut charge = Charge::new(portion.share.clone());
@@ -115,6 +119,20 @@ impl Polls {
                 Ok(response)
             }
         }
+    }
+
+    /// A poll whose token is refused. Its body says for the log who it is.
+    async fn refused(&self, token: RefusedToken, request: Request<RequestBody>, portion: &Portion) -> Refusal {
+        let mut charge = Charge::new(portion.share.clone());
+        let node = async {
+            let asked = self.read(self.gather(request, &mut charge).await.ok()?).await.ok()?;
+            asked.node.map(|node| node.id)
+        };
+        let node = match token.is_logged() {
+            true => clock::timeout(FIRST_REQUEST, node).await.flatten(),
+            false => None,
+        };
+        Refusal::unauthenticated(token.say(node.as_deref()))
     }
 
     /// Reads the body, and charges its memory.

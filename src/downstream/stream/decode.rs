@@ -24,7 +24,33 @@ pub(in crate::downstream) async fn only_request(
     shared: &Shared,
     settings: &ConnectionSettings,
 ) -> Result<DiscoveryRequest, Status> {
-    let message = poll_fn(|cx| match ready!(requests.poll(cx, clock::now())) {
+    let message = first(&mut requests).await?;
+    let entries = bounded(&message, Dialect::Sotw, shared, settings)?;
+    let empty = DiscoveryRequest {
+        resource_names: Vec::with_capacity(entries),
+        ..Default::default()
+    };
+    decode(&message, empty)
+}
+
+/// Reads the id of the node in the first request of a stream that is refused; none without a request that can be read.
+pub(in crate::downstream) async fn first_node(
+    mut requests: Requests,
+    dialect: Dialect,
+    shared: &Shared,
+    settings: &ConnectionSettings,
+) -> Option<String> {
+    let message = first(&mut requests).await.ok()?;
+    bounded(&message, dialect, shared, settings).ok()?;
+    let node = match dialect {
+        Dialect::Sotw => DiscoveryRequest::decode(message).ok()?.node,
+        Dialect::Delta => DeltaDiscoveryRequest::decode(message).ok()?.node,
+    };
+    node.map(|node| node.id)
+}
+
+async fn first(requests: &mut Requests) -> Result<Bytes, Status> {
+    poll_fn(|cx| match ready!(requests.poll(cx, clock::now())) {
         Next::Message(message) => Poll::Ready(Ok(message)),
         Next::Later => {
             cx.waker().wake_by_ref();
@@ -33,14 +59,8 @@ pub(in crate::downstream) async fn only_request(
         Next::Closed => Poll::Ready(Err(Status::invalid_argument("the call has no request"))),
         Next::Fault(status) => Poll::Ready(Err(status)),
         Next::Gone => Poll::Ready(Err(Status::cancelled("the client is gone"))),
-    });
-    let message = message.await?;
-    let entries = bounded(&message, Dialect::Sotw, shared, settings)?;
-    let empty = DiscoveryRequest {
-        resource_names: Vec::with_capacity(entries),
-        ..Default::default()
-    };
-    decode(&message, empty)
+    })
+    .await
 }
 
 /// Checks the cost of decoding a message against the limits, before it is decoded. Returns the number of names and versions.

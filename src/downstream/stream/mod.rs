@@ -17,7 +17,7 @@ mod session;
 mod sliced;
 
 pub(super) use accounts::Accounts;
-pub(super) use decode::only_request;
+pub(super) use decode::{first_node, only_request};
 pub(super) use driver::{Allowance, Driver};
 pub(super) use ends::{count_end, count_no_place, trailers};
 pub(super) use pace::Pace;

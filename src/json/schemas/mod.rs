@@ -105,7 +105,7 @@ impl Schemas {
     /// Lets go of the unpacked descriptors of the public API, which are many megabytes. The next conversion unpacks them again.
     pub fn pack() {
         let pool = STANDARD.write().unwrap_or_else(PoisonError::into_inner).take();
-        drop(pool);
+        apart(move || drop(pool));
     }
 
     pub(super) fn pool(&self) -> DescriptorPool {
@@ -216,12 +216,18 @@ fn standard() -> DescriptorPool {
     USES.fetch_add(1, Ordering::Relaxed);
     unpacked().unwrap_or_else(|| {
         let mut kept = STANDARD.write().unwrap_or_else(PoisonError::into_inner);
-        kept.get_or_insert_with(|| unpack(PACKED).unwrap_or_default()).clone()
+        kept.get_or_insert_with(|| apart(|| unpack(PACKED)).unwrap_or_default())
+            .clone()
     })
 }
 
 fn unpacked() -> Option<DescriptorPool> {
     STANDARD.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Does this in a thread of its own. What it allocates lies together then, and glibc gives it back to the system when it is let go of.
+fn apart<T: Send + Default>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|threads| threads.spawn(work).join()).unwrap_or_default()
 }
 
 fn unpack(packed: &[u8]) -> Option<DescriptorPool> {

@@ -141,9 +141,21 @@ async fn a_collector_that_asks_for_time_gets_it() {
     }
 }
 
-/// The relay pauses longer and longer while a collector is away, and loses no change for which there is room.
 #[tokio::test]
 async fn nothing_is_lost_while_a_collector_is_away() {
+    away(Duration::from_millis(10)).await;
+}
+
+/// The same in the time that a collector takes to start anew.
+#[tokio::test]
+#[ignore = "it takes a minute; `.ci/run` plays it"]
+async fn nothing_is_lost_in_half_a_minute() {
+    away(Duration::from_secs(1)).await;
+}
+
+/// The relay pauses longer and longer while a collector is away, and loses no change for which there is room. There are thirty
+/// changes, this far apart.
+async fn away(apart: Duration) {
     let metrics = Metrics::new([]);
     let (listener, address) = listen().await;
     drop(listener);
@@ -151,7 +163,7 @@ async fn nothing_is_lost_while_a_collector_is_away() {
     let mut all = Vec::new();
     for _ in 0..30 {
         all.push(id(&over(&metrics)));
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(apart).await;
     }
     let listener = TcpListener::bind(address).await.unwrap();
     let mut came = changes(&answer(&listener, "http/protobuf", 503, None).await);
@@ -204,36 +216,48 @@ async fn an_answer_that_does_not_end() {
     }
 }
 
+/// How long the program may take to end while its collector hangs.
+const END: Duration = Duration::from_millis(2500);
+
 /// The end of the program waits once for both signals together.
 #[tokio::test]
 async fn the_end_does_not_wait_for_a_collector_that_hangs() {
     for protocol in PROTOCOLS {
-        let metrics = Metrics::new([]);
-        let (listener, address) = listen().await;
-        let mut variables = speaking(address, protocol);
-        variables.push((
-            "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-            format!("http://{address}/v1/metrics"),
-        ));
-        let export = start(&metrics, variables);
-        over(&metrics);
-        let hangs = async {
-            let mut accepted = Vec::new();
-            loop {
-                accepted.push(listener.accept().await);
-            }
-        };
-        let ended = tokio::task::spawn_blocking(move || {
-            #[expect(clippy::disallowed_methods, reason = "how long the end takes")]
-            let begun = Instant::now();
-            drop(export);
-            begun.elapsed()
-        });
-        let took = tokio::select! {
-            () = hangs => panic!("it hangs for ever"),
-            took = ended => took.unwrap(),
-        };
-        assert!(took < LAST + Duration::from_millis(1500), "{protocol}: {took:?}");
+        // A busy machine may be late now and then; who waits for both signals is late each time.
+        let mut took = Vec::new();
+        while took.iter().all(|took| *took >= END) {
+            assert!(took.len() < 3, "{protocol}: {took:?}");
+            took.push(end_while_it_hangs(protocol).await);
+        }
+    }
+}
+
+/// Returns how long the end takes.
+async fn end_while_it_hangs(protocol: &str) -> Duration {
+    let metrics = Metrics::new([]);
+    let (listener, address) = listen().await;
+    let mut variables = speaking(address, protocol);
+    variables.push((
+        "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+        format!("http://{address}/v1/metrics"),
+    ));
+    let export = start(&metrics, variables);
+    over(&metrics);
+    let hangs = async {
+        let mut accepted = Vec::new();
+        loop {
+            accepted.push(listener.accept().await);
+        }
+    };
+    let ended = tokio::task::spawn_blocking(move || {
+        #[expect(clippy::disallowed_methods, reason = "how long the end takes")]
+        let begun = Instant::now();
+        drop(export);
+        begun.elapsed()
+    });
+    tokio::select! {
+        () = hangs => panic!("it hangs for ever"),
+        took = ended => took.unwrap(),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use xds::{Baselines, Batch, Form, Item, Name, Resource};
+use xds::{Batch, Form, Item, Name, Resource};
 
 /// The responses that were sent and not acknowledged or rejected yet, the oldest first.
 #[derive(Debug, Default)]
@@ -137,13 +137,6 @@ impl Flights {
         self.open
             .iter()
             .any(|flight| flight.batch.item(resource.name()).is_some_and(same))
-    }
-
-    /// Drops everything that is not needed when the client answers.
-    pub(super) fn lighten(&mut self, baselines: &mut Baselines) {
-        for flight in &mut self.open {
-            flight.batch = baselines.batch(&flight.batch);
-        }
     }
 }
 

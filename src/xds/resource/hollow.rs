@@ -11,13 +11,13 @@ use super::Resource;
 use crate::{Name, Version};
 
 impl Resource {
-    /// Returns a copy without its bytes: enough to compare it with others, not to send it.
+    /// Returns a copy without its bytes, of a version that no content has: a client may hold any version of it.
     #[must_use]
-    pub fn hollow(&self) -> Self {
+    pub fn doubted(&self) -> Self {
         Self {
             name: self.name.clone(),
             aliases: self.aliases.clone(),
-            version: self.version,
+            version: Version::EMPTY,
             record: Bytes::new(),
             passed_on_at: 0,
             any_at: 0,
@@ -44,15 +44,6 @@ impl Resource {
             endpoints: None,
             received,
             references: OnceLock::new(),
-        }
-    }
-
-    /// Returns a copy without its bytes, of a version that no content has: a client may hold any version of it.
-    #[must_use]
-    pub fn doubted(&self) -> Self {
-        Self {
-            version: Version::EMPTY,
-            ..self.hollow()
         }
     }
 

@@ -19,6 +19,7 @@ type answer struct {
 }
 
 const (
+	// callEvery is the pause between two calls of all targets together.
 	callEvery   = 10 * time.Millisecond
 	callTimeout = 20 * time.Second
 )
@@ -33,7 +34,7 @@ func client(targets []string) error {
 		defer channel.Close()
 		go func() {
 			stub := health.NewHealthClient(channel)
-			for started := false; ; time.Sleep(callEvery) {
+			for started := false; ; time.Sleep(callEvery * time.Duration(len(targets))) {
 				// Waiting for the first configuration is not a failure; later nothing may have to wait.
 				next := call(stub, target, !started)
 				started = started || next.Error == ""

@@ -4,6 +4,8 @@
 //	control-plane backend NAME...                                      HTTP and gRPC servers that answer with their name
 //	control-plane client TARGET...                                     a grpc-go client that calls xds:/// targets without end
 //	control-plane subscribe CLIENTS CLUSTERS SERVER...                 clients that say what each response brings
+//	control-plane ambient ADDRESS WORKLOADS                            a control plane with what istiod has for ztunnel
+//	control-plane ztunnels CLIENTS SERVER                              clients that ask as ztunnel does
 //	control-plane certificate NAME                                     a fresh self-signed certificate and its key
 //
 // Each mode writes JSON, one object per line, to standard output. A mode that does not end by itself ends when its
@@ -27,7 +29,7 @@ func main() {
 
 func run(arguments []string) error {
 	if len(arguments) == 0 {
-		return fmt.Errorf("which mode? serve, backend, client, subscribe or certificate")
+		return fmt.Errorf("which mode? serve, backend, client, subscribe, ambient, ztunnels or certificate")
 	}
 	switch mode, rest := arguments[0], arguments[1:]; mode {
 	case "serve":
@@ -41,10 +43,18 @@ func run(arguments []string) error {
 			return fmt.Errorf("subscribe CLIENTS CLUSTERS SERVER...")
 		}
 		return subscribe(rest[0], rest[1], rest[2:])
+	case "ambient", "ztunnels":
+		if len(rest) != 2 {
+			return fmt.Errorf("ambient ADDRESS WORKLOADS, ztunnels CLIENTS SERVER")
+		}
+		if mode == "ambient" {
+			return serveAmbient(rest[0], rest[1])
+		}
+		return ztunnels(rest[0], rest[1])
 	case "certificate":
 		return certificate(rest)
 	default:
-		return fmt.Errorf("no mode %q: serve, backend, client, subscribe or certificate", mode)
+		return fmt.Errorf("no mode %q: serve, backend, client, subscribe, ambient, ztunnels or certificate", mode)
 	}
 }
 

@@ -1,15 +1,22 @@
 """Envoy Gateway without a cluster: it reads files, would run its proxies as processes of the host, and accepts only TLS."""
 
+import json
 import subprocess
+import time
 
+import grpc
 import yaml
 
-from peers.process import Failed, Process, eventually
+from namespace import door
+from peers.manual import written
+from peers.process import Failed, Process, eventually, free_port
 from proxies import alone
 
 NAME = "envoy-gateway"
 ENVOY_VERSION = "1.40.0"
 PORT = 18000
+CLASS = {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": "eg"},
+         "spec": {"controllerName": "gateway.envoyproxy.io/gatewayclass-controller"}}
 # A script at the path where Envoy Gateway looks for Envoy: it records its arguments, once for each proxy.
 NOTES = """#!/bin/sh
 while [ $# -gt 0 ]; do
@@ -33,7 +40,8 @@ class EnvoyGateway(Process):
     agents = {}
     refused = {}
 
-    def __init__(self, program, logs, doors):
+    def __init__(self, program, logs, doors, level="debug"):
+        self.program, self.level = program, level  # Of its log; with "debug" it says which streams begin, and writes down all resources at each change.
         self.folder, self.address = logs / NAME, doors / "gateway.xds"
         self.notes, self.files = self.folder / "notes", self.folder / "resources"
         self.homes = {key: self.folder / key.lower() for key in ("configHome", "dataHome", "stateHome", "runtimeDir")}
@@ -50,8 +58,16 @@ class EnvoyGateway(Process):
         envoy.chmod(0o755)
         (self.homes["configHome"] / "envoy-version").write_text(ENVOY_VERSION)
         (self.folder / "settings.yaml").write_text(yaml.safe_dump(self.settings()))
-        command = [program, "certgen", "--local", "--config-home", self.homes["configHome"]]
+        self.certify(program)
+
+    def certify(self, program, *more):
+        command = [program, "certgen", "--local", "--config-home", self.homes["configHome"], *more]
         subprocess.run(command, check=True, capture_output=True, timeout=60)
+
+    def renew(self):
+        """Replaces all certificates, and who signs them."""
+        self.certify(self.program, "--overwrite")
+        return True
 
     def settings(self):
         return {
@@ -60,19 +76,25 @@ class EnvoyGateway(Process):
             "provider": {"type": "Custom", "custom": {
                 "resource": {"type": "File", "file": {"paths": [str(self.files)]}},
                 "infrastructure": {"type": "Host", "host": {key: str(home) for key, home in self.homes.items()}}}},
-            "logging": {"level": {"default": "debug"}},
+            "logging": {"level": {"default": self.level}},
             "extensionApis": {"enableBackend": True},
         }
 
     def write(self, tenants):
         """{tenant: ({listener: port}, {backend: [port]})}: each listener routes to the backend of its name."""
-        parts = [{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": "eg"},
-                  "spec": {"controllerName": "gateway.envoyproxy.io/gatewayclass-controller"}}]
-        for tenant, state in tenants.items():
-            parts += gateway(tenant, *state)
+        self.publish([part for tenant, state in tenants.items() for part in gateway(tenant, *state)])
+
+    def publish(self, parts):
+        """Replaces the file; returns the time of that on the monotonic clock."""
         new = self.folder / "all.new"
-        new.write_text("---\n".join(yaml.safe_dump(part) for part in parts))
+        new.write_text("---\n".join(json.dumps(part) + "\n" for part in (CLASS, *parts)))
         new.rename(self.files / "all.yaml")
+        return time.monotonic()
+
+    def tenant(self, name, listeners, backends, routes):
+        """The resources of a tenant, with routes of their own: {name: {"host", "rules": [{"port", "prefix", "version"}]}}."""
+        return [*gateway(name, listeners, {f"b{port}": [port] for port in backends}, ()),
+                *(http_route(name, key, one) for key, one in routes.items())]
 
     def bootstrap(self, tenant):
         """The bootstrap with which Envoy Gateway starts that tenant's proxy."""
@@ -87,24 +109,38 @@ class EnvoyGateway(Process):
         return served_by(bootstrap, self.address)
 
     def relayed(self, bootstrap, relay):
-        """The bootstrap as a user changes it: with the relay's address, and without TLS, because the relay here has none."""
-        del xds_cluster(bootstrap)["transport_socket"]
+        """The bootstrap as it is: the relay has taken over Envoy Gateway's name, which here is the path of a socket."""
         return served_by(bootstrap, relay)
 
     def relay(self, socket):
-        """The relay's configuration in front of it."""
-        return yaml.safe_dump({
-            "node": {"id": "relay"},
-            "listeners": [{"address": f"unix:{socket}"}],
-            "upstream": {"xds_servers": [{
-                "server_uri": f"unix:{self.address}",
-                "channel_creds": [{"type": "tls", "config": {
-                    "server_name": "envoy-gateway",
-                    "ca_certificate_file": str(self.certificates / "envoy" / "ca.crt"),
-                    "certificate_file": str(self.certificates / "envoy" / "tls.crt"),
-                    "private_key_file": str(self.certificates / "envoy" / "tls.key")}}]}]},
-            "classes": [{"key": ["cluster"], "node": {"id": "relay/{cluster}"}}],
-        })
+        """The relay's configuration in front of it, as users are told, with the paths and addresses of this place: a door leads to its
+        port, because over a Unix socket the relay has no TLS."""
+        port = free_port()
+        door(str(socket), port)
+        return self.written(f"127.0.0.1:{port}")
+
+    def written(self, address):
+        return written("envoy-gateway.yaml", {
+            "0.0.0.0:18000": address, "envoy-gateway-xds.envoy-gateway-system.svc:18000": f"unix:{self.address}",
+            "/etc/distributary/": f"{self.certificates}/"})
+
+    def plain_relay(self, socket, dialect):
+        """The same for clients in plaintext, without a door on their way."""
+        config = yaml.safe_load(self.written(f"unix:{socket}"))
+        del config["listeners"][0]["tls"]
+        config["upstream"]["xds_servers"][0]["transport"] = dialect
+        return yaml.safe_dump(config)
+
+    def plain(self, bootstrap, relay):
+        """The bootstrap with the relay's address and without TLS."""
+        del xds_cluster(bootstrap)["transport_socket"]
+        return served_by(bootstrap, relay)
+
+    def credentials(self):
+        """What a client shows and trusts, and the name that it expects."""
+        own = self.certificates / "envoy"
+        files = (own / "ca.crt", own / "tls.key", own / "tls.crt")
+        return grpc.ssl_channel_credentials(*(file.read_bytes() for file in files)), "envoy-gateway"
 
     def streams(self):
         """How many xDS streams were opened so far."""
@@ -116,7 +152,8 @@ class EnvoyGateway(Process):
         return {"id": f"{tenant}-replica-{number}", "cluster": f"{tenant}/{tenant}"}
 
 
-def gateway(tenant, listeners, backends):
+def gateway(tenant, listeners, backends, routed=None):
+    """A Gateway, its backends, and a route from each listener, or from some, to the backend of its name."""
     meta = {"name": tenant, "namespace": tenant}
     yield {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": meta,
            "spec": {"gatewayClassName": "eg", "listeners": [
@@ -124,10 +161,22 @@ def gateway(tenant, listeners, backends):
     for name, ports in backends.items():
         yield {"apiVersion": "gateway.envoyproxy.io/v1alpha1", "kind": "Backend", "metadata": {**meta, "name": name},
                "spec": {"endpoints": [{"ip": {"address": "127.0.0.1", "port": port}} for port in ports]}}
-    for name in listeners:
+    for name in listeners if routed is None else routed:
         yield {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {**meta, "name": name},
                "spec": {"parentRefs": [{"name": tenant, "sectionName": name}], "rules": [
                    {"backendRefs": [{"group": "gateway.envoyproxy.io", "kind": "Backend", "name": name}]}]}}
+
+
+def http_route(tenant, name, one):
+    """A route of a host; see EnvoyGateway.tenant()."""
+    rules = []
+    for rule in one["rules"]:
+        filters = [] if rule["version"] is None else [{"type": "RequestHeaderModifier", "requestHeaderModifier": {
+            "set": [{"name": "version", "value": str(rule["version"])}]}}]
+        rules.append({"matches": [{"path": {"type": "PathPrefix", "value": rule["prefix"]}}], "filters": filters, "backendRefs": [
+            {"group": "gateway.envoyproxy.io", "kind": "Backend", "name": f"b{rule['port']}"}]})
+    return {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": name, "namespace": tenant},
+            "spec": {"parentRefs": [{"name": tenant}], "hostnames": [one["host"]], "rules": rules}}
 
 
 def xds_cluster(bootstrap):

@@ -50,14 +50,14 @@ def ask(path, url):
 
 
 class Proxy(Process):
-    """An Envoy with a given bootstrap, whose admin page is behind a door."""
+    """An Envoy with a given bootstrap, whose admin page is behind a door; `around` is a program that starts it."""
 
-    def __init__(self, name, envoy, logs, doors, bootstrap, occupied=()):
+    def __init__(self, name, envoy, logs, doors, bootstrap, occupied=(), around=()):
         self.door = doors / f"{name}.admin"
         file = logs / f"{name}.json"
         file.write_text(json.dumps({**bootstrap, "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": ADMIN}}}}))
         command = [envoy, "-c", file, "--disable-hot-restart", "--concurrency", "1", "-l", "info", "--drain-time-s", "1"]
-        super().__init__(name, alone(command, [(self.door, ADMIN)], occupied), logs)
+        super().__init__(name, alone([*around, *command], [(self.door, ADMIN)], occupied), logs)
 
     def ready(self):
         eventually(f"{self.name} is ready", lambda: self.must_live() and ask(self.door, "/ready").startswith("LIVE"), 30)

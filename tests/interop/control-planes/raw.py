@@ -16,14 +16,18 @@ OPTIONS = [("grpc.use_local_subchannel_pool", 1), ("grpc.default_authority", "lo
 class Client:
     """A delta ADS stream, aggregated, that is opened anew when it ends."""
 
-    def __init__(self, address, node, types=(CLUSTERS, LISTENERS)):
-        """Subscribes to `types` by wildcard, or, if it is a dictionary, by names."""
+    def __init__(self, address, node, types=(CLUSTERS, LISTENERS), credentials=None):
+        """Subscribes to `types` by wildcard, or, if it is a dictionary, by names; `credentials` are for TLS, with the server's name."""
         self.address, self.node, self.types = address, node, dict.fromkeys(types, ()) if not isinstance(types, dict) else types
         self.held = {one: {} for one in self.types}
         self.answered = set()
         self.ends = []
         self.stopped = threading.Event()
-        self.channel = grpc.insecure_channel(address, OPTIONS)
+        if credentials:
+            tls, name = credentials
+            self.channel = grpc.secure_channel(address, tls, [*OPTIONS, ("grpc.ssl_target_name_override", name)])
+        else:
+            self.channel = grpc.insecure_channel(address, OPTIONS)
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self):

@@ -5,6 +5,7 @@ import signal
 import time
 
 from peers import resources as make
+from peers.envoy import ADS_DELTA
 from peers.process import Failed, eventually
 from peers.subscribers import Subscribers
 from scenario import scenario
@@ -50,6 +51,29 @@ def clients_hang(world):
     eventually("all clients have come back", lambda: clients.settled([relay.address]))
     if (all_ended := metric(relay, "unanswered_pings_total")) != CLIENTS:
         raise Failed(f"{all_ended} streams have ended")
+
+
+@scenario("A-12", caches=("linear",), relay_only=RELAY)
+def an_envoy_hangs(world):
+    """Its stream ends, with a line that names it, and counts as `DistributaryLagging` counts it; others keep theirs, and it comes
+    back when it goes on."""
+    upstream = f"upstream: {{ xds_servers: [{{ server_uri: 'http://{world.control_plane.address}' }}] }}\n"
+    relay, clients = served(world, text=f"{upstream}timers: {{ keepalive: 2s }}\n")
+    envoy = world.envoy(ADS_DELTA, node="edge-fra-1").ready()
+    streams = set(clients.streams())
+    envoy.child.send_signal(signal.SIGSTOP)
+    try:
+        eventually("its stream has ended", lambda: metric(relay, "unanswered_pings_total") == 1)
+    finally:
+        envoy.child.send_signal(signal.SIGCONT)
+    said = [line for line in relay.log.read_text().splitlines() if "does not answer pings" in line]
+    if len(said) != 1 or "node=edge-fra-1 " not in said[0]:
+        raise Failed(f"the log says {said}")
+    world.control_plane.apply(put=[make.endpoints("many-0", 8081)])
+    eventually("it has come back, and is up to date",
+               lambda: json.loads(relay.page("/clients?format=json&node=edge-fra-1&state=current"))["clients"])
+    if set(clients.streams()) != streams:
+        raise Failed("others have lost their streams")
 
 
 @scenario("A-12", caches=("linear",), relay_only=RELAY)

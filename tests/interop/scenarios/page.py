@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import time
 
 from peers import resources as make
@@ -142,6 +143,7 @@ def the_page(world):
     # It says less than the one before: what it lacks is held.
     page.sees(["No client rejects anything", "current", "Removed lds web still served: much was lost at once. It goes in "])
     page.sees("distributary holds extend ", "#holds code")
+    orders(world, page)
     if (moved := page.value(SHIFTS)) > SHIFT_MAX:
         raise Failed(f"new numbers move the page by {moved:.3f}")
     fits(page)
@@ -176,6 +178,17 @@ def the_last_changes(world):
         raise Failed(f"changes that took a moment are shown as {slow}")
     accessible(world, page)
     fits(page)
+
+
+def orders(world, page):
+    """A person extends one of several held removals and lets another one go: the page tells both apart from the rest."""
+    for words in (["extend", "cds/payments", "--for", "2h"], ["release", "cds/many-0"]):
+        subprocess.run([world.programs.relay, "holds", *words, "--reason", "a story", "--admin", world.relay.admin],
+                       check=True, capture_output=True)
+    page.sees(["still served: much was lost at once. The first goes in ", ", the last in 1 h 59 min, unless "], ".troubles")
+    page.sees("no longer held: a person let it go", ".changes")
+    world.control_plane.apply(put=[make.cluster("many-1")])
+    page.sees("held until it was sent again", ".changes")
 
 
 def rows(page):

@@ -83,7 +83,7 @@ fn is_sound(came: &Came<'_>, want: &Subscription, name: &str, seen: Seen, held: 
     let here = held.is_some_and(|held| !full || held.stream == stream);
     // What was on its way when the client gave it up and asked for it again, it perhaps ignored.
     let sure = |held: &Holding| memory.is_none_or(|memory| memory.is_sure(name, held.serial));
-    let unsure = full && (came.scene.loose || refused || !held.is_some_and(sure));
+    let unsure = full && (refused || !held.is_some_and(sure));
     match seen {
         Seen::Unwanted | Seen::Uncovered | Seen::Absent(Reason::Said | Reason::Expired) => true,
         Seen::Absent(Reason::TimedOut) => {

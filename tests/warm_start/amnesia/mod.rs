@@ -12,6 +12,7 @@ mod restarts;
 mod rollouts;
 mod server;
 mod told;
+mod unguarded;
 mod watcher;
 
 use std::path::Path;

@@ -4,6 +4,7 @@
 //! it wants and lacks, and [`Fallback`] decides which server to read.
 
 mod bindings;
+mod rejecting;
 mod rerouted;
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use bindings::Bindings;
 
-use crate::cache::{Claims, NoPlace, Routes, Scopes, Seat, View};
+use crate::cache::{Claims, NoPlace, Routes, Scopes, Seat};
 use crate::classes::Node;
 use crate::clock;
 use crate::inquiry::Inquiry;
@@ -52,8 +53,6 @@ struct Places<'a> {
 pub struct Rung {
     /// Whether any bell has rung for more than a question.
     pub any: bool,
-    /// The view that asks the session to keep only hashes of what its client holds.
-    pub lighten: Option<Arc<View>>,
     /// Whether the session must end, because too much outdated content is kept for it.
     pub dismissed: bool,
     /// What the session is asked. Mostly nobody asks.
@@ -158,16 +157,13 @@ impl Seats {
                     seat.bell().looked(|_| true);
                     continue;
                 }
-                if rang.lighten {
-                    rung.lighten = Some(seat.view().clone());
-                }
                 rung.dismissed |= rang.dismissed;
                 if let Some(asked) = rang.inquiries {
                     let whole = self.answers_at(binding);
                     let asked = asked.into_iter();
                     rung.inquiries
                         .get_or_insert_default()
-                        .extend(asked.filter(|inquiry| whole || inquiry.question().is_about_one()));
+                        .extend(asked.filter(|inquiry| whole || inquiry.question().is_at_view()));
                 }
             }
         }

@@ -20,12 +20,9 @@ impl Session {
         let server = &mut self.server;
         let rung = seats.poll_bells(cx, |type_url, dirty| server.handle_dirty(type_url, dirty));
         self.stirred |= rung.any;
-        if let Some(view) = rung.lighten {
-            self.server.lighten(&mut view.baselines());
-        }
         rung.inquiries.iter().flatten().for_each(|inquiry| self.answer(inquiry));
         if rung.dismissed {
-            let message = "the client is too slow: outdated content kept for it exceeds `limits.pinned_bytes_per_view`";
+            let message = "the client is too slow: the relay would have to keep too much outdated content for it (`limits.pinned_bytes_per_view`)";
             self.end.get_or_insert_with(|| Status::unavailable(message));
         }
     }

@@ -17,6 +17,9 @@ impl Feed {
         self.patience = patience;
         self.accepted = Arc::from("");
         self.kept.connected(told);
+        if let Some(late) = &mut self.late {
+            late.connected();
+        }
         let mut names = self.kept.names();
         let declares = dialect == Dialect::Delta && names.any(|name| self.kept.declared(name.as_str()).is_some());
         self.phase = if declares { Phase::First } else { Phase::Anew };

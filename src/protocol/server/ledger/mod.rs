@@ -12,7 +12,7 @@ pub(super) use row::Row;
 pub(super) use table::Entry;
 use table::Table;
 
-use xds::{Baselines, Difference, Name, State};
+use xds::{Difference, Name, State};
 
 /// What one client was sent of one type.
 ///
@@ -178,13 +178,5 @@ impl Ledger {
     /// The same map, of which the client may hold any version.
     pub(super) fn doubt(&mut self, doubted: Arc<State>) {
         self.base = Some(doubted);
-    }
-
-    /// Drops the bodies of what was sent by a wildcard, and if `own` is set, of everything.
-    pub(super) fn lighten(&mut self, own: bool, baselines: &mut Baselines) {
-        if own {
-            self.own.lighten(baselines);
-        }
-        self.base = self.base.as_ref().map(|base| baselines.state(base));
     }
 }

@@ -57,15 +57,6 @@ impl Row {
         }
     }
 
-    /// Returns the same with another copy of what was sent.
-    pub(in crate::server) fn mapped(self, copy: impl FnOnce(&Arc<Resource>) -> Arc<Resource>) -> Self {
-        match self {
-            Self::Sent(resource) => Self::Sent(copy(&resource)),
-            Self::Again(resource) => Self::Again(copy(&resource)),
-            Self::Nothing | Self::Asked | Self::Perhaps | Self::Brought(_) | Self::Refused(..) => self,
-        }
-    }
-
     /// Whether the client waits for an answer.
     pub(in crate::server) const fn waits(&self) -> bool {
         matches!(self, Self::Asked | Self::Again(_))

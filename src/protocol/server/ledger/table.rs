@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::row::Row;
 use crate::sorted::{Named, Sorted};
-use xds::{Baselines, Name, Resource};
+use xds::{Name, Resource};
 
 /// The rows of one type on one stream. No name has two.
 #[derive(Debug, Default)]
@@ -191,15 +191,6 @@ impl Table {
         }
         self.rest
             .take_if(|rest| rest.unasked.is_empty() && rest.others.is_empty());
-    }
-
-    /// Drops the bodies of what was sent.
-    pub(super) fn lighten(&mut self, baselines: &mut Baselines) {
-        let before = std::mem::take(self);
-        for entry in before.from("") {
-            let row = entry.row().mapped(|resource| baselines.resource(resource));
-            self.put(entry.name(), row, entry.is_asked());
-        }
     }
 
     /// Returns all rows in order, from the first name that is not less than this text.

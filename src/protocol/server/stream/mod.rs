@@ -22,13 +22,12 @@ use crate::settings::StreamSettings;
 use classes::Node;
 use loss::Fate;
 pub use requests::Progress;
-use xds::{Access, Answers, Authorities, Baselines, Cut, Dialect, Dirty, Sight, Status, TypeSight, TypeUrl, Want};
+use xds::{Access, Answers, Authorities, Cut, Dialect, Dirty, Sight, Status, TypeSight, TypeUrl, Want};
 
 /// One client stream.
 ///
 /// - A, facts: `node`, `status`, `names`, `expired_gates`, `is_done`.
-/// - B, inputs: `handle` (or slice by slice: `begin`, `go_on`, `finish`), `handle_acknowledgement`, `handle_dirty`, `handle_timeout`,
-///   `lighten`.
+/// - B, inputs: `handle` (or slice by slice: `begin`, `go_on`, `finish`), `handle_acknowledgement`, `handle_dirty`, `handle_timeout`.
 /// - D, outputs: `poll_want` until `None`, before the cut is read; then `poll_response` until `None`, whenever the transport
 ///   can take more, and again in the next turn if `is_short`; then `poll_end` and `poll_timeout`.
 #[derive(Debug)]
@@ -240,13 +239,6 @@ impl Server {
             }
         }
         Ok(())
-    }
-
-    /// The client lags, and what it was sent takes too much memory: from now on only hashes of it are kept. Resources that its
-    /// wildcard loses meanwhile cannot be listed again in a full state with additions (D-03).
-    pub fn lighten(&mut self, baselines: &mut Baselines) {
-        self.done = false;
-        self.types.iter_mut().for_each(|one| one.lighten(baselines));
     }
 
     /// Takes a delta request that only acknowledges a response, and that was read without decoding it. Returns `None`, without

@@ -43,7 +43,7 @@ impl Server {
         }
         // D-03: removals are sent only after the bound, or when everything that could still need the removed resources is sent
         // and settled (accepted or rejected).
-        let calm = self.calm(sight, answers, now);
+        let calm = self.calm(sight, answers);
         let ripe = calm || self.removals.is_ripe(self.bound(), now);
         if !ripe {
             self.removals.wait(self.bound(), now);
@@ -97,10 +97,9 @@ impl Server {
             let kind = self.types.get(at)?.type_url().kind();
             if kind.gated() && !(open && self.warm(sight, now)) {
                 // L-27: the gate compares with the sight, not with the age of single changes.
-                if !self.adds(at, sight, answers) {
-                    // D-03: `calm` must know of a removal that the pace holds back.
-                    self.paced(at, sight, answers, now);
-                    *removals_wait |= !self.types.get_mut(at)?.has_all(sight, answers);
+                let survey = self.types.get_mut(at)?.survey(sight, answers);
+                if !survey.adds {
+                    *removals_wait |= !survey.has_all();
                     continue;
                 }
                 waiting = true;
@@ -109,7 +108,7 @@ impl Server {
                 }
             }
             let mut others = self.types.iter_mut().enumerate().filter(|(other, _)| *other != at);
-            let removals = others.all(|(_, other)| other.has_all(sight, answers));
+            let removals = others.all(|(_, other)| other.survey(sight, answers).has_all());
             match self.step(at, sight, answers, removals, now) {
                 Step::Send(response, _) if waiting && kind.gated() => {
                     self.expired_gates += 1;
@@ -130,8 +129,8 @@ impl Server {
     /// D-01: removals in the reverse order, clusters and endpoints last.
     fn poll_removals(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
         for at in (0..self.types.len()).rev() {
-            let gated = self.types.get(at)?.type_url().kind().gated();
-            if gated && self.adds(at, sight, answers) {
+            let one = self.types.get_mut(at)?;
+            if one.type_url().kind().gated() && one.survey(sight, answers).adds {
                 continue;
             }
             if let Step::Send(response, _) = self.step(at, sight, answers, true, now) {
@@ -141,17 +140,7 @@ impl Server {
         None
     }
 
-    /// Whether the least time between two responses of a type has not passed, and notes until when it holds anything back.
-    fn paced(&mut self, at: usize, sight: &Sight, answers: &impl Answers, now: Instant) -> bool {
-        let pace = self.settings.timers.pace;
-        let one = self.types.get_mut(at).filter(|_| !pace.is_zero());
-        one.is_some_and(|one| one.with_sight(sight, |one, slot| one.is_paced(pace, slot, answers, now)))
-    }
-
     fn step(&mut self, at: usize, sight: &Sight, answers: &impl Answers, removals: bool, now: Instant) -> Step {
-        if self.paced(at, sight, answers, now) {
-            return Step::held(self.adds(at, sight, answers));
-        }
         let Some(one) = self.types.get_mut(at) else {
             return Step::Idle;
         };
@@ -194,15 +183,10 @@ impl Server {
         })
     }
 
-    /// Whether everything that sends traffic to clusters is sent and settled, and the pace holds back no removal of it.
-    fn calm(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> bool {
+    /// Whether everything that sends traffic to clusters is sent and settled.
+    fn calm(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
         let mut users = self.types.iter_mut().filter(|one| one.type_url().kind().gated());
-        users.all(|one| one.settled() && !one.is_held_back(now) && !one.adds(sight, answers))
-    }
-
-    /// Whether a type has anything to add or change.
-    fn adds(&mut self, at: usize, sight: &Sight, answers: &impl Answers) -> bool {
-        self.types.get_mut(at).is_some_and(|one| one.adds(sight, answers))
+        users.all(|one| one.survey(sight, answers).is_calm())
     }
 
     /// Whether there is nothing to send until there is input other than an acknowledgement.
@@ -222,7 +206,7 @@ impl Server {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let timers = &self.settings.timers;
-        let of_types = self.types.iter().flat_map(|one| one.timeouts(timers.unanswered));
+        let of_types = self.types.iter().filter_map(|one| one.poll_timeout(timers.unanswered));
         let gates = [&self.additions, &self.removals].map(|gate| gate.poll_timeout(timers.order_gate));
         of_types
             .chain(gates.into_iter().flatten())

@@ -1,0 +1,79 @@
+//! The same losses with `guard: off`: what is forgotten goes at once, so that what the other stories keep is at stake.
+
+use super::{LDS, Server, Watcher, endpoints, holds, listener, metric, put_listeners};
+use crate::stage::{EDS, Relay, eventually};
+
+fn unguarded(name: &str, servers: &str, more: &str) -> Relay {
+    let text = format!(
+        "upstream: {{xds_servers: [{servers}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nguard: off\n{more}"
+    );
+    Relay::telling(&format!("unguarded-{name}"), &text)
+}
+
+fn one(server: &Server) -> String {
+    format!("{{server_uri: '{}'}}", server.address)
+}
+
+/// However the loss is split, all of it goes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_loss_in_several_messages() {
+    const NAMES: usize = 12;
+    for split in [NAMES, NAMES / 2, 1] {
+        let server = Server::start().await;
+        let names: Vec<String> = (10..10 + NAMES).map(|number| format!("e{number}")).collect();
+        names.iter().for_each(|name| server.put(EDS, name, endpoints(name, 2)));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        server.split(split);
+        let relay = unguarded(&format!("split-{split}"), &one(&server), "");
+        let watcher = Watcher::start(relay.address, &[(EDS, &names)]).await;
+        watcher.has(EDS, &names.join(" ")).await;
+        server.forget(EDS, &names);
+        watcher.has(EDS, "").await;
+    }
+}
+
+/// Two listeners are forgotten: they go without a hold, and nothing is counted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn listeners_that_are_forgotten() {
+    let server = Server::start().await;
+    put_listeners(&server, 1..=3);
+    let relay = unguarded("forgotten", &one(&server), "");
+    let watcher = Watcher::start(relay.address, &[(LDS, &["*"])]).await;
+    watcher.has(LDS, "l1 l2 l3").await;
+    server.forget(LDS, &["l1", "l2"]);
+    watcher.has(LDS, "l3").await;
+    assert!(holds(&relay).is_empty());
+    for by in ["clock", "person"] {
+        let ended = format!("distributary_held_removals_ended_total{{reason=\"mass\",by=\"{by}\"}}");
+        assert_eq!(metric(&relay, &ended), 0, "{by}");
+    }
+}
+
+/// What the second server removes does not come back with the first one either: this needs no guard.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_gone_does_not_come_back() {
+    let mut first = Server::start().await;
+    let second = Server::start().await;
+    for server in [&first, &second] {
+        put_listeners(server, 1..=4);
+    }
+    let servers = format!("{{server_uri: '{}', transport: sotw}}, {}", first.address, one(&second));
+    let relay = unguarded("back", &servers, "");
+    first.mute(EDS);
+    let moving = Watcher::start(relay.address, &[(EDS, &["unknown"]), (LDS, &["*"])]).await;
+    moving.has(LDS, "l1 l2 l3 l4").await;
+    first.stop().await;
+    second.put(LDS, "second", listener("second", "r", 9999));
+    moving.has(LDS, "l1 l2 l3 l4 second").await;
+    second.remove(LDS, "l1");
+    moving.has(LDS, "l2 l3 l4 second").await;
+    first.edit(|content| {
+        let of_kind = content.get_mut(LDS).unwrap();
+        of_kind.remove("l1");
+        of_kind.insert("first".to_owned(), listener("first", "r", 9998));
+    });
+    first.return_().await;
+    eventually("the first server again", || (moving.sent("first") > 0).then_some(())).await;
+    moving.has(LDS, "first l2 l3 l4").await;
+    assert_eq!(moving.sent("l1"), 1, "it came back; lost: {}", moving.lost());
+}
