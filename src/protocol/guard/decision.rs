@@ -78,9 +78,8 @@ impl Guard {
         now: Instant,
     ) -> Option<Vec<Update>> {
         let removal = self.held.get(item)?;
-        // What refers to it is looked for when nothing else holds it; operators are told at once what an earlier run held it for.
-        let waits = removal.waits(now);
-        if waits && !removal.is_remembered() {
+        if removal.waits(now) {
+            // What refers to it is looked for when nothing else holds it.
             self.held.refer(item, None);
             return None;
         }
@@ -110,9 +109,6 @@ impl Guard {
                 }
                 return None;
             }
-        }
-        if waits {
-            return None;
         }
         let end = self.held.get(item)?.end(over, now);
         self.references.go(item, &mut self.held);
