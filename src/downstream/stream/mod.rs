@@ -8,6 +8,7 @@ mod decode;
 mod deliveries;
 mod driver;
 mod ends;
+mod keeping;
 mod large;
 mod output;
 mod pace;
