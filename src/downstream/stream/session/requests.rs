@@ -29,6 +29,7 @@ impl Session {
             return Poll::Ready(None);
         };
         let turn = ready!(rest.poll_turn(cx, self.now));
+        self.accounts.set_asks(true);
         // The turn lasts until the slice is handled.
         let taken = match (&turn, self.rest.take().map(|rest| rest.into_stage())) {
             (Err(given_up), _) => Err(given_up.clone()),
