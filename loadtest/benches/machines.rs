@@ -3,7 +3,7 @@
 
 #![expect(missing_docs, reason = "criterion's macros generate items without docs")]
 
-#[path = "../src/hot.rs"]
+#[path = "../src/measure/hot.rs"]
 mod hot;
 
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -1,71 +1,43 @@
 //! A load test for xDS servers: control plane, relay and fleet of clients in one program. The control plane keeps a ledger of
 //! what it sent, the clients check every byte from the relay against it, and the report shows what it cost.
 //!
-//! - [`arguments`], [`pages`], [`scenario`], [`keys`], [`report`]: the command line and its help, what happens, what the keys mean, the
-//!   results
-//! - [`kind`], [`world`], [`ledger`], [`shape`], [`control_plane`]: the resources, and the server that serves them
-//! - [`place`], [`identity`]: servers that run already, and who the clients say they are
-//! - [`fleet`], [`shard`], [`crew`], [`life`], [`connection`], [`http2`], [`tls`]: connections to the server under test
+//! The rooms, each of which uses only those above it:
+//!
+//! - [`measure`]: what is measured, and the record of a run
+//! - [`wire`]: bytes and addresses: protobuf, HTTP/2, TLS
+//! - [`origin`]: the resources, and the control plane that serves them
+//! - [`fleet`]: the clients, which ask for resources and check them, and their connections
+//! - [`subject`]: the relay under test as a child process, the floor, and the networks around them
 //! - [`recording`]: what a control plane said, written down and said again
-//! - [`presence`], [`loss`]: who has a stream, and why others have none
-//! - [`network`]: what is between them, which can be cut
-//! - [`client`], [`wire`]: the simulated clients, which ask for resources and check them
-//! - [`record`], [`tally`], [`exposition`]: what is measured meanwhile, also for other programs to read
-//! - [`hot`], [`counted`]: functions of the relay by themselves
-//! - [`relay`], [`process`], [`sockets`], [`scrape`]: the relay as a child process, and what can be measured from outside
+//! - [`report`]: the results, for people and for other programs
+//! - [`command`]: the command line and its help
+//! - [`story`]: what happens, and what must hold
 
-mod arguments;
-mod client;
-mod connection;
-mod control_plane;
-mod counted;
-mod crew;
-mod exposition;
+mod command;
 mod fleet;
-mod floor;
-mod folder;
-mod held;
-mod hot;
-mod http2;
-mod identity;
-mod keys;
-mod kind;
-mod ledger;
-mod life;
-mod loss;
-mod network;
-mod pages;
-mod place;
-mod presence;
-mod process;
-mod progress;
-mod record;
+mod measure;
+mod origin;
 mod recording;
-mod references;
-mod relay;
 mod report;
-mod scenario;
-mod scrape;
-mod shape;
-mod shard;
-mod sockets;
-mod tally;
+mod story;
+mod subject;
 #[cfg(test)]
 mod tests;
-mod tls;
-mod violation;
 mod wire;
-mod world;
 
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use arguments::{Arguments, Command, Overrides};
-use exposition::Exposition;
-use record::{Live, Record, Recorder};
+use command::arguments::{Arguments, Command, Overrides};
+use command::pages;
+use measure::counted;
+use measure::record::{Live, Record, Recorder};
 use report::Progress;
+use report::exposition::Exposition;
+use story::keys;
+use subject::{floor, relay};
 
 /// The relay's allocator, because this program can run as the relay.
 #[cfg(all(target_os = "linux", feature = "jemalloc"))]
@@ -104,12 +76,12 @@ const NOT_RUN: u8 = 2;
 /// Does what is asked. Returns whether everything held.
 fn act(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<bool> {
     match &arguments.command {
-        Some(Command::List) => print(&report::listing()?),
+        Some(Command::List) => print(&story::listing()?),
         Some(Command::Explain { key: None }) => print(keys::PAGE),
         Some(Command::Explain { key: Some(key) }) => print(&keys::explain(key)?),
         Some(Command::Record(listen)) => {
             let stopped = async { drop(tokio::signal::ctrl_c().await) };
-            print(&runtime()?.block_on(listen.run(arguments, stopped))?)
+            print(&runtime()?.block_on(listen.run(&arguments.audience()?, stopped))?)
         }
         Some(Command::Play { recording }) => serve(arguments, recording),
         Some(Command::Merge { records }) => arguments.outputs.merge(records),
@@ -208,7 +180,7 @@ fn play(arguments: &Arguments, overrides: &Overrides, recorder: &Recorder) -> an
         tokio::select! {
             never = played => never,
             never = visited => never,
-            outcome = scenario::play(arguments, overrides, recorder, &mut say) => outcome,
+            outcome = story::play(arguments, overrides, recorder, &mut say) => outcome,
             broken = recorder.run(tell) => Err(broken),
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted?;

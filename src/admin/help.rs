@@ -14,7 +14,7 @@ pub(super) const HELP: &str = "\
 /resources         what the relay has of its control planes; ?type=TYPE, class=CLASS, name=NAME, state=STATE, sort=age or size,
                    limit=COUNT
 /resources/NAME    one in full, how many clients have it, or not, and how fast they accepted it
-/views             how much of it there is for each class of clients, with digests, to compare replicas
+/views             how much of it there is for each class of clients, with digests, to compare replicas; ?limit=COUNT
 /config_dump       the configuration and all resources in Envoy's form; ?resource=FIELD, ?mask=FIELDS, ?name_regex=REGEX, ?include_eds
 /nacks             what clients have rejected, with their words, and since when
 /holds             removals that are not passed on, and why; POST /holds/extend, /holds/release: ?target=ID or TYPE/NAME, reason=TEXT, for=TIME

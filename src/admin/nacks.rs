@@ -62,6 +62,11 @@ struct Past {
     known: HashMap<(Arc<Class>, TypeUrl), Gone>,
 }
 
+/// Where a content comes from: the views of its class.
+fn views_of<'a>(views: &'a [Arc<View>], class: &'a Class) -> impl Iterator<Item = &'a Arc<View>> {
+    views.iter().filter(move |view| view.class() == class)
+}
+
 pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
     let Ok(Query(wanted)) = wanted else {
         return forms::bad(USAGE);
@@ -94,7 +99,8 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
     let contents = wanted.name.as_ref().map(|_| &shown.status);
     let rejections = found.into_iter().map(|(key, rejection)| {
         let before = rejection.about.as_ref().and_then(|about| past.before(about));
-        rejection.json(key, before, contents, clock)
+        let reported = rejection.about.as_ref().and_then(|about| past.reported(about));
+        rejection.json(key, (before, reported), contents, clock)
     });
     let rejections: Vec<Value> = rejections.collect();
     forms::json(&json!({ "rejections": rejections, "left_out": left_out, "unanswered": round.late() }))
@@ -136,10 +142,16 @@ impl Past {
     fn before(&mut self, (type_url, content, class): &About) -> Option<EarlierContent> {
         let known = self.known.entry((class.clone(), type_url.clone()));
         let known = known.or_insert_with(|| {
-            let views = self.views.iter().filter(|view| view.class() == &**class);
+            let views = views_of(&self.views, class);
             views.flat_map(|view| view.replaced(type_url)).collect()
         });
         known.get(&(content.name().clone(), content.version())).cloned()
+    }
+
+    /// Returns when a control plane was told last that clients reject a content.
+    fn reported(&self, (type_url, content, class): &About) -> Option<Instant> {
+        let told = views_of(&self.views, class).map(|view| view.reported(type_url, content.name(), content.version()));
+        told.max().flatten()
     }
 }
 
@@ -172,7 +184,7 @@ impl Rejection {
     fn json(
         self,
         key: Key,
-        before: Option<EarlierContent>,
+        (before, reported): (Option<EarlierContent>, Option<Instant>),
         contents: Option<&ClientStatus>,
         clock: WallClock,
     ) -> Value {
@@ -194,6 +206,7 @@ impl Rejection {
             "some": self.some,
             "software": self.software,
             "since": self.since.map(|since| clock.time(since)),
+            "reported": reported.map(|at| clock.time(at)),
         })
     }
 }

@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
 use axum::response::Response;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Shown, forms};
@@ -13,11 +15,31 @@ use crate::cache::View;
 use crate::clock;
 use crate::xds::{self, ServerState};
 
-pub(super) async fn answer(shown: State<Shown>) -> Response {
+/// The query.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    limit: Option<usize>,
+}
+
+/// After so many views others get their turn.
+const AT_ONCE: usize = 256;
+
+pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRejection>) -> Response {
+    let Ok(Query(wanted)) = wanted else {
+        return forms::bad("write /views or /views?limit=COUNT\n");
+    };
     let names = shown.overview.look().names;
     let views = shown.status.census().views();
-    let views: Vec<Value> = views.iter().map(|view| json_of(view, &names)).collect();
-    forms::json(&json!({ "views": views }))
+    let limit = wanted.limit.unwrap_or(usize::MAX);
+    let mut listed = Vec::new();
+    for (number, view) in views.iter().take(limit).enumerate() {
+        if number % AT_ONCE == 0 {
+            tokio::task::yield_now().await;
+        }
+        listed.push(json_of(view, &names));
+    }
+    forms::json(&json!({ "left_out": views.len() - listed.len(), "views": listed }))
 }
 
 fn json_of(view: &View, names: &BTreeMap<usize, String>) -> Value {

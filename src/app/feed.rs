@@ -17,7 +17,7 @@ use super::{plan, spawn};
 use crate::cache::View;
 use crate::downstream::Shared;
 use crate::telemetry::{Health, Status};
-use crate::upstream::{FileWriter, Talk, Writer};
+use crate::upstream::{AskClients, FileWriter, Talk, Writer};
 
 /// Gives every new view its writer.
 pub(super) async fn feed(
@@ -31,6 +31,11 @@ pub(super) async fn feed(
     drop(spawn(ready(fleet.clone(), live.clone(), shared.health.clone())));
     // The node changes with a restart only.
     let node = live.config().node.clone();
+    let census = shared.status.census().clone();
+    let ask: AskClients = Arc::new(move |view, type_url| {
+        let census = census.clone();
+        Box::pin(async move { census.rejections(view, type_url).await })
+    });
     let mut introduced = Introduced::new(scopes, metrics, &node);
     loop {
         for view in scopes.take_created() {
@@ -48,7 +53,7 @@ pub(super) async fn feed(
             };
             match &member.fed {
                 Fed::Grpc(target, settings) => {
-                    let writer = Writer::new(view.clone(), &node(), target, files, settings);
+                    let writer = Writer::new(view.clone(), &node(), target, files, settings).reporting(ask.clone());
                     fill(writer, view, warm.cloned(), overview);
                 }
                 Fed::Rest(server, polling) => {

@@ -257,6 +257,7 @@ mod tests {
             unanswered_since: None,
             waiting_since: None,
             objections: Vec::new(),
+            relayed: None,
             resources: Vec::new(),
             ready: None,
         }
@@ -294,7 +295,7 @@ mod tests {
             ..of_type(EDS)
         };
         let rejects = ClientType {
-            objections: vec![Arc::new(Objection::new("no", began))],
+            objections: vec![Arc::new(Objection::new(13, "no", began))],
             ..of_type(EDS)
         };
         let streams = [

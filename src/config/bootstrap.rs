@@ -24,6 +24,7 @@ mapping!(XdsServer {
     "call_creds" => call_creds: Vec<Spanned<CallCreds>>,
     "server_features" => server_features: Vec<Scalar>,
     "transport" => transport: Option<Scalar>,
+    "rejections" => rejections: Option<Scalar>,
 });
 
 mapping!(ChannelCreds {

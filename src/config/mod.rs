@@ -36,7 +36,7 @@ pub use listener::{Address, Listener, ListenerTls, TlsVersion};
 pub use log_filter::LogFilter;
 pub(crate) use quantity::duration;
 pub use reference::{NoKey, Reference};
-pub use server::{Credentials, Endpoint, Grpc, Identity, Rest, Server, Source, Tls, Transport};
+pub use server::{Credentials, Endpoint, Grpc, Identity, Rejections, Rest, Server, Source, Tls, Transport};
 pub use supply::Supply;
 pub use supply::Workload;
 pub use unix::{SocketFile, is_abstract, system_path};

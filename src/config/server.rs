@@ -40,6 +40,8 @@ pub struct Grpc {
     pub token: Option<PathBuf>,
     /// The dialect to begin with.
     pub transport: Transport,
+    /// Whether the server is told what clients reject.
+    pub rejections: Rejections,
 }
 
 /// An xDS server that is polled over REST, and how to connect to it.
@@ -108,6 +110,16 @@ pub enum Transport {
     Delta,
     /// State of the world.
     Sotw,
+}
+
+/// What becomes of the rejections of clients (E-24).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rejections {
+    /// The control plane is told of them.
+    #[default]
+    Report,
+    /// They stay with the relay.
+    Keep,
 }
 
 impl Endpoint {

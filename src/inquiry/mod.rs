@@ -92,6 +92,8 @@ pub enum Depth {
     Resources,
     /// Each resource that the client has rejected.
     Rejections,
+    /// The same of one type, at one view: see [`Question::is_at_view`].
+    RejectionsAt(TypeUrl),
     /// This resource of a type.
     Resource(TypeUrl, Name),
 }
@@ -147,6 +149,8 @@ pub struct ClientType {
     pub waiting_since: Option<Instant>,
     /// Why the client rejects what it has rejected and not accepted since.
     pub objections: Vec<Arc<Objection>>,
+    /// What the client says that its own clients reject, if it is a relay.
+    pub relayed: Option<Arc<Objection>>,
     /// The resources that were asked about.
     pub resources: Vec<ClientResource>,
     /// Whether the client has accepted everything that it asked for; known if all resources were asked about.
@@ -225,6 +229,13 @@ impl Question {
     #[must_use]
     pub const fn is_about_one(&self) -> bool {
         matches!(self.depth, Depth::Resource(..))
+    }
+
+    /// Whether it is answered at each view where it is asked. Other questions are about the whole session, which has one answer, though
+    /// it may read several views.
+    #[must_use]
+    pub const fn is_at_view(&self) -> bool {
+        matches!(self.depth, Depth::Resource(..) | Depth::RejectionsAt(_))
     }
 }
 

@@ -54,6 +54,8 @@ pub struct UpstreamMetrics {
     pub responses: Counter,
     /// Responses that the relay rejected, whole or in part.
     pub nacks: Counter,
+    /// E-24: requests that told it what clients reject.
+    pub rejections_reported: Counter,
     /// F-16: entries and removals that the relay ignores because they are for some clients only.
     pub variants_ignored: Counter,
     /// How often it could not be reached, or ended a stream before its first response.
@@ -89,6 +91,7 @@ struct Families {
     streams: Family<Labels<3>, Gauge>,
     responses: Family<Labels<1>, Counter>,
     nacks: Family<Labels<1>, Counter>,
+    rejections_reported: Family<Labels<1>, Counter>,
     variants_ignored: Family<Labels<1>, Counter>,
     failures: Family<Labels<1>, Counter>,
     file_errors: Family<Labels<1>, Counter>,
@@ -199,6 +202,7 @@ impl Families {
             streams: register(own, "upstream_streams", "Streams that the server answers, by dialect and the reason for it", Family::default()),
             responses: register(own, "upstream_responses", "Responses from the server", Family::default()),
             nacks: register(own, "upstream_nacks", "Responses that the relay rejected", Family::default()),
+            rejections_reported: register(own, "rejections_reported", "Requests that told the server what clients reject", Family::default()),
             variants_ignored: register(own, "upstream_variants_ignored", "Entries and removals that the relay ignored because they have dynamic parameter constraints", Family::default()),
             failures: register(own, "upstream_failures", "Failures to reach the server, and streams that it ended before its first response", Family::default()),
             file_errors: register(own, "file_errors", "Errors found in files of resources", Family::default()),
@@ -240,6 +244,7 @@ impl Families {
             ],
             responses: self.responses.get_or_create(&labels).clone(),
             nacks: self.nacks.get_or_create(&labels).clone(),
+            rejections_reported: self.rejections_reported.get_or_create(&labels).clone(),
             variants_ignored: self.variants_ignored.get_or_create(&labels).clone(),
             failures: self.failures.get_or_create(&labels).clone(),
             lost: self.grpc_server_failure.get_or_create(&grpc_labels).clone(),
@@ -259,6 +264,7 @@ impl Families {
         for counters in [
             &self.responses,
             &self.nacks,
+            &self.rejections_reported,
             &self.variants_ignored,
             &self.failures,
             &self.file_errors,

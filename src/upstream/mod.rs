@@ -10,6 +10,7 @@ mod clock;
 mod connect;
 mod contact;
 mod doors;
+mod error_line;
 mod failure;
 mod files;
 mod frames;
@@ -20,8 +21,8 @@ mod left_out;
 mod leg;
 mod line_pace;
 mod outbox;
-mod reason;
 mod refused;
+mod reports;
 mod rest;
 mod status;
 mod target;
@@ -39,6 +40,7 @@ pub use files::{
     Stamp, Stated, Twice,
 };
 pub use frames::Farewell;
+pub use reports::AskClients;
 pub use rest::{PollLeg, Poller, Polling, Question, RestServer};
 pub use status::{Phase, Status};
 pub use target::{CallHead, Target, UpstreamSettings};

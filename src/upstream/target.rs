@@ -3,6 +3,7 @@
 //! Owns what the relay has learned about it while it runs. Holds no connections.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
@@ -20,7 +21,7 @@ use super::doors::Doors;
 use super::left_out::LeftOut;
 use super::refused::Refused;
 use super::status::Status;
-use crate::config::{Grpc, Transport};
+use crate::config::{Grpc, Rejections, Transport};
 use crate::protocol::{ClientSettings, Declined, Dialects, Next, Rhythm, Trial, Why};
 use crate::telemetry::UpstreamMetrics;
 use crate::xds::{Dialect, TypeUrl};
@@ -50,6 +51,8 @@ pub struct Target {
     rhythm: Mutex<Arc<Rhythm>>,
     /// How often the server has complained of too many pings.
     complaints: Mutex<Complaints>,
+    /// E-24: whether it has ended a stream because it was told what clients reject.
+    offended: AtomicBool,
 }
 
 /// What the head of a call to a control plane says besides the usual.
@@ -127,6 +130,7 @@ impl Target {
             returns: watch::Sender::default(),
             rhythm: Mutex::default(),
             complaints: Mutex::default(),
+            offended: AtomicBool::new(false),
         })
     }
 
@@ -193,6 +197,16 @@ impl Target {
     /// A response of this type was rejected, for this reason.
     pub(super) fn refuse(&self, type_url: &str, fault: &str) {
         self.refused.note(&self.uri, &self.metrics, type_url, fault, now());
+    }
+
+    /// E-24: whether it is told what clients reject.
+    pub(super) fn hears_rejections(&self) -> bool {
+        self.grpc.rejections == Rejections::Report && !self.offended.load(Ordering::Relaxed)
+    }
+
+    /// It ended a stream because it was told what clients reject: it is told no more. Returns whether that is new.
+    pub(super) fn stop_reporting(&self) -> bool {
+        !self.offended.swap(true, Ordering::Relaxed)
     }
 
     /// Returns how many failures were not logged, if this one is to be logged: one in a minute. A refusal of one stream says nothing

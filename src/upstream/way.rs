@@ -199,6 +199,10 @@ impl Talk for Way {
         self.legs().flat_map(Talk::take_arrivals).collect()
     }
 
+    fn each_stream(&mut self, act: &mut dyn FnMut(&mut Leg)) {
+        self.legs().for_each(act);
+    }
+
     fn supersede(&mut self) {
         self.legs().for_each(Talk::supersede);
     }

@@ -12,8 +12,10 @@ use tokio::sync::mpsc;
 
 use super::access::ClassFiles;
 use super::clock::now;
+use super::error_line::error_line;
 use super::hold_log;
-use super::reason::reason;
+use super::leg::Leg;
+use super::reports::{AskClients, Reports};
 use super::status::{Answers, Board, Status};
 use super::target::{Target, UpstreamSettings};
 use super::traced;
@@ -41,6 +43,7 @@ pub struct Writer<L: Talk = Way> {
     questions: mpsc::Receiver<WordsQuestion>,
     traces: Arc<Traces>,
     holds: Arc<HoldMetrics>,
+    reports: Reports,
     main: L,
     aside: L,
 }
@@ -63,6 +66,8 @@ pub trait Talk: Send {
     fn take_unserved(&mut self) -> Vec<TypeUrl>;
     /// Returns the responses since the last call, if changes are traced.
     fn take_arrivals(&mut self) -> Vec<Arrival>;
+    /// Does something with each stream. Polls reject nothing (E-24).
+    fn each_stream(&mut self, _act: &mut dyn FnMut(&mut Leg)) {}
     /// Another server has stood in for this one.
     fn supersede(&mut self);
     /// K-25: the requests come through these relays as well.
@@ -107,6 +112,13 @@ impl Writer<Way> {
         let guard = Guard::new(settings.removal_quiet, settings.order_gate, view.guard());
         Self::of(view, target.uri(), told, guard, way(Which::Main), way(Which::Aside))
     }
+
+    /// E-24: the server is told what clients reject, who are asked in this way.
+    #[must_use]
+    pub fn reporting(mut self, ask: AskClients) -> Self {
+        self.reports = Reports::new(Some(ask));
+        self
+    }
 }
 
 impl<L: Talk> Writer<L> {
@@ -126,6 +138,7 @@ impl<L: Talk> Writer<L> {
             guard,
             traces,
             holds,
+            reports: Reports::new(None),
             main,
             aside,
         }
@@ -200,6 +213,7 @@ impl<L: Talk> Writer<L> {
                 }
                 self.guard.handle_server(server_state.reachable(), now());
                 self.tell_holds();
+                self.reports.turn(&self.view, [&mut self.main, &mut self.aside]);
                 self.view.publish_reason(self.reason(server_state).as_deref());
                 self.view.publish_server_state(server_state);
                 drop(ordered);
@@ -233,9 +247,9 @@ impl<L: Talk> Writer<L> {
     /// Takes the removals that must wait out of what the server said.
     fn hold(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
         if Guard::asks_for_inheritance(changes)
-            && let Some(served) = self.view.served_elsewhere()
+            && let Some((served, all)) = self.view.served_elsewhere()
         {
-            self.guard.inherit(served);
+            self.guard.inherit(served, all);
         }
         self.guard.hold(changes, cut, now());
     }
@@ -295,7 +309,7 @@ impl<L: Talk> Writer<L> {
             return None;
         }
         let error = self.main.board().error().or_else(|| self.aside.board().error());
-        error.map(|error| reason(&self.server, &error))
+        error.map(|error| error_line(&self.server, &error))
     }
 
     fn tell(&mut self, mut told: Vec<(Which, Want)>, changes: &mut Vec<Changes>) {
@@ -337,6 +351,7 @@ impl<L: Talk> Writer<L> {
         poll_fn(|cx: &mut Context<'_>| {
             let mut any = self.hear(cx, changes);
             self.answer_questions(cx);
+            any |= self.reports.poll(cx, [&mut self.main, &mut self.aside]).is_ready();
             any |= interest.as_mut().poll(cx).is_ready() || timer.as_mut().poll(cx).is_ready();
             if any { Poll::Ready(()) } else { Poll::Pending }
         })

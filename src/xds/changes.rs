@@ -28,6 +28,8 @@ pub struct Changes {
 pub enum Phase {
     /// The first whole state of a stream.
     First,
+    /// The same; the server does not know what the relay has, and says everything.
+    Anew,
     /// The first whole state of a stream, which ends with them.
     Last,
     /// What follows it, or no word of a control plane.
@@ -56,7 +58,7 @@ impl Phase {
     /// Whether they are a part of the first whole state of a stream.
     #[must_use]
     pub const fn is_first(self) -> bool {
-        matches!(self, Self::First | Self::Last)
+        matches!(self, Self::First | Self::Anew | Self::Last)
     }
 }
 

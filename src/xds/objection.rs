@@ -1,7 +1,8 @@
 //! Why a client rejects something, in its own words.
 //!
-//! Owns how much of them is kept. Understands nothing of them.
+//! Owns how much of them is kept, and which of them may be names. Understands nothing else of them.
 
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::time::Instant;
 
@@ -11,6 +12,7 @@ use super::printable;
 #[derive(Clone, Debug)]
 pub struct Objection {
     words: Box<str>,
+    code: i32,
     since: Instant,
 }
 
@@ -18,12 +20,14 @@ pub struct Objection {
 const CHARS_MAX: usize = 1024;
 
 impl Objection {
-    /// Keeps the beginning of the words, without control characters. They were said of a response that was sent at this time.
+    /// Keeps the beginning of the words, without control characters. They were said, with this code of gRPC, of a response that was sent
+    /// at this time.
     #[must_use]
-    pub fn new(words: &str, sent: Instant) -> Self {
+    pub fn new(code: i32, words: &str, sent: Instant) -> Self {
         let end = words.char_indices().nth(CHARS_MAX).map_or(words.len(), |(at, _)| at);
         Self {
             words: printable(words.get(..end).unwrap_or_default()).into(),
+            code,
             since: sent,
         }
     }
@@ -32,6 +36,12 @@ impl Objection {
     #[must_use]
     pub const fn words(&self) -> &str {
         &self.words
+    }
+
+    /// The code that came with them.
+    #[must_use]
+    pub const fn code(&self) -> i32 {
+        self.code
     }
 
     /// When the first response was sent of which they were said, as long as some client has not taken them back.
@@ -55,19 +65,45 @@ impl Hash for Objection {
     }
 }
 
+/// Returns the words of a message that may be names.
+#[must_use]
+pub fn named_in(message: &str) -> BTreeSet<&str> {
+    let end = message
+        .char_indices()
+        .nth(MESSAGE_CHARS_MAX)
+        .map_or(message.len(), |(at, _)| at);
+    let apart = |character: char| character.is_whitespace() || "'\"`,;()[]{}<>=".contains(character);
+    let words = message.get(..end).unwrap_or_default().split(apart);
+    words
+        .flat_map(|word| [word, word.trim_end_matches([':', '.', '!', '?'])])
+        .collect()
+}
+
+/// How much of a message is searched for names.
+const MESSAGE_CHARS_MAX: usize = 64 * 1024;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn what_a_message_names() {
+        let message = "Error adding/updating cluster(s) a-1: bad, xdstp://a/T/x?b=1: bad; no route `r.2`.";
+        let words = named_in(message);
+        for (name, is) in [("a-1", true), ("a", false), ("a-1:", true), ("r.2", true), ("T", false)] {
+            assert_eq!(words.contains(name), is, "{name}");
+        }
+    }
+
+    #[test]
     fn a_long_objection_is_cut_and_a_strange_one_is_harmless() {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
         let now = Instant::now();
-        let words = |words: &str| Objection::new(words, now).words().to_owned();
+        let words = |words: &str| Objection::new(13, words, now).words().to_owned();
         assert_eq!(words("no"), "no");
         assert_eq!(words(&"ä".repeat(2000)), "ä".repeat(CHARS_MAX));
         assert!(!words("a\u{1b}[31m\nb").contains(['\u{1b}', '\n']));
         let later = now + std::time::Duration::from_secs(1);
-        assert_eq!(Objection::new("no", now), Objection::new("no", later));
+        assert_eq!(Objection::new(13, "no", now), Objection::new(3, "no", later));
     }
 }

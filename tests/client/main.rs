@@ -11,6 +11,7 @@ mod held;
 mod multitudes;
 mod names;
 mod quiet;
+mod rejections;
 mod restored;
 mod sotw;
 mod spellings;

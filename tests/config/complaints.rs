@@ -253,15 +253,17 @@ fn what_is_said_of_servers() {
         ("server_uri: 127.0.0.1:15010", "39: server_uri: `127.0.0.1:15010` is this relay itself, by its listener \
             127.0.0.1:15010; name a control plane"),
         ("server_uri: cp:1, colour: red", "45: colour: unknown field `colour`, expected one of server_uri, channel_creds, \
-            call_creds, server_features, transport"),
+            call_creds, server_features, transport, rejections"),
         ("server_uri: 'file:///x', channel_creds: [{type: tls}]", "68: channel_creds: channel_creds has no use with files; remove it"),
         ("server_uri: ./x, call_creds: [{type: jwt_token_file, config: {jwt_token_file: t}}]", "57: call_creds: call_creds has no \
             use with files; remove it"),
         ("server_uri: a.yaml, server_features: [ignore_resource_deletion]", "65: server_features: server_features has no use \
             with files; remove it"),
+        ("server_uri: cp:1, rejections: tell", "57: rejections: `tell` does not say what becomes of rejections; write report or keep"),
+        ("server_uri: a.yaml, rejections: keep", "59: rejections: rejections has no use with files; remove it"),
         ("server_uri: a.yaml, transport: delta", "58: transport: transport has no use with files; remove it"),
         ("server_uri: a.yaml, transport_api_version: V3", "47: transport_api_version: unknown field `transport_api_version`, \
-            expected one of server_uri, channel_creds, call_creds, server_features, transport"),
+            expected one of server_uri, channel_creds, call_creds, server_features, transport, rejections"),
         ("server_uri: 'rest+http://cp', transport: delta", "68: transport: transport has no use with a server that is polled; \
             remove it"),
         ("transport: sotw", "26: missing field `server_uri`"),

@@ -31,6 +31,7 @@ class Programs:
     envoy: Path
     chromium: Path | None = None
     axe: Path | None = None
+    java: Path | None = None
 
 
 def main():
@@ -130,7 +131,7 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=3, help="scenarios at a time (default: %(default)s)")
     parser.add_argument("--list", action="store_true", help="print the scenarios and the rules that they prove")
     paths(parser, "go", "envoy", "logs")
-    paths(parser, "relay", "chromium", "axe", required=False)
+    paths(parser, "relay", "chromium", "axe", "java", required=False)
     return parser.parse_args()
 
 
@@ -142,7 +143,7 @@ def play(run, options):
     """Plays a run: what went wrong, or None."""
     logs = logs_of(run, options)
     logs.mkdir(parents=True)
-    programs = Programs(options.go, options.relay, options.envoy, options.chromium, options.axe)
+    programs = Programs(options.go, options.relay, options.envoy, options.chromium, options.axe, options.java)
     world, problem = World(programs, logs, run.cache, options.direct, run.upstream), None
     try:
         world.begin()

@@ -58,6 +58,19 @@ istio_source() {
     )
 }
 
+# The program of grpc-java and what it needs, in the folder $java; empty if Java or Maven is missing, or something cannot be installed.
+java_of() {
+    java=$cache/java
+    if ! cmp -s "$here/java/Client.java" "$java/Client.java" || ! cmp -s "$here/java/pom.xml" "$java/pom.xml"; then
+        rm -rf "$java"
+        mkdir -p "$java"
+        {
+            cp "$here/java/pom.xml" "$java" && mvn -q -B -f "$java" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$java/lib" &&
+                javac -cp "$java/lib/*" -d "$java" "$here/java/Client.java" && cp "$here/java/Client.java" "$java"
+        } >/dev/null 2>&1 || java=
+    fi
+}
+
 # The relay: DISTRIBUTARY_BIN, or built here.
 relay_of() {
     if [[ -z ${DISTRIBUTARY_BIN:-} ]]; then

@@ -56,6 +56,9 @@ class World:
     def grpc_python(self, *targets, text=None):
         return self.client(grpc_clients.GrpcPython(self.logs, self.xds, targets, text))
 
+    def grpc_java(self, *targets, text=None):
+        return self.client(grpc_clients.GrpcJava(self.programs.java, self.logs, self.xds, targets, text))
+
     def client(self, peer):
         self.clients.append(peer)
         return peer

@@ -280,6 +280,9 @@ impl Session {
         let request = &self.texts.read(kind, request);
         let first = !self.types.contains_key(&kind);
         let served = self.types.entry(kind).or_default();
+        if served.hears_of_clients(request) {
+            return Vec::new();
+        }
         match request {
             Request::Sotw(request) => served.sotw(kind, request, first),
             Request::Delta(request) => served.delta(kind, request, first, self.habits.believes),

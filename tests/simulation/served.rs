@@ -9,6 +9,7 @@ use bytes::Bytes;
 use prost::Message;
 use proto::envoy::service::discovery::v3 as discovery;
 use proto::google::protobuf::{Any, Duration as Lifetime};
+use protocol::Request;
 use xds::WRAPPER_URL;
 
 use super::body::{Content, Type};
@@ -36,6 +37,8 @@ pub(crate) struct Served {
     /// What each response removed, by nonce.
     pub(crate) gone: BTreeMap<String, Vec<String>>,
     pub(crate) unsettled: Option<String>,
+    /// The nonce that was acknowledged last, and in SotW the version with it.
+    acknowledged: Option<(String, String)>,
     /// Whether that response has a fault.
     pub(crate) faulty: bool,
     /// Whether a response must be sent, even if nothing has changed.
@@ -79,8 +82,45 @@ impl Served {
         }
     }
 
+    /// E-24: whether this tells of the rejections of clients, after an acknowledgement. It must have the form that makes no known server
+    /// send anything.
+    pub(crate) fn hears_of_clients(&self, request: &Request) -> bool {
+        let (nonce, error) = match request {
+            Request::Sotw(request) => (&request.response_nonce, &request.error_detail),
+            Request::Delta(request) => (&request.response_nonce, &request.error_detail),
+        };
+        let acknowledged = self.acknowledged.as_ref().filter(|(known, _)| known == nonce);
+        let (Some((_, version)), Some(error)) = (acknowledged, error) else {
+            return false;
+        };
+        assert!(error.code != 0 && !error.message.is_empty(), "E-24: {error:?}");
+        match request {
+            Request::Sotw(request) => {
+                let mut names: BTreeSet<String> = request.resource_names.iter().cloned().collect();
+                let listed = !names.is_empty();
+                let same = (names.remove("*") || !listed && self.wildcard) == self.wildcard && names == self.names;
+                assert!(same, "E-24: a change of names in {request:?}");
+                assert_eq!(request.version_info, *version, "E-24: another version");
+                assert_eq!(request.node, None, "E-24: a node");
+            }
+            Request::Delta(request) => {
+                let bare = discovery::DeltaDiscoveryRequest {
+                    type_url: request.type_url.clone(),
+                    response_nonce: nonce.clone(),
+                    error_detail: Some(error.clone()),
+                    ..Default::default()
+                };
+                assert_eq!(*request, bare, "E-24");
+            }
+        }
+        true
+    }
+
     pub(crate) fn sotw(&mut self, kind: Type, request: &discovery::DiscoveryRequest, first: bool) {
         self.settle(&request.response_nonce, request.error_detail.is_some());
+        if request.error_detail.is_none() {
+            self.acknowledged = Some((request.response_nonce.clone(), request.version_info.clone()));
+        }
         let mut names: BTreeSet<String> = request.resource_names.iter().cloned().collect();
         self.listed = !names.is_empty();
         self.named |= self.listed;
@@ -105,6 +145,9 @@ impl Served {
         believes: bool,
     ) {
         self.settle(&request.response_nonce, request.error_detail.is_some());
+        if request.error_detail.is_none() && !request.response_nonce.is_empty() {
+            self.acknowledged = Some((request.response_nonce.clone(), String::new()));
+        }
         let (subscribe, unsubscribe) = (&request.resource_names_subscribe, &request.resource_names_unsubscribe);
         if first && subscribe.is_empty() && unsubscribe.is_empty() && kind.full_state() {
             (self.wildcard, self.owes) = (true, true);

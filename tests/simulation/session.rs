@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use protocol::{Code, End, Opening, Receipt, Server};
+use protocol::{Code, End, Opening, Receipt, ReceiptKind, Server};
 use xds::Sight;
 
 use super::body::Type;
@@ -86,6 +86,7 @@ impl World {
                 return broken!(B01, "stream {id} is now {}", node.id);
             }
         }
+        self.note_rejection(&stream, receipt.as_ref().ok());
         let mut refused = false;
         let comes = stream.place.is_none() && receipt.is_ok();
         if let Some(node) = stream.server.node().filter(|_| comes) {
@@ -107,6 +108,17 @@ impl World {
             return self.end(id, &end);
         }
         self.turn(id)
+    }
+
+    /// E-24: the views that a stream reads are told that its client has rejected something.
+    fn note_rejection(&mut self, stream: &Stream, receipt: Option<&Receipt>) {
+        let Some(receipt) = receipt.filter(|receipt| matches!(receipt.kind, ReceiptKind::Nack { .. })) else {
+            return;
+        };
+        for zone in stream.reads.values().copied().chain([stream.zone]) {
+            self.origins[zone].writer.view.note_rejection(&receipt.type_url);
+            self.course.soon(0, 5, Event::Upstream(zone));
+        }
     }
 
     /// The stream's task runs: what rang, what is wanted, what can be sent.

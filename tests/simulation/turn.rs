@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use protocol::{Leg as Which, Request};
-use xds::{Changes, Want};
+use xds::{Changes, Objection, Rejection, Resource, Want};
 
 use super::course::Course;
 use super::event::Event;
@@ -48,6 +48,7 @@ impl Zone {
             leg.superseded |= superseded;
             leg.stood_in = leg.stood_in.map(|_| true);
         }
+        self.tell_rejected(now);
         self.writer.hold(&mut changes, now);
         let wants = self.writer.view.take_wants(now);
         for want in wants {
@@ -65,6 +66,7 @@ impl Zone {
             let count = self.wire.as_ref().map_or(0, |wire| wire.legs.len());
             let mut said = Vec::new();
             (0..count).for_each(|leg| self.turn_leg(leg, &mut said, course));
+            (0..count).for_each(|leg| self.report(leg, now, course));
             self.writer.hold(&mut said, now);
             changes.append(&mut said);
             if changes.is_empty() {
@@ -88,6 +90,36 @@ impl Zone {
             self.tell(told, &mut changes);
         }
         self.set_writer(course);
+    }
+
+    /// E-24: tells the streams of which types clients have rejected something.
+    fn tell_rejected(&mut self, now: Instant) {
+        let rejected = self.writer.view.take_rejected();
+        for leg in self.wire.iter_mut().flat_map(|wire| &mut wire.legs) {
+            rejected
+                .iter()
+                .for_each(|type_url| leg.client.handle_rejected(type_url, now));
+        }
+    }
+
+    /// Answers what a stream wants to know of the clients: in these worlds they reject everything, whenever the relay asks.
+    fn report(&mut self, at: usize, now: Instant, course: &mut Course) {
+        let cut = self.writer.view.cut();
+        let Some(leg) = self.wire.as_mut().map(|wire| &mut wire.legs[at]) else {
+            return;
+        };
+        for type_url in leg.client.take_questions() {
+            let slot = cut.slot(&type_url);
+            let states = slot
+                .into_iter()
+                .flat_map(|slot| slot.wildcard.iter().chain([&slot.named]));
+            let resources = states.flat_map(|state| state.resources());
+            let rejections: Vec<Rejection> = resources.map(|resource| rejected(resource, now)).collect();
+            leg.client.handle_rejections(&type_url, &rejections);
+        }
+        if leg.stage == Stage::Live {
+            self.speak_up(at, now, course);
+        }
     }
 
     fn set_writer(&mut self, course: &mut Course) {
@@ -168,6 +200,16 @@ impl Zone {
             let arrives = link.up.send(request, course.clock.now() + course.delay());
             course.at(arrives, Event::Hop(Hop::Request(At { zone, leg: at, id })));
         }
+    }
+}
+
+fn rejected(resource: &Resource, now: Instant) -> Rejection {
+    Rejection {
+        content: Some((resource.name().clone(), resource.version())),
+        kind: "envoy 1".into(),
+        clients: 1,
+        of: 1,
+        objection: Arc::new(Objection::new(0, "no", now)),
     }
 }
 

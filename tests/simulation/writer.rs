@@ -182,9 +182,9 @@ impl Writer {
             self.words.order(order, now);
         }
         if Guard::asks_for_inheritance(changes)
-            && let Some(served) = self.view.served_elsewhere()
+            && let Some((served, all)) = self.view.served_elsewhere()
         {
-            self.guard.inherit(served);
+            self.guard.inherit(served, all);
         }
         let cut = self.view.cut();
         self.waiting.retain(|removal, _| serves(&cut, removal));

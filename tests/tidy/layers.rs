@@ -185,7 +185,7 @@ fn part(file: &File) -> Option<&str> {
 }
 
 /// The parts that a text names by `crate::`, also in a group: `crate::{xds::Name, cache}`.
-fn named(text: &str) -> BTreeSet<String> {
+pub(crate) fn named(text: &str) -> BTreeSet<String> {
     let identifier = |text: &str| {
         text.chars()
             .take_while(|c| c.is_alphanumeric() || *c == '_')

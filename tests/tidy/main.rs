@@ -8,6 +8,7 @@ mod kubernetes;
 mod layers;
 mod modules;
 mod packaging;
+mod rooms;
 mod rules;
 mod size;
 mod tree;

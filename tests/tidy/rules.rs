@@ -151,8 +151,5 @@ fn the_scanner_sees_what_it_should() {
     ];
     assert_eq!(rules.into_iter().collect::<Vec<_>>(), expected);
     let items = lengths("# Rules\n\n- **B-15** One two\n  three.\n  - Four\n    five.\n\n## C\n\n- **C-01** Six.\n");
-    assert_eq!(
-        items.into_iter().map(|(_, words)| words).collect::<Vec<_>>(),
-        [4, 2, 2]
-    );
+    assert_eq!(items.into_iter().map(|(_, words)| words).collect::<Vec<_>>(), [4, 2, 2]);
 }

@@ -625,3 +625,50 @@ fn tries_are_bounded() {
         + "origin put eds n000@2 n127@2\nclient <- eds [n000@2 n127@2], ack\n";
     both(&story);
 }
+
+/// E-24: a relay says of the last response, which it has accepted, that its own clients reject something in it. That counts as a
+/// rejection, and nothing is sent again; the next change is sent as always.
+#[test]
+fn a_relay_speaks_for_its_clients() {
+    sotw(
+        "
+        origin put cds a@1
+        client subscribe cds *
+        client <- cds [a@1], ack
+        client sends cds [*] v1 n1 ! => nack
+        nothing for 20s
+        client status cds Synced
+        client sends cds [*] v1 n1 => update
+        origin put cds a@2
+        client <- cds [a@2]
+        client sends cds [*] v1 n1 ! => stale
+        client ack cds
+        client status cds Synced
+        ",
+    );
+    delta(
+        "
+        origin put cds a@1
+        client subscribe cds *
+        client <- cds [a@1], ack
+        client sends cds n1 ! => nack
+        nothing for 20s
+        client status cds Synced
+        origin put cds a@2
+        client <- cds [a@2]
+        client sends cds n1 ! => stale
+        client ack cds
+        client status cds Synced
+        ",
+    );
+    // What a client has rejected it does not reject twice.
+    delta(
+        "
+        origin put cds a@bad
+        client subscribe cds *
+        client <- cds [a@bad], nack
+        client sends cds n1 ! => stale
+        client status cds Error
+        ",
+    );
+}

@@ -24,6 +24,7 @@ mod pollers;
 mod polling;
 mod reaching;
 mod refusals;
+mod rejections;
 mod returning;
 mod secured;
 mod shown;
@@ -33,20 +34,22 @@ mod unserved;
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use distributary::cache::{self, Seat, View};
 use distributary::classes::Class;
-use distributary::config::{Credentials, Endpoint, Grpc, Transport};
+use distributary::config::{Credentials, Endpoint, Grpc, Rejections, Transport};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, DiscoveryResponse, Resource};
 use distributary::proto::google::protobuf::Any;
 use distributary::protocol::ClientSettings;
 use distributary::telemetry::{Metrics, UpstreamMetrics};
-use distributary::upstream::{ClassFiles, Status, Target, UpstreamSettings, Writer};
-use distributary::xds::{Cut, Known, Name, ServerFeatures, ServerState, State, Target as Wanted, TypeUrl, Types, Want};
+use distributary::upstream::{AskClients, ClassFiles, Status, Target, UpstreamSettings, Writer};
+use distributary::xds::{
+    Cut, Known, Name, Rejection, ServerFeatures, ServerState, State, Target as Wanted, TypeUrl, Types, Want,
+};
 use tokio::task::JoinHandle;
 
 use plane::{Call, Plane, soon};
@@ -63,6 +66,8 @@ pub(crate) struct Relay {
     target: Arc<Target>,
     settings: Arc<UpstreamSettings>,
     status: Box<dyn Fn() -> Vec<Status> + Send + Sync>,
+    /// What clients answer when they are asked what they reject.
+    pub(crate) rejections: Arc<Mutex<Vec<Rejection>>>,
     task: JoinHandle<()>,
 }
 
@@ -124,6 +129,7 @@ impl Relay {
                 credentials: Credentials::Insecure,
                 token: None,
                 transport: Transport::Delta,
+                rejections: Rejections::Report,
             },
             files: None,
             does_not_exist: Duration::from_secs(15),
@@ -185,7 +191,13 @@ impl Relay {
             id: "relay".to_owned(),
             ..Node::default()
         };
-        let writer = Writer::new(view.clone(), &node.into(), &target, files, &settings);
+        let rejections: Arc<Mutex<Vec<Rejection>>> = Arc::default();
+        let answer = rejections.clone();
+        let ask: AskClients = Arc::new(move |_, _| {
+            let answer = answer.lock().unwrap().clone();
+            Box::pin(async move { answer })
+        });
+        let writer = Writer::new(view.clone(), &node.into(), &target, files, &settings).reporting(ask);
         let status = Box::new(writer.statuses());
         #[expect(clippy::disallowed_methods, reason = "the writer runs beside the test")]
         let task = tokio::spawn(writer.run());
@@ -197,6 +209,7 @@ impl Relay {
             target,
             settings,
             status,
+            rejections,
             task,
         };
         wanted

@@ -30,6 +30,7 @@ mod messages;
 #[path = "../upstream/plane.rs"]
 #[expect(dead_code, reason = "this control plane can do more")]
 mod plane;
+mod rejected;
 mod reloaded;
 #[path = "../upstream/secured.rs"]
 #[expect(dead_code, reason = "this control plane can do more")]

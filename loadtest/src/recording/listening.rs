@@ -15,16 +15,16 @@ use distributary::json::Schemas;
 use tokio::time::sleep;
 
 use super::{CLIENTS_MAX, Event, Head, Sink};
-use crate::arguments::Arguments;
-use crate::client::profile::{Behaviour, Interest, Profile};
-use crate::crew::Crew;
+use crate::fleet::client::profile::{Behaviour, Interest, Profile};
+use crate::fleet::crew::Crew;
+use crate::fleet::identity::{ClientIdentity, IdentityShape};
 use crate::fleet::{Fleet, Plan};
-use crate::identity::ClientIdentity;
-use crate::kind::Kind;
-use crate::ledger::{Ear, Heard};
-use crate::scenario::quantities::seconds;
-use crate::shard::Shard;
-use crate::world::World;
+use crate::measure::quantities::seconds;
+use crate::measure::shard::Shard;
+use crate::origin::ledger::{Ear, Heard};
+use crate::origin::world::World;
+use crate::wire::kind::{Dialect, Kind};
+use crate::wire::place::{Place, Trust};
 
 /// The arguments of `record`.
 #[derive(Clone, Debug, Args)]
@@ -38,6 +38,18 @@ pub(crate) struct Listen {
     /// For how long; default: until Ctrl-C.
     #[arg(long = "for", value_name = "TIME", value_parser = seconds)]
     time: Option<Duration>,
+}
+
+/// Which control plane is heard, and by which clients.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Audience<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) trust: &'a Trust,
+    pub(crate) identity: &'a IdentityShape,
+    pub(crate) clients: Option<u32>,
+    pub(crate) dialect: Dialect,
+    /// How long the control plane may say nothing from the start.
+    pub(crate) patience: Duration,
 }
 
 /// What waits to be written; clients wait if the disk is slower.
@@ -62,15 +74,16 @@ struct Tape {
 
 impl Listen {
     /// Records until the time is over or `stopped`. Returns what was recorded, in a sentence.
-    pub(crate) async fn run(&self, arguments: &Arguments, stopped: impl Future<Output = ()>) -> anyhow::Result<String> {
-        let place = arguments
-            .server
-            .as_ref()
-            .context("record needs --server: the control plane to record")?;
-        arguments.trust.check(Some(place))?;
-        let target = place.target(&arguments.trust, true).await?;
-        let identity = Arc::new(arguments.identity.resolve()?);
-        let count = arguments.clients.map_or_else(
+    pub(crate) async fn run(
+        &self,
+        audience: &Audience<'_>,
+        stopped: impl Future<Output = ()>,
+    ) -> anyhow::Result<String> {
+        let place = audience.place;
+        audience.trust.check(Some(place))?;
+        let target = place.target(audience.trust, true).await?;
+        let identity = Arc::new(audience.identity.resolve()?);
+        let count = audience.clients.map_or_else(
             || identity.count().max(1),
             |clients| usize::try_from(clients).unwrap_or(usize::MAX),
         );
@@ -105,7 +118,7 @@ impl Listen {
                     client,
                     heard: ear.clone(),
                 }),
-                crew: Crew::of(everything(arguments, &identity)),
+                crew: Crew::of(everything(audience.dialect, &identity)),
                 shard,
             };
             let fleet = Fleet::start(&plan, 1)?;
@@ -113,7 +126,7 @@ impl Listen {
             fleets.push(fleet);
         }
         let whole = tokio::select! {
-            whole = tape.run(&heard, arguments.deadline) => whole,
+            whole = tape.run(&heard, audience.patience) => whole,
             () = stopped => tape.finish(&heard),
             () = sleep(self.time.unwrap_or(Duration::MAX)) => tape.finish(&heard),
         };
@@ -130,9 +143,9 @@ impl Listen {
 }
 
 /// A client that asks for everything and for what that refers to, and comes back.
-fn everything(arguments: &Arguments, identity: &Arc<ClientIdentity>) -> Profile {
+fn everything(dialect: Dialect, identity: &Arc<ClientIdentity>) -> Profile {
     Profile {
-        dialect: arguments.dialect,
+        dialect,
         aggregated: true,
         apart: None,
         interests: vec![

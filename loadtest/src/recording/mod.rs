@@ -1,5 +1,6 @@
-//! Recordings of what a control plane says: its resources, in order and with their times. Owns the format of the file, and its
-//! bounds. Knows neither how resources are heard nor how they are said again.
+//! Recordings of what a control plane says: its resources, in order and with their times; how they are made and played.
+//!
+//! Owns the format of the file, and its bounds. Refuses to know what a recording is played for.
 //!
 //! A recording is text, a JSON object on each line. The first says what it is, the last that it is whole, and each one between is one
 //! resource that one client was told, or its removal:
@@ -26,7 +27,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::kind::Kind;
+use crate::wire::kind::Kind;
 
 /// The version of the format that this program writes and reads.
 const FORM: u32 = 1;

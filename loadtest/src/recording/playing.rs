@@ -12,12 +12,14 @@ use clap::Args;
 use tokio::time::{sleep, sleep_until};
 
 use super::{Event, Recording};
-use crate::control_plane::ControlPlane;
-use crate::kind::{Dialect, Kind};
-use crate::ledger::Ledger;
-use crate::pages::RECORDING;
-use crate::place::Place;
-use crate::world::World;
+use crate::origin::control_plane::ControlPlane;
+use crate::origin::ledger::Ledger;
+use crate::origin::world::World;
+use crate::wire::kind::{Dialect, Kind};
+use crate::wire::place::Place;
+
+/// The heading of these flags in the help.
+pub(crate) const RECORDING: &str = "Recordings";
 
 /// How a recording is played.
 #[derive(Clone, Debug, Args)]

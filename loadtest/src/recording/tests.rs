@@ -7,9 +7,9 @@ use bytes::Bytes;
 use clap::Parser as _;
 
 use super::{Event, Head, Recording, Sink};
-use crate::arguments::Arguments;
-use crate::folder::Folder;
-use crate::kind::Kind;
+use crate::command::arguments::Arguments;
+use crate::wire::folder::Folder;
+use crate::wire::kind::Kind;
 
 fn arguments(words: &str) -> Arguments {
     Arguments::try_parse_from(["distributary-load"].into_iter().chain(words.split_whitespace())).unwrap()

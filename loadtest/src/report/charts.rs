@@ -5,7 +5,7 @@ use super::columns::number;
 use super::grid::Grid;
 use super::plot::{Band, Line, Plot, STYLES};
 use super::scale::{Axis, Scale};
-use crate::record::{Distribution, Percentiles, Phase, Record, Second, float};
+use crate::measure::record::{Distribution, Percentiles, Phase, Record, Second, float};
 
 /// One line of a plot over time.
 struct Series {

@@ -3,7 +3,7 @@
 
 use distributary::xds::meant;
 
-use crate::record::{Distribution, Phase, Quantity, Unit, counter, float};
+use crate::measure::record::{Distribution, Phase, Quantity, Unit, counter, float};
 
 /// One figure that a phase may have.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use super::columns::Column;
 use super::grid::Grid;
 use super::plot::Plot;
 use super::table;
-use crate::record::{Distribution, Phase, Quantity, Record, Unit};
+use crate::measure::record::{Distribution, Phase, Quantity, Record, Unit};
 
 /// Two records and which of their phases belong together.
 pub(crate) struct Comparison<'a> {

@@ -3,7 +3,7 @@
 
 use super::columns::{self, number};
 use super::grid::Grid;
-use crate::record::{Percentiles, Phase, Record, Second, float};
+use crate::measure::record::{Percentiles, Phase, Record, Second, float};
 
 /// Returns the whole report as CSV.
 pub(crate) fn csv(record: &Record) -> String {

@@ -4,7 +4,7 @@
 use super::columns::{self, Column, name};
 use super::compare::Comparison;
 use super::grid::Grid;
-use crate::record::{Phase, Quantity, Record, Unit};
+use crate::measure::record::{Phase, Quantity, Record, Unit};
 
 /// A limit on how much larger a figure may be in the second run.
 pub(super) struct Gate {

@@ -4,9 +4,9 @@ use std::fmt;
 
 /// Rows of cells under headings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Grid {
+pub(crate) struct Grid {
     pub(super) headings: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
+    pub(crate) rows: Vec<Vec<String>>,
 }
 
 /// The space between two columns.
@@ -15,7 +15,7 @@ const GAP: &str = "  ";
 const COLUMNS_NARROW: usize = 3;
 
 impl Grid {
-    pub(super) fn new(headings: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub(crate) fn new(headings: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             headings: headings.into_iter().map(Into::into).collect(),
             rows: Vec::new(),

@@ -6,7 +6,7 @@ use super::columns::{self, Column, number};
 use super::grid::Grid;
 use super::plot::{Line, Plot};
 use super::scale::{Axis, Scale};
-use crate::record::{Phase, Record, Unit, counter, float};
+use crate::measure::record::{Phase, Record, Unit, counter, float};
 
 /// Figures that are shown in one plot.
 struct Chart {

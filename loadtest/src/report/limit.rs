@@ -4,8 +4,8 @@
 use std::str::FromStr;
 
 use super::columns::{self, Column};
-use crate::record::{Assertion, Quantity, Record, Relation, Unit, Verdict};
-use crate::scenario::quantities::{Size, Time};
+use crate::measure::quantities::{Size, Time};
+use crate::measure::record::{Assertion, Quantity, Record, Relation, Unit, Verdict};
 
 /// What must not happen.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ fn value_in(unit: Unit, text: &str) -> Result<f64, String> {
     match unit {
         Unit::Micros => time().map(|seconds| seconds * 1e6),
         Unit::Millis => time().map(|seconds| seconds * 1e3),
-        Unit::Bytes => text.parse::<Size>().map(|size| crate::record::float(size.0)),
+        Unit::Bytes => text.parse::<Size>().map(|size| crate::measure::record::float(size.0)),
         Unit::Percent => number(text.trim_end_matches('%')),
         Unit::Count | Unit::Times | Unit::PerSecond => number(text),
     }

@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Voice;
-use crate::record::{Live, Quantity, Second, Unit, float};
+use crate::measure::record::{Live, Quantity, Second, Unit, float};
 
 /// Shows the progress of the run.
 pub(crate) struct Progress {

@@ -1,14 +1,16 @@
-//! The reports: a record as a table, JSON, CSV, a page or a picture; live progress; and two runs side by side. They only format.
+//! The reports: a record as a table, JSON, CSV, a page or a picture; live progress; and two runs side by side.
+//!
+//! Owns how figures are shown. Refuses to know how they were measured.
 
 mod charts;
 mod columns;
 mod compare;
 mod csv;
+pub(crate) mod exposition;
 mod gate;
-mod grid;
+pub(crate) mod grid;
 mod growth;
 mod limit;
-mod listing;
 mod live;
 mod page;
 mod picture;
@@ -28,11 +30,12 @@ use clap::Args;
 use compare::Comparison;
 use gate::Gate;
 use limit::Limit;
-pub(crate) use listing::listing;
 pub(crate) use live::Progress;
 
-use crate::pages::REPORT;
-use crate::record::{FORM, Record};
+use crate::measure::record::{FORM, Record};
+
+/// The heading of these flags in the help.
+pub(crate) const REPORT: &str = "Reports and gates";
 
 /// Where the report goes besides the terminal.
 #[derive(Clone, Debug, Default, Args)]

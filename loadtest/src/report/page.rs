@@ -7,7 +7,7 @@ use super::compare::Comparison;
 use super::grid::{Grid, escaped};
 use super::plot::Plot;
 use super::{charts, growth, summary, table};
-use crate::record::Record;
+use crate::measure::record::Record;
 
 pub(super) const STYLE: &str = include_str!("page.css");
 

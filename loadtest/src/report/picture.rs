@@ -6,7 +6,7 @@ use super::grid::escaped;
 use super::growth;
 use super::page::STYLE;
 use super::plot::{Plot, STYLES, WIDTH};
-use crate::record::{Record, float};
+use crate::measure::record::{Record, float};
 
 const COLUMNS: usize = 2;
 /// The space between plots, and around all of them.

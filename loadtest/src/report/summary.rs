@@ -2,7 +2,7 @@
 
 use super::plot::Plot;
 use super::table;
-use crate::record::{Distribution, Phase, Quantity, Record, Unit, float};
+use crate::measure::record::{Distribution, Phase, Quantity, Record, Unit, float};
 
 /// Returns what the run found, in one sentence.
 pub(super) fn sentence(record: &Record) -> String {

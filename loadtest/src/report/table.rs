@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::columns::{self, Column};
 use super::grid::Grid;
-use crate::record::{Assertion, Quantity, Ratio, Record, Unit, float};
+use crate::measure::record::{Assertion, Quantity, Ratio, Record, Unit, float};
 
 /// Returns the whole report as text.
 pub(crate) fn table(record: &Record) -> String {

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use super::now;
 use super::scenarios::try_record;
-use crate::client::profile::Profile;
-use crate::connection::Target;
-use crate::control_plane::ControlPlane;
-use crate::crew::Crew;
+use crate::fleet::client::profile::Profile;
+use crate::fleet::crew::Crew;
 use crate::fleet::{Fleet, Plan};
-use crate::kind::{Dialect, Kind};
-use crate::ledger::{Spec, What};
-use crate::relay::free_address;
-use crate::scenario::file::Scenario;
-use crate::shard::Shard;
-use crate::world::World;
+use crate::measure::shard::Shard;
+use crate::origin::control_plane::ControlPlane;
+use crate::origin::ledger::{Spec, What};
+use crate::origin::world::World;
+use crate::story::file::Scenario;
+use crate::subject::relay::free_address;
+use crate::wire::kind::{Dialect, Kind};
+use crate::wire::place::Target;
 
 /// A relay that ran before serves what it kept of an earlier run, until it has found the control plane of this one.
 #[test]

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::scenarios::record_of;
-use crate::arguments::Overrides;
-use crate::kind::Dialect;
-use crate::record::{Assertion, Verdict};
-use crate::scenario::file::Scenario;
+use crate::command::arguments::Overrides;
+use crate::measure::record::{Assertion, Verdict};
+use crate::story::file::Scenario;
+use crate::wire::kind::Dialect;
 
 /// The scenario in the manual can be played: its clients ask for the same, because there is a floor.
 #[test]

@@ -10,13 +10,13 @@ use http::Response;
 
 use super::now;
 use super::scenarios::try_record;
-use crate::arguments::Arguments;
-use crate::control_plane::ControlPlane;
-use crate::kind::Kind;
-use crate::ledger::{Ledger, Spec};
-use crate::record::{Recorder, counter};
-use crate::scenario::file::{BUILT_IN, Scenario};
-use crate::world::World;
+use crate::command::arguments::Arguments;
+use crate::measure::record::{Recorder, counter};
+use crate::origin::control_plane::ControlPlane;
+use crate::origin::ledger::{Ledger, Spec};
+use crate::origin::world::World;
+use crate::story::file::{BUILT_IN, Scenario};
+use crate::wire::kind::Kind;
 
 /// A control plane that is served as if it were another's, with what changes it.
 pub(super) fn another() -> (ControlPlane, Arc<World>) {
@@ -95,7 +95,7 @@ fn the_first_client_that_sees_a_change_is_not_behind() {
         .enable_all()
         .build()
         .unwrap();
-    let played = crate::scenario::play::run(&scenario, &arguments, &recorder, &mut say);
+    let played = crate::story::play::run(&scenario, &arguments, &recorder, &mut say);
     runtime.block_on(played).unwrap();
     let record = recorder.finish(now()).unwrap();
     assert!(record.held(), "{:#?}\n{:#?}", record.assertions, record.breaches);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use crate::arguments::{Arguments, Command};
-use crate::scenario::file::BUILT_IN;
-use crate::scenario::quantities::{Size, Time};
+use crate::command::arguments::{Arguments, Command};
+use crate::measure::quantities::{Size, Time};
+use crate::story::file::BUILT_IN;
 
 fn parsed(words: &str) -> Result<Arguments, String> {
     let words = ["distributary-load"].into_iter().chain(words.split_whitespace());
@@ -73,7 +73,7 @@ fn flags_take_units() {
 
 #[test]
 fn built_in_scenarios_are_listed_a_line_each() {
-    let list = crate::report::listing().unwrap();
+    let list = crate::story::listing().unwrap();
     let mut lines = list.lines();
     assert_eq!(
         lines.next().unwrap().split_whitespace().take(4).collect::<Vec<_>>(),
@@ -160,7 +160,7 @@ fn shells_and_man_know_every_flag() {
     let mut script = Vec::new();
     bash.run(Arguments::command(), &mut script).unwrap();
     let script = String::from_utf8(script).unwrap();
-    let folder = crate::folder::Folder::new().unwrap();
+    let folder = crate::wire::folder::Folder::new().unwrap();
     let words = format!("manual {}", folder.0.display());
     let Some(Command::Manual(manual)) = parsed(&words).unwrap().command else {
         panic!("not the command");

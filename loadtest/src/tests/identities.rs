@@ -6,9 +6,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::TcpListener;
 
 use super::scenarios::try_record;
-use crate::folder::Folder;
-use crate::scenario::file::Scenario;
-use crate::tls::{self, Papers};
+use crate::story::file::Scenario;
+use crate::wire::folder::Folder;
+use crate::wire::tls::{self, Papers};
 
 /// Listens, and returns what the first client says until all `words` were in it.
 fn listen(papers: Option<&Papers>, words: &'static [&'static str]) -> (SocketAddr, std::thread::JoinHandle<()>) {
@@ -133,11 +133,11 @@ fn a_wrong_identity_is_told_with_its_group() {
 #[test]
 fn a_story_has_no_identities() {
     let words = ["distributary-load", "run", "chain", "--node-id", "edge-{n}"];
-    let arguments = <crate::arguments::Arguments as clap::Parser>::parse_from(words);
-    let recorder = crate::record::Recorder::new("chain", super::now()).unwrap();
+    let arguments = <crate::command::arguments::Arguments as clap::Parser>::parse_from(words);
+    let recorder = crate::measure::record::Recorder::new("chain", super::now()).unwrap();
     let mut say = |_: &str| {};
-    let overrides = crate::arguments::Overrides::default();
-    let played = crate::scenario::play(&arguments, &overrides, &recorder, &mut say);
+    let overrides = crate::command::arguments::Overrides::default();
+    let played = crate::story::play(&arguments, &overrides, &recorder, &mut say);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

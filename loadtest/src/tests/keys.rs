@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::keys::{self, Key};
-use crate::scenario::file::Scenario;
+use crate::story::file::Scenario;
+use crate::story::keys::{self, Key};
 
 /// Where the keys of each place stand: `@` is the place with the keys that it needs, `%` one more key.
 const PLACES: [(&str, &str, &str); 22] = [

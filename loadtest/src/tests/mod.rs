@@ -28,14 +28,14 @@ use distributary::proto::envoy::service::discovery::v3::{
 use distributary::proto::google::protobuf::Any;
 use prost::Message;
 
-use crate::client::profile::{Interest, Names, Profile};
-use crate::client::{Client, Outcome, Output};
-use crate::kind::{Dialect, Kind};
-use crate::ledger::{Ledger, Spec};
-use crate::tally::Tally;
-use crate::violation::Violation;
+use crate::fleet::client::profile::{Interest, Names, Profile};
+use crate::fleet::client::{Client, Outcome, Output};
+use crate::fleet::violation::Violation;
+use crate::measure::tally::Tally;
+use crate::origin::ledger::{Ledger, Spec};
+use crate::origin::world::World;
+use crate::wire::kind::{Dialect, Kind};
 use crate::wire::{self, Malformed, Reader, Unit};
-use crate::world::World;
 
 /// `message` as a gRPC frame.
 fn frame(message: &impl Message) -> Vec<u8> {

@@ -6,13 +6,13 @@ use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse,
 use distributary::proto::google::protobuf::Any;
 
 use super::{frame, now};
-use crate::client::profile::{Interest, Profile};
-use crate::client::{Client, Outcome};
-use crate::kind::{Dialect, Kind};
-use crate::ledger::Spec;
-use crate::tally::Tally;
-use crate::violation::Violation;
-use crate::world::World;
+use crate::fleet::client::profile::{Interest, Profile};
+use crate::fleet::client::{Client, Outcome};
+use crate::fleet::violation::Violation;
+use crate::measure::tally::Tally;
+use crate::origin::ledger::Spec;
+use crate::origin::world::World;
+use crate::wire::kind::{Dialect, Kind};
 
 /// One client that asks for clusters, listeners and the routes of those, as an Envoy does.
 struct Envoy {

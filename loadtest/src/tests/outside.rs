@@ -10,13 +10,13 @@ use distributary::json::{Bounds, Schemas, Tree, Unknown};
 use super::foreign::another;
 use super::now;
 use super::scenarios::try_record;
-use crate::folder::Folder;
-use crate::kind::Kind;
-use crate::ledger::Ledger;
-use crate::record::Record;
-use crate::scenario::command;
-use crate::scenario::file::Scenario;
-use crate::world::World;
+use crate::measure::record::Record;
+use crate::origin::ledger::Ledger;
+use crate::origin::world::World;
+use crate::story::command;
+use crate::story::file::Scenario;
+use crate::wire::folder::Folder;
+use crate::wire::kind::Kind;
 
 fn scenario(act: &str) -> anyhow::Result<Scenario> {
     let read = Scenario::parse(
@@ -214,7 +214,7 @@ fn cluster(at: &str) -> Vec<u8> {
 /// A change is timed from the time that stands in it, also at the first client.
 #[test]
 fn a_mark_says_when_a_change_was_made() {
-    let bell = Arc::<crate::ledger::Bell>::default();
+    let bell = Arc::<crate::origin::ledger::Bell>::default();
     let path = "metadata.filter_metadata.load.at".to_owned();
     bell.trials.set_marks(&[(Kind::Cds, path)].into());
     let ledger = Ledger::learning(Kind::Cds, bell);

@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 
 use super::now;
 use super::scenarios::try_record;
-use crate::control_plane::ControlPlane;
-use crate::kind::Kind;
-use crate::ledger::Spec;
-use crate::scenario::file::Scenario;
-use crate::tls::{self, Papers};
-use crate::world::World;
+use crate::origin::control_plane::ControlPlane;
+use crate::origin::ledger::Spec;
+use crate::origin::world::World;
+use crate::story::file::Scenario;
+use crate::wire::kind::Kind;
+use crate::wire::tls::{self, Papers};
 
 /// A TLS proxy in front of a control plane; it stops when dropped.
 struct Front {

@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::now;
-use crate::client::profile::Profile;
-use crate::client::{Client, Outcome, Output};
-use crate::http2::hpack::Head;
-use crate::kind::{Dialect, Kind};
-use crate::ledger::Ledger;
-use crate::tally::Tally;
-use crate::violation::Violation;
-use crate::world::World;
+use crate::fleet::client::profile::Profile;
+use crate::fleet::client::{Client, Outcome, Output};
+use crate::fleet::violation::Violation;
+use crate::measure::tally::Tally;
+use crate::origin::ledger::Ledger;
+use crate::origin::world::World;
+use crate::wire::http2::hpack::Head;
+use crate::wire::kind::{Dialect, Kind};
 
 /// One client that polls for all of four clusters.
 struct Poller {
@@ -60,7 +60,7 @@ impl Poller {
     }
 
     fn resource(&self, index: u32) -> Value {
-        let current = |history: &[Arc<crate::ledger::Content>]| self.ledger.json(index, history.last()?);
+        let current = |history: &[Arc<crate::origin::ledger::Content>]| self.ledger.json(index, history.last()?);
         self.ledger.inspect(index, current).flatten().unwrap()
     }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::now;
-use crate::client::profile::Profile;
-use crate::http2::Event;
-use crate::kind::{Dialect, Kind};
-use crate::loss::{Failure, Status};
-use crate::presence::{Presence, RECYCLED_WITHIN, Standing};
-use crate::progress::Progress;
-use crate::violation::Violation;
+use crate::fleet::client::profile::Profile;
+use crate::fleet::presence::{Presence, RECYCLED_WITHIN, Standing};
+use crate::fleet::progress::Progress;
+use crate::fleet::violation::Violation;
+use crate::measure::loss::{Failure, Status};
+use crate::wire::http2::Event;
+use crate::wire::kind::{Dialect, Kind};
 
 /// A client, and the fleet that counts it.
 fn presence(profile: Profile, begin: Instant) -> (Presence, Arc<Progress>) {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::now;
-use crate::loss::{Failure, Loss, Status};
-use crate::process::Process;
-use crate::record::{
+use crate::measure::loss::{Failure, Loss, Status};
+use crate::measure::process::Process;
+use crate::measure::record::{
     Claim, Distribution, Effort, Quantity, Ratio, Record, Recorder, Relation, Schedule, Unit, Verdict,
 };
-use crate::tally::{Feed, Tally};
+use crate::measure::tally::{Feed, Tally};
 
 fn micros(values: impl IntoIterator<Item = u64>) -> Distribution {
     let mut distribution = Distribution::new().unwrap();
@@ -150,7 +150,7 @@ fn a_run_is_recorded_phase_by_phase() {
     let at = |millis| begin + Duration::from_millis(millis);
     let recorder = Recorder::new("test", begin).unwrap();
     let feed = Feed::new().unwrap();
-    recorder.attach(vec![feed.clone()], || crate::record::Fleets {
+    recorder.attach(vec![feed.clone()], || crate::measure::record::Fleets {
         clients: 3,
         with_stream: Some(2),
         owed: Some(2),

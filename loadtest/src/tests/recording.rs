@@ -10,18 +10,18 @@ use clap::Parser as _;
 use distributary::json::{Schemas, Secrets};
 
 use super::now;
-use crate::arguments::{Arguments, Command};
-use crate::client::profile::Profile;
-use crate::connection::Target;
-use crate::control_plane::ControlPlane;
-use crate::crew::Crew;
+use crate::command::arguments::{Arguments, Command};
+use crate::fleet::client::profile::Profile;
+use crate::fleet::crew::Crew;
 use crate::fleet::{Fleet, Plan};
-use crate::folder::Folder;
-use crate::kind::{Dialect, Kind};
-use crate::ledger::{Spec, What};
+use crate::measure::shard::Shard;
+use crate::origin::control_plane::ControlPlane;
+use crate::origin::ledger::{Spec, What};
+use crate::origin::world::World;
 use crate::recording::{Event, Head, Recording, Sink};
-use crate::shard::Shard;
-use crate::world::World;
+use crate::wire::folder::Folder;
+use crate::wire::kind::{Dialect, Kind};
+use crate::wire::place::Target;
 
 const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -88,7 +88,7 @@ async fn recorded(folder: &Folder, words: &str) -> (PathBuf, Arc<World>) {
         change(&world, Kind::Eds, 3, What::New);
         until("another change", acknowledged(10 + repeated)).await;
     };
-    let told = listen.run(&arguments, changes).await.unwrap();
+    let told = listen.run(&arguments.audience().unwrap(), changes).await.unwrap();
     assert!(
         told.contains("recording.jsonl: ") && told.contains(" events in "),
         "{told}"
@@ -138,8 +138,8 @@ async fn a_recording_played_to_many_clients_ends_as_the_control_plane_did() {
         let world = World::learning();
         let mut profile = Profile::plain(Dialect::Delta, Kind::Cds, 1);
         profile.interests = vec![
-            (Kind::Cds, crate::client::profile::Interest::All),
-            (Kind::Eds, crate::client::profile::Interest::Follow),
+            (Kind::Cds, crate::fleet::client::profile::Interest::All),
+            (Kind::Eds, crate::fleet::client::profile::Interest::Follow),
         ];
         let fleet = fleet(player.address(), profile, 60, &world);
         assert_eq!(player.run().await, 13);
@@ -288,7 +288,10 @@ async fn secrets_are_left_out() {
     };
     let counts = Arc::clone(&control_plane.counts);
     let has_it = move || counts.acknowledgements.load(std::sync::atomic::Ordering::Relaxed) >= 1;
-    let told = listen.run(&given, until("the listener", has_it)).await.unwrap();
+    let told = listen
+        .run(&given.audience().unwrap(), until("the listener", has_it))
+        .await
+        .unwrap();
     assert!(
         told.contains("1 resources had secrets, which are replaced by `[redacted]`"),
         "{told}"
@@ -305,7 +308,10 @@ async fn secrets_are_left_out() {
     let Some(Command::Record(listen)) = &given.command else {
         panic!("not the command")
     };
-    let told = listen.run(&given, std::future::pending()).await.unwrap();
+    let told = listen
+        .run(&given.audience().unwrap(), std::future::pending())
+        .await
+        .unwrap();
     assert!(told.contains(" events in "), "{told}");
 }
 
@@ -318,11 +324,11 @@ async fn who_cannot_be_recorded_is_told() {
         let Some(Command::Record(listen)) = &arguments.command else {
             panic!("not the command")
         };
-        listen
-            .run(&arguments, std::future::pending())
-            .await
-            .unwrap_err()
-            .to_string()
+        match arguments.audience() {
+            Ok(audience) => listen.run(&audience, std::future::pending()).await.unwrap_err(),
+            Err(error) => error,
+        }
+        .to_string()
     };
     let none = error(String::new()).await;
     assert_eq!(none, "record needs --server: the control plane to record");
@@ -357,7 +363,7 @@ async fn a_recording_is_replaced_only_by_force() {
         let Some(Command::Record(listen)) = &arguments.command else {
             panic!("not the command")
         };
-        listen.run(&arguments, std::future::pending()).await
+        listen.run(&arguments.audience().unwrap(), std::future::pending()).await
     };
     let refused = record("").await.unwrap_err().to_string();
     assert!(

@@ -1,8 +1,8 @@
 //! Tests that the checker allows what is right when names and resources go and come back.
 
 use super::{clusters, now, two_of_four};
-use crate::kind::{Dialect, Kind};
-use crate::violation::Violation;
+use crate::fleet::violation::Violation;
+use crate::wire::kind::{Dialect, Kind};
 
 /// A removal may arrive after the resource has come back and gone again: then what comes next is not older.
 #[test]

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::arguments::{Arguments, Overrides};
-use crate::kind::Dialect;
-use crate::record::{Assertion, Record, Recorder, Verdict};
-use crate::scenario::file::{BUILT_IN, Scenario};
+use crate::command::arguments::{Arguments, Overrides};
+use crate::measure::record::{Assertion, Record, Recorder, Verdict};
+use crate::story::file::{BUILT_IN, Scenario};
+use crate::wire::kind::Dialect;
 
 #[test]
 fn every_scenario_can_be_read() {
@@ -58,7 +58,7 @@ pub(super) fn played(scenario: &Scenario, arguments: &Arguments) -> anyhow::Resu
         .unwrap();
     let recorder = Recorder::new("here", super::now()).unwrap();
     let mut say = |_: &str| {};
-    let played = crate::scenario::play::run(scenario, arguments, &recorder, &mut say);
+    let played = crate::story::play::run(scenario, arguments, &recorder, &mut say);
     runtime.block_on(played)?;
     recorder.finish(super::now())
 }

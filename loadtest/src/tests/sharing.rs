@@ -4,10 +4,10 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use super::now;
 use super::scenarios::{played, try_record};
-use crate::arguments::Arguments;
-use crate::record::{Fleets, Record, Recorder, counter};
-use crate::scenario::file::Scenario;
-use crate::tally::Feed;
+use crate::command::arguments::Arguments;
+use crate::measure::record::{Fleets, Record, Recorder, counter};
+use crate::measure::tally::Feed;
+use crate::story::file::Scenario;
 
 /// Each phase waits for all its responses: who comes back begins anew, and is complete again with the last one.
 const SCENARIO: &str = "description: Shares.
@@ -137,7 +137,7 @@ fn percentiles_are_those_of_all_times_together() {
 /// As it is used: on files, into files.
 #[test]
 fn shares_are_merged_from_files() {
-    let folder = crate::folder::Folder::new().unwrap();
+    let folder = crate::wire::folder::Folder::new().unwrap();
     let file = |name: &str| folder.0.join(name);
     for shard in ["1/2", "2/2"] {
         let (name, record) = measured(shard, 5000, 0..20);

@@ -13,10 +13,10 @@ use prost::Message as _;
 
 use super::foreign::{another, any_server};
 use super::{frame, now};
-use crate::arguments::Arguments;
-use crate::network::{Network, Stopped, Wires};
-use crate::record::{Assertion, Record, Recorder};
-use crate::scenario::file::Scenario;
+use crate::command::arguments::Arguments;
+use crate::measure::record::{Assertion, Record, Recorder};
+use crate::story::file::Scenario;
+use crate::subject::network::{Network, Stopped, Wires};
 
 const STREAMS: &str = "clients without a stream at the end";
 
@@ -31,7 +31,7 @@ fn played(scenario: &Scenario, server: SocketAddr, mut at: impl FnMut(&str)) -> 
     let recorder = Recorder::new("here", now()).unwrap();
     let mut say = |phase: &str| at(phase);
     runtime
-        .block_on(crate::scenario::play::run(scenario, &arguments, &recorder, &mut say))
+        .block_on(crate::story::play::run(scenario, &arguments, &recorder, &mut say))
         .unwrap();
     recorder.finish(now()).unwrap()
 }

@@ -1,8 +1,8 @@
 //! Tests that only those waits count during which there was something for the client.
 
 use super::clusters;
-use crate::record::float;
-use crate::scenario::file::{BUILT_IN, Scenario};
+use crate::measure::record::float;
+use crate::story::file::{BUILT_IN, Scenario};
 
 #[test]
 fn a_client_waits_as_long_as_it_is_behind() {

@@ -34,7 +34,7 @@ macro_rules! part {
 
 const HTML: Part = part!("text/html; charset=utf-8", "page.html");
 
-const PARTS: [Part; 24] = [
+const PARTS: [Part; 25] = [
     part!(STYLE, "figures.css"),
     part!(STYLE, "narrow.css"),
     part!(STYLE, "page.css"),
@@ -45,6 +45,7 @@ const PARTS: [Part; 24] = [
     part!(SCRIPT, "changes.js"),
     part!(SCRIPT, "charts.js"),
     part!(SCRIPT, "clients.js"),
+    part!(SCRIPT, "contents.js"),
     part!(SCRIPT, "difference.js"),
     part!(SCRIPT, "elements.js"),
     part!(SCRIPT, "holds.js"),

@@ -4,13 +4,14 @@ import { Rounds, path } from "./asked.js";
 import { lastChanges } from "./changes.js";
 import { h, show } from "./elements.js";
 import * as hour from "./hour.js";
-import { asJson, empty, problem, section, state, table } from "./parts.js";
+import { asJson, empty, problem, section } from "./parts.js";
 import { certificateLines } from "./certificates.js";
+import { VIEWS, contents } from "./contents.js";
 import { holds } from "./holds.js";
 import { grouped, headline } from "./rejections.js";
 import { servers } from "./servers.js";
 import { strip, troubles } from "./troubles.js";
-import { brief, bytes, count, many, rate, seconds, typeName, typeWord } from "./words.js";
+import { bytes, count, many, rate, seconds } from "./words.js";
 
 const PAUSE = 5000;
 const HISTORY_PAUSE = 10000;
@@ -123,10 +124,10 @@ export function open(place, live) {
     new Rounds(HISTORY_PAUSE, () => ["/history"], chart, failed),
     new Rounds(
       PAUSE,
-      () => ["/views", "/certs"],
+      () => [VIEWS, "/certs"],
       (views, certs) => {
         Object.assign(seen, { certs });
-        show(at.contents, contentsOf(views.views));
+        show(at.contents, contents(views));
         show(at.certificates, certificateLines(certs));
       },
       failed,
@@ -266,46 +267,6 @@ function rejectionsOf(groups) {
     );
   const more = groups.length - SHOWN_MAX;
   return [h("ol", { class: "plain" }, some), more > 0 && h("p", null, h("a", { href: "#rejections" }, `${count(more)} more`))];
-}
-
-function contentsOf(views) {
-  const rows = views.flatMap((view) =>
-    Object.entries(view.types).flatMap(([type, halves]) => {
-      const both = [halves.wildcard, halves.named].filter((half) => half !== null && (half.resources > 0 || half.complete));
-      return both.map((half) => ({
-        key: `${view.class} ${view.server} ${type} ${half === halves.wildcard}`,
-        cells: [
-          view.class === "-" ? "all clients" : view.class,
-          h(
-            "a",
-            { href: `#resources/${encodeURIComponent(typeWord(type))}`, title: type },
-            typeWord(type).length > 6 ? typeName(type) : typeWord(type),
-          ),
-          half === halves.wildcard ? "everything" : "by name",
-          count(half.resources),
-          bytes(half.bytes),
-          half.stale ? state("STALE", "not confirmed") : state("SYNCED", "current"),
-          h("code", { class: "version", title: half.digest }, brief(half.digest)),
-        ],
-      }));
-    }),
-  );
-  if (rows.length === 0) {
-    return empty("No client asks for anything yet.");
-  }
-  return table(
-    "All contents",
-    [
-      { name: "Class" },
-      { name: "Type" },
-      { name: "Asked for" },
-      { name: "Resources", kind: "number" },
-      { name: "Bytes", kind: "number" },
-      { name: "State" },
-      { name: "Digest" },
-    ],
-    rows,
-  );
 }
 
 function pressureOf({ percent, active }) {

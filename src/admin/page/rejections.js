@@ -11,7 +11,7 @@ const NAMES_MAX = 100;
 // Protobuf begins its texts in one of many ways, so that nobody depends on them.
 const SCATTERED = /^goo\.gle\/debug\w*\s*/;
 
-/** Returns rejections for equal reasons as one: {key, type, words, short, resources, clients, software, since}. */
+/** Returns rejections for equal reasons as one: {key, type, words, short, resources, clients, software, since, reported}. */
 export function grouped(rejections) {
   const groups = Map.groupBy(rejections, (one) => `${one.type} ${one.rejection.replace(SCATTERED, "")}`);
   const all = [...groups].map(([reason, resources]) => {
@@ -38,6 +38,12 @@ export function grouped(rejections) {
           .map((one) => one.since)
           .filter(Boolean)
           .sort()[0] ?? null,
+      reported:
+        resources
+          .map((one) => one.reported)
+          .filter(Boolean)
+          .sort()
+          .pop() ?? null,
     };
   });
   return all.sort((one, other) => other.clients - one.clients || (one.key < other.key ? -1 : 1));
@@ -161,6 +167,12 @@ function groupOf(group) {
       "dl",
       { class: "facts" },
       group.since && h("div", null, h("dt", null, "Since"), h("dd", null, since(group.since))),
+      h(
+        "div",
+        null,
+        h("dt", null, "Control plane"),
+        h("dd", null, group.reported ? ["told ", since(group.reported)] : "not told"),
+      ),
       h("div", null, h("dt", null, "Clients"), h("dd", null, who(group))),
       h("div", null, h("dt", null, "Software"), h("dd", null, Object.keys(group.software).join(", "))),
     ),

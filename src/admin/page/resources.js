@@ -1,6 +1,7 @@
 // Resources: a search among all of them, and one in full.
 
 import { Rounds, path } from "./asked.js";
+import { VIEWS } from "./contents.js";
 import { h, show } from "./elements.js";
 import {
   asJson,
@@ -65,9 +66,9 @@ export function open(place, live, [type = "", text = "", wantedState = "", wante
         sort: orders.field.value,
         limit,
       }),
-    also: () => ["/views", ...nacks()],
+    also: () => [VIEWS, ...nacks()],
     list: (limit, answer, { views }, rejections) => {
-      offer(types, views);
+      offer(types, [...views.flatMap((view) => Object.keys(view.types)), ...Object.keys(answer.resources)]);
       return list(answer, limit, live, orders.field.value, rejections?.rejections ?? []);
     },
     hash: () => `#resources/${[types, field, states.field, orders.field].map((one) => encodeURIComponent(one.value)).join("/")}`,
@@ -76,8 +77,8 @@ export function open(place, live, [type = "", text = "", wantedState = "", wante
 }
 
 /** Offers the types that the relay has. */
-function offer(types, views) {
-  const words = new Set(views.flatMap((view) => Object.keys(view.types).map(typeWord)));
+function offer(types, names) {
+  const words = new Set(names.map(typeWord));
   const known = new Set([...types.options].map((option) => option.value));
   [...words]
     .sort()

@@ -25,6 +25,13 @@ impl View {
                 let waiters = self.waiters(type_url, name).into_iter();
                 waiters.flat_map(|set| sets.seats(set)).collect()
             }
+            Depth::RejectionsAt(type_url) => {
+                let mut asking = Vec::new();
+                self.leases.everyone(type_url, |set| asking.push(set));
+                asking.sort_unstable();
+                asking.dedup();
+                asking.into_iter().flat_map(|set| sets.seats(set)).collect()
+            }
             Depth::Types | Depth::Resources | Depth::Rejections => sets.iter().map(|(seat, _)| seat).collect(),
         };
         drop(sets);

@@ -52,11 +52,12 @@ impl View {
         *self.guarded.elsewhere.lock() = Arc::downgrade(other);
     }
 
-    /// Returns what sessions of this view are served by the view of another server, if any read that.
+    /// Returns what sessions of this view are served by the view of another server, if any read that, and whether all do.
     #[must_use]
-    pub fn served_elsewhere(&self) -> Option<Arc<Cut>> {
+    pub fn served_elsewhere(&self) -> Option<(Arc<Cut>, bool)> {
         let other = self.guarded.elsewhere.lock().upgrade()?;
-        (self.readers().1 > 0).then(|| other.cut())
+        let (reading, watching) = self.readers();
+        (watching > 0).then(|| (other.cut(), reading == 0))
     }
 
     /// Whether a session wants this name now, or a collection that it belongs to.

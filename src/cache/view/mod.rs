@@ -8,6 +8,7 @@ mod earlier;
 mod ended;
 mod guarded;
 mod pressure;
+mod rejected;
 mod relay_chain;
 mod replaced;
 mod restored;
@@ -29,6 +30,7 @@ pub use asked::Respondents;
 pub use earlier::EarlierContent;
 use guarded::Guarded;
 pub use pressure::Summary;
+use rejected::Rejected;
 use relay_chain::RelayChain;
 use replaced::Replaced;
 pub use restored::Knowledge;
@@ -70,6 +72,7 @@ pub struct View {
     /// Whether [`Self::take_wants`] has left some for its next call.
     behind: AtomicBool,
     relay_chain: RelayChain,
+    rejected: Rejected,
     guarded: Guarded,
     closed: AtomicBool,
     /// Whether another server has replaced this one since its last stream began.
@@ -137,6 +140,7 @@ impl View {
             interest: Notify::new(),
             behind: AtomicBool::new(false),
             relay_chain: RelayChain::default(),
+            rejected: Rejected::default(),
             guarded: Guarded::default(),
             closed: AtomicBool::new(false),
             superseded: AtomicBool::new(false),
@@ -181,19 +185,6 @@ impl View {
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
-    }
-
-    /// Notes that a client has come through these relays.
-    pub fn come_through(&self, relays: &[String]) {
-        if self.relay_chain.add(relays) {
-            self.interest.notify_one();
-        }
-    }
-
-    /// Returns all relays that are known, if there are new ones since the last call.
-    #[must_use]
-    pub fn take_relays(&self) -> Option<Vec<String>> {
-        self.relay_chain.take()
     }
 
     /// How many sessions there are.

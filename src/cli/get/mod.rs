@@ -13,7 +13,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::Misuse;
 use super::asking::time;
-use crate::config::{Credentials, Grpc, Identity, LogFilter, Supply, Tls, Transport, host_name};
+use crate::config::{Credentials, Grpc, Identity, LogFilter, Rejections, Supply, Tls, Transport, host_name};
 use crate::get::{Form, Question, Shown, Unanswered, header, locality, metadata};
 use crate::json::{Schemas, Secrets};
 use crate::proto::envoy::config::core::v3::{Locality, Node};
@@ -183,6 +183,7 @@ impl Get {
                     Dialect::Delta => Transport::Delta,
                     Dialect::Sotw => Transport::Sotw,
                 },
+                rejections: Rejections::Keep,
             },
             authority: self.authority,
             headers: self.headers.into_iter().collect(),

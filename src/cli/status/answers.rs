@@ -152,6 +152,8 @@ pub(super) struct Rejection {
     pub(super) clients: u64,
     pub(super) some: Vec<Named>,
     pub(super) software: BTreeMap<String, u64>,
+    /// When the control plane was told; an older relay does not say.
+    pub(super) reported: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -14,7 +14,7 @@ use crate::cli::asking::Relays;
 use crate::xds::TypeUrl;
 
 const NARROW: [&str; 6] = ["TYPE", "NAME", "VERSION", "CLIENTS", "RELAYS", "REASON"];
-const WIDE: [&str; 3] = ["WHOLE-VERSION", "SOFTWARE", "NODES"];
+const WIDE: [&str; 4] = ["REPORTED", "WHOLE-VERSION", "SOFTWARE", "NODES"];
 
 /// One rejection, over all relays.
 #[derive(Default)]
@@ -24,6 +24,8 @@ struct Everywhere {
     software: BTreeMap<String, u64>,
     /// Some of the clients.
     nodes: BTreeSet<String>,
+    /// When a control plane was told last.
+    reported: Option<String>,
 }
 
 /// What clients reject for one reason. A client that rejects a response rejects all of it, and may not say which part is bad.
@@ -37,6 +39,7 @@ struct Together {
     relays: BTreeSet<String>,
     software: BTreeMap<String, u64>,
     nodes: BTreeSet<String>,
+    reported: Option<String>,
 }
 
 /// Type, name, version and words.
@@ -73,6 +76,7 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
             relays,
             software,
             nodes,
+            reported,
         } = everywhere;
         listed.push(json!({
             "type": type_url,
@@ -83,6 +87,7 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
             "relays": relays,
             "software": software,
             "nodes": nodes,
+            "reported": reported,
         }));
     }
     for ((type_url, words), row) in rows {
@@ -110,6 +115,7 @@ impl Together {
             *most = (*most).max(*count);
         }
         self.nodes.extend(everywhere.nodes.iter().cloned());
+        self.reported = self.reported.take().max(everywhere.reported.clone());
     }
 
     fn cells(self, word: &str, words: String) -> Vec<String> {
@@ -130,6 +136,7 @@ impl Together {
             self.clients.to_string(),
             self.relays.into_iter().collect::<Vec<_>>().join(","),
             words,
+            self.reported.unwrap_or_else(|| "no".to_owned()),
             version,
             software.collect::<Vec<_>>().join(","),
             self.nodes.into_iter().collect::<Vec<_>>().join(","),
@@ -152,6 +159,7 @@ impl Everywhere {
             *self.software.entry(name.clone()).or_default() += count;
         }
         self.nodes.extend(rejection.some.iter().map(|one| one.node.clone()));
+        self.reported = self.reported.take().max(rejection.reported.clone());
     }
 }
 

@@ -10,7 +10,7 @@ use super::spiffe::{NOT_BOTH, Supplies};
 use super::{Check, Scalar, paths, workload};
 use crate::config::bootstrap::{CallCreds, ChannelCreds, TlsConfig, TokenConfig, XdsServer};
 use crate::config::uri::Located;
-use crate::config::{Credentials, Grpc, Identity, Rest, Server, Source, Supply, Tls, Transport};
+use crate::config::{Credentials, Grpc, Identity, Rejections, Rest, Server, Source, Supply, Tls, Transport};
 use crate::xds::ServerFeatures;
 
 /// Returns a server of which only the URI is given.
@@ -22,6 +22,7 @@ pub(super) fn plain_server(uri: &str) -> Result<Server, String> {
             credentials: default_credentials(tls.unwrap_or_default()),
             token: None,
             transport: Transport::default(),
+            rejections: Rejections::default(),
         }),
         Located::Rest { endpoint, tls, prefix } => Source::Rest(Rest {
             endpoint,
@@ -46,6 +47,17 @@ pub(super) fn server(check: &mut Check, key: &str, entry: &Spanned<XdsServer>) -
             "delta" => Ok(Transport::Delta),
             "sotw" => Ok(Transport::Sotw),
             _ => Err(format!("`{text}` is not a transport; write delta or sotw")),
+        },
+    );
+    let rejections = check.read(
+        &format!("{key}.rejections"),
+        entry.rejections.as_ref(),
+        |text| match text {
+            "report" => Ok(Rejections::Report),
+            "keep" => Ok(Rejections::Keep),
+            _ => Err(format!(
+                "`{text}` does not say what becomes of rejections; write report or keep"
+            )),
         },
     );
     let features = features(check, key, entry);
@@ -76,6 +88,7 @@ pub(super) fn server(check: &mut Check, key: &str, entry: &Spanned<XdsServer>) -
             credentials,
             token,
             transport: transport.unwrap_or_default(),
+            rejections: rejections.unwrap_or_default(),
         }),
         Located::Rest { endpoint, prefix, .. } => Source::Rest(Rest {
             endpoint,
@@ -101,12 +114,13 @@ fn useless(check: &mut Check, key: &str, entry: &XdsServer, located: &Located) {
     let first = |list: &[Scalar]| list.first().map(|one| one.place);
     let channel = entry.channel_creds.first().map(|one| one.place);
     let call = entry.call_creds.first().map(|one| one.place);
-    let transport = entry.transport.as_ref().map(|one| one.place);
+    let place = |one: &Option<Scalar>| one.as_ref().map(|one| one.place);
     for (name, place) in [
         ("channel_creds", channel.filter(|_| files)),
         ("call_creds", call.filter(|_| files)),
         ("server_features", first(&entry.server_features).filter(|_| files)),
-        ("transport", transport.filter(|_| files || rest)),
+        ("transport", place(&entry.transport).filter(|_| files || rest)),
+        ("rejections", place(&entry.rejections).filter(|_| files || rest)),
     ] {
         if let Some(place) = place {
             let what = if files { "files" } else { "a server that is polled" };

@@ -60,6 +60,11 @@ impl Acks {
         self.pending.is_empty()
     }
 
+    /// Returns whether the last answer was an ACK, of the response with this nonce, and none is to be sent.
+    pub(super) fn acknowledged(&self, nonce: &str) -> bool {
+        self.is_empty() && self.accepted.as_ref().is_some_and(|(accepted, _)| accepted == nonce)
+    }
+
     /// Returns whether any answer may be sent now.
     pub(super) fn due(&self, now: Instant) -> bool {
         self.pending.iter().any(|pending| pending.due(now))

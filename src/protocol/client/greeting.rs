@@ -3,11 +3,19 @@
 //! Owns that the node is sent once on each stream, and again when more relays ask through this one (K-25). Knows nothing of the
 //! rest of the requests.
 
-use super::{Client, Request};
+use super::{Client, Request, come_through, node};
+use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use xds::Dialect;
 
 impl Client {
+    /// Returns the node that the server is sent.
+    #[must_use]
+    pub fn node(&self) -> Node {
+        let node = come_through((*self.node).clone(), self.relays.clone());
+        node::stamped(node, &self.settings.relay_id)
+    }
+
     /// K-25: these relays ask through this one, so the server is sent the node again on the present stream.
     pub fn handle_relays(&mut self, relays: Vec<String>) {
         self.relays = relays;

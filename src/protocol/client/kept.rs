@@ -34,6 +34,8 @@ pub(super) struct One {
     version: Arc<str>,
     /// The resource came without further fields around its body.
     bare: bool,
+    /// The server has sent it on this stream.
+    said: bool,
     seed: u64,
     expiry: Option<Expiry>,
     beats: u32,
@@ -41,9 +43,9 @@ pub(super) struct One {
 
 /// The effect of an entry.
 pub(super) enum Receipt {
-    /// The same content with the same time to live.
+    /// The same content with the same time to live, and no news on this stream.
     Same,
-    /// New content, or a confirmation that must be published; with the aliases that the resource has lost.
+    /// New content, or a confirmation that must be published: the view may have dropped what was not said yet on this stream; with the aliases that the resource has lost.
     Put(Arc<Resource>, Option<Expiry>, Vec<Name>),
     /// The time to live is zero: the resource ends at once.
     Dead,
@@ -96,9 +98,10 @@ impl Kept {
         self.resources.get(name).map(|one| &one.resource)
     }
 
-    /// Sets whether the server is sent the versions from now on.
-    pub(super) const fn tell(&mut self, told: bool) {
+    /// A stream begins, on which the server is sent the versions if `told`.
+    pub(super) fn connected(&mut self, told: bool) {
         self.untold = !told;
+        self.resources.values_mut().for_each(|one| one.said = false);
     }
 
     /// Returns the server's spelling of a name.
@@ -118,6 +121,7 @@ impl Kept {
             resource: resource.clone(),
             version: Arc::from(""),
             bare: false,
+            said: false,
             seed: 0,
             expiry: None,
             beats: 0,
@@ -174,6 +178,7 @@ impl Kept {
             }
         };
         one.version = version;
+        let said = std::mem::replace(&mut one.said, true);
         // E-11: every entry sets the time to live anew, or ends it. K-17: stored is the end, not the duration.
         let before = one.expiry;
         one.expiry = entry.ttl.and_then(|ttl| now.checked_add(ttl)).map(|at| {
@@ -192,7 +197,7 @@ impl Kept {
         if let Some(Expiry { at, .. }) = expiry {
             self.expiries.insert((at, name.clone()));
         }
-        if same && before == expiry {
+        if same && said && before == expiry {
             return Receipt::Same;
         }
         let lost = if same { Vec::new() } else { self.rename(had, &resource) };
@@ -256,6 +261,7 @@ impl One {
             resource,
             version: Arc::from(""),
             bare: entry.passed_on.is_empty(),
+            said: false,
             seed: 0,
             expiry: None,
             beats: 0,

@@ -7,17 +7,20 @@ mod acks;
 mod agenda;
 mod awaited;
 mod collections;
+mod complaint;
 mod completeness;
 mod entry;
 mod feed;
 mod greeting;
 mod ingest;
 mod kept;
+mod late;
 mod node;
 mod noted;
 mod outbound;
 mod parted;
 mod refusals;
+mod reporting;
 mod rhythm;
 mod stated;
 mod sweep;
@@ -32,6 +35,7 @@ use std::time::{Duration, Instant};
 use agenda::Agenda;
 use feed::Feed;
 use ingest::Message;
+use reporting::Reporting;
 use unserved::Unserved;
 use ways::Ways;
 
@@ -40,6 +44,7 @@ pub use noted::Received;
 pub use parted::Parted;
 use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
+pub use reporting::Reported;
 pub use rhythm::Rhythm;
 pub use stated::stated;
 pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable, read_delta, read_sotw};
@@ -75,6 +80,7 @@ pub struct Client {
     received: Option<Received>,
     /// The type of the last request, if that was the first of its type on the stream.
     asked: Option<TypeUrl>,
+    reporting: Reporting,
     unserved: Unserved,
     /// The server's rhythm as other streams saw it; `seen` is what this stream saw and nobody took yet.
     rhythm: Arc<Rhythm>,
@@ -135,6 +141,7 @@ impl Client {
             stream: None,
             received: None,
             asked: None,
+            reporting: Reporting::default(),
             unserved: Unserved::default(),
             rhythm: Arc::default(),
             seen: Rhythm::default(),
@@ -168,13 +175,6 @@ impl Client {
             relays: self.relays.clone(),
             ..beside
         }
-    }
-
-    /// Returns the node that the server is sent.
-    #[must_use]
-    pub fn node(&self) -> Node {
-        let node = come_through((*self.node).clone(), self.relays.clone());
-        node::stamped(node, &self.settings.relay_id)
     }
 
     /// Returns whether there is a stream.
@@ -308,6 +308,7 @@ impl Client {
         while let Some(type_url) = self.agenda.due(now) {
             if let Some(feed) = self.feeds.get_mut(&type_url) {
                 changes.extend(feed.timeout(now));
+                self.reporting.ask(feed, now);
             }
             self.note_pause(&type_url);
             self.note(&type_url);
@@ -326,7 +327,7 @@ impl Client {
         // E-19: a stream on which nothing is wanted is closed soon, so nothing needs to be unsubscribed.
         let change = || self.agenda.change().filter(|_| self.wanted());
         let Some(type_url) = answer.or_else(change).cloned() else {
-            return self.greet_again();
+            return self.greet_again().or_else(|| self.report(now));
         };
         let feed = self.feeds.get_mut(&type_url)?;
         // E-20: the legacy form of the wildcard, which every server knows, if it means the wildcard and the type was never named.
@@ -374,12 +375,10 @@ impl Client {
         self.received = Some(message.received(type_url, valid));
         let ack = message.answer();
         // K-06: the relay acknowledges on its own and waits for no client.
-        match self.dialect {
-            Dialect::Sotw => feed.outbound.received(ack, now),
-            // C-02: without a nonce, the response cannot be acknowledged.
-            Dialect::Delta if ack.nonce.is_empty() => feed.unanswerable(now),
-            Dialect::Delta => feed.outbound.acks.push(ack, now),
+        if self.dialect == Dialect::Delta && ack.nonce.is_empty() {
+            feed.unanswerable(now);
         }
+        feed.outbound.received(ack, self.dialect, now);
         self.note_pause(type_url);
         self.note(type_url);
         changes.into_iter().collect()

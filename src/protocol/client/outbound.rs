@@ -11,7 +11,7 @@ use super::ways::Ways;
 use crate::sorted::Sorted;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use proto::google::rpc::Status;
-use xds::{Name, TypeUrl};
+use xds::{Dialect, Name, TypeUrl};
 
 /// The subscription of one type on one stream. The wildcard is a name here, as on the wire.
 ///
@@ -34,7 +34,7 @@ pub(super) struct Outbound {
     less: BTreeSet<Name>,
     /// The wildcard was requested by an empty list.
     legacy: bool,
-    /// SotW: the nonce of the newest response.
+    /// The nonce of the newest response.
     nonce: String,
     /// SotW: the names were sent with a NACK, and are sent once more without one.
     repeat: bool,
@@ -131,22 +131,39 @@ impl Outbound {
         self.repeat || names || !self.more.is_empty() || !self.less.is_empty()
     }
 
-    /// A response with this nonce was received (SotW). Its answer replaces earlier ones.
-    pub(super) fn received(&mut self, ack: Ack, now: Instant) {
-        // E-03: every further request of the type carries the newest nonce.
+    /// A response was received, and this is its answer. In SotW it replaces earlier ones.
+    pub(super) fn received(&mut self, ack: Ack, dialect: Dialect, now: Instant) {
+        // E-03: in SotW, every further request of the type carries the newest nonce.
         self.nonce.clone_from(&ack.nonce);
-        self.acks.replace(ack, now);
+        match dialect {
+            Dialect::Sotw => self.acks.replace(ack, now),
+            // C-02: without a nonce, the response cannot be acknowledged.
+            Dialect::Delta if ack.nonce.is_empty() => {}
+            Dialect::Delta => self.acks.push(ack, now),
+        }
+    }
+
+    /// E-24: whether the server may be told what clients reject: it has got the acknowledgement of the last response on this stream, and
+    /// there is nothing else to send.
+    pub(super) fn is_at_rest(&self) -> bool {
+        !self.nonce.is_empty() && self.acks.acknowledged(&self.nonce) && !self.changed()
+    }
+
+    /// E-24: returns the SotW request that tells the server what clients reject. It has the names of the last request: a server takes
+    /// missing ones for given up.
+    pub(super) fn sotw_late(&self, type_url: &TypeUrl, accepted: &str, rejected: Status) -> DiscoveryRequest {
+        self.sotw_request(type_url, accepted, Some(rejected))
+    }
+
+    /// E-24: the same in delta.
+    pub(super) fn delta_late(&self, type_url: &TypeUrl, rejected: Status) -> DeltaDiscoveryRequest {
+        delta_answer(type_url, self.nonce.clone(), Some(rejected))
     }
 
     /// Returns the next delta answer. E-16: an answer never shares its request with a change of the subscription, and goes first.
     pub(super) fn delta_answer(&mut self, type_url: &TypeUrl, now: Instant) -> Option<DeltaDiscoveryRequest> {
         let ack = self.acks.take(now)?;
-        Some(DeltaDiscoveryRequest {
-            type_url: type_url.url().to_owned(),
-            response_nonce: ack.nonce,
-            error_detail: ack.refusal.map(status),
-            ..DeltaDiscoveryRequest::default()
-        })
+        Some(delta_answer(type_url, ack.nonce, ack.refusal.map(status)))
     }
 
     /// Returns the next change of the subscription in delta, and the names that are new in it. `held` returns the versions of the
@@ -218,20 +235,23 @@ impl Outbound {
             self.repeat = changed && refusal.is_some();
             joined
         };
+        Some((self.sotw_request(type_url, accepted, refusal.map(status)), joined))
+    }
+
+    fn sotw_request(&self, type_url: &TypeUrl, accepted: &str, error_detail: Option<Status>) -> DiscoveryRequest {
         let names = if self.legacy {
             Vec::new()
         } else {
             self.texts(self.told.iter())
         };
-        let request = DiscoveryRequest {
+        DiscoveryRequest {
             version_info: accepted.to_owned(),
             resource_names: names,
             type_url: type_url.url().to_owned(),
             response_nonce: self.nonce.clone(),
-            error_detail: refusal.map(status),
+            error_detail,
             ..DiscoveryRequest::default()
-        };
-        Some((request, joined))
+        }
     }
 
     /// Moves `told` towards what is wanted; returns the names that are new in it.
@@ -298,6 +318,15 @@ fn portion(names: &mut BTreeSet<Name>) -> BTreeSet<Name> {
             BTreeSet::from([name])
         }
         None => std::mem::take(names),
+    }
+}
+
+fn delta_answer(type_url: &TypeUrl, response_nonce: String, error_detail: Option<Status>) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        type_url: type_url.url().to_owned(),
+        response_nonce,
+        error_detail,
+        ..DeltaDiscoveryRequest::default()
     }
 }
 

@@ -127,19 +127,22 @@ impl References {
         let (old_routes, new_routes) = (routes(old), routes(new));
         for name in without(new_routes, old_routes) {
             self.routes.entry(name.clone()).or_default().insert(item.clone());
+            look(Kind::Rds, name, held, |_, said| !said);
+            self.touch_route(name, held);
         }
         for name in without(old_routes, new_routes) {
             drop_from(&mut self.routes, name, item);
-            self.unsettle(Kind::Rds, name, item, held);
+            unsettle(Kind::Rds, name, item, held);
             self.touch_route(name, held);
         }
         let (old_clusters, new_clusters) = (clusters(old), clusters(new));
         for name in without(new_clusters, old_clusters) {
             self.clusters.entry(name.clone()).or_default().insert(item.clone());
+            look(Kind::Cds, name, held, |_, said| !said);
         }
         for name in without(old_clusters, new_clusters) {
             drop_from(&mut self.clusters, name, item);
-            self.unsettle(Kind::Cds, name, item, held);
+            unsettle(Kind::Cds, name, item, held);
         }
     }
 
@@ -157,11 +160,11 @@ impl References {
         let kind = item.0.0.kind();
         let named = named(kind, self.resource(item)).filter(|_| refers(kind));
         for name in routes(named) {
-            self.unsettle(Kind::Rds, name, item, held);
+            unsettle(Kind::Rds, name, item, held);
             self.touch_route(name, held);
         }
         for name in clusters(named) {
-            self.unsettle(Kind::Cds, name, item, held);
+            unsettle(Kind::Cds, name, item, held);
         }
     }
 
@@ -171,18 +174,9 @@ impl References {
         for half in halves {
             let item = (half.clone(), name.clone());
             for name in clusters(named(Kind::Rds, self.resource(&item))) {
-                self.unsettle(Kind::Cds, name, &item, held);
+                unsettle(Kind::Cds, name, &item, held);
             }
         }
-    }
-
-    /// The removal of this name must be looked at again, if this resource holds it.
-    pub(super) fn unsettle(&self, kind: Kind, name: &Name, source: &Item, held: &mut Held) {
-        let by = held
-            .named(kind, name)
-            .filter(|(_, removal)| removal.by().is_some_and(|(by, _)| by == source));
-        let items: Vec<Item> = by.map(|(item, _)| item).collect();
-        items.into_iter().for_each(|item| held.look(item));
     }
 
     /// What is held because of routes that no client wants any more must be looked at again.
@@ -252,6 +246,20 @@ impl References {
         let read = self.read.get(half)?.resource(name);
         read.or_else(|| self.unconfirmed.get(&(half.clone(), name.clone())))
     }
+}
+
+/// The removal of this name must be looked at again, if this resource holds it.
+pub(super) fn unsettle(kind: Kind, name: &Name, source: &Item, held: &mut Held) {
+    look(kind, name, held, |by, _| by == source);
+}
+
+/// The removal of this name must be looked at again, if what holds it is one of these; `true`: the control plane still sends that.
+fn look(kind: Kind, name: &Name, held: &mut Held, which: impl Fn(&Item, bool) -> bool) {
+    let by = held
+        .named(kind, name)
+        .filter(|(_, removal)| removal.by().is_some_and(|(by, said)| which(by, said)));
+    let items: Vec<Item> = by.map(|(item, _)| item).collect();
+    items.into_iter().for_each(|item| held.look(item));
 }
 
 /// Returns one that the control plane still sends, if there is any.

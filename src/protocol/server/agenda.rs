@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
+use crate::server::survey::Survey;
 use crate::sorted::Sorted;
 use xds::{Difference, Name, State};
 
@@ -27,6 +28,8 @@ pub(super) struct Agenda {
     dark: OnceLock<bool>,
     /// The wildcard's state when it was last looked at, and whether it was certain.
     state: (u64, bool),
+    /// What there is to send, once that was looked for in this turn.
+    survey: Option<Survey>,
 }
 
 #[derive(Debug, Default)]
@@ -228,6 +231,16 @@ impl Agenda {
     pub(super) fn begin(&mut self) {
         self.short = false;
         self.dark.take();
+        self.survey = None;
+    }
+
+    /// Returns what there is to send, if that was looked for in this turn.
+    pub(super) const fn survey(&self) -> Option<Survey> {
+        self.survey
+    }
+
+    pub(super) const fn set_survey(&mut self, survey: Survey) {
+        self.survey = Some(survey);
     }
 
     /// Returns whether the client asks for a name of which nothing is known. `find` looks for one, once in a turn.

@@ -7,18 +7,20 @@
 
 mod agenda;
 mod asked;
+mod books;
 mod caller;
 mod flights;
 mod gates;
 mod ledger;
 mod name_faults;
 mod nonce;
-mod rare;
+mod notes;
 mod rejections;
 mod request;
 mod response;
 mod session;
 mod stream;
+mod survey;
 mod want;
 
 pub(crate) use name_faults::NameBound;

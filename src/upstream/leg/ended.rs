@@ -21,7 +21,9 @@ impl Leg {
         let opened = live.opened;
         let (dialect, answered, lived) = (live.dialect, live.answered, now().saturating_duration_since(opened));
         self.close(changes);
-        self.accuse(&failure, answered);
+        if !self.offended(&failure) {
+            self.accuse(&failure, answered);
+        }
         if failure.is_too_many_pings() {
             self.target.calm_down(opened, now());
         }

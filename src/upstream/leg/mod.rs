@@ -5,6 +5,7 @@
 mod begun;
 mod ended;
 mod heard;
+mod reporting;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use crate::telemetry::Arrival;
 use crate::xds::{Changes, Dialect, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
 
 /// One stream of a view.
-pub(super) struct Leg {
+pub struct Leg {
     pub(super) client: Client,
     pub(super) board: Board,
     which: Which,
@@ -61,6 +62,7 @@ pub(super) struct Leg {
     trouble: Option<String>,
     /// Types for which the server has no answer and that `take_unserved` has not returned yet.
     unserved: Vec<TypeUrl>,
+    reports: reporting::Reports,
     /// Responses that `take_arrivals` has not returned yet, if changes are traced.
     arrivals: Vec<Arrival>,
 }
@@ -114,6 +116,7 @@ impl Leg {
             suspected: Vec::new(),
             trouble: None,
             unserved: Vec::new(),
+            reports: reporting::Reports::default(),
             arrivals: Vec::new(),
         }
     }
@@ -180,10 +183,13 @@ impl Leg {
             Request::Sotw(request) => (request.encode_to_vec(), &request.type_url, &request.error_detail),
             Request::Delta(request) => (request.encode_to_vec(), &request.type_url, &request.error_detail),
         };
-        if let Some(rpc::Status { message, .. }) = refusal {
-            self.target.refuse(type_url, message);
-        }
         live.outbox.put(Bytes::from(bytes));
+        if let Some(rpc::Status { message, .. }) = refusal {
+            match self.client.take_reported() {
+                Some(reported) => self.report(reported, message),
+                None => self.target.refuse(type_url, message),
+            }
+        }
         true
     }
 
@@ -192,6 +198,7 @@ impl Leg {
             return Ok(());
         };
         let received = now();
+        self.reports.tolerated();
         let first = !std::mem::replace(&mut live.answered, true);
         let size = message.length();
         let (dialect, stream) = (live.dialect, live.context());

@@ -2,7 +2,9 @@
 
 mod amnesia;
 mod bad_input;
+mod elsewhere;
 mod many;
+mod overdue;
 mod plane;
 mod reading;
 mod silence;
@@ -581,60 +583,36 @@ fn garbage_refers_to_nothing() {
     assert!(stage.served(CDS).starts_with("c1 "));
 }
 
-/// D-10: sessions come from the view of another server, and this view has no memory of its own: what its server's first whole state
-/// lacks of what they were served is held for all of them, once.
+/// What an earlier run has held for a reference says at once what refers to it, and no time that has passed: it waits for the word of the
+/// control plane.
 #[test]
-fn another_server_knows_less() {
-    for dialect in BOTH {
-        let before = settled(dialect, USUAL).upstream.cut;
-        let wants = [
-            (LDS, "*"),
-            (CDS, "*"),
-            (EDS, "c0"),
-            (EDS, "c1"),
-            (EDS, "c2"),
-            (RDS, "r"),
-        ];
-        let mut stage = Stage::new(dialect, USUAL, &wants);
-        stage.elsewhere = Some(before.into());
-        stage.put(LDS, "other", listener("other", "s", 81));
-        (0..5).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
-        stage.pass(Duration::from_secs(20));
-        assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9", "{dialect:?}");
-        assert_eq!(stage.why(CDS, "c7"), "mass");
-        assert_eq!(stage.served(LDS), "other", "another name is no loss");
-        if dialect == Dialect::Delta {
-            assert_eq!(
-                (stage.served(RDS).as_str(), stage.served(EDS).as_str()),
-                ("r", "c0 c1 c2")
-            );
-            assert_eq!(stage.body(EDS, "c1"), Some(endpoints("c1", 2)));
-        }
-        stage.put(CDS, "c7", cluster("c7"));
-        stage.pass(Duration::from_secs(70));
-        assert_eq!(
-            (stage.served(CDS).as_str(), stage.served(EDS).as_str()),
-            ("c0 c1 c2 c3 c4 c7", "")
-        );
-        assert!(stage.holds.is_empty(), "{:?}", stage.holds);
-    }
-}
-
-/// A view that has a memory of its own, or whose server knows nearly as much, takes nothing over.
-#[test]
-fn another_server_knows_as_much() {
-    for dialect in BOTH {
-        let before = settled(dialect, USUAL).upstream.cut;
-        let mut stage = Stage::new(dialect, USUAL, &[(CDS, "*")]);
-        stage.elsewhere = Some(before.into());
-        (0..9).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
-        stage.pass(Duration::from_secs(20));
-        assert_eq!(
-            (stage.served(CDS).len(), stage.heard().as_str()),
-            (26, ""),
-            "{dialect:?}"
-        );
-    }
+fn a_memory_of_references() {
+    let settings = GuardSettings {
+        references: ReferenceHold::For(Duration::from_secs(60)),
+        ..USUAL
+    };
+    let mut stage = settled(Dialect::Delta, settings);
+    let now = stage.upstream.now;
+    let removal = HeldRemoval {
+        since: now.checked_sub(Duration::from_secs(30)).unwrap_or(now),
+        until: Some(now + Duration::from_secs(30)),
+        by: None,
+        emptied: false,
+        wildcard: true,
+        extended: None,
+    };
+    let hold = Hold {
+        type_url: TypeUrl::new(CDS),
+        reason: HoldReason::Referenced,
+        judgement: None,
+        removals: [(Name::from("c0"), removal)].into_iter().collect(),
+    };
+    stage.guard.remember(&[hold], now);
+    stage.publish(Vec::new());
+    assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+    stage.pass(Duration::from_secs(60));
+    assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+    assert_eq!(stage.holds[0].until(), None);
 }
 
 /// What an earlier run has held goes on where it was: no new time begins, and one that is over does not return.

@@ -24,6 +24,8 @@ pub(crate) struct Plane {
     pub(crate) identifier: &'static str,
     /// It says nothing where a client has everything, as go-control-plane: to names in delta, to an equal version in SotW.
     pub(crate) silent: bool,
+    /// In delta, how many resources it says in one message at most.
+    pub(crate) split: Option<usize>,
     types: BTreeMap<String, Subscription>,
     nonce: u64,
 }
@@ -118,21 +120,32 @@ impl Plane {
             if subscription.answered && has_all {
                 continue;
             }
-            nonce += 1;
             let plane = Some(ControlPlane {
                 identifier: self.identifier.to_owned(),
             });
+            let resources = changed.into_iter().map(|name| Resource {
+                name: name.clone(),
+                version: versions[name].clone(),
+                resource: Some(any(type_url, &wanted[name])),
+                ..Resource::default()
+            });
+            let mut resources: Vec<Resource> = resources.collect();
+            while delta && self.split.is_some_and(|most| resources.len() > most) {
+                nonce += 1;
+                replies.push(Reply::Delta(DeltaDiscoveryResponse {
+                    type_url: type_url.clone(),
+                    nonce: nonce.to_string(),
+                    resources: resources.drain(..self.split.unwrap_or_default()).collect(),
+                    control_plane: plane.clone(),
+                    ..DeltaDiscoveryResponse::default()
+                }));
+            }
+            nonce += 1;
             replies.push(if delta {
-                let resources = changed.into_iter().map(|name| Resource {
-                    name: name.clone(),
-                    version: versions[name].clone(),
-                    resource: Some(any(type_url, &wanted[name])),
-                    ..Resource::default()
-                });
                 Reply::Delta(DeltaDiscoveryResponse {
                     type_url: type_url.clone(),
                     nonce: nonce.to_string(),
-                    resources: resources.collect(),
+                    resources,
                     removed_resources: removed,
                     control_plane: plane,
                     ..DeltaDiscoveryResponse::default()

@@ -26,12 +26,14 @@ pub(crate) struct Stage {
     pub(crate) holds: Vec<Hold>,
     /// What began and ended: `+cds mass 5`, `-cds mass clock`.
     pub(crate) events: Vec<String>,
-    /// How long the guard has taken to decide.
+    /// How long the relay has taken to read what was said, to decide, and to apply it.
     pub(crate) spent: Duration,
     /// How many cuts were published.
     pub(crate) cuts: usize,
     /// What the sessions are served by the view of another server.
     pub(crate) elsewhere: Option<Arc<Cut>>,
+    /// Others have stayed here.
+    pub(crate) some_stayed: bool,
 }
 
 /// The default settings.
@@ -64,6 +66,7 @@ impl Stage {
             spent: Duration::ZERO,
             cuts: 0,
             elsewhere: None,
+            some_stayed: false,
         };
         wants.iter().for_each(|(kind, name)| stage.upstream.want(kind, name));
         stage.upstream.connect();
@@ -86,6 +89,9 @@ impl Stage {
         self.plane.hang_up();
         let changes = self.upstream.client.handle_disconnected();
         self.publish(changes);
+        if self.elsewhere.is_some() {
+            self.upstream.client.handle_superseded();
+        }
         self.upstream.connect();
     }
 
@@ -102,7 +108,7 @@ impl Stage {
             if replies.is_empty() {
                 return;
             }
-            let now = self.upstream.now;
+            let (now, began) = (self.upstream.now, clock());
             let client = &mut self.upstream.client;
             let changes = replies.into_iter().flat_map(|reply| match reply {
                 Reply::Delta(reply) => {
@@ -112,6 +118,7 @@ impl Stage {
             });
             let changes = changes.collect();
             self.publish(changes);
+            self.spent += clock() - began;
         }
     }
 
@@ -162,15 +169,13 @@ impl Stage {
         if Guard::asks_for_inheritance(&changes)
             && let Some(served) = &self.elsewhere
         {
-            self.guard.inherit(served.clone());
+            self.guard.inherit(served.clone(), !self.some_stayed);
         }
         self.guard.hold(&mut changes, &self.upstream.cut, self.upstream.now);
         self.apply(&changes);
         loop {
             let wanted = |_: &TypeUrl, name: &Name| self.wanted.contains(name.as_str());
-            let began = clock();
             let released = self.guard.release(&self.upstream.cut, wanted, self.upstream.now);
-            self.spent += clock() - began;
             if released.is_empty() {
                 break;
             }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // The types that ztunnel asks for: workloads and services, and policies.
@@ -149,7 +150,14 @@ func ztunnel(number, streams int, all map[string]map[string]string, client disco
 	if err != nil {
 		return err
 	}
-	node := &core.Node{Id: fmt.Sprintf("ztunnel~10.1.%d.%d~ztunnel-%d.istio-system~istio-system.svc.cluster.local", number>>8, number&255, number)}
+	metadata, err := structpb.NewStruct(map[string]any{"NAMESPACE": "istio-system", "NAME": fmt.Sprintf("ztunnel-%d", number)})
+	if err != nil {
+		return err
+	}
+	node := &core.Node{
+		Id:       fmt.Sprintf("ztunnel~10.1.%d.%d~ztunnel-%d.istio-system~istio-system.svc.cluster.local", number>>8, number&255, number),
+		Metadata: metadata,
+	}
 	for _, kind := range []string{addressType, policyType} {
 		request := &discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: kind, InitialResourceVersions: maps.Clone(all[kind])}
 		if err := stream.Send(request); err != nil {

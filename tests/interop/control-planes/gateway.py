@@ -41,7 +41,7 @@ class EnvoyGateway(Process):
     refused = {}
 
     def __init__(self, program, logs, doors, level="debug"):
-        self.level = level  # Of its log; with "debug" it says which streams begin, and writes down all resources at each change.
+        self.program, self.level = program, level  # Of its log; with "debug" it says which streams begin, and writes down all resources at each change.
         self.folder, self.address = logs / NAME, doors / "gateway.xds"
         self.notes, self.files = self.folder / "notes", self.folder / "resources"
         self.homes = {key: self.folder / key.lower() for key in ("configHome", "dataHome", "stateHome", "runtimeDir")}
@@ -58,8 +58,16 @@ class EnvoyGateway(Process):
         envoy.chmod(0o755)
         (self.homes["configHome"] / "envoy-version").write_text(ENVOY_VERSION)
         (self.folder / "settings.yaml").write_text(yaml.safe_dump(self.settings()))
-        command = [program, "certgen", "--local", "--config-home", self.homes["configHome"]]
+        self.certify(program)
+
+    def certify(self, program, *more):
+        command = [program, "certgen", "--local", "--config-home", self.homes["configHome"], *more]
         subprocess.run(command, check=True, capture_output=True, timeout=60)
+
+    def renew(self):
+        """Replaces all certificates, and who signs them."""
+        self.certify(self.program, "--overwrite")
+        return True
 
     def settings(self):
         return {

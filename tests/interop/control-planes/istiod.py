@@ -94,6 +94,9 @@ class Istiod(Process):
                 {"match": {"id": "sidecar~*"}, "key": ["id", "metadata.NAMESPACE"], "node": "client", "credentials": credentials}],
         })
 
+    def renew(self):
+        """There is nothing to renew: clients ask the relay in plaintext."""
+
     def credentials(self):
         """Clients ask the relay in plaintext."""
 

@@ -56,6 +56,7 @@ class Story:
         self.crowd()
         self.agents()
         self.refused()
+        self.renewed()
         for twins in [*self.twins.values(), *self.others]:
             for proxy in twins.pair:
                 proxy.must_live()
@@ -191,6 +192,20 @@ class Story:
             finally:
                 client.stop()
         self.change("while another is refused" if self.plane.refused else "in the end", "red", has(port(9008)), backends={"shop": [9008]})
+
+    def renewed(self):
+        """The certificates are replaced: new clients of the relay meet the new ones, and those that are connected lose nothing."""
+        used = lambda: series(self.relay.page("/metrics"), 'distributary_certificate_reloads_total{result="used"}')
+        before = used()
+        if not self.plane.renew():
+            return
+        eventually("the relay uses the new certificates", lambda: used() > before, 30)
+        client = Client(f"unix:{self.socket}", self.plane.node("red", 0), credentials=self.plane.credentials())
+        try:
+            eventually("a client that trusts only the new ones has everything", lambda: self.all_have([client]))
+        finally:
+            client.stop()
+        self.change("with new certificates", "red", has(port(9009)), backends={"shop": [9009]})
 
     def agents(self):
         """Resources for programs beside Envoy are the same through the relay, also after a change."""

@@ -1,10 +1,14 @@
 """The Go program: a real control plane (go-control-plane) and the servers that answer with their name."""
 
 import json
+import re
 import subprocess
 
 from .process import Failed, Talker, free_port
 from .resources import TYPES
+
+# How a relay begins to say what its clients reject.
+RELAYED = re.compile(r"\d+ of \d+ clients? \(")
 
 
 class ControlPlane(Talker):
@@ -34,8 +38,20 @@ class ControlPlane(Talker):
             return [line for line in self.lines
                     if line.get("event") == "request" and (short is None or line.get("type") == TYPES[short])]
 
+    def responses(self, short):
+        """The responses of a type that it sent so far."""
+        with self.news:
+            return [line for line in self.lines if line.get("event") == "response" and line.get("type") == TYPES[short]]
+
     def rejections(self):
-        """The error texts of its clients' rejections."""
+        """The error texts of its clients' rejections, without what a relay says of its own clients."""
+        return [said for said in self.errors() if not RELAYED.match(said)]
+
+    def complaints(self):
+        """What a relay says that its clients reject (E-24)."""
+        return [said for said in self.errors() if RELAYED.match(said)]
+
+    def errors(self):
         return [request["rejected"] for request in self.requests() if request.get("rejected")]
 
     def wait_for_request(self, short, name, start=0):

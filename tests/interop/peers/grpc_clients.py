@@ -1,4 +1,4 @@
-"""gRPC clients with an xds:/// target: grpc-go in the Go program, grpcio in a Python process of its own."""
+"""gRPC clients with an xds:/// target: grpc-go in the Go program, grpcio in a Python process of its own, and grpc-java."""
 
 import json
 import os
@@ -45,6 +45,13 @@ class GrpcGo(GrpcClient):
     def lost_streams(self):
         """Streams to the xDS server that ended with UNAVAILABLE."""
         return [line for line in self.log.read_text().splitlines() if "ADS stream closed" in line and "Unavailable" in line]
+
+
+class GrpcJava(GrpcClient):
+    def __init__(self, folder, logs, server, targets, text=None):
+        # It starts quickly, and is not asked to be fast.
+        command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-cp", f"{folder}:{folder}/lib/*", "Client"]
+        super().__init__("grpc-java", command, logs, server, targets, text)
 
 
 class GrpcPython(GrpcClient):

@@ -9,9 +9,10 @@ from scenarios.envoy_http import proxy, single_cluster
 LOOPS = "go-control-plane sends a rejected resource again at once, without end"
 
 
-@scenario("B-22, K-07, L-6, L-16", EVERY, relay_only=LOOPS, where="sotw/snapshot")
+@scenario("B-22, E-24, K-06, K-07, L-6, L-16", EVERY, relay_only=LOOPS, where="sotw/snapshot")
 def bad_cluster(world, dialect):
-    """Envoy gets a cluster that it rejects once; others keep changing, and the repaired cluster arrives."""
+    """Envoy gets a cluster that it rejects once; others keep changing, and the repaired cluster arrives. Through a relay, the control
+    plane hears of it once, and sends nothing again."""
     world.expect_rejections()
     envoy, traffic = proxy(world, dialect)
     source, http = dialect.source(), world.backends.http
@@ -19,6 +20,8 @@ def bad_cluster(world, dialect):
     world.control_plane.apply(put=[bad, make.endpoints("z", http["c"])])
     rejected = "cluster_manager.cds.update_rejected"
     eventually("Envoy rejects the cluster", lambda: envoy.stat(rejected))
+    if not world.direct:
+        eventually("the control plane hears of it", world.control_plane.complaints)
 
     for backend in "bab":
         world.control_plane.apply(put=[make.endpoints("x", http[backend])])
@@ -30,6 +33,30 @@ def bad_cluster(world, dialect):
     world.control_plane.apply(put=[make.routes("main", make.to("z"))])
     traffic.reaches("c")
     times(1, envoy, rejected)
+    told = world.control_plane.complaints()
+    if not world.direct and not (len(told) == 1 and told[0].startswith("1 of 1 client (envoy ") and " rejects cluster z: " in told[0]):
+        raise Failed(f"the control plane was told {told}")
+
+
+@scenario("E-24, K-06", AGGREGATED, upstreams=(None, "sotw"), relay_only="it is about what the relay says")
+def heard(world, dialect):
+    """The control plane hears once of a change that Envoy rejects, in either dialect, sends nothing again for it, and its next
+    changes arrive."""
+    world.expect_rejections()
+    _, traffic = proxy(world, dialect)
+    source, http = dialect.source(), world.backends.http
+    world.control_plane.apply(put=[make.cluster("x", source, timeout="0s")])
+    eventually("the control plane hears of it", world.control_plane.complaints)
+    sent = len(world.control_plane.responses("cds"))
+    for backend in "bab":
+        world.control_plane.apply(put=[make.endpoints("x", http[backend])])
+        traffic.reaches(backend)
+    if len(world.control_plane.responses("cds")) != sent:
+        raise Failed("the control plane sent clusters again although none had changed")
+    world.control_plane.apply(put=[make.cluster("x", source)])
+    eventually("the control plane sends the repaired cluster", lambda: len(world.control_plane.responses("cds")) > sent)
+    if len(told := world.control_plane.complaints()) != 1:
+        raise Failed(f"the control plane was told {told}")
 
 
 @scenario("C-25, L-26", AGGREGATED, relay_only=f"{LOOPS}, or forgets what else it held")

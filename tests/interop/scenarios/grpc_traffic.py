@@ -40,6 +40,11 @@ def grpc_python(world):
     story(world, lambda world, target: world.grpc_python(target))
 
 
+@scenario("B-11, B-18", needs="java")
+def grpc_java(world):
+    story(world, lambda world, target: world.grpc_java(target))
+
+
 @scenario("D-07, M-06, K-23", caches=("linear",))
 def grpc_python_with_two_targets(world):
     """Two targets of one process: two independent streams with one node id over one connection."""

@@ -39,9 +39,19 @@ def envoy_keeps_its_routes(world, dialect):
 @scenario("D-03, K-20", upstreams=(None, "sotw"), relay_only=FIRST)
 def grpc_python_keeps_its_routes(world):
     """The same with a gRPC client, which asks for clusters by name."""
+    keeps_its_routes(world, lambda: world.grpc_python("xds:///shop"))
+
+
+@scenario("D-03, K-20", upstreams=(None, "sotw"), relay_only=FIRST, needs="java")
+def grpc_java_keeps_its_routes(world):
+    keeps_its_routes(world, lambda: world.grpc_java("xds:///shop"))
+
+
+def keeps_its_routes(world, start):
     ports = world.backends.grpc
     world.control_plane.apply(put=service("shop", ports["a"]))
-    client = world.through_relay().grpc_python("xds:///shop")
+    world.through_relay()
+    client = start()
     calls = world.watch(client.records["xds:///shop"])
     calls.reaches("a")
     old = "shop-cluster"

@@ -71,3 +71,8 @@ def fifty_targets_of_grpc_go(world):
 @scenario("A-11, K-23", caches=("linear",), relay_only=RELAY)
 def fifty_targets_of_grpc_python(world):
     fifty(world, lambda world, targets, text: world.grpc_python(*targets, text=text), socket=False)
+
+
+@scenario("A-11, K-23", caches=("linear",), relay_only=RELAY, needs="java")
+def fifty_targets_of_grpc_java(world):
+    fifty(world, lambda world, targets, text: world.grpc_java(*targets, text=text), socket=False)

@@ -7,6 +7,14 @@ from scenarios.sidecar import streams
 
 CLIENTS = 1000
 WORKLOADS = 100
+# The class that config/istio.yaml names, and the node that istiod then sees.
+CLASS = """
+classes:
+  - match: { id: "ztunnel~*" }
+    key: [metadata.NAMESPACE]
+    node: { id: "ztunnel~0.0.0.0~ztunnel.{metadata.NAMESPACE}~{metadata.NAMESPACE}.svc.cluster.local" }
+"""
+NODE = "ztunnel~0.0.0.0~ztunnel.istio-system~istio-system.svc.cluster.local"
 UID = "cluster//Pod/shop/workload-{}".format
 
 
@@ -18,16 +26,26 @@ def each_gets(ztunnels, start, **wanted):
             raise Failed(f"a ztunnel was sent {line}, not {wanted}")
 
 
+def one_stream(plane):
+    """At any moment the control plane had one stream, of the class's node."""
+    if (most := streams(plane)) != 1:
+        raise Failed(f"{most} streams at the control plane")
+    with plane.news:
+        nodes = {line["node"] for line in plane.lines if line.get("node")}
+    if nodes != {NODE}:
+        raise Failed(f"the control plane saw {nodes}")
+
+
 @scenario("A-09, B-10, C-12, C-13", caches=("linear",), relay_only="it is about the relay")
 def a_thousand_ztunnels(world):
     """They start, a workload changes, another one goes, and the relay is replaced while a third one changes: each is sent that and no
     more, and the control plane has one stream."""
     plane = Ambient(world.programs.go, world.logs, WORKLOADS)
-    relay = world.start_relay(plane.address)
+    text = f"upstream: {{ xds_servers: [{{ server_uri: 'http://{plane.address}' }}] }}\n{CLASS}"
+    relay = world.start_relay(None, text=text)
     ztunnels = Ztunnels(world.programs.go, world.logs, CLIENTS, relay.address)
     eventually("each has everything", lambda: ztunnels.have(ADDRESS, 2 * WORKLOADS) and ztunnels.have(POLICY, WORKLOADS), within=120)
-    if (most := streams(plane)) != 1:
-        raise Failed(f"{most} streams at the control plane")
+    one_stream(plane)
 
     start = len(ztunnels.brought())
     plane.change(put=UID(1), number=5000)
@@ -39,9 +57,8 @@ def a_thousand_ztunnels(world):
     start, address = len(ztunnels.brought()), relay.address
     relay.kill()
     plane.change(put=UID(3), number=6000)
-    world.start_relay(plane.address, address=address)
+    world.start_relay(None, address=address, text=text)
     each_gets(ztunnels, start, put=1, again=0, removed=0)
     if not ztunnels.have(ADDRESS, 2 * WORKLOADS - 1):
         raise Failed("a ztunnel lacks something")
-    if (most := streams(plane)) != 1:
-        raise Failed(f"{most} streams at the control plane")
+    one_stream(plane)

@@ -7,17 +7,22 @@ use crate::stage::{EDS, Relay, eventually};
 /// `l1`: what is gone does not come back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_gone_does_not_come_back() {
+    tokio::join!(gone_for_good("sotw"), gone_for_good("delta"));
+}
+
+/// In SotW, a full state says at once what it lacks. In delta, the first server lists what it has, and is done once it is quiet.
+async fn gone_for_good(transport: &str) {
     let mut first = Server::start().await;
     let second = Server::start().await;
     for server in [&first, &second] {
         put_listeners(server, 1..=4);
     }
-    // A full state says at once what it lacks. Over delta, what the first server does not send again is served until it has been quiet.
     let servers = format!(
-        "server_uri: '{}', transport: sotw}}, {{server_uri: '{}'",
+        "server_uri: '{}', transport: {transport}}}, {{server_uri: '{}'",
         first.address, second.address
     );
-    let relay = Relay::telling("amnesia-back", &configuration(&servers, "60s", ""));
+    let name = format!("amnesia-back-{transport}");
+    let relay = Relay::telling(&name, &configuration(&servers, "60s", ""));
     first.mute(EDS);
     // Of `unknown` the first server says nothing, so the client has a reason to leave it.
     let moving = Watcher::start(relay.address, &[(EDS, &["unknown"]), (LDS, &["*"])]).await;
@@ -35,6 +40,11 @@ async fn what_is_gone_does_not_come_back() {
     first.return_().await;
     eventually("the first server again", || (moving.sent("first") > 0).then_some(())).await;
     moving.has(LDS, "first l2 l3 l4").await;
-    assert_eq!(moving.sent("l1"), 1, "it came back; lost: {}", moving.lost());
+    assert_eq!(
+        moving.sent("l1"),
+        1,
+        "it came back over {transport}; lost: {}",
+        moving.lost()
+    );
     assert_eq!(held(&relay, "lds", "mass"), "");
 }

@@ -49,6 +49,7 @@ async fn over_two_relays() {
     let (code, _, said) = wait(&both, &["cds/web", "--timeout", "0"]).await;
     assert_eq!(code, Some(1));
     assert!(said.contains("accepted by 0 of 1 clients; not by: other-2"), "{said}");
+
     let done = |accepted: &str| (Some(0), format!("accepted by {accepted} clients\n"), String::new());
     assert_eq!(wait(&both, &["clusters/web", "--for", "50%"]).await, done("1 of 2"));
     assert_eq!(wait(&both, &["cds/web", "--node", "edge-*"]).await, done("1 of 1"));
@@ -113,6 +114,10 @@ async fn by_class() {
         let reading = (&view["reading"], &view["server"]);
         assert_eq!(reading, (&1.into(), &Value::Null), "{views}");
     }
+    let some = window.json("/views?limit=1").await;
+    let told = (some["views"].as_array().unwrap().len(), &some["left_out"]);
+    let left_out = views["views"].as_array().unwrap().len() - 1;
+    assert_eq!(told, (1, &left_out.into()), "{some}");
 
     let done = |accepted: &str| (Some(0), format!("accepted by {accepted} clients\n"), String::new());
     let windows = [&window];

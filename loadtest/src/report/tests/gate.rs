@@ -6,7 +6,7 @@ use super::super::compare::Comparison;
 use super::super::gate::{Gate, unlike};
 use super::super::{Outputs, Voice};
 use super::sample::small;
-use crate::record::{FORM, Record, Verdict};
+use crate::measure::record::{FORM, Record, Verdict};
 
 /// A record in which everything held.
 fn good() -> Record {
@@ -101,7 +101,7 @@ fn runs_that_are_not_alike_are_told() {
 /// The gate as it is used: on the files that `--json` writes.
 #[test]
 fn the_gate_reads_files() {
-    let folder = crate::folder::Folder::new().unwrap();
+    let folder = crate::wire::folder::Folder::new().unwrap();
     let file = |name: &str, record: &Record| -> PathBuf {
         let file = folder.0.join(name);
         std::fs::write(&file, serde_json::to_string(record).unwrap()).unwrap();
@@ -139,7 +139,7 @@ fn the_gate_reads_files() {
 /// A record of the version before names the server's figures as a relay's; it says the same.
 #[test]
 fn the_record_before_is_read() {
-    let folder = crate::folder::Folder::new().unwrap();
+    let folder = crate::wire::folder::Folder::new().unwrap();
     let file = folder.0.join("old.json");
     let record = good();
     let text = serde_json::to_string(&record).unwrap();

@@ -7,7 +7,7 @@ mod sample;
 use super::compare::Comparison;
 use super::scale::{Axis, Scale};
 use super::{charts, csv, growth, live, page, table};
-use crate::record::{Live, Record, Second, Verdict};
+use crate::measure::record::{Live, Record, Second, Verdict};
 use sample::{growing, small};
 
 /// A difference is either a fault or an intended change of the report; then copy the new text into the file.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::record::{
+use crate::measure::record::{
     Assertion, Base, Breach, Distribution, FORM, Machine, Note, Percentiles, Phase, Quantity, Ratio, Record, Relation,
     Second, ServerCost, ToolCost, Unit, Verdict, float,
 };

@@ -4,6 +4,7 @@
 //! it wants and lacks, and [`Fallback`] decides which server to read.
 
 mod bindings;
+mod rejecting;
 mod rerouted;
 
 use std::sync::Arc;
@@ -162,7 +163,7 @@ impl Seats {
                     let asked = asked.into_iter();
                     rung.inquiries
                         .get_or_insert_default()
-                        .extend(asked.filter(|inquiry| whole || inquiry.question().is_about_one()));
+                        .extend(asked.filter(|inquiry| whole || inquiry.question().is_at_view()));
                 }
             }
         }

@@ -2,6 +2,7 @@
 //!
 //! Owns what is looked at for each depth of a question. Changes nothing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,7 +10,10 @@ use super::Session;
 use crate::inquiry::{ClientResource, ClientStream, ClientType, Depth, Inquiry};
 use crate::protocol::{Portrait, Stand};
 use crate::wire::Peer;
-use crate::xds::{Sight, TypeUrl};
+use crate::xds::{Objection, Sight, TypeUrl, named_in};
+
+/// So many resources are told of those that the client names, and of the others, where its rejections are counted.
+const BLAMED_MAX: usize = 64;
 
 impl Session {
     /// Answers a question, if it is asked.
@@ -22,7 +26,11 @@ impl Session {
         let sight = self.sight();
         let types = self.types(&sight, &question.depth);
         let asked = |type_url: &TypeUrl| types.iter().any(|one| one.type_url == *type_url);
-        let concerned = !question.is_about_one() || types.iter().any(|one| !one.resources.is_empty());
+        let concerned = match &question.depth {
+            Depth::Types | Depth::Resources | Depth::Rejections => true,
+            Depth::RejectionsAt(type_url) => asked(type_url),
+            Depth::Resource(..) => types.iter().any(|one| !one.resources.is_empty()),
+        };
         if !concerned || !question.whom.type_url.as_ref().is_none_or(asked) {
             return;
         }
@@ -45,7 +53,7 @@ impl Session {
         let portraits = self.server.portraits(sight);
         let looked_at = portraits.filter(|portrait| match depth {
             Depth::Types | Depth::Resources | Depth::Rejections => true,
-            Depth::Resource(type_url, _) => portrait.type_url() == type_url,
+            Depth::Resource(type_url, _) | Depth::RejectionsAt(type_url) => portrait.type_url() == type_url,
         });
         looked_at
             .map(|portrait| client_type(portrait, self.accounts.accepted(portrait.type_url()), depth))
@@ -58,6 +66,7 @@ fn client_type(portrait: Portrait<'_>, accepted: Option<Instant>, depth: &Depth)
         Depth::Types => Vec::new(),
         Depth::Resources => portrait.stands().map(resource).collect(),
         Depth::Rejections => portrait.rejections().map(resource).collect(),
+        Depth::RejectionsAt(_) => blamed(portrait),
         Depth::Resource(_, name) => portrait.stand(name).map(resource).into_iter().collect(),
     };
     let settled = resources.iter().all(|resource| resource.standing.is_settled());
@@ -71,9 +80,31 @@ fn client_type(portrait: Portrait<'_>, accepted: Option<Instant>, depth: &Depth)
         unanswered_since: portrait.unanswered_since(),
         waiting_since: portrait.waiting_since(),
         objections: portrait.objections().cloned().collect(),
+        relayed: portrait.relayed().cloned(),
         ready: (*depth == Depth::Resources).then_some(portrait.is_quiet() && settled),
         resources,
     }
+}
+
+/// Returns what the client rejects, first of all what it names: it rejects a full state as a whole.
+fn blamed(portrait: Portrait<'_>) -> Vec<ClientResource> {
+    let (mut named, mut others) = (Vec::new(), Vec::new());
+    let mut words: Option<(&Objection, BTreeSet<&str>)> = None;
+    for stand in portrait.rejections() {
+        let Some(objection) = stand.objection else { continue };
+        let known = words.take().filter(|(of, _)| std::ptr::eq(*of, objection));
+        let (_, names) = words.insert(known.unwrap_or_else(|| (objection, named_in(objection.words()))));
+        let list = if names.contains(stand.name.as_str()) {
+            &mut named
+        } else {
+            &mut others
+        };
+        if list.len() < BLAMED_MAX {
+            list.push(resource(stand));
+        }
+    }
+    named.append(&mut others);
+    named
 }
 
 fn resource(stand: Stand<'_>) -> ClientResource {

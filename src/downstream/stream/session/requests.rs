@@ -18,7 +18,7 @@ use crate::downstream::stream::ends::status;
 use crate::downstream::stream::keeping::Keeping;
 use crate::downstream::stream::large::{Large, Stage};
 use crate::downstream::stream::sliced::{Request, Sliced};
-use crate::protocol::SLICE;
+use crate::protocol::{ReceiptKind, SLICE};
 use crate::wire::Share;
 
 impl Session {
@@ -123,6 +123,9 @@ impl Session {
                 let entered = self.enter();
                 self.accounts
                     .receipt(&receipt, self.server.node(), nonce.as_bytes(), self.now);
+                if let (ReceiptKind::Nack { .. }, Some(seats)) = (&receipt.kind, &self.seats) {
+                    seats.reject(&receipt.type_url);
+                }
                 return entered.and_then(|()| self.say_wants());
             }
             self.enter()?;

@@ -3,6 +3,7 @@
 //! Owns the state of every name. Knows nothing of the dialect's messages and the other types.
 
 mod absence;
+mod clients;
 mod errors;
 mod members;
 mod requests;
@@ -23,6 +24,7 @@ use super::completeness::{Completeness, Heard, Settled};
 use super::entry::{Entry, called};
 use super::ingest::Message;
 use super::kept::{Kept, Receipt};
+use super::late::Late;
 use super::outbound::Outbound;
 use words::LastWords;
 use xds::{Changes, Dialect, Kind, Name, Phase, Reason, ResourceError, ServerFeatures, TypeUrl, Update};
@@ -47,6 +49,8 @@ pub(super) struct Feed {
     /// SotW: the version of the last response on this stream that was accepted as a whole.
     pub(super) accepted: Arc<str>,
     last_words: LastWords,
+    /// E-24: what clients reject, if any has rejected anything.
+    late: Option<Box<Late>>,
     patience: Patience,
     /// The longest pause within the server's answer, if its end was seen and nobody has taken it yet.
     pause: Option<Duration>,
@@ -76,6 +80,7 @@ impl Feed {
             features,
             accepted: Arc::from(""),
             last_words: LastWords::default(),
+            late: None,
             patience,
             pause: None,
             phase: Phase::First,

@@ -8,16 +8,22 @@ use std::time::Instant;
 
 use super::{FIRST_ENDPOINTS, FIRST_STATE, Feed};
 use crate::client::awaited::Patience;
-use xds::{Dialect, Kind, Name, Phase};
+use xds::{Dialect, Name, Phase};
 
 impl Feed {
     /// A stream begins: everything must be requested again. If `told`, in delta with the versions that this server gave (E-04). E-25:
     /// in SotW without one, because a server whose versions start anew would be silent about new content with an old version.
     pub(in crate::client) fn connected(&mut self, dialect: Dialect, told: bool, patience: Patience) {
         self.patience = patience;
-        (self.phase, self.first_until) = (Phase::First, None);
         self.accepted = Arc::from("");
-        self.kept.tell(told);
+        self.kept.connected(told);
+        if let Some(late) = &mut self.late {
+            late.connected();
+        }
+        let mut names = self.kept.names();
+        let declares = dialect == Dialect::Delta && names.any(|name| self.kept.declared(name.as_str()).is_some());
+        self.phase = if declares { Phase::First } else { Phase::Anew };
+        self.first_until = None;
         // E-19: a type of which nothing is wanted gets no request.
         let wildcard = self.wildcard.then(|| Name::from(Name::WILDCARD));
         self.outbound
@@ -59,24 +65,16 @@ impl Feed {
 
     /// The server was asked for something on this stream.
     pub(super) fn open_first_state(&mut self, now: Instant) {
-        let time = match self.type_url.kind() {
-            Kind::Eds | Kind::Leds => FIRST_ENDPOINTS,
-            Kind::Lds
-            | Kind::Rds
-            | Kind::Srds
-            | Kind::Vhds
-            | Kind::Cds
-            | Kind::Sds
-            | Kind::Rtds
-            | Kind::Ecds
-            | Kind::Other => FIRST_STATE,
+        let time = match self.type_url.kind().is_endpoints() {
+            true => FIRST_ENDPOINTS,
+            false => FIRST_STATE,
         };
         self.first_until.get_or_insert(now + time);
     }
 
     /// D-10: the time of the first whole state may be over.
     pub(super) fn pass(&mut self, now: Instant) {
-        if self.phase == Phase::First && self.first_until.is_some_and(|until| until <= now) {
+        if self.is_first() && self.first_until.is_some_and(|until| until <= now) {
             self.phase = Phase::Steady;
         }
     }
@@ -86,9 +84,14 @@ impl Feed {
     pub(super) fn conclude(&mut self, dialect: Dialect) {
         let at_once = dialect == Dialect::Sotw && (self.wildcard || self.type_url.traits().full_state);
         let whole = || self.completeness.rests() && self.collections.rests() && self.names.all_heard();
-        if self.phase == Phase::First && self.outbound.answered && (at_once || whole()) {
+        if self.is_first() && self.outbound.answered && (at_once || whole()) {
             self.phase = Phase::Last;
         }
+    }
+
+    /// Whether the first whole state is not over.
+    const fn is_first(&self) -> bool {
+        matches!(self.phase, Phase::First | Phase::Anew)
     }
 
     /// What ended the first whole state is told.

@@ -32,6 +32,10 @@ impl Feed {
             complete,
             self.collections.deadline(self.patience.unlearned()),
             self.outbound.acks.deadline(),
+            self.late
+                .as_ref()
+                .filter(|_| self.outbound.is_at_rest())
+                .and_then(|late| late.deadline()),
         ];
         all.into_iter().flatten().min()
     }

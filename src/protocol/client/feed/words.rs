@@ -4,7 +4,7 @@
 
 use super::Feed;
 use crate::client::ingest::Message;
-use xds::{Name, Phase, ServerWords};
+use xds::{Name, Phase, ServerWords, Version};
 
 /// The words of the last response.
 #[derive(Debug, Default)]
@@ -21,6 +21,12 @@ impl Feed {
         if message.is_relayed() {
             self.phase = Phase::Relayed;
         }
+    }
+
+    /// Returns the version of the content that is held under a name.
+    pub(super) fn holds(&self, name: &Name) -> Option<Version> {
+        let key = self.kept.canonical(name.as_str())?;
+        self.kept.resource(key.as_str()).map(|resource| resource.version())
     }
 
     /// Returns what the server said about the resource of this name, if it is held.

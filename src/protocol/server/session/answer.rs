@@ -18,15 +18,15 @@ impl Subscription {
     /// Returns the next step.
     pub(in crate::server) fn poll(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
         // Nothing is sent if the client is subscribed to nothing; only resources that it still holds are removed.
-        let owes = self.agenda.hello() && !self.reader.full_state() || !self.rare.get().long.is_empty();
-        if self.wants_nothing() && self.agenda.is_empty() && !owes {
+        let owes = self.books.agenda().hello() && !self.reader.full_state() || !self.books.notes().long().is_empty();
+        if self.wants_nothing() && self.books.agenda().is_empty() && !owes {
             return Step::Idle;
         }
         // B-24: SotW has one response on its way.
         let sotw = self.reader.dialect() == xds::Dialect::Sotw;
-        let busy = !self.flights.is_empty() && (sotw || self.flights.is_full(attempt.window));
+        let busy = !self.books.flights().is_empty() && (sotw || self.books.flights().is_full(attempt.window));
         if busy {
-            return Step::held(self.is_pending(attempt.slot, attempt.answers));
+            return Step::held(self.survey_in(attempt.slot, attempt.answers).adds);
         }
         if self.reader.full_state() {
             return self.poll_full(attempt);
@@ -41,7 +41,7 @@ impl Subscription {
     pub(super) fn poll_own(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
         let difference = self.difference(attempt.slot, attempt.answers);
         let difference = difference.as_deref();
-        self.agenda.set_rest(None);
+        self.books.agenda_mut().set_rest(None);
         if !self.sift(difference, attempt.slot) {
             return Step::Blocked;
         }
@@ -54,21 +54,16 @@ impl Subscription {
         });
         let trial = self.write_trial(&mut draft, attempt);
         // B-32: a name over the limit counts as one that does not exist.
-        for name in self
-            .rare
-            .forget(|rare| std::mem::take(&mut rare.long))
-            .unwrap_or_default()
-        {
-            draft.deny(name);
-        }
+        let long = self.books.notes_mut().take_long();
+        long.into_iter().for_each(|name| draft.deny(name));
         let waits = trial.is_none() && self.write_due(&mut draft, difference, attempt);
         self.write_removals(&mut draft, attempt);
-        let greets = self.greets(attempt.slot) && !self.agenda.is_short();
+        let greets = self.greets(attempt.slot) && !self.books.agenda().is_short();
         if draft.is_empty() && !greets {
             return self.rest(waits, difference, attempt.slot);
         }
         if draft.covers() || greets || full {
-            self.agenda.set_hello(false);
+            self.books.agenda_mut().set_hello(false);
         }
         if full {
             self.meet(difference, attempt.slot);
@@ -77,7 +72,7 @@ impl Subscription {
             self.list_held(&mut draft, trial.is_some(), attempt);
         }
         if let Some(group) = &trial {
-            self.rejections.begin(attempt.nonces.coming(), group);
+            self.books.rejections_mut().begin(attempt.nonces.coming(), group);
         }
         let (batch, since, more, endpoints) = draft.finish(self.reader.traits().kind, full);
         self.send(batch, since, more, endpoints, attempt)
@@ -85,7 +80,7 @@ impl Subscription {
 
     /// Writes the next part of what was rejected, if it can be tried now.
     fn write_trial(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) -> Option<Group> {
-        while let Some(group) = self.rejections.pop(|name| self.flights.has(name)) {
+        while let Some(group) = self.books.next_group() {
             let mut all = Draft::new(Room::boundless());
             for name in &group.names {
                 if let Some(say @ (Say::Put(_) | Say::Other(_))) = self.say(name, attempt.slot) {
@@ -109,7 +104,7 @@ impl Subscription {
     ) -> bool {
         let ripe = attempt.removals && self.removals_are_ripe(attempt) && self.removes(attempt.slot);
         let mut waits = false;
-        let mut walk = self.agenda.walk();
+        let mut walk = self.books.agenda().walk();
         while let Some((name, say)) = self.next_due(&mut walk, difference, attempt.slot) {
             if self.is_busy(&name) {
                 waits |= !matches!(say, Say::Remove | Say::Beat(_));
@@ -120,7 +115,7 @@ impl Subscription {
             }
         }
         if !walk.is_short() {
-            self.agenda.set_cursor(draft.cursor());
+            self.books.agenda_mut().set_cursor(draft.cursor());
         }
         waits
     }
@@ -133,51 +128,40 @@ impl Subscription {
         let all = if full {
             self.may_remove(attempt.removals)
         } else {
-            attempt.removals && !draft.adds() && !self.agenda.is_short()
+            attempt.removals && !draft.adds() && !self.books.agenda().is_short()
         };
         let shares = !all && draft.adds() && self.reader.traits().kind == Kind::Lds;
         let taken = shares.then(|| draft.addresses());
         if all || shares {
             let max = if full { usize::MAX } else { GONE_MAX };
-            let gone: Vec<Name> = self.agenda.gone().take(max).cloned().collect();
+            let gone: Vec<Name> = self.books.agenda().gone().take(max).cloned().collect();
             for name in gone {
                 if self.is_busy(&name) || !matches!(self.say(&name, attempt.slot), Some(Say::Remove)) {
-                    self.agenda.look(name);
+                    self.books.agenda_mut().look(name);
                 } else if taken.as_ref().is_none_or(|taken| self.gives(&name, taken)) {
                     self.write(&name, Say::Remove, draft, attempt);
                 }
             }
         }
-        self.note_removals(
-            !full && draft.adds() && self.agenda.gone().next().is_some(),
-            attempt.now,
-        );
-    }
-
-    /// Notes whether removals wait while other names are added.
-    pub(super) fn note_removals(&mut self, wait: bool, now: Instant) {
-        if wait {
-            self.rare.note(|rare| rare.removals = rare.removals.or(Some(now)));
-        } else {
-            self.rare.forget(|rare| rare.removals = None);
-        }
+        let wait = !full && draft.adds() && self.books.agenda().gone().next().is_some();
+        self.books.notes_mut().note_removals(wait, attempt.now);
     }
 
     /// Whether removals have waited for additions as long as they may.
     pub(super) fn removals_are_ripe(&self, attempt: &Attempt<'_, impl Answers>) -> bool {
-        let since = self.rare.get().removals;
+        let since = self.books.notes().removals_wait_since();
         since.is_some_and(|since| attempt.now >= since + attempt.bound)
     }
 
     /// Whether the client was sent a listener of this name with one of these addresses.
     pub(super) fn gives(&self, name: &Name, taken: &Spots) -> bool {
-        let row = self.ledger.get(name);
+        let row = self.books.ledger().get(name);
         row.whole().is_some_and(|held| taken.are_of(held))
     }
 
     /// Nothing can be sent now.
     fn rest(&mut self, waits: bool, difference: Option<&Difference>, slot: TypeSight<'_>) -> Step {
-        if waits || self.agenda.is_short() || self.rejections.tries() {
+        if waits || self.books.agenda().is_short() || self.books.rejections().tries() {
             return Step::Blocked;
         }
         if self.removes(slot) {
@@ -189,16 +173,11 @@ impl Subscription {
 
     /// At rest, the client shares the state's own map.
     pub(super) fn meet(&mut self, difference: Option<&Difference>, slot: TypeSight<'_>) {
-        self.agenda.set_cursor(None);
+        self.books.agenda_mut().set_cursor(None);
         if let Some(difference) = difference
             && let Some(state) = slot.wildcard()
         {
-            let masked = self.ledger.meet(state, difference);
-            let rows = masked.len();
-            self.rare.forget(|rare| rare.held.met(rows));
-            for name in masked {
-                self.agenda.look(name);
-            }
+            self.books.meet(state, difference);
         }
     }
 
@@ -215,7 +194,7 @@ impl Subscription {
         let asked = self.asked.last();
         self.asked.answered(attempt.now);
         let news = since.is_some_and(|since| self.asked.is_news(since));
-        self.flights.send(Flight {
+        self.books.flights_mut().send(Flight {
             nonce,
             batch: batch.clone(),
             since,

@@ -10,48 +10,21 @@ use crate::server::ledger::{Entry, Row};
 use xds::{Answers, Dialect, Name, Resource, State, Target, Update, Version};
 
 impl Subscription {
-    /// B-14, C-08, C-11: the client wants to be told of a name (again).
-    pub(super) fn ask(&mut self, name: &Name) {
-        let mut row = self.ledger.get(name).again();
-        if matches!(row, Row::Asked) && self.flights.brings(name) {
-            row = Row::Perhaps;
-        }
-        self.ledger.put(name, row);
-        self.absolve(name);
-        self.agenda.look(name.clone());
-    }
-
-    /// The client has given up a name and forgets it. What is on its way it may still take. C-20: only the client knows by which
-    /// alias it keeps a resource.
+    /// The client has given up a name. C-20: only the client knows by which alias it keeps a resource.
     pub(super) fn drop(&mut self, name: &Name) {
-        let by_alias = || {
-            let row = self.ledger.get(name);
-            self.reader.has_aliases() && row.perhaps() && self.ledger.asks_any()
-        };
-        let stays = self.flights.brings(name) || by_alias();
-        self.ledger.put(name, if stays { Row::Perhaps } else { Row::Nothing });
-        self.absolve(name);
-        self.rare.forget(|rare| {
-            rare.errors.remove(name);
-            rare.beats.remove(name);
-            rare.accepted.remove(name);
-        });
-        if stays {
-            self.agenda.look(name.clone());
-        } else {
-            self.agenda.pass(name);
-        }
+        let ledger = self.books.ledger();
+        let by_alias = self.reader.has_aliases() && ledger.get(name).perhaps() && ledger.asks_any();
+        self.books.drop(name, by_alias);
     }
 
     /// K-13: a cluster that takes these endpoints is sent: the client waits for them again, even if they are the same.
     pub(in crate::server) fn force(&mut self, name: &Name) {
         let texts: Vec<Name> = self.want.texts(name).cloned().collect();
         for text in texts {
-            let row = self.ledger.get(&text);
+            let row = self.books.ledger().get(&text);
             let has = matches!(row, Row::Sent(_) | Row::Brought(_)) && self.is_wanted(&text);
-            if has || matches!(row, Row::Nothing) && self.ledger.asks(&text) {
-                self.ledger.put(&text, row.again());
-                self.agenda.look(text);
+            if has || matches!(row, Row::Nothing) && self.books.ledger().asks(&text) {
+                self.books.wait_again(text);
             }
         }
     }
@@ -59,31 +32,31 @@ impl Subscription {
     /// Whether the client wants a name for any reason.
     pub(super) fn is_wanted(&self, name: &Name) -> bool {
         let covered = self.want.wildcard() && !name.is_new_style();
-        self.ledger.asks(name) || covered || self.want.covering(name).is_some() || self.is_wanted_by_alias(name)
+        self.books.ledger().asks(name) || covered || self.want.covering(name).is_some() || self.is_wanted_by_alias(name)
     }
 
     fn is_wanted_by_alias(&self, name: &Name) -> bool {
         if name.is_empty() && self.reader.has_nameless() {
-            return self.ledger.asks_any();
+            return self.books.ledger().asks_any();
         }
-        let row = self.reader.has_aliases().then(|| self.ledger.get(name));
+        let row = self.reader.has_aliases().then(|| self.books.ledger().get(name));
         let sent = row.as_ref().and_then(Row::sent);
-        sent.is_some_and(|sent| sent.aliases().iter().any(|alias| self.ledger.asks(alias)))
+        sent.is_some_and(|sent| sent.aliases().iter().any(|alias| self.books.ledger().asks(alias)))
     }
 
     /// The client asks for a name or a collection.
     pub(super) fn subscribe(&mut self, name: &Name) {
-        if !self.ledger.asks(name) {
+        if !self.books.ledger().asks(name) {
             self.want.spell(name, self.reader.type_url());
             self.begin_want(name);
         }
         if name.is_collection() {
             let all = self.want.meaning(name).clone();
             self.want.add_collection(all.clone());
-            self.agenda.sweep(Some(all), true);
+            self.books.agenda_mut().sweep(Some(all), true);
         }
-        self.ledger.mark(name, true);
-        self.ask(name);
+        self.books.mark(name, true);
+        self.books.ask(name);
     }
 
     /// The client asks for everything.
@@ -92,47 +65,47 @@ impl Subscription {
         let again = !self.want.set_wildcard(true);
         if again {
             // C-11: the client may have forgotten what it was sent.
-            if let Some(base) = self.ledger.base().cloned() {
-                self.ledger.doubt(answers.doubted(&base));
-                self.agenda.set_cursor(None);
-                self.agenda.set_rest(None);
+            if let Some(base) = self.books.ledger().base().cloned() {
+                self.books.doubt_shared(answers.doubted(&base));
+                self.books.agenda_mut().set_cursor(None);
+                self.books.agenda_mut().set_rest(None);
             }
         } else {
             self.want_target(Target::Wildcard, None, true);
         }
-        self.agenda.set_hello(true);
-        if !self.ledger.is_shared() {
-            self.agenda.sweep(None, again);
+        self.books.agenda_mut().set_hello(true);
+        if !self.books.ledger().is_shared() {
+            self.books.agenda_mut().sweep(None, again);
         }
     }
 
     /// The client does not ask for a name or a collection any more. Returns whether it did. Then `unsubscribed` must be called after
     /// the last one.
     pub(super) fn unsubscribe(&mut self, name: &Name) -> bool {
-        if !self.ledger.asks(name) {
+        if !self.books.ledger().asks(name) {
             return false;
         }
         self.end_want(name);
-        self.ledger.mark(name, false);
-        self.rare.forget(|rare| rare.errors.remove(name));
+        self.books.mark(name, false);
+        self.books.notes_mut().forget_error(name);
         if name.is_collection() {
             let all = self.want.meaning(name).clone();
             self.drop(name);
-            if !self.want.texts(&all).any(|text| self.ledger.asks(text)) {
+            if !self.want.texts(&all).any(|text| self.books.ledger().asks(text)) {
                 self.want.remove_collection(&all);
-                let within = self.ledger.within(&all, "").map(Entry::name);
+                let within = self.books.ledger().within(&all, "").map(Entry::name);
                 let covers = all.coverage();
-                let flying = self.flights.names().filter(|flying| covers(flying));
+                let flying = self.books.flights().names().filter(|flying| covers(flying));
                 self.let_go(within.chain(flying).cloned().collect());
             }
         } else {
-            self.agenda.look(name.clone());
-            let idle = self.reader.dialect() == Dialect::Sotw && !self.ledger.get(name).perhaps();
+            self.books.agenda_mut().look(name.clone());
+            let idle = self.reader.dialect() == Dialect::Sotw && !self.books.ledger().get(name).perhaps();
             if !self.is_wanted(name) || idle {
                 self.drop(name);
             } else if self.reader.dialect() == Dialect::Delta {
                 // C-08: the client had several reasons to hold the name, and does not know whether one is left.
-                self.ask(name);
+                self.books.ask(name);
             }
         }
         self.want.unspell(name);
@@ -142,12 +115,14 @@ impl Subscription {
     /// The client has given up some names. C-20, A-09: these may have meant resources of other names.
     pub(super) fn unsubscribed(&mut self) {
         // B-22: what is left of a full state that the client has rejected is another one.
-        let another = self.rare.get().refused.is_some() && !self.wants_nothing();
-        self.agenda.set_hello(self.agenda.hello() || another);
+        if self.books.notes().refused().is_some() && !self.wants_nothing() {
+            self.books.agenda_mut().set_hello(true);
+        }
         if self.reader.has_aliases() || self.reader.has_nameless() {
-            self.agenda.wake();
+            self.books.agenda_mut().wake();
             let others = self
-                .ledger
+                .books
+                .ledger()
                 .rows("")
                 .filter(|entry| entry.perhaps() && !entry.is_asked());
             let others = others.map(Entry::name).filter(|name| !self.is_wanted(name));
@@ -160,24 +135,16 @@ impl Subscription {
         if !self.want.set_wildcard(false) {
             return;
         }
-        self.agenda.set_hello(false);
-        self.agenda.set_rest(None);
-        self.agenda.set_cursor(None);
+        self.books.agenda_mut().set_hello(false);
+        self.books.agenda_mut().set_rest(None);
+        self.books.agenda_mut().set_cursor(None);
         // C-20: only the client knows by which alias it keeps a resource.
-        let keeps = (self.reader.has_aliases() || self.reader.has_nameless()) && self.ledger.asks_any();
-        let base = self.ledger.forget_shared().filter(|_| keeps);
-        self.rare.forget(|rare| rare.held.table = 0);
-        let shared = base.iter().flat_map(|base| base.resources());
-        let shared: Vec<Arc<Resource>> = shared
-            .filter(|held| !self.ledger.get(held.name()).perhaps())
-            .cloned()
-            .collect();
-        for held in shared {
-            let name = held.name().clone();
-            self.ledger.put(&name, Row::Sent(held));
-        }
-        let own = self.ledger.rows("").map(Entry::name);
-        let all = own.chain(self.flights.names()).filter(|name| !name.is_new_style());
+        let keeps = (self.reader.has_aliases() || self.reader.has_nameless()) && self.books.ledger().asks_any();
+        self.books.forget_shared(keeps);
+        let own = self.books.ledger().rows("").map(Entry::name);
+        let all = own
+            .chain(self.books.flights().names())
+            .filter(|name| !name.is_new_style());
         self.let_go(all.cloned().collect());
         self.want_target(Target::Wildcard, None, false);
     }
@@ -186,7 +153,7 @@ impl Subscription {
     fn let_go(&mut self, names: Vec<Name>) {
         for name in names {
             if self.is_wanted(&name) {
-                self.agenda.look(name);
+                self.books.agenda_mut().look(name);
             } else {
                 self.drop(&name);
             }
@@ -195,62 +162,45 @@ impl Subscription {
 
     /// All rows must be looked at.
     pub(super) fn look_at_rows(&mut self) {
-        if !self.ledger.is_shared() {
-            self.agenda.sweep(None, false);
+        if !self.books.ledger().is_shared() {
+            self.books.agenda_mut().sweep(None, false);
         }
     }
 
     /// C-12, C-13: the client says that it holds this version of a name; none: any version. They are what it holds, not what it asks
     /// for. What only the wildcard covers is noted until all of it was read.
     pub(super) fn remember(&mut self, name: Name, version: Version) {
-        let (all, asked) = (self.want.wildcard(), self.ledger.asks(&name));
+        let (all, asked) = (self.want.wildcard(), self.books.ledger().asks(&name));
         if all && !asked && !name.is_new_style() {
-            self.rare.note(|rare| rare.brings.insert(name, version));
+            self.books.notes_mut().note_version(name, version);
             return;
         }
-        let row = if version == Version::EMPTY {
-            Row::Perhaps
-        } else {
-            Row::Brought(version)
-        };
-        self.ledger.put(&name, row);
         if all && !asked {
-            self.rare.note(|rare| rare.held.rows += 1);
+            self.books.notes_mut().note_version_row();
         }
-        self.agenda.look(name);
-    }
-
-    /// A slice of what the client holds was read. All at once would keep a thread from other clients.
-    pub(super) fn gather(&mut self, now: Instant) {
-        if self.rare.get().brings.is_empty() {
-            return;
+        if version == Version::EMPTY {
+            self.books.doubt(&name);
+        } else {
+            self.books.bring(name, version);
         }
-        let type_url = self.reader.type_url().clone();
-        self.rare.note(|rare| {
-            let brought = |(name, version)| Update::Put(Arc::new(Resource::brought(name, version, now)), None);
-            let held = std::mem::take(&mut rare.brings).into_iter();
-            let updates: Vec<Update> = held.map(brought).collect();
-            let before = rare
-                .gathered
-                .take()
-                .map_or_else(|| State::new(type_url), |before| *before);
-            rare.gathered = Some(Box::new(before.with(&updates, None).0));
-        });
     }
 
     /// The client has said all that it holds of what its wildcard covers.
     pub(super) fn remember_all(&mut self, answers: &impl Answers, now: Instant) {
-        self.gather(now);
-        let Some(held) = self.rare.forget(|rare| rare.gathered.take()).flatten() else {
+        let held = self.books.notes_mut().take_versions();
+        if held.is_empty() {
             return;
-        };
-        let count = held.entries().len();
-        let table = answers.remembered(*held);
+        }
+        let count = held.len();
+        let brought = |(name, version)| Update::Put(Arc::new(Resource::brought(name, version, now)), None);
+        let updates: Vec<Update> = held.into_iter().map(brought).collect();
+        let state = State::new(self.reader.type_url().clone()).with(&updates, None).0;
+        let table = answers.remembered(state);
         // B-34: a table that another client has as well takes nothing more.
         if Arc::strong_count(&table) == 1 {
-            self.rare.note(|rare| rare.held.table = count);
+            self.books.notes_mut().note_version_table(count);
         }
-        self.ledger.doubt(table);
+        self.books.doubt_shared(table);
     }
 
     /// The views must be asked for a name, as the client wrote it (F-07).
@@ -263,7 +213,7 @@ impl Subscription {
     /// The same name may be wanted in another spelling.
     fn end_want(&mut self, text: &Name) {
         let name = self.want.meaning(text).clone();
-        let is_asked = |other: &Name| other != text && self.ledger.asks(other);
+        let is_asked = |other: &Name| other != text && self.books.ledger().asks(other);
         if !self.want.texts(&name).any(is_asked) {
             self.want_target(Target::Name(name), None, false);
         }

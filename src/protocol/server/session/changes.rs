@@ -27,62 +27,66 @@ impl Subscription {
         let collections = names.iter().filter_map(|name| self.want.covering(name));
         for all in collections.collect::<BTreeSet<Name>>() {
             let open: Vec<Name> = self.open_texts(&all).cloned().collect();
-            open.into_iter().for_each(|text| self.agenda.look(text));
+            open.into_iter().for_each(|text| self.books.agenda_mut().look(text));
         }
-        if self.reader.has_aliases() && self.ledger.asks_any() {
-            self.agenda.wake();
+        if self.reader.has_aliases() && self.books.ledger().asks_any() {
+            self.books.agenda_mut().wake();
             self.look_at_called(names);
         }
     }
 
     /// C-20: looks at what the client knows by these aliases.
     fn look_at_called(&mut self, names: &[Name]) {
-        let aliases: BTreeSet<&Name> = names.iter().filter(|name| self.ledger.asks(name)).collect();
+        let aliases: BTreeSet<&Name> = names.iter().filter(|name| self.books.ledger().asks(name)).collect();
         if aliases.is_empty() {
             return;
         }
-        for entry in self.ledger.rows("") {
-            let has = |sent: &Arc<Resource>| sent.aliases().iter().any(|alias| aliases.contains(alias));
-            if entry.row().sent().is_some_and(has) {
-                self.agenda.look(entry.name().clone());
-            }
-        }
+        let has = |sent: &Arc<Resource>| sent.aliases().iter().any(|alias| aliases.contains(alias));
+        let called = self
+            .books
+            .ledger()
+            .rows("")
+            .filter(|entry| entry.row().sent().is_some_and(has));
+        let called: Vec<Name> = called.map(|entry| entry.name().clone()).collect();
+        called.into_iter().for_each(|name| self.books.agenda_mut().look(name));
     }
 
     fn look_at_all(&mut self) {
         self.look_at_rows();
-        self.agenda.wake();
+        self.books.agenda_mut().wake();
     }
 
     /// C-22: returns the texts by which the client asks for a collection and that are not answered yet. A member answers them when it
     /// is sent; if it goes before that, they may be empty.
     pub(super) fn open_texts<'a>(&'a self, collection: &'a Name) -> impl Iterator<Item = &'a Name> {
         let texts = self.want.texts(collection);
-        texts.filter(|text| matches!(self.ledger.get(text), Row::Asked | Row::Perhaps))
+        texts.filter(|text| matches!(self.books.ledger().get(text), Row::Asked | Row::Perhaps))
     }
 
     fn touch(&mut self, name: &Name) {
         let others = self.want.texts(name).filter(|text| *text != name);
-        others.for_each(|text| self.agenda.look(text.clone()));
-        let own = self.ledger.own(name.as_str()).is_some();
+        others.for_each(|text| self.books.agenda_mut().look(text.clone()));
+        let own = self.books.ledger().own(name.as_str()).is_some();
         if own || self.want.covering(name).is_some() {
-            self.agenda.look(name.clone());
+            self.books.agenda_mut().look(name.clone());
         }
         if self.want.has_collection(name) {
-            self.agenda.sweep(Some(self.want.meaning(name).clone()), false);
+            self.books
+                .agenda_mut()
+                .sweep(Some(self.want.meaning(name).clone()), false);
         }
-        if self.reader.has_aliases() && self.ledger.asks_any() {
-            self.agenda.look(name.clone());
+        if self.reader.has_aliases() && self.books.ledger().asks_any() {
+            self.books.agenda_mut().look(name.clone());
         }
         if self.reader.has_nameless() {
-            self.agenda.look(Name::from(""));
+            self.books.agenda_mut().look(Name::from(""));
         }
     }
 
     /// G-08, G-11: the names of an authority are read from another view. What differs there counts as a change, and nothing else does.
     pub(in crate::server) fn handle_moved(&mut self, now: Instant) {
         self.asked.interrupted(now);
-        self.agenda.set_rest(None);
+        self.books.agenda_mut().set_rest(None);
         self.look_at_all();
     }
 

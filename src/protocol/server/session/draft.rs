@@ -1,4 +1,4 @@
-//! The content of one response of a partial answer.
+//! The content of one response that is written for one client.
 //!
 //! Owns what is in it, and that exactly this counts as sent. Does not choose the names.
 
@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use super::verdict::Say;
 use super::{Attempt, Subscription};
-use crate::server::ledger::Row;
 use xds::{Answers, Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, Spots, TypeSight};
 
 /// A response that is being written.
@@ -131,7 +130,7 @@ impl Subscription {
                 let own = resource.name();
                 let written = draft.items.contains_key(own) || self.write_resource(own, resource, draft, attempt);
                 if written {
-                    self.ledger.put(name, Row::Nothing);
+                    self.books.answered(name);
                 }
                 written
             }
@@ -152,7 +151,7 @@ impl Subscription {
                     } else {
                         draft.gone.insert(name.clone(), false);
                     }
-                    self.note_gone(name);
+                    self.books.gone(name);
                 }
                 fits
             }
@@ -173,26 +172,24 @@ impl Subscription {
         if !draft.room.takes(resource.weight()) {
             return false;
         }
-        let row = self.ledger.get(name);
+        let row = self.books.ledger().get(name);
         if !row.was_sent(resource.version()) {
             draft.since = draft.since.into_iter().chain([resource.received()]).min();
         }
         if let Some(accepted) = row.whole().filter(|_| self.reader.lists_all()) {
-            self.rare.note(|rare| {
-                rare.accepted.entry(name.clone()).or_insert_with(|| accepted.clone());
-            });
+            self.books.notes_mut().note_accepted(name, accepted);
         }
         let item = self.reader.item(name, resource, attempt.slot, attempt.now);
-        draft.covers |= !self.ledger.asks(name);
+        draft.covers |= !self.books.ledger().asks(name);
         draft.endpoints.extend(resource.endpoints().cloned());
         draft.items.insert(name.clone(), item);
         draft.last = Some(name.clone());
-        self.ledger.put(name, Row::Sent(resource.clone()));
+        self.books.sent(name, resource);
         self.answer_collection(name, draft);
-        self.absolve(name);
-        self.rare.forget(|rare| rare.errors.remove(name));
         if self.reader.reads_ttl() {
-            self.note_beat(resource.name(), attempt.slot.beat(resource));
+            self.books
+                .notes_mut()
+                .note_beat(resource.name(), attempt.slot.beat(resource));
         }
         true
     }
@@ -207,24 +204,8 @@ impl Subscription {
             return;
         };
         let open: Vec<Name> = self.open_texts(&all).cloned().collect();
-        open.iter().for_each(|text| self.ledger.put(text, Row::Nothing));
+        open.iter().for_each(|text| self.books.answered(text));
         draft.collection = Some(all);
-    }
-
-    /// Notes the heartbeat that was passed on; `None`: the resource has no time to live.
-    fn note_beat(&mut self, name: &Name, beat: Option<u32>) {
-        match beat {
-            Some(beat) => drop(self.rare.note(|rare| rare.beats.insert(name.clone(), beat))),
-            None => drop(self.rare.forget(|rare| rare.beats.remove(name))),
-        }
-    }
-
-    /// Notes that the client is told that a name is gone.
-    pub(super) fn note_gone(&mut self, name: &Name) {
-        self.ledger.put(name, Row::Nothing);
-        self.agenda.pass(name);
-        self.absolve(name);
-        self.note_beat(name, None);
     }
 
     /// K-17: C-21: a virtual host is sent again whole. E-11: if the resource has no time to live any more, only the resource itself can
@@ -245,13 +226,13 @@ impl Subscription {
             Dialect::Sotw => item.form,
         };
         draft.items.insert(name.clone(), Item { form, ..item });
-        self.note_beat(resource.name(), beat);
+        self.books.notes_mut().note_beat(resource.name(), beat);
     }
 
     /// B-31: adds the error of a name, unless the client was sent it.
     fn write_error(&mut self, name: &Name, draft: &mut Draft, slot: TypeSight<'_>) {
         if let Some(error) = self.due_error(name, slot) {
-            self.rare.note(|rare| rare.errors.insert(name.clone(), error.clone()));
+            self.books.notes_mut().note_error(name.clone(), error.clone());
             draft.errors.insert(name.clone(), error);
         }
     }

@@ -1,5 +1,4 @@
-//! All that is due: a walk over the names of which anything may be. Composing uses it, and so does every question whether anything could be
-//! sent.
+//! All that is due: a walk over the names of which anything may be. Composing uses it, and so does the survey of a turn.
 //!
 //! Owns which names are looked at, and how many in one turn. Does not know what is due of a name, and when it is sent.
 
@@ -10,6 +9,7 @@ use super::Subscription;
 use super::verdict::{Say, Verdict};
 use crate::server::agenda::{PASSED_MAX, SWEPT_MAX, Walk};
 use crate::server::ledger::Entry;
+use crate::server::survey::Survey;
 use xds::{Answers, Difference, Name, Sight, State, TypeSight};
 
 impl Subscription {
@@ -22,26 +22,21 @@ impl Subscription {
         slot: TypeSight<'a>,
     ) -> Option<(Name, Say<'a>)> {
         while !walk.is_short()
-            && let Some(name) = walk.next(&self.agenda, difference)
+            && let Some(name) = walk.next(self.books.agenda(), difference)
         {
             let listed = match self.judge(&name, slot) {
-                Verdict::Due(Say::Remove) if !self.is_busy(&name) => self.agenda.leave(&name),
+                Verdict::Due(Say::Remove) if !self.is_busy(&name) => self.books.agenda_mut().leave(&name),
                 Verdict::Due(say) => return Some((name, say)),
-                Verdict::Hidden => self.agenda.wait(&name),
-                Verdict::Nothing => self.agenda.pass(&name),
-                Verdict::Settled(row) => {
-                    self.ledger.put(&name, row);
-                    self.absolve(&name);
-                    self.rare.forget(|rare| rare.beats.remove(&name));
-                    self.agenda.pass(&name)
-                }
+                Verdict::Hidden => self.books.agenda_mut().wait(&name),
+                Verdict::Nothing => self.books.agenda_mut().pass(&name),
+                Verdict::Settled(row) => self.books.settle(&name, row),
             };
             if listed {
                 walk.count();
             }
         }
         if walk.is_short() {
-            self.agenda.stop(walk);
+            self.books.agenda_mut().stop(walk);
         }
         None
     }
@@ -49,13 +44,13 @@ impl Subscription {
     /// Passes over names of which nothing is due, if very many are listed. Returns whether a response can be composed: so many names
     /// are due that they fill one, or no others are left; and all members of collections are listed.
     pub(super) fn sift(&mut self, difference: Option<&Difference>, slot: TypeSight<'_>) -> bool {
-        if self.agenda.gathers() {
+        if self.books.agenda().gathers() {
             return false;
         }
-        if self.agenda.len() <= PASSED_MAX {
+        if self.books.agenda().len() <= PASSED_MAX {
             return true;
         }
-        let mut walk = self.agenda.walk();
+        let mut walk = self.books.agenda().walk();
         let mut due = 0;
         while due < PASSED_MAX && self.next_due(&mut walk, difference, slot).is_some() {
             due += 1;
@@ -66,19 +61,19 @@ impl Subscription {
     /// Whether a name must wait: it is on its way, and is in one response at a time (B-24); or was rejected, and is tried in its own
     /// (B-22).
     pub(super) fn is_busy(&self, name: &Name) -> bool {
-        self.flights.has(name) || self.rejections.awaits(name)
+        self.books.flights().has(name) || self.books.rejections().awaits(name)
     }
 
     /// Whether a removal is due. What has returned since it was found to be gone is looked at again.
     pub(super) fn removes(&mut self, slot: TypeSight<'_>) -> bool {
         for _ in 0..PASSED_MAX {
-            let Some(name) = self.agenda.gone().next().cloned() else {
+            let Some(name) = self.books.agenda().gone().next().cloned() else {
                 return false;
             };
             if matches!(self.say(&name, slot), Some(Say::Remove)) {
                 return true;
             }
-            self.agenda.look(name);
+            self.books.agenda_mut().look(name);
         }
         true
     }
@@ -86,18 +81,18 @@ impl Subscription {
     /// Begins a turn, and lists what may be due: the next rows, if all must be looked at, as when an incomplete wildcard has become
     /// certain; and the next members of collections that may be new.
     pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>) {
-        self.agenda.begin();
+        self.books.agenda_mut().begin();
         let state = slot.wildcard().filter(|_| self.want.wildcard());
         let (other, certain) = state.map_or((false, false), |state| {
-            self.agenda.note_state(state.id(), state.certain())
+            self.books.agenda_mut().note_state(state.id(), state.certain())
         });
         // What was sent since the last rest is in no map, so no difference shows that it is gone.
-        if certain || other && self.ledger.has_unasked() {
+        if certain || other && self.books.ledger().has_unasked() {
             self.look_at_rows();
         }
         let mut left = SWEPT_MAX;
         while left > 0
-            && let Some((of, sweep)) = self.agenda.next_sweep()
+            && let Some((of, sweep)) = self.books.agenda().next_sweep()
         {
             let from = sweep.from.as_ref().map_or("", Name::as_str);
             let mut names = self.swept(of.as_ref(), from, left + 1, slot);
@@ -106,10 +101,11 @@ impl Subscription {
             names
                 .iter()
                 .for_each(|name| self.look_at(name, of.as_ref(), sweep.asks));
-            if self.agenda.swept(&of, next) {
+            if self.books.agenda_mut().swept(&of, next) {
                 let texts = of.iter().flat_map(|all| self.want.texts(all));
-                let asked = texts.filter(|text| self.ledger.asks(text));
-                asked.for_each(|text| self.agenda.look(text.clone()));
+                let asked = texts.filter(|text| self.books.ledger().asks(text));
+                let asked: Vec<Name> = asked.cloned().collect();
+                asked.into_iter().for_each(|text| self.books.agenda_mut().look(text));
             }
         }
     }
@@ -117,10 +113,10 @@ impl Subscription {
     /// Returns so many of all rows, or of the members of a collection, from the first name that is not less than a text.
     fn swept(&self, of: Option<&Name>, text: &str, max: usize, slot: TypeSight<'_>) -> Vec<Name> {
         let Some(all) = of else {
-            let rows = self.ledger.rows(text).map(Entry::name);
+            let rows = self.books.ledger().rows(text).map(Entry::name);
             return rows.take(max).cloned().collect();
         };
-        let held = self.ledger.within(all, text).map(Entry::name).take(max);
+        let held = self.books.ledger().within(all, text).map(Entry::name).take(max);
         let members = slot.members(all).map(|member| member.name());
         let members = members.skip_while(|member| member.as_str() < text).take(max);
         let names: BTreeSet<&Name> = held.chain(members).collect();
@@ -130,66 +126,83 @@ impl Subscription {
     /// A sweep has come to this name. The wildcard covers only names of old style.
     fn look_at(&mut self, name: &Name, of: Option<&Name>, asks: bool) {
         if name.is_collection() {
-            self.agenda.sweep(Some(self.want.meaning(name).clone()), false);
-        } else if asks && (of.is_some() || !name.is_new_style()) && self.ledger.get(name).perhaps() {
-            self.ask(name);
+            self.books
+                .agenda_mut()
+                .sweep(Some(self.want.meaning(name).clone()), false);
+        } else if asks && (of.is_some() || !name.is_new_style()) && self.books.ledger().get(name).perhaps() {
+            self.books.ask(name);
         } else {
-            self.agenda.look(name.clone());
+            self.books.agenda_mut().look(name.clone());
         }
     }
 
     /// Returns the difference between what the wildcard has sent and its state; `None` if there is none.
     pub(super) fn difference(&self, slot: TypeSight<'_>, answers: &impl Answers) -> Option<Arc<Difference>> {
         let state = slot.wildcard().filter(|_| self.want.wildcard())?;
-        let base = self.ledger.base();
+        let base = self.books.ledger().base();
         if base.is_some_and(|base| base.id() == state.id()) {
             return None;
         }
-        let rest = self.agenda.rest(state).cloned();
-        Some(rest.unwrap_or_else(|| answers.difference(base, self.agenda.cursor(), state)))
+        let rest = self.books.agenda().rest(state).cloned();
+        Some(rest.unwrap_or_else(|| answers.difference(base, self.books.agenda().cursor(), state)))
     }
 
-    /// Whether there is anything to add, change or answer, if no response were on its way.
-    pub(super) fn is_pending(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
-        self.greets(slot) || self.any_due(slot, answers, |say| say.adds())
+    /// Returns what there is to send. It is looked for once in a turn.
+    pub(in crate::server) fn survey(&mut self, sight: &Sight, answers: &impl Answers) -> Survey {
+        let known = self.books.agenda().survey();
+        known.unwrap_or_else(|| self.with_sight(sight, |one, slot| one.survey_in(slot, answers)))
     }
 
-    /// Whether anything is due, removals and heartbeats included.
-    pub(super) fn is_due(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
-        self.greets(slot) || self.any_due(slot, answers, |_| true)
+    /// Does the same with what this client sees of the type.
+    pub(super) fn survey_in(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> Survey {
+        if let Some(known) = self.books.agenda().survey() {
+            return known;
+        }
+        let (adds, removes) = if self.greets(slot) {
+            (true, false)
+        } else {
+            self.look_through(slot, answers)
+        };
+        let survey = Survey {
+            adds,
+            removes,
+            settled: self.settled(),
+            waits: self.books.ledger().waiting() > 0,
+        };
+        self.books.agenda_mut().set_survey(survey);
+        survey
+    }
+
+    /// Returns whether an addition is due, and if none is, whether anything else is. If not all names could be looked at, one of them
+    /// may be an addition.
+    fn look_through(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> (bool, bool) {
+        let difference = self.difference(slot, answers);
+        let difference = difference.as_deref();
+        if let Some(state) = slot.wildcard().filter(|state| self.is_plain(state)) {
+            let gone = difference.is_some_and(Difference::removes) && state.certain() && !self.reader.forgets();
+            return (difference.is_some_and(Difference::adds), gone);
+        }
+        let mut beats = false;
+        let mut walk = self.books.agenda().walk();
+        while let Some((_, say)) = self.next_due(&mut walk, difference, slot) {
+            if say.adds() {
+                return (true, beats);
+            }
+            beats = true;
+        }
+        (self.books.agenda().is_short(), beats || self.removes(slot))
     }
 
     /// Whether an answer is due even if it is empty: a wildcard must be known well enough for that.
     pub(super) fn greets(&self, slot: TypeSight<'_>) -> bool {
         let known = || !self.want.wildcard() || slot.wildcard().is_some_and(|state| state.complete());
-        self.agenda.hello() && known()
-    }
-
-    pub(super) fn any_due(
-        &mut self,
-        slot: TypeSight<'_>,
-        answers: &impl Answers,
-        counts: impl Fn(Say<'_>) -> bool,
-    ) -> bool {
-        let difference = self.difference(slot, answers);
-        let difference = difference.as_deref();
-        if let Some(state) = slot.wildcard().filter(|state| self.is_plain(state)) {
-            let gone = difference.is_some_and(Difference::removes) && state.certain() && !self.reader.forgets();
-            return difference.is_some_and(Difference::adds) || gone && counts(Say::Remove);
-        }
-        let mut walk = self.agenda.walk();
-        while let Some((_, say)) = self.next_due(&mut walk, difference, slot) {
-            if counts(say) {
-                return true;
-            }
-        }
-        self.agenda.is_short() || counts(Say::Remove) && self.removes(slot)
+        self.books.agenda().hello() && known()
     }
 
     /// Whether there is nothing to send until something changes or the client asks.
     pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
-        let waits = self.agenda.hello() || !self.rejections.is_empty();
-        if waits || !self.agenda.is_empty() || self.rare.get().refused.is_some() {
+        let waits = self.books.agenda().hello() || !self.books.rejections().is_empty();
+        if waits || !self.books.agenda().is_empty() || self.books.notes().refused().is_some() {
             return false;
         }
         let state = self
@@ -197,14 +210,15 @@ impl Subscription {
             .wildcard()
             .then(|| self.type_sight(sight).wildcard())
             .flatten();
-        state.is_none_or(|state| self.ledger.base().is_some_and(|base| base.id() == state.id()))
+        state.is_none_or(|state| self.books.ledger().base().is_some_and(|base| base.id() == state.id()))
     }
 
     /// Whether one encoded answer serves this client and all others at the same point.
     pub(super) fn is_plain(&self, state: &State) -> bool {
-        let alike = self.ledger.is_shared() && self.rejections.is_empty() && !self.want.has_collections();
+        let alike =
+            self.books.ledger().is_shared() && self.books.rejections().is_empty() && !self.want.has_collections();
         let certain = state.certain() || self.reader.viewer().rights().is_none();
-        let mortal = !self.rare.get().beats.is_empty() || !self.reader.is_like_others(state);
+        let mortal = self.books.notes().has_beats() || !self.reader.is_like_others(state);
         self.want.wildcard() && alike && certain && !mortal
     }
 }

@@ -1,6 +1,6 @@
 //! What others may ask about one type on one client stream.
 //!
-//! Owns what the client wants of which authority, and what of it is unknown. Changes nothing.
+//! Owns what the client wants of which authority, and what of it is unknown.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,29 +39,19 @@ impl Subscription {
         act(self, sight.type_sight(&type_url).seen_by(&viewer))
     }
 
-    /// Whether there is anything to add, change or answer, if no response were on its way.
-    pub(in crate::server) fn adds(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
-        self.with_sight(sight, |one, slot| one.is_pending(slot, answers))
-    }
-
-    /// Whether the client certainly has everything that is current, removals included, and no response is on its way.
-    pub(in crate::server) fn has_all(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
-        self.settled() && self.ledger.waiting() == 0 && !self.with_sight(sight, |one, slot| one.is_due(slot, answers))
-    }
-
     pub(super) fn lens<'s, 'a>(&'s self, slot: TypeSight<'a>) -> Lens<'s, 'a> {
         Lens {
             reader: &self.reader,
             want: &self.want,
-            ledger: &self.ledger,
-            agenda: &self.agenda,
+            ledger: self.books.ledger(),
+            agenda: self.books.agenda(),
             slot,
         }
     }
 
     /// Returns what servers are asked for: each name, and how the client wrote it; `None` stands for the wildcard.
     fn served(&self) -> impl Iterator<Item = Option<(&Name, &Name)>> {
-        let names = self.ledger.asked().map(|text| (self.want.meaning(text), text));
+        let names = self.books.ledger().asked().map(|text| (self.want.meaning(text), text));
         let names = names.filter(|(name, _)| self.reader.is_served(name)).map(Some);
         let any = !self.reader.has_nothing();
         let all = self.want.wildcard().then_some(None);
@@ -128,7 +118,7 @@ impl Subscription {
                 lens.known(text).is_none()
             }
         };
-        let names = self.ledger.asked().filter(unknown);
+        let names = self.books.ledger().asked().filter(unknown);
         let all = (self.want.wildcard() && !whole).then_some(None);
         all.into_iter().chain(names.map(|text| Some(self.want.meaning(text))))
     }
@@ -157,35 +147,33 @@ impl Subscription {
 
     /// Whether anything is known of what was requested.
     pub(in crate::server) fn knows_any(&self, sight: &Sight) -> bool {
-        let asked = usize::from(self.want.wildcard()) + self.ledger.asked_len();
+        let asked = usize::from(self.want.wildcard()) + self.books.ledger().asked_len();
         self.missing(self.type_sight(sight)).count() < asked
     }
 
     /// Returns how much of the stream's limit of names it uses.
     pub(in crate::server) fn count(&self) -> usize {
         if self.want.wildcard() && !self.want.has_collections() {
-            return self.ledger.asked_len() + self.brought();
+            return self.books.ledger().asked_len() + self.brought();
         }
-        let rare = self.rare.get();
-        self.ledger.len() + rare.gathers() + rare.held.table
+        self.books.ledger().len() + self.books.notes().versions()
     }
 
     /// B-34: returns how many versions are kept that the client brought beside its names, and that no other client has.
     pub(in crate::server) fn brought(&self) -> usize {
-        let rare = self.rare.get();
-        let unasked = || self.ledger.len() - self.ledger.asked_len();
-        let rows = if rare.held.rows > 0 {
-            rare.held.rows.min(unasked())
-        } else {
-            0
+        let notes = self.books.notes();
+        let unasked = || self.books.ledger().len() - self.books.ledger().asked_len();
+        let rows = match notes.version_rows() {
+            0 => 0,
+            rows => rows.min(unasked()),
         };
-        rare.gathers() + rare.held.table + rows
+        notes.versions() + rows
     }
 
     /// K-21: returns how many entries are kept for the client.
     pub(in crate::server) fn kept(&self) -> usize {
-        let lists = self.agenda.len() + self.rejections.len() + self.rare.get().len();
-        self.flights.entries() + self.ledger.len() + lists
+        let lists = self.books.agenda().len() + self.books.rejections().len() + self.books.notes().len();
+        self.books.flights().entries() + self.books.ledger().len() + lists
     }
 
     /// Whether the client asks for any collection.
@@ -195,7 +183,7 @@ impl Subscription {
 
     /// Whether members of a collection are still to be listed.
     pub(in crate::server) fn gathers(&self) -> bool {
-        self.agenda.gathers()
+        self.books.agenda().gathers()
     }
 
     /// Returns how many names a collection brings that the client was not sent.
@@ -203,30 +191,30 @@ impl Subscription {
         if !self.want.has_collections() {
             return 0;
         }
-        let new = |name: &&Name| self.ledger.own(name.as_str()).is_none() && self.want.covering(name).is_some();
-        self.agenda.names().filter(new).count()
+        let new = |name: &&Name| self.books.ledger().own(name.as_str()).is_none() && self.want.covering(name).is_some();
+        self.books.agenda().names().filter(new).count()
     }
 
     /// Whether names are left that the last poll did not look at.
     pub(in crate::server) fn is_short(&self) -> bool {
-        self.agenda.is_short()
+        self.books.agenda().is_short()
     }
 
     /// Returns how many names wait for an answer.
     pub(in crate::server) fn waiting(&self) -> usize {
-        self.agenda.len()
+        self.books.agenda().len()
     }
 
     pub(in crate::server) fn wants_nothing(&self) -> bool {
-        !self.want.wildcard() && !self.ledger.asks_any()
+        !self.want.wildcard() && !self.books.ledger().asks_any()
     }
 
     pub(in crate::server) fn status(&self) -> Status {
-        if !self.rejections.is_empty() || self.rare.get().refused.is_some() {
+        if !self.books.rejections().is_empty() || self.books.notes().refused().is_some() {
             Status::Error
-        } else if !self.flights.is_empty() {
+        } else if !self.books.flights().is_empty() {
             Status::Stale
-        } else if self.flights.sent().is_some() {
+        } else if self.books.flights().sent().is_some() {
             Status::Synced
         } else {
             Status::NotSent
@@ -235,38 +223,45 @@ impl Subscription {
 
     /// Returns whether the client may hold a name, and does not wait for an answer.
     pub(in crate::server) fn has(&self, name: &Name) -> bool {
-        matches!(self.ledger.get(name), Row::Sent(_) | Row::Brought(_) | Row::Refused(..))
+        matches!(
+            self.books.ledger().get(name),
+            Row::Sent(_) | Row::Brought(_) | Row::Refused(..)
+        )
     }
 
     /// Returns whether the client has accepted or rejected every response.
     pub(in crate::server) const fn settled(&self) -> bool {
-        self.flights.is_empty()
+        self.books.flights().is_empty()
     }
 
     pub(in crate::server) fn flights(&self) -> impl Iterator<Item = &Flight> {
-        self.flights.iter()
+        self.books.flights().iter()
     }
 
     /// Returns why the client rejects what it rejects now.
     pub(in crate::server) fn objections(&self) -> impl Iterator<Item = &Arc<Objection>> {
-        self.rare.get().refused.iter().chain(self.rejections.objections())
+        self.books
+            .notes()
+            .refused()
+            .into_iter()
+            .chain(self.books.rejections().objections())
     }
 
     /// Returns since when the client may wait for something that it has asked for and nobody has answered. That it was told of a name in
     /// the end that it does not exist is no answer of the server.
     pub(in crate::server) fn waits_since(&self, slot: TypeSight<'_>) -> Option<Instant> {
-        let waits = self.ledger.waiting() > 0 || self.want.wildcard() && !slot.is_complete();
+        let waits = self.books.ledger().waiting() > 0 || self.want.wildcard() && !slot.is_complete();
         (waits || self.asks_silent(slot)).then(|| self.asked.since())
     }
 
     /// Whether the client asks for a name for which the server did not answer in time.
     fn asks_silent(&self, slot: TypeSight<'_>) -> bool {
         let silent: usize = slot.silent().map(|names| names.len()).sum();
-        if silent <= self.ledger.asked_len() {
+        if silent <= self.books.ledger().asked_len() {
             let mut names = slot.silent().flatten();
-            return names.any(|name| self.ledger.asks(name) && slot.is_silent(name));
+            return names.any(|name| self.books.ledger().asks(name) && slot.is_silent(name));
         }
-        let mut asked = self.ledger.rows("").filter(|entry| entry.is_asked());
+        let mut asked = self.books.ledger().rows("").filter(|entry| entry.is_asked());
         asked.any(|entry| slot.is_silent(entry.name()))
     }
 

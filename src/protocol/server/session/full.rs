@@ -9,7 +9,7 @@ use super::lens::Look;
 use super::verdict::Say;
 use super::{Attempt, Step, Subscription};
 use crate::server::ledger::Row;
-use xds::{Answers, Difference, Name, State, TypeSight};
+use xds::{Answers, Difference, Known, Name, Resource, State, TypeSight};
 
 impl Subscription {
     /// Returns the next step.
@@ -22,7 +22,7 @@ impl Subscription {
         if self.want.wildcard() && state.is_none() {
             // D-01: a route may lead to a resource that waits.
             let partly = slot.wildcard().is_some_and(|state| state.present() > 0);
-            let waits = partly || self.is_pending(slot, attempt.answers);
+            let waits = partly || self.survey_in(slot, attempt.answers).adds;
             return Step::held(waits);
         }
         if let Some(state) = state.filter(|state| self.is_plain(state)) {
@@ -32,11 +32,12 @@ impl Subscription {
         if !self.sift(difference.as_deref(), slot) {
             return Step::Blocked;
         }
-        if self.is_due(slot, attempt.answers) {
+        let survey = self.survey_in(slot, attempt.answers);
+        if survey.is_due() {
             if self.hides_any(difference.as_deref(), slot) {
-                return Step::held(self.is_pending(slot, attempt.answers));
+                return Step::held(survey.adds);
             }
-            if self.tells_nothing(slot, attempt.answers) {
+            if self.tells_nothing(slot) {
                 return Step::Idle;
             }
         }
@@ -45,10 +46,10 @@ impl Subscription {
 
     /// Returns the next step of a client that is like all others.
     fn poll_full_state(&mut self, state: &Arc<State>, attempt: &mut Attempt<'_, impl Answers>) -> Step {
-        self.agenda.clear();
+        self.books.agenda_mut().clear();
         let difference = self.difference(attempt.slot, attempt.answers);
         let difference = difference.as_deref();
-        let adds = difference.is_some_and(Difference::adds) || self.agenda.hello();
+        let adds = difference.is_some_and(Difference::adds) || self.books.agenda().hello();
         let lacks = difference.is_some_and(Difference::removes);
         if !adds && !lacks {
             self.arrive(state.clone(), None);
@@ -60,14 +61,14 @@ impl Subscription {
             return if removes { Step::Removals } else { Step::Idle };
         }
         // D-03: removed resources are still listed until the other types do not need them any more.
-        let base = self.ledger.base().cloned();
+        let base = self.books.ledger().base().cloned();
         let keeps = lacks && !(removes && self.may_remove(attempt.removals));
         let kept = difference.filter(|_| keeps);
         let next = kept
             .map_or(state, |difference| difference.kept(base.as_ref(), state))
             .clone();
         let changed = difference.into_iter().flat_map(Difference::changed);
-        let clusters = match self.rare.get().refused {
+        let clusters = match self.books.notes().refused() {
             // K-13: the client may have none of the changes that it rejected.
             Some(_) => Self::endpoints(next.resources()),
             None => Self::endpoints(changed),
@@ -75,19 +76,19 @@ impl Subscription {
         let since = difference.and_then(Difference::oldest);
         let batch = attempt.answers.full(&next);
         self.arrive(next, None);
-        self.agenda.set_hello(false);
+        self.books.agenda_mut().set_hello(false);
         self.send(batch, since, false, clusters, attempt)
     }
 
     /// Whether the client's first request had the version of another state, and nothing was sent since.
     fn brought_other(&self, state: &State) -> bool {
-        let brought = self.rare.get().brought.as_deref().filter(|_| self.agenda.hello());
+        let brought = self.books.notes().brought().filter(|_| self.books.agenda().hello());
         brought.is_some_and(|brought| *brought != *state.sum().to_string())
     }
 
     /// Whether a full state may leave out what is gone: what the client has rejected is not listed again for the sake of other types.
     pub(super) fn may_remove(&self, removals: bool) -> bool {
-        removals || self.rare.get().refused.is_some()
+        removals || self.books.notes().refused().is_some()
     }
 
     /// K-16, G-20: whether a name is unknown of which the client may hold anything, and can neither be listed nor left out. A full state
@@ -95,20 +96,27 @@ impl Subscription {
     fn hides_any(&self, difference: Option<&Difference>, slot: TypeSight<'_>) -> bool {
         let lens = self.lens(slot);
         let hides = |name: &Name| {
-            let row = self.ledger.get(name);
+            let row = self.books.ledger().get(name);
             let known = !row.perhaps() || row.whole().is_some() || self.asked.is_waived() && slot.past(name);
             !known && matches!(lens.look(name, &row), Look::Unknown)
         };
         let mut differs = difference.into_iter().flat_map(Difference::names);
-        self.ledger.rows("").any(|entry| hides(entry.name())) || differs.any(hides)
+        self.books.ledger().rows("").any(|entry| hides(entry.name())) || differs.any(hides)
     }
 
     /// Whether a first answer would tell the client nothing: none of the names is known to exist, and some may.
-    fn tells_nothing(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> bool {
-        let lists = self.want.wildcard() || self.ledger.rows("").any(|entry| entry.perhaps());
-        !lists
-            && self.missing(slot).next().is_some()
-            && !self.any_due(slot, answers, |say| matches!(say, Say::Put(_) | Say::Other(_)))
+    fn tells_nothing(&self, slot: TypeSight<'_>) -> bool {
+        let lists = self.want.wildcard() || self.books.ledger().rows("").any(|entry| entry.perhaps());
+        let lens = self.lens(slot);
+        let reads = |found: &Arc<Resource>| !self.reader.cannot_read(found);
+        let exists = |text: &Name| {
+            if text.is_collection() {
+                slot.members(self.want.meaning(text)).any(reads)
+            } else {
+                lens.known(text).and_then(Known::resource).is_some_and(reads)
+            }
+        };
+        !lists && self.missing(slot).next().is_some() && !self.books.ledger().asked().any(exists)
     }
 
     /// Adds all that the client holds to a response with news. B-18: of secrets what it accepted; those that it has never accepted are
@@ -116,23 +124,23 @@ impl Subscription {
     /// hold any more.
     pub(super) fn list_held(&mut self, draft: &mut Draft, trial: bool, attempt: &Attempt<'_, impl Answers>) {
         let full = self.reader.full_state();
-        let repeats = full || !trial && !self.rare.get().omits;
+        let repeats = full || !trial && !self.books.notes().omits();
         let listed = |name: &Name| draft.brings(name) || !full && !self.is_wanted(name);
-        let held = self.ledger.held().filter(|(name, _)| !listed(name));
+        let held = self.books.ledger().held().filter(|(name, _)| !listed(name));
         let held: Vec<(Name, Row)> = held.map(|(name, row)| (name.clone(), row)).collect();
         for (name, row) in held {
-            let kept = row.whole().or_else(|| self.rare.get().accepted.get(&name)).cloned();
+            let kept = row.whole().or_else(|| self.books.notes().accepted(&name)).cloned();
             match (kept, self.lens(attempt.slot).look(&name, &row)) {
                 (Some(kept), _) if self.reader.cannot_read(&kept) => {}
                 (Some(kept), _) => draft.repeat(&name, self.reader.item(&name, &kept, attempt.slot, attempt.now)),
                 (None, Look::Put(found)) if repeats && !self.reader.cannot_read(found) => {
                     self.write(&name, Say::Put(found), draft, attempt);
                 }
-                (None, _) if full => self.note_gone(&name),
+                (None, _) if full => self.books.gone(&name),
                 (None, _) => {}
             }
         }
-        if self.rare.get().refused.is_some() {
+        if self.books.notes().refused().is_some() {
             // K-13: the client may have none of the changes that it rejected.
             draft.follow_all();
         }

@@ -1,6 +1,6 @@
 //! What a client should hold under a name.
 //!
-//! Owns the only place that knows rights, canonical names, other names, collections and the two halves of a view. Changes nothing.
+//! Owns how rights, canonical names, other names, collections and the two halves of a view decide that. Changes nothing.
 
 use std::sync::Arc;
 

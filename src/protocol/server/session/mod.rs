@@ -1,6 +1,6 @@
 //! One type on one client stream: the heart of the relay, the same for both dialects.
 //!
-//! `want` is what the client asks for, `ledger` what it was sent; the lens says what it should hold. What differs is due, and a
+//! `want` is what the client asks for, `books` what it was sent; the lens says what it should hold. What differs is due, and a
 //! writer turns as much of that as fits into the next response. Owns these parts; knows nothing of other types and other clients.
 
 mod answer;
@@ -22,13 +22,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::server::agenda::Agenda;
 use crate::server::asked::Asked;
-use crate::server::flights::Flights;
-use crate::server::ledger::Ledger;
+use crate::server::books::Books;
 use crate::server::nonce::Nonces;
-use crate::server::rare::Rare;
-use crate::server::rejections::Rejections;
 use crate::server::response::Response;
 use crate::server::want::Want;
 use crate::settings::StreamSettings;
@@ -47,12 +43,8 @@ use xds::{Dialect, Name, Rights, TypeSight, TypeUrl};
 pub(super) struct Subscription {
     reader: Reader,
     want: Want,
-    ledger: Ledger,
-    agenda: Agenda,
-    flights: Flights,
-    rejections: Rejections,
+    books: Books,
     asked: Asked,
-    rare: Rare,
     /// What the views must be told. Nearly always there is nothing, and then nothing is allocated.
     #[expect(clippy::box_collection, reason = "a subscription must stay small")]
     wants: Option<Box<VecDeque<xds::Want>>>,
@@ -123,15 +115,12 @@ impl Subscription {
         rights: Option<Arc<Rights>>,
         now: Instant,
     ) -> Self {
+        let reader = Reader::new(type_url, dialect, features, rights);
         Self {
-            reader: Reader::new(type_url, dialect, features, rights),
+            books: Books::new(reader.lists_all()),
+            reader,
             want: Want::default(),
-            ledger: Ledger::default(),
-            agenda: Agenda::default(),
-            flights: Flights::default(),
-            rejections: Rejections::default(),
             asked: Asked::new(now),
-            rare: Rare::default(),
             wants: None,
         }
     }

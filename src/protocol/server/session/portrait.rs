@@ -55,19 +55,19 @@ impl<'a> Portrait<'a> {
     /// Returns how many names the client asks for.
     #[must_use]
     pub fn names(self) -> usize {
-        self.subscription.ledger.asked_len()
+        self.subscription.books.ledger().asked_len()
     }
 
     /// Returns when the last response was sent.
     #[must_use]
     pub const fn sent(self) -> Option<Instant> {
-        self.subscription.flights.sent()
+        self.subscription.books.flights().sent()
     }
 
     /// Returns since when the client owes an answer to a response.
     #[must_use]
     pub fn unanswered_since(self) -> Option<Instant> {
-        self.subscription.flights.iter().map(|flight| flight.sent).min()
+        self.subscription.books.flights().iter().map(|flight| flight.sent).min()
     }
 
     /// Returns since when the client may wait for something that it has asked for and nobody has answered.
@@ -81,19 +81,26 @@ impl<'a> Portrait<'a> {
         self.subscription.objections()
     }
 
+    /// Returns what the client says that its own clients reject, if it is a relay.
+    #[must_use]
+    pub fn relayed(self) -> Option<&'a Arc<Objection>> {
+        self.subscription.books.notes().relayed()
+    }
+
     /// Returns each resource that the client asks for, by name and by the wildcard.
     pub fn stands(self) -> impl Iterator<Item = Stand<'a>> {
         let Self { subscription, slot } = self;
         let named = subscription
-            .ledger
+            .books
+            .ledger()
             .rows("")
             .filter(|entry| entry.is_asked() || entry.name().is_new_style());
         let named = named.map(move |entry: Entry<'a>| self.stand_at(entry.name(), &entry.row()));
         let state = slot.wildcard().filter(|_| subscription.want.wildcard());
         let covered = state.into_iter().flat_map(|state| state.resources());
-        let covered = covered.filter(|resource| !subscription.ledger.asks(resource.name()));
+        let covered = covered.filter(|resource| !subscription.books.ledger().asks(resource.name()));
         let covered = covered.map(move |resource| {
-            let row = subscription.ledger.get(resource.name());
+            let row = subscription.books.ledger().get(resource.name());
             self.stand_of(resource.name(), resource, &row)
         });
         named.chain(covered)
@@ -103,8 +110,8 @@ impl<'a> Portrait<'a> {
     #[must_use]
     pub fn stand(self, name: &'a Name) -> Option<Stand<'a>> {
         let Self { subscription, slot } = self;
-        let row = subscription.ledger.get(name);
-        if subscription.ledger.asks(name) || name.is_new_style() && row.perhaps() {
+        let row = subscription.books.ledger().get(name);
+        if subscription.books.ledger().asks(name) || name.is_new_style() && row.perhaps() {
             return Some(self.stand_at(name, &row));
         }
         let state = slot.wildcard().filter(|_| subscription.want.wildcard())?;
@@ -114,10 +121,11 @@ impl<'a> Portrait<'a> {
 
     /// Returns each resource whose current content the client has rejected.
     pub fn rejections(self) -> impl Iterator<Item = Stand<'a>> {
-        let whole = self.subscription.rare.get().refused.as_ref().map(|_| self.stands());
+        let whole = self.subscription.books.notes().refused().map(|_| self.stands());
         let single = self
             .subscription
-            .rejections
+            .books
+            .rejections()
             .held_back()
             .filter_map(move |name| self.stand(name));
         let all = whole.into_iter().flatten().chain(single);
@@ -158,17 +166,18 @@ impl<'a> Portrait<'a> {
         let own = if resource.name() == name {
             row.clone()
         } else {
-            subscription.ledger.get(resource.name())
+            subscription.books.ledger().get(resource.name())
         };
         let row = if row.perhaps() { row } else { &own };
         // A full state is accepted or rejected as a whole.
         let doubtful = row.refuses(version) || matches!(row, Row::Perhaps);
-        let refused = doubtful.then(|| subscription.rejections.objection(name)).flatten();
+        let refused = doubtful
+            .then(|| subscription.books.rejections().objection(name))
+            .flatten();
         let objection = subscription
-            .rare
-            .get()
-            .refused
-            .as_ref()
+            .books
+            .notes()
+            .refused()
             .or(refused)
             .map(|objection| &**objection);
         let standing = if objection.is_some() || row.refuses(version) {
@@ -177,7 +186,7 @@ impl<'a> Portrait<'a> {
             Standing::Outdated
         } else if !row.is(version) {
             Standing::NotSent
-        } else if subscription.flights.brings_news(resource) {
+        } else if subscription.books.flights().brings_news(resource) {
             Standing::Sent
         } else {
             Standing::Accepted

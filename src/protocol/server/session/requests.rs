@@ -9,7 +9,7 @@ use std::vec;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Subscription;
-use crate::server::ledger::{Entry, Row};
+use crate::server::ledger::Entry;
 use crate::server::name_faults::{NameBound, NameFault, NameFaults};
 use crate::server::nonce::Nonces;
 use crate::server::request::{ClientRequest, Lists};
@@ -96,10 +96,9 @@ impl Subscription {
     fn begin_sotw(&mut self, lists: Lists, first: bool, answers: &impl Answers, now: Instant) -> Option<Entries> {
         if first && self.reader.full_state() {
             // B-25: the first request is always answered.
-            self.agenda.set_hello(true);
+            self.books.agenda_mut().set_hello(true);
             if !lists.version.is_empty() {
-                self.rare
-                    .note(|rare| rare.brought = Some(lists.version.as_str().into()));
+                self.books.notes_mut().note_brought(&lists.version);
             }
         }
         // B-10, B-13: until a request names something, an empty list means everything, if the type allows that.
@@ -127,7 +126,7 @@ impl Subscription {
         Some(Entries {
             ends_all: !all,
             remembers,
-            before: self.ledger.asked_len(),
+            before: self.books.ledger().asked_len(),
             ..Entries::new(lists, first)
         })
     }
@@ -141,7 +140,7 @@ impl Subscription {
         let addresses = self.reader.traits().aliases && self.reader.traits().kind == Kind::Other;
         let adopts = first && addresses && has(&lists.begun) && has(&lists.ended);
         if adopts {
-            self.agenda.set_hello(true);
+            self.books.agenda_mut().set_hello(true);
         } else if empty || has(&lists.begun) {
             self.subscribe_all(answers, now);
         }
@@ -160,13 +159,13 @@ impl Subscription {
             })
         };
         let listed = texts.iter().map(String::as_str).filter(|text| *text != Name::WILDCARD);
-        let mut asked = self.ledger.asked().map(Name::as_str);
+        let mut asked = self.books.ledger().asked().map(Name::as_str);
         sum(&mut { listed }) == sum(&mut asked)
     }
 
     /// Returns the name with this text.
     fn name(&self, text: &str, answers: &impl Answers) -> Name {
-        let known = self.ledger.own(text).map(Entry::name).cloned();
+        let known = self.books.ledger().own(text).map(Entry::name).cloned();
         known.unwrap_or_else(|| answers.name(text))
     }
 
@@ -215,7 +214,6 @@ impl Subscription {
                 return false;
             }
         }
-        self.gather(now);
         true
     }
 
@@ -223,8 +221,10 @@ impl Subscription {
         if entries.ends_all {
             let hello = self.want.wildcard() && entries.first && self.reader.dialect() == Dialect::Delta;
             self.unsubscribe_all();
-            // C-05: the client asked for everything and gave it up at once: it is answered all the same.
-            self.agenda.set_hello(self.agenda.hello() || hello);
+            if hello {
+                // C-05: the client asked for everything and gave it up at once: it is answered all the same.
+                self.books.agenda_mut().set_hello(true);
+            }
         }
         if entries.gave_up {
             self.unsubscribed();
@@ -248,20 +248,20 @@ impl Subscription {
         }
         if !bound.admits(text) {
             // B-32: a name that is too long is not kept, but it is a name.
-            if delta && self.rare.get().long.len() < LONG_MAX {
-                self.rare.note(|rare| rare.long.push(Name::from(text)));
+            if delta && self.books.notes().long().len() < LONG_MAX {
+                self.books.notes_mut().note_long(Name::from(text));
             }
             return;
         }
         let name = self.name(text, answers);
-        let new = !self.ledger.asks(&name);
+        let new = !self.books.ledger().asks(&name);
         // B-14: a newly listed name is sent even if the client had it before.
         if new || delta {
             self.subscribe(&name);
             self.asked.more(now);
         }
         if new && entries.remembers {
-            self.ledger.put(&name, Row::Perhaps);
+            self.books.doubt(&name);
         }
         if let Some(fault) = self.fault(&name).filter(|_| new) {
             faults.note(fault, text);
@@ -277,7 +277,7 @@ impl Subscription {
             return None;
         }
         let last = entries.last_row.as_ref();
-        let mut rows = self.ledger.rows(last.map_or("", Name::as_str));
+        let mut rows = self.books.ledger().rows(last.map_or("", Name::as_str));
         let next = rows.find(|entry| Some(entry.name()) != last)?.name().clone();
         drop(rows);
         entries.last_row = Some(next.clone());

@@ -2,7 +2,7 @@
 //!
 //! Owns what becomes of the rows of that response. Does not send anything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::server::ledger::Row;
 use crate::server::nonce::Nonces;
 use crate::server::response::{Changed, ReceiptKind};
 use proto::google::rpc::Status as Detail;
-use xds::{Answers, Form, Item, Kind, Name, Objection, Version};
+use xds::{Answers, Form, Item, Kind, Name, Objection, Version, named_in};
 
 impl Subscription {
     /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).
@@ -30,16 +30,20 @@ impl Subscription {
         let Some(number) = nonces.number(nonce.as_bytes()) else {
             return ReceiptKind::Stale;
         };
-        let Some(flight) = self.flights.settle(number) else {
-            // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
-            let again = self.flights.is_last(number) && error.is_none();
-            return if again { ReceiptKind::Update } else { ReceiptKind::Stale };
+        let Some(flight) = self.books.flights_mut().settle(number) else {
+            let is_last = self.books.flights().is_last(number);
+            return match error {
+                // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
+                None if is_last => ReceiptKind::Update,
+                Some(detail) if is_last && self.accepts_all() => self.hear_of_clients(detail, answers, now),
+                None | Some(_) => ReceiptKind::Stale,
+            };
         };
         let kind = match error {
             None => ReceiptKind::Ack(self.accept(&flight)),
             Some(detail) => {
                 self.asked.interrupted(now);
-                let objection = answers.objection(Objection::new(&detail.message, flight.sent));
+                let objection = answers.objection(Objection::new(detail.code, &detail.message, flight.sent));
                 ReceiptKind::Nack {
                     response: flight.summary(),
                     given_up: self.reject(&flight, &detail.message, &objection),
@@ -47,29 +51,47 @@ impl Subscription {
                 }
             }
         };
-        self.rare.forget(|rare| rare.brought = None);
+        self.books.notes_mut().forget_brought();
         kind
+    }
+
+    /// Whether the client has accepted every response and rejects nothing.
+    fn accepts_all(&self) -> bool {
+        let books = &self.books;
+        books.flights().is_empty() && books.rejections().is_empty() && books.notes().refused().is_none()
+    }
+
+    /// E-24: the client is a relay, holds the last response, and says that its own clients reject something of it.
+    fn hear_of_clients(&mut self, detail: &Detail, answers: &impl Answers, now: Instant) -> ReceiptKind {
+        let objection = answers.objection(Objection::new(detail.code, &detail.message, now));
+        self.books.notes_mut().note_relayed(objection);
+        ReceiptKind::Nack {
+            response: "what it holds itself".to_owned(),
+            given_up: 0,
+            message: detail.message.clone(),
+        }
     }
 
     /// Takes a response that the client acknowledges, if it is on its way.
     pub(in crate::server) fn acknowledge(&mut self, number: u64) -> Option<ReceiptKind> {
-        let flight = self.flights.settle(number)?;
+        let flight = self.books.flights_mut().settle(number)?;
         Some(ReceiptKind::Ack(self.accept(&flight)))
     }
 
     /// The client has accepted a response. Returns what was new to it.
     fn accept(&mut self, flight: &Flight) -> Option<Changed> {
-        self.rejections.end(flight.nonce, true);
+        self.books.rejections_mut().end(flight.nonce, true);
+        self.books.notes_mut().forget_relayed();
         self.settle_dropped(flight);
         if self.reader.full_state() {
-            self.rare.forget(|rare| rare.refused = None);
+            self.books.notes_mut().forget_refused();
         }
         if self.reader.lists_all() {
             self.accept_secrets(flight);
         }
         let removes = !flight.batch.removed().is_empty() && self.reader.traits().kind == Kind::Lds;
-        if !self.rejections.is_empty() && (removes || self.reader.has_aliases()) {
-            self.try_again();
+        if !self.books.rejections().is_empty() && (removes || self.reader.has_aliases()) {
+            self.books.try_again();
         }
         flight.since.map(|since| Changed {
             since,
@@ -80,11 +102,11 @@ impl Subscription {
 
     /// What was given up while it was on its way, and is not wanted for another reason, the client has forgotten.
     fn settle_dropped(&mut self, flight: &Flight) {
-        if self.ledger.is_shared() || self.reader.has_aliases() {
+        if self.books.ledger().is_shared() || self.reader.has_aliases() {
             return;
         }
         for name in flight.batch.items().iter().map(Item::name) {
-            if matches!(self.ledger.get(name), Row::Perhaps) && !self.is_wanted(name) {
+            if matches!(self.books.ledger().get(name), Row::Perhaps) && !self.is_wanted(name) {
                 self.drop(name);
             }
         }
@@ -92,57 +114,29 @@ impl Subscription {
 
     fn accept_secrets(&mut self, flight: &Flight) {
         let listed = flight.batch.items();
-        for item in listed
-            .iter()
-            .filter(|item| self.ledger.get(item.name()).is(item.resource.version()))
-        {
-            self.rare.forget(|rare| rare.accepted.remove(item.name()));
-        }
-        if listed.len() < self.ledger.asked_len() {
-            self.rare.note(|rare| rare.omits = true);
-        }
-    }
-
-    /// Nothing of a name is rejected any more. B-18: secrets may have been held back as one, and this may have been the bad one: the
-    /// others are sent again.
-    pub(super) fn absolve(&mut self, name: &Name) {
-        let as_one = self.reader.lists_all() && !self.rare.get().omits;
-        if self.rejections.forget(name) && as_one {
-            for other in self.rejections.take_held_back() {
-                self.ledger.put(&other, Row::Perhaps);
-                self.agenda.look(other);
-                self.agenda.set_short();
+        for item in listed {
+            if self.books.ledger().get(item.name()).is(item.resource.version()) {
+                self.books.notes_mut().forget_accepted(item.name());
             }
         }
-    }
-
-    /// What stood in the way of a rejected resource may be gone: each is tried once more, once for each content.
-    fn try_again(&mut self) {
-        let held_back: Vec<Name> = self.rejections.held_back().cloned().collect();
-        for name in held_back {
-            if let Row::Refused(version, false) = self.ledger.get(&name) {
-                self.rejections.forget(&name);
-                self.ledger.put(&name, Row::Perhaps);
-                self.rejections.try_again(name.clone(), version);
-                self.agenda.look(name);
-            }
+        if listed.len() < self.books.ledger().asked_len() {
+            self.books.notes_mut().note_omission();
         }
     }
 
     /// The client has rejected a response: it may hold any part of it. Returns how many names are given up.
     fn reject(&mut self, flight: &Flight, message: &str, objection: &Arc<Objection>) -> usize {
-        let again = self.rejections.end(flight.nonce, false);
+        let again = self.books.rejections_mut().end(flight.nonce, false);
         if self.reader.full_state() {
             // B-22: the rows stay, so that the next full state goes when something is due.
-            self.rare.note(|rare| rare.refused = Some(objection.clone()));
+            self.books.notes_mut().note_refused(objection.clone());
             return 0;
         }
         let adds = !flight.batch.items().is_empty();
         let removed = flight.batch.removed().iter().filter(|_| adds);
         for name in removed.filter(|name| !flight.batch.is_missing(name)) {
-            if !self.ledger.get(name).perhaps() {
-                self.ledger.put(name, Row::Perhaps);
-                self.agenda.look(name.clone());
+            if !self.books.ledger().get(name).perhaps() {
+                self.books.doubt(name);
             }
         }
         let mut members = BTreeMap::new();
@@ -151,9 +145,8 @@ impl Subscription {
         let alone = news.clone().count() == 1;
         for item in news {
             let (name, version) = (item.name(), item.resource.version());
-            if self.ledger.get(name).is(version) {
-                self.ledger.put(name, Row::Perhaps);
-                self.agenda.look(name.clone());
+            if self.books.ledger().get(name).is(version) {
+                self.books.doubt(name);
                 // K-17: an Envoy rejects the heartbeat of what has just expired there. It gets the resource itself.
                 if item.form != Form::Heartbeat {
                     members.insert(name.clone(), version);
@@ -178,14 +171,14 @@ impl Subscription {
         if members.is_empty() {
             return 0;
         }
-        let words = words(message);
+        let words = named_in(message);
         let (mut named, mut others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             members.into_iter().partition(|(name, _)| words.contains(name.as_str()));
         let mut groups = Vec::new();
         let mut held_back = BTreeMap::new();
         if named.is_empty() || others.is_empty() {
             others.append(&mut named);
-            if alone || self.reader.lists_all() && !self.rare.get().omits {
+            if alone || self.books.holds_back_as_one() {
                 held_back.append(&mut others);
             }
             if let Some(middle) = others.keys().nth(others.len() / 2).cloned() {
@@ -196,45 +189,14 @@ impl Subscription {
             groups.push(others);
             groups.extend(named.into_iter().map(|one| BTreeMap::from([one])));
         }
-        let given_up = self.rejections.add(groups, objection);
+        let given_up = self.books.rejections_mut().add(groups, objection);
         let count = given_up.len();
         held_back.extend(given_up);
         for (name, version) in held_back {
-            if matches!(self.ledger.get(&name), Row::Perhaps) {
-                self.ledger.put(&name, Row::Refused(version, again));
-                self.rejections.hold_back(name, objection.clone());
+            if matches!(self.books.ledger().get(&name), Row::Perhaps) {
+                self.books.refuse(name, version, again, objection.clone());
             }
         }
         count
-    }
-}
-
-/// Returns the words of a message that may be names.
-fn words(message: &str) -> BTreeSet<&str> {
-    let end = message
-        .char_indices()
-        .nth(MESSAGE_CHARS_MAX)
-        .map_or(message.len(), |(at, _)| at);
-    let apart = |character: char| character.is_whitespace() || "'\"`,;()[]{}<>=".contains(character);
-    let words = message.get(..end).unwrap_or_default().split(apart);
-    words
-        .flat_map(|word| [word, word.trim_end_matches([':', '.', '!', '?'])])
-        .collect()
-}
-
-/// How much of a message is searched for names.
-const MESSAGE_CHARS_MAX: usize = 64 * 1024;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_message_names() {
-        let message = "Error adding/updating cluster(s) a-1: bad, xdstp://a/T/x?b=1: bad; no route `r.2`.";
-        let words = words(message);
-        for (name, is) in [("a-1", true), ("a", false), ("a-1:", true), ("r.2", true), ("T", false)] {
-            assert_eq!(words.contains(name), is, "{name}");
-        }
     }
 }

@@ -10,20 +10,20 @@ use xds::{Answers, Batch, Difference, Part, State};
 impl Subscription {
     /// Returns the next step of a client that is like all others at the same point.
     pub(super) fn poll_shared(&mut self, state: &Arc<State>, attempt: &mut Attempt<'_, impl Answers>) -> Step {
-        self.agenda.clear();
+        self.books.agenda_mut().clear();
         let Some(difference) = self.difference(attempt.slot, attempt.answers) else {
             return self.greet(attempt);
         };
         let removes = difference.removes() && state.certain() && !self.reader.forgets();
         // B-24: what is left of a difference is on its way in no response.
-        if self.agenda.rest(state).is_none() && self.overlaps(&difference) {
+        if self.books.agenda().rest(state).is_none() && self.overlaps(&difference) {
             return match difference.adds() {
                 true => Step::Blocked,
                 false if removes => Step::Removals,
                 false => Step::Idle,
             };
         }
-        let (base, chunk) = (self.ledger.base().cloned(), attempt.answers.chunk());
+        let (base, chunk) = (self.books.ledger().base().cloned(), attempt.answers.chunk());
         let ripe = removes && attempt.removals && self.removals_are_ripe(attempt);
         let part = match difference.additions(base.as_ref(), state, chunk).filter(|_| !ripe) {
             Some(part) => Some(part),
@@ -42,14 +42,16 @@ impl Subscription {
             if !difference.removes() || self.reader.forgets() {
                 self.arrive(state.clone(), None);
             } else {
-                self.agenda.set_rest(Some(difference));
+                self.books.agenda_mut().set_rest(Some(difference));
             }
             return self.greet(attempt);
         };
         self.advance(part, state);
-        self.note_removals(removes && difference.adds() && !ripe, attempt.now);
+        self.books
+            .notes_mut()
+            .note_removals(removes && difference.adds() && !ripe, attempt.now);
         if !part.batch.items().is_empty() || self.greets(attempt.slot) {
-            self.agenda.set_hello(false);
+            self.books.agenda_mut().set_hello(false);
         }
         let more = part.rest().is_some_and(|rest| rest.adds());
         let clusters = Self::endpoints(part.batch.items().iter().map(|item| &item.resource));
@@ -58,13 +60,13 @@ impl Subscription {
 
     /// Whether anything in the difference is on its way.
     fn overlaps(&self, difference: &Difference) -> bool {
-        if self.flights.is_empty() {
+        if self.books.flights().is_empty() {
             return false;
         }
-        if difference.len() < self.flights.entries() {
-            return difference.names().any(|name| self.flights.has(name));
+        if difference.len() < self.books.flights().entries() {
+            return difference.names().any(|name| self.books.flights().has(name));
         }
-        let mut flying = self.flights.iter().map(|flight| &flight.batch);
+        let mut flying = self.books.flights().iter().map(|flight| &flight.batch);
         flying.any(|batch| {
             let items = batch.items().iter().map(|item| item.name());
             items.chain(batch.removed()).any(|name| difference.has(name))
@@ -76,9 +78,11 @@ impl Subscription {
         let rest = part.rest().filter(|rest| rest.adds() || !self.reader.forgets());
         match rest {
             Some(rest) => {
-                self.ledger.share(Some(part.next.clone()));
-                self.agenda.set_cursor(part.cursor.clone().filter(|_| rest.adds()));
-                self.agenda.set_rest(Some(rest.clone()));
+                self.books.share(part.next.clone());
+                self.books
+                    .agenda_mut()
+                    .set_cursor(part.cursor.clone().filter(|_| rest.adds()));
+                self.books.agenda_mut().set_rest(Some(rest.clone()));
             }
             // K-19: a partial answer in SotW has no removals.
             None => self.arrive(state.clone(), None),
@@ -87,10 +91,10 @@ impl Subscription {
 
     /// The client was sent all of this state.
     pub(super) fn arrive(&mut self, state: Arc<State>, rest: Option<Arc<Difference>>) {
-        self.ledger.share(Some(state));
-        self.rare.forget(|rare| rare.held.table = 0);
-        self.agenda.set_cursor(None);
-        self.agenda.set_rest(rest);
+        self.books.share(state);
+        self.books.notes_mut().forget_version_table();
+        self.books.agenda_mut().set_cursor(None);
+        self.books.agenda_mut().set_rest(rest);
     }
 
     /// B-20, C-17: the first answer is sent even if it is empty, once that is certain.
@@ -98,7 +102,7 @@ impl Subscription {
         if !self.greets(attempt.slot) {
             return Step::Idle;
         }
-        self.agenda.set_hello(false);
+        self.books.agenda_mut().set_hello(false);
         let batch = Arc::new(Batch::new(Vec::new(), Vec::new()));
         self.send(batch, None, false, Vec::new(), attempt)
     }

@@ -58,7 +58,7 @@ impl Subscription {
 
     /// Compares what the client was sent under a name with what it should hold.
     pub(super) fn judge<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Verdict<'a> {
-        let row = self.ledger.get(name);
+        let row = self.books.ledger().get(name);
         let verdict = if self.want.has_collection(name) {
             self.judge_collection(name, &row, slot)
         } else {
@@ -81,7 +81,7 @@ impl Subscription {
             Look::Put(found) if self.reader.cannot_read(found) => Verdict::Nothing,
             Look::Put(found) if found.name() != self.want.meaning(name) => {
                 // C-20: the resource goes as the client should hold it under its own name.
-                let held = self.ledger.get(found.name());
+                let held = self.books.ledger().get(found.name());
                 match lens.look(found.name(), &held) {
                     Look::Put(own) if row.waits() || row.perhaps() => Verdict::Due(Say::Other(own)),
                     Look::Put(own) if !held.is(own.version()) && !held.refuses(own.version()) => {
@@ -93,7 +93,7 @@ impl Subscription {
             Look::Put(found) if row.refuses(found.version()) => Verdict::Nothing,
             Look::Put(found) if !row.is(found.version()) => Verdict::Due(Say::Put(found)),
             // E-09: only the resource itself tells the client that an error is over.
-            Look::Put(found) if self.rare.get().errors.contains_key(name) && self.error(name, slot).is_none() => {
+            Look::Put(found) if self.books.notes().error(name).is_some() && self.error(name, slot).is_none() => {
                 Verdict::Due(Say::Put(found))
             }
             Look::Put(found) if self.beats(found, slot) => Verdict::Due(Say::Beat(found)),
@@ -123,8 +123,8 @@ impl Subscription {
             return Verdict::Due(Say::Remove);
         }
         let told = self.reader.reads_errors() && self.error(name, slot).is_some();
-        let mortal = self.rare.get().beats.contains_key(name);
-        if self.reader.lists_all() && self.ledger.asks(name) && !mortal && !told {
+        let mortal = self.books.notes().beat(name).is_some();
+        if self.reader.lists_all() && self.books.ledger().asks(name) && !mortal && !told {
             Verdict::Nothing
         } else {
             Verdict::Settled(Row::Nothing)
@@ -144,7 +144,7 @@ impl Subscription {
                 // K-16: a server that did not answer in time is no reason to take away members that the client may hold.
                 let silent = matches!(self.lens(slot).known(name), Some(Known::Absent(Reason::TimedOut)));
                 let all = self.want.meaning(name);
-                let holds = silent && self.ledger.within(all, "").any(|entry| entry.perhaps());
+                let holds = silent && self.books.ledger().within(all, "").any(|entry| entry.perhaps());
                 if waits && !holds {
                     Verdict::Due(Say::Missing)
                 } else {
@@ -168,7 +168,7 @@ impl Subscription {
         if !self.reader.reads_ttl() {
             return false;
         }
-        self.rare.get().beats.get(resource.name()).copied() != slot.beat(resource)
+        self.books.notes().beat(resource.name()) != slot.beat(resource)
     }
 
     /// Returns the error that the client must get for a name. K-16: in SotW, only an error can say that a name does not exist.
@@ -185,10 +185,10 @@ impl Subscription {
 
     /// B-31: returns the error of a name if the client was not sent it yet.
     pub(super) fn due_error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
-        if !self.reader.reads_errors() || !self.ledger.asks(name) {
+        if !self.reader.reads_errors() || !self.books.ledger().asks(name) {
             return None;
         }
         self.error(name, slot)
-            .filter(|error| self.rare.get().errors.get(name) != Some(error))
+            .filter(|error| self.books.notes().error(name) != Some(error))
     }
 }

@@ -97,8 +97,9 @@ impl Server {
             let kind = self.types.get(at)?.type_url().kind();
             if kind.gated() && !(open && self.warm(sight, now)) {
                 // L-27: the gate compares with the sight, not with the age of single changes.
-                if !self.adds(at, sight, answers) {
-                    *removals_wait |= !self.types.get_mut(at)?.has_all(sight, answers);
+                let survey = self.types.get_mut(at)?.survey(sight, answers);
+                if !survey.adds {
+                    *removals_wait |= !survey.has_all();
                     continue;
                 }
                 waiting = true;
@@ -107,7 +108,7 @@ impl Server {
                 }
             }
             let mut others = self.types.iter_mut().enumerate().filter(|(other, _)| *other != at);
-            let removals = others.all(|(_, other)| other.has_all(sight, answers));
+            let removals = others.all(|(_, other)| other.survey(sight, answers).has_all());
             match self.step(at, sight, answers, removals, now) {
                 Step::Send(response, _) if waiting && kind.gated() => {
                     self.expired_gates += 1;
@@ -128,8 +129,8 @@ impl Server {
     /// D-01: removals in the reverse order, clusters and endpoints last.
     fn poll_removals(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
         for at in (0..self.types.len()).rev() {
-            let gated = self.types.get(at)?.type_url().kind().gated();
-            if gated && self.adds(at, sight, answers) {
+            let one = self.types.get_mut(at)?;
+            if one.type_url().kind().gated() && one.survey(sight, answers).adds {
                 continue;
             }
             if let Step::Send(response, _) = self.step(at, sight, answers, true, now) {
@@ -185,12 +186,7 @@ impl Server {
     /// Whether everything that sends traffic to clusters is sent and settled.
     fn calm(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
         let mut users = self.types.iter_mut().filter(|one| one.type_url().kind().gated());
-        users.all(|one| one.settled() && !one.adds(sight, answers))
-    }
-
-    /// Whether a type has anything to add or change.
-    fn adds(&mut self, at: usize, sight: &Sight, answers: &impl Answers) -> bool {
-        self.types.get_mut(at).is_some_and(|one| one.adds(sight, answers))
+        users.all(|one| one.survey(sight, answers).is_calm())
     }
 
     /// Whether there is nothing to send until there is input other than an acknowledgement.

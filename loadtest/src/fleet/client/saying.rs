@@ -1,0 +1,158 @@
+//! What a client sends on its streams: which names it asks for, and how it answers responses.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::lane::Lane;
+use super::requests::Request;
+use super::transcript::What;
+use super::{Client, Output, Reply};
+use crate::wire::Reader;
+use crate::wire::kind::{Dialect, Kind};
+
+/// The error text of clients that reject correct responses.
+pub(crate) const ON_PURPOSE: &str = "rejected on purpose by a load test";
+
+impl Client {
+    pub(super) fn reply(&mut self, reply: &Reply, now: Instant) {
+        let Some((lane, _)) = self.lanes.get_mut(reply.lane) else {
+            return;
+        };
+        let last = lane.last.get_mut(reply.kind as usize);
+        let version = match last {
+            Some(last) if reply.rejects => {
+                let version = last.take().map(|last| last.1).unwrap_or_default();
+                *last = Some(Box::new((reply.nonce.clone(), version.clone())));
+                version
+            }
+            Some(last) => {
+                *last = Some(Box::new((reply.nonce.clone(), reply.version.clone())));
+                if let Some(accepted) = self.accepted.get_mut(reply.kind as usize) {
+                    *accepted = Some(reply.version.as_str().into());
+                }
+                reply.version.clone()
+            }
+            None => String::new(),
+        };
+        let only = lane.only;
+        let (sotw, kind) = (self.profile.dialect == Dialect::Sotw, reply.kind);
+        // E-02: a SotW acknowledgement repeats all names.
+        let names = if sotw { self.names_of(kind, only) } else { Vec::new() };
+        let request = Request {
+            type_url: kind.type_url(),
+            nonce: &reply.nonce,
+            version: &version,
+            names: &names,
+            rejection: reply.rejects.then_some(ON_PURPOSE),
+            ..Request::default()
+        };
+        let bytes = request.encode(self.profile.dialect);
+        self.say(reply.lane, kind, &request, bytes, now);
+    }
+
+    /// Returns all names that are asked for of a type, or the only name of a stream.
+    pub(super) fn names_of(&self, kind: Kind, only: Option<u32>) -> Vec<String> {
+        let Some(subscription) = self.subscriptions.iter().find(|it| it.kind() == kind) else {
+            return Vec::new();
+        };
+        let name = |index: &u32| subscription.ledger.name(*index);
+        match only {
+            Some(only) => vec![name(&only)],
+            None => subscription.names().unwrap_or_default().iter().map(name).collect(),
+        }
+    }
+
+    /// Asks for names of a type, or for all, without answering a response.
+    pub(super) fn ask(&mut self, kind: Kind, new: &[u32], gone: &[u32], first: bool, now: Instant) {
+        let Some(lane) = self.lane_for(kind) else { return };
+        self.ask_on(lane, kind, new, gone, first, now);
+    }
+
+    fn ask_on(&mut self, lane: usize, kind: Kind, new: &[u32], gone: &[u32], first: bool, now: Instant) {
+        let dialect = self.profile.dialect;
+        let Some(subscription) = self.subscriptions.iter().find(|it| it.kind() == kind) else {
+            return;
+        };
+        let ledger = Arc::clone(&subscription.ledger);
+        let returning = first && dialect == Dialect::Delta && self.profile.behaviour.remembers;
+        let held: Vec<_> = match self.lanes.get(lane).and_then(|(lane, _)| lane.only) {
+            _ if !returning => Vec::new(),
+            None => subscription.versions(),
+            Some(only) => subscription
+                .versions()
+                .into_iter()
+                .filter(|(it, _)| *it == only)
+                .collect(),
+        };
+        let held: Vec<_> = held
+            .into_iter()
+            .map(|(index, version)| (ledger.name(index), version))
+            .collect();
+        let texts = |indexes: &[u32]| indexes.iter().map(|it| ledger.name(*it)).collect::<Vec<_>>();
+        let Some((stream, _)) = self.lanes.get_mut(lane) else {
+            return;
+        };
+        if !(new.is_empty() && gone.is_empty()) {
+            stream.forget_version(kind);
+        }
+        let only = stream.only;
+        let first_of_stream = !std::mem::replace(&mut stream.asked, true);
+        let node = first_of_stream.then(|| self.profile.identity.node(self.number));
+        let last = stream.last.get(kind as usize).cloned().flatten().unwrap_or_default();
+        let (names, dropped) = match dialect {
+            Dialect::Delta => (texts(new), texts(gone)),
+            Dialect::Sotw => (self.names_of(kind, only), Vec::new()),
+        };
+        let sotw = dialect == Dialect::Sotw;
+        let request = Request {
+            node: node.as_ref(),
+            type_url: kind.type_url(),
+            nonce: if sotw { &last.0 } else { "" },
+            version: if sotw { &last.1 } else { "" },
+            names: &names,
+            dropped: &dropped,
+            held: &held,
+            rejection: None,
+        };
+        let bytes = request.encode(dialect);
+        self.say(lane, kind, &request, bytes, now);
+    }
+
+    fn say(&mut self, lane: usize, kind: Kind, request: &Request<'_>, bytes: Bytes, now: Instant) {
+        let what = What::Said {
+            kind,
+            names: request.names.len(),
+            dropped: request.dropped.len(),
+            held: request.held.len(),
+            nonce: request.nonce.into(),
+            rejected: request.rejection.is_some(),
+        };
+        self.transcript.note(now, lane, what);
+        self.outputs.push_back(Output::Send(lane, bytes));
+    }
+
+    pub(super) fn open(&mut self, kind: Option<Kind>, only: Option<u32>, now: Instant) {
+        let dialect = self.profile.dialect;
+        let lane = self.lanes.len();
+        let mut stream = Lane::new(dialect, kind, only);
+        if only.is_none() {
+            stream.bring(&self.accepted);
+        }
+        self.lanes.push((stream, Reader::new(dialect)));
+        let path = kind.map_or_else(|| dialect.path(), |kind| kind.path(dialect));
+        self.transcript.note(now, lane, What::Opened);
+        self.outputs.push_back(Output::Open(lane, path));
+    }
+
+    pub(super) fn open_apart(&mut self, kind: Kind, name: u32, now: Instant) {
+        self.open(Some(kind), Some(name), now);
+        self.ask_on(self.lanes.len() - 1, kind, &[name], &[], true, now);
+    }
+
+    fn lane_for(&self, kind: Kind) -> Option<usize> {
+        let of = |lane: &Lane| lane.kind.is_none_or(|it| it == kind) && lane.only.is_none();
+        self.lanes.iter().position(|(lane, _)| of(lane))
+    }
+}

@@ -1,0 +1,118 @@
+//! The crew of a fleet: groups of clients with their weights, and which group a connection belongs to. It is data; nothing here
+//! acts.
+
+use std::sync::Arc;
+
+use crate::fleet::client::profile::{HOT, Interest, Profile};
+use crate::origin::world::World;
+use crate::wire::kind::Kind;
+
+/// Groups of clients with their weights.
+#[derive(Clone, Debug)]
+pub(crate) struct Crew(Vec<(u32, Arc<Profile>)>);
+
+impl Crew {
+    /// Creates a crew of clients that are all alike.
+    pub(crate) fn of(profile: Profile) -> Self {
+        Self(vec![(1, Arc::new(profile))])
+    }
+
+    pub(crate) fn new(groups: Vec<(u32, Profile)>) -> Self {
+        let groups = groups.into_iter().filter(|(weight, _)| *weight > 0);
+        Self(groups.map(|(weight, profile)| (weight, Arc::new(profile))).collect())
+    }
+
+    /// Whether all clients ask for the same in the same form.
+    pub(crate) fn is_uniform(&self) -> bool {
+        let same = |one: &Profile, other: &Profile| {
+            let forms = |it: &Profile| (it.dialect, it.aggregated, it.polls);
+            forms(one) == forms(other) && one.interests == other.interests
+        };
+        let alike = self.0.windows(2).all(|two| match two {
+            [(_, one), (_, other)] => same(one, other),
+            _ => true,
+        });
+        let shared = |interest: &Interest| match interest {
+            Interest::All | Interest::Follow => true,
+            Interest::Names(names) => names.sets == Some(1) && names.hot == [0; HOT],
+            Interest::Demand(..) => false,
+        };
+        alike
+            && self
+                .0
+                .iter()
+                .flat_map(|(_, it)| &it.interests)
+                .all(|(_, it)| shared(it))
+    }
+
+    /// Makes all clients come back when their stream ends.
+    pub(crate) fn returning(mut self) -> Self {
+        for (_, profile) in &mut self.0 {
+            Arc::make_mut(profile).behaviour.returns = true;
+        }
+        self
+    }
+
+    /// Takes the clients' tokens away.
+    pub(crate) fn without_tokens(mut self) -> Self {
+        for (_, profile) in &mut self.0 {
+            let profile = Arc::make_mut(profile);
+            profile.identity = Arc::new(profile.identity.without_token());
+        }
+        self
+    }
+
+    /// Returns after which request of a client of the first group a bare server sends which type: first the types that the client
+    /// asks for at once, then those that it asks for because of references.
+    pub(crate) fn first_requests(&self, world: &World) -> Vec<(u32, Kind)> {
+        let Some((_, profile)) = self.0.first() else {
+            return Vec::new();
+        };
+        let there = |kind: &Kind| world.ledger(*kind).is_some();
+        let interests = profile.interests.iter().filter(|(kind, _)| there(kind));
+        let of = |follows: bool| {
+            let of = interests
+                .clone()
+                .filter(move |(_, interest)| (*interest == Interest::Follow) == follows);
+            of.map(|(kind, _)| *kind).collect::<Vec<_>>()
+        };
+        let (mut script, mut said) = (Vec::new(), 0);
+        let first = of(false);
+        for kind in &first {
+            said += 1;
+            script.push((said, *kind));
+        }
+        for kind in first {
+            // The acknowledgement, and the request that follows it.
+            said += 1;
+            let next = world
+                .ledger(kind)
+                .and_then(|ledger| ledger.refers(0))
+                .map(|(next, _)| next);
+            if let Some(next) = next.filter(|next| of(true).contains(next)) {
+                said += 1;
+                script.push((said, next));
+            }
+        }
+        script
+    }
+
+    /// Returns the profiles of all groups.
+    pub(crate) fn profiles(&self) -> impl Iterator<Item = &Arc<Profile>> {
+        self.0.iter().map(|(_, profile)| profile)
+    }
+
+    /// Returns the profile of the clients on connection `number`. The groups take turns, so that each part of the fleet is a
+    /// mixture.
+    pub(crate) fn profile(&self, number: u32) -> Option<&Arc<Profile>> {
+        let sum: u32 = self.0.iter().map(|(weight, _)| *weight).sum();
+        // If the sum of the weights shares a factor with the stride, the stride would skip numbers; then the numbers of one turn
+        // are permuted instead.
+        let mut place = number % sum.max(1);
+        self.0.iter().find_map(|(weight, profile)| {
+            let found = place < *weight;
+            place = place.saturating_sub(*weight);
+            found.then_some(profile)
+        })
+    }
+}

@@ -1,0 +1,115 @@
+//! All resources: a ledger for each type, and which resource refers to which. Plain arithmetic on top of the ledgers.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::origin::ledger::{Bell, Ear, Ledger, Spec};
+use crate::wire::kind::Kind;
+
+/// The ledgers of all types that the control plane serves.
+#[derive(Debug)]
+pub(crate) struct World {
+    ledgers: Vec<Arc<Ledger>>,
+    pub(crate) bell: Arc<Bell>,
+}
+
+impl World {
+    /// Creates a world with one type.
+    pub(crate) fn of(ledger: Arc<Ledger>) -> Arc<Self> {
+        Arc::new(Self {
+            bell: Arc::clone(ledger.bell()),
+            ledgers: vec![ledger],
+        })
+    }
+
+    /// Creates a world whose resources refer to each other: a listener to the route with its number, a cluster to its endpoints,
+    /// and the routes to all clusters in turn.
+    pub(crate) fn new(specs: &[Spec], now: Instant) -> Arc<Self> {
+        let bell = Arc::<Bell>::default();
+        let count = |kind| {
+            specs
+                .iter()
+                .find(|spec| spec.kind == kind)
+                .map_or(0, |spec| spec.resources)
+        };
+        let counts = Kind::ALL.map(|kind| (kind, count(kind)));
+        let mut ledgers: Vec<_> = specs
+            .iter()
+            .filter(|spec| spec.resources > 0)
+            .map(|spec| Arc::new(Ledger::of(spec, counts, Arc::clone(&bell), now)))
+            .collect();
+        ledgers.sort_by_key(|ledger| ledger.kind());
+        Arc::new(Self { ledgers, bell })
+    }
+
+    /// Creates the world of a foreign control plane, whose resources are learned as they come.
+    pub(crate) fn learning() -> Arc<Self> {
+        let bell = Arc::<Bell>::default();
+        let learning = |kind| Arc::new(Ledger::learning(kind, Arc::clone(&bell)));
+        Arc::new(Self {
+            ledgers: Kind::ALL.map(learning).to_vec(),
+            bell: Arc::clone(&bell),
+        })
+    }
+
+    /// Creates such a world, and passes on everything that it learns.
+    pub(crate) fn listening(ear: &Ear) -> Arc<Self> {
+        let bell = Arc::<Bell>::default();
+        let listening = |kind| Arc::new(Ledger::listening(kind, Arc::clone(&bell), ear.clone()));
+        Arc::new(Self {
+            ledgers: Kind::ALL.map(listening).to_vec(),
+            bell: Arc::clone(&bell),
+        })
+    }
+
+    /// Whether the resources are those of a control plane that is not part of this program.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.ledgers.iter().any(|ledger| ledger.is_learning())
+    }
+
+    pub(crate) fn ledger(&self, kind: Kind) -> Option<&Arc<Ledger>> {
+        self.ledgers.iter().find(|ledger| ledger.kind() == kind)
+    }
+
+    /// Returns the ledgers in the order of types.
+    pub(crate) fn ledgers(&self) -> &[Arc<Ledger>] {
+        &self.ledgers
+    }
+
+    /// Returns the number of all resources and their bytes.
+    pub(crate) fn size(&self) -> (u64, u64) {
+        self.ledgers.iter().fold((0, 0), |(count, bytes), ledger| {
+            let resources = u64::from(ledger.len());
+            let size = u64::try_from(ledger.bytes()).unwrap_or(u64::MAX);
+            (count + resources, bytes.saturating_add(resources.saturating_mul(size)))
+        })
+    }
+}
+
+/// Returns the resources of another type that resource `index` refers to, given the number of resources of each type.
+pub(crate) fn refers(kind: Kind, index: u32, counts: [(Kind, u32); 5]) -> Option<(Kind, std::ops::Range<u32>)> {
+    let count = |wanted| {
+        counts
+            .iter()
+            .find(|(kind, _)| *kind == wanted)
+            .map_or(0, |(_, count)| *count)
+    };
+    let (to, of) = match kind {
+        Kind::Cds => (Kind::Eds, count(Kind::Eds)),
+        Kind::Lds => (Kind::Rds, count(Kind::Rds)),
+        Kind::Rds | Kind::Vhds => (Kind::Cds, count(Kind::Cds)),
+        Kind::Eds => return None,
+    };
+    if of == 0 {
+        return None;
+    }
+    let share = match kind {
+        Kind::Rds | Kind::Vhds => of.div_ceil(count(kind).max(1)).min(REFERENCES_MAX),
+        Kind::Cds | Kind::Lds | Kind::Eds => 1,
+    };
+    let first = index.saturating_mul(share);
+    Some((to, first.min(of)..(first.saturating_add(share)).min(of)))
+}
+
+/// A route refers to at most so many clusters.
+const REFERENCES_MAX: u32 = 16;

@@ -1,0 +1,366 @@
+//! Builds what a scenario describes: turns its groups of clients into profiles, and starts the servers and the fleets.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+
+use super::contender::{Contender, Manner, Networks, Origin, Server, Upstream, world};
+use super::extent::connections;
+use super::file::{AcksShape, ClientKind, Group, Scenario, Streams};
+use super::scout::{scout, settle};
+use super::{FILES_BESIDES, local};
+use crate::command::arguments::Arguments;
+use crate::fleet::Plan;
+use crate::fleet::client::profile::{Acks, Behaviour, Delay, Interest, Names, Profile};
+use crate::fleet::crew::Crew;
+use crate::fleet::identity::ClientIdentity;
+use crate::measure::process::{self, Process};
+use crate::measure::shard::Shard;
+use crate::origin::control_plane::ControlPlane;
+use crate::origin::world::World;
+use crate::subject::floor::Floor;
+use crate::subject::network::Network;
+use crate::subject::relay::free_address;
+use crate::wire::kind::{Dialect, Kind};
+use crate::wire::place::Target;
+use crate::wire::tls::{Papers, Secure};
+
+/// Everything that runs: the server under test, the floor, and a second relay whose clients all behave well (the calm one).
+pub(super) struct Cast {
+    pub(super) main: Contender,
+    pub(super) floor: Option<Contender>,
+    pub(super) calm: Option<Contender>,
+    pub(super) setup: String,
+    /// Certificate files that the others read.
+    _papers: Option<Papers>,
+}
+
+/// What the parts are built from.
+struct Stage<'a> {
+    scenario: &'a Scenario,
+    arguments: &'a Arguments,
+    papers: Option<&'a Papers>,
+    secure: Option<Arc<Secure>>,
+    resumes: bool,
+}
+
+impl Cast {
+    pub(super) async fn assemble(scenario: &Scenario, arguments: &Arguments) -> anyhow::Result<Self> {
+        arguments
+            .trust
+            .check(arguments.server.as_ref().or(arguments.upstream.as_ref()))?;
+        // Without a relay, both ends are of this process.
+        let ends = if arguments.direct { 2 } else { 1 };
+        process::raise_open_files(connections(scenario) * ends + FILES_BESIDES)?;
+        let resumes = scenario.tls.is_none_or(|tls| tls.resumes);
+        let papers = scenario
+            .tls
+            .map(|tls| Papers::new(tls.client_certificates))
+            .transpose()?;
+        let secure = papers.as_ref().map(|papers| papers.secure(resumes)).transpose()?;
+        let stage = Stage {
+            scenario,
+            arguments,
+            papers: papers.as_ref(),
+            secure,
+            resumes,
+        };
+        let everybody = stage.crew(|_| true)?;
+        let foreign = arguments.is_foreign();
+        let main_world = if foreign {
+            World::learning()
+        } else {
+            world(&scenario.world)
+        };
+        main_world.bell.trials.set_marks(&scenario.changed_at);
+        if foreign && arguments.floor {
+            bail!("--floor needs the built-in control plane, but this run uses another one: leave out --floor");
+        }
+        let setup = setup(scenario, &main_world, arguments, &everybody);
+        let main = stage.relay(main_world, everybody.clone(), true).await?;
+        match main.control_plane.as_ref().filter(|_| arguments.server.is_some()) {
+            _ if foreign => scout(&main.plan, &arguments.name, arguments.deadline).await?,
+            _ if !arguments.name.is_empty() => {
+                bail!("--name needs --server or --upstream: the built-in control plane chooses its own names");
+            }
+            Some(control_plane) => settle(&main.plan, control_plane, arguments.deadline).await?,
+            None => {}
+        }
+        let floor = match scenario.floor && !foreign {
+            true => Some(stage.floor(everybody).await?),
+            false => None,
+        };
+        let calm = match scenario.calm && !foreign {
+            true => {
+                let steady = stage.crew(|profile| profile.behaviour.is_steady())?;
+                Some(stage.relay(world(&scenario.world), steady, false).await?)
+            }
+            false => None,
+        };
+        Ok(Self {
+            main,
+            floor,
+            calm,
+            setup,
+            _papers: papers,
+        })
+    }
+}
+
+impl Stage<'_> {
+    /// Returns the groups whose profile `keep` accepts.
+    fn crew(&self, keep: fn(&Profile) -> bool) -> anyhow::Result<Crew> {
+        let mut groups = Vec::new();
+        for (at, group) in self.scenario.clients.groups.iter().enumerate() {
+            let identity = self.arguments.identity.over(&group.identity());
+            let identity = identity
+                .resolve()
+                .with_context(|| format!("the clients of group {at}"))?;
+            groups.push((group.weight, profile(group, Arc::new(identity))));
+        }
+        groups.retain(|(_, profile)| keep(profile));
+        if groups.is_empty() {
+            bail!("`calm: true` needs a group without `stalls`, `reads`, `flaps`, `acks: never` or rejections");
+        }
+        Ok(Crew::new(groups))
+    }
+
+    /// Starts a relay and its control plane, or connects to the server that is given instead.
+    async fn relay(&self, world: Arc<World>, mut crew: Crew, main: bool) -> anyhow::Result<Contender> {
+        let (scenario, arguments) = (self.scenario, self.arguments);
+        let listen = arguments.control_plane.filter(|_| main).unwrap_or_else(local);
+        let foreign = world.is_foreign();
+        let control_plane = match foreign {
+            true => None,
+            false => Some(ControlPlane::start(
+                listen,
+                Arc::clone(&world),
+                scenario.control_plane.dialect,
+            )?),
+        };
+        let own = control_plane.as_ref().map(|control_plane| control_plane.address);
+        let address = free_address()?;
+        let networks = own.filter(|_| scenario.makes_trouble() && arguments.server.is_none() && !arguments.direct);
+        let networks = networks.map(|own| networks_around(address, own)).transpose()?;
+        let above = networks.as_ref().map(|it| it.control_plane.address).or(own);
+        let upstream = self.upstream(above, &crew, main);
+        if self.is_through(main) {
+            // The token is for the control plane, and the relay sends it.
+            crew = crew.without_tokens();
+        }
+        let other = arguments
+            .server
+            .as_ref()
+            .or(arguments.upstream.as_ref().filter(|_| arguments.direct));
+        let (target, server) = if let Some(place) = other.filter(|_| main) {
+            let server = Server::Other(watched(arguments)?);
+            (place.target(&arguments.trust, self.resumes).await?, server)
+        } else if let Some(own) = own.filter(|_| arguments.direct) {
+            (Target::local(own, None), Server::Other(None))
+        } else {
+            let mut manner = Manner {
+                address,
+                config: scenario.relay.config.clone(),
+                quiet: scenario.relay.quiet,
+                listens: false,
+            };
+            if let Some(papers) = self.papers {
+                manner.config.push_str(&papers.listener(address));
+                manner.listens = true;
+            }
+            let upstream = upstream.as_ref().context("there is no control plane")?;
+            let relay = Some(manner.start(arguments, upstream).await?);
+            let below = networks.as_ref().map_or(address, |it| it.clients.address);
+            let target = Target::local(below, self.secure.clone());
+            (target, Server::Relay { relay, manner })
+        };
+        let tokens = crew.profiles().any(|profile| profile.identity.token_file().is_some());
+        if tokens && target.tls.is_none() {
+            bail!(
+                "a token (--token-file, `token_file`) is sent only with TLS: write https:// in --server, or `tls: {{}}`"
+            );
+        }
+        let mut plan = self.plan(target, world, crew);
+        if !main {
+            plan.clients = self.steady();
+        }
+        let origin = Origin {
+            control_plane,
+            dialect: scenario.control_plane.dialect,
+            upstream,
+            networks,
+        };
+        Contender::new(plan, arguments.threads, server, origin)
+    }
+
+    /// Whether a relay stands between the clients and the user's control plane.
+    fn is_through(&self, main: bool) -> bool {
+        main && self.arguments.upstream.is_some() && !self.arguments.direct
+    }
+
+    /// Returns what the relay asks: the user's control plane, or this program's at `own`.
+    fn upstream(&self, own: Option<SocketAddr>, crew: &Crew, main: bool) -> Option<Upstream> {
+        if let Some(place) = self.arguments.upstream.as_ref().filter(|_| self.is_through(main)) {
+            let token = crew.profiles().find_map(|profile| profile.identity.token_file());
+            return Some(Upstream {
+                uri: place.uri(),
+                credentials: self.arguments.trust.credentials(token),
+                node: crew.profiles().next().and_then(|profile| profile.identity.of_relay()),
+            });
+        }
+        let own = own?;
+        Some(Upstream {
+            uri: format!("http://{own}"),
+            credentials: None,
+            node: None,
+        })
+    }
+
+    async fn floor(&self, crew: Crew) -> anyhow::Result<Contender> {
+        if !crew.is_uniform() {
+            bail!(
+                "the floor writes the same bytes to all clients, so all must ask for the same: change the groups, or leave out the floor"
+            );
+        }
+        let world = world(&self.scenario.world);
+        let profile = crew.profiles().next().cloned().context("there are no clients")?;
+        let script = crew.first_requests(&world);
+        let floor = Floor::start(&world, &profile, script, self.papers).await?;
+        let plan = self.plan(Target::local(floor.address, self.secure.clone()), world, crew);
+        Contender::new(plan, self.arguments.threads, Server::Floor(floor), Origin::default())
+    }
+
+    fn plan(&self, target: Target, world: Arc<World>, crew: Crew) -> Plan {
+        Plan {
+            target,
+            clients: self.scenario.clients.count,
+            per_connection: self.scenario.clients.per_connection.max(1),
+            world,
+            crew,
+            shard: self.arguments.sharing.shard.unwrap_or(Shard::WHOLE),
+        }
+    }
+
+    /// How many clients behave well.
+    fn steady(&self) -> u32 {
+        let weight = |steady: bool| -> u64 {
+            let groups = self.scenario.clients.groups.iter();
+            let groups = groups.filter(|group| !steady || behaviour(group).is_steady());
+            groups.map(|group| u64::from(group.weight)).sum()
+        };
+        let clients = u64::from(self.scenario.clients.count) * weight(true) / weight(false).max(1);
+        u32::try_from(clients).unwrap_or(u32::MAX)
+    }
+}
+
+/// Starts the networks around a relay that listens at `relay` and asks the control plane at `control_plane`.
+fn networks_around(relay: SocketAddr, control_plane: SocketAddr) -> anyhow::Result<Networks> {
+    Ok(Networks {
+        clients: Network::start(relay)?,
+        control_plane: Network::start(control_plane)?,
+    })
+}
+
+fn setup(scenario: &Scenario, world: &World, arguments: &Arguments, crew: &Crew) -> String {
+    let (resources, bytes) = world.size();
+    let through = match (&arguments.server, arguments.direct) {
+        (Some(server), _) => format!("at {}", server.uri()),
+        (None, true) => "at the control plane itself".to_owned(),
+        (None, false) => "at a relay".to_owned(),
+    };
+    let resources = match world.is_foreign() {
+        true => "resources learned as they come".to_owned(),
+        false => format!("{resources} resources, {} KiB in all", bytes / 1024),
+    };
+    let (clients, shared) = (scenario.clients.count, scenario.clients.per_connection.max(1));
+    let connections = clients.div_ceil(shared);
+    format!(
+        "{} {clients} clients{} over {connections} connections {through}: {resources}",
+        scenario.description,
+        as_nodes(crew)
+    )
+}
+
+/// Returns the process of a server that runs already, if it is known.
+fn watched(arguments: &Arguments) -> anyhow::Result<Option<Process>> {
+    let process = arguments.pid.map(Process::of);
+    if let (Some(process), Some(pid)) = (&process, arguments.pid) {
+        let spent = process.cpu("").and_then(|_| process.resident_bytes());
+        spent.with_context(|| format!("--pid {pid}: its processor time and memory cannot be read"))?;
+    }
+    Ok(process)
+}
+
+/// Says which nodes of files the clients are.
+fn as_nodes(crew: &Crew) -> String {
+    let fleets: Vec<_> = crew.profiles().filter_map(|profile| profile.identity.fleet()).collect();
+    if fleets.is_empty() {
+        return String::new();
+    }
+    format!(" as {}", fleets.join(" and "))
+}
+
+/// Returns the profile of a group.
+fn profile(group: &Group, identity: Arc<ClientIdentity>) -> Profile {
+    let names = Names {
+        count: group.names.count,
+        random: group.names.random,
+        sets: group.names.sets,
+        hot: group.names.hot,
+    };
+    let every = group.every.map_or(Duration::from_millis(100), |every| every.0);
+    let interests = match group.kind {
+        ClientKind::Envoy | ClientKind::Poller => vec![
+            (Kind::Cds, Interest::All),
+            (Kind::Eds, Interest::Follow),
+            (Kind::Lds, Interest::All),
+            (Kind::Rds, Interest::Follow),
+        ],
+        ClientKind::Grpc => vec![
+            (Kind::Cds, Interest::Follow),
+            (Kind::Eds, Interest::Follow),
+            (Kind::Lds, Interest::Names(names)),
+            (Kind::Rds, Interest::Follow),
+        ],
+        ClientKind::OnDemand => vec![(Kind::Cds, Interest::Demand(names, every))],
+        ClientKind::Hosts => vec![(Kind::Vhds, Interest::Demand(names, every))],
+        ClientKind::Clusters => vec![(Kind::Cds, Interest::All)],
+        ClientKind::Endpoints => vec![(Kind::Eds, Interest::Names(names))],
+        ClientKind::Names => vec![
+            (Kind::Cds, Interest::All),
+            (Kind::Eds, Interest::Names(names)),
+            (Kind::Lds, Interest::All),
+            (Kind::Rds, Interest::Follow),
+        ],
+    };
+    let polls = (group.kind == ClientKind::Poller).then_some(every);
+    Profile {
+        // H-03: the answer to a poll holds all resources of its type.
+        dialect: if polls.is_some() { Dialect::Sotw } else { group.dialect },
+        aggregated: group.streams == Streams::Ads && polls.is_none(),
+        polls,
+        apart: (group.streams == Streams::PerEndpoint).then_some(Kind::Eds),
+        interests,
+        behaviour: behaviour(group),
+        identity,
+    }
+}
+
+/// Returns how the clients of a group behave.
+fn behaviour(group: &Group) -> Behaviour {
+    Behaviour {
+        acks: match group.acks {
+            AcksShape::AtOnce => Acks::Yes,
+            AcksShape::Never => Acks::Never,
+            AcksShape::Late(mean) => Acks::Late(Delay::Exponential(mean.0)),
+            AcksShape::RejectOneIn(every) => Acks::Rejects(every),
+        },
+        stalls: group.stalls,
+        reads: group.reads.map(|reads| reads.0),
+        flaps: group.flaps.map(|flaps| flaps.0),
+        returns: group.returns || group.flaps.is_some(),
+        remembers: group.remembers,
+    }
+}

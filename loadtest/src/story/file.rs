@@ -1,0 +1,353 @@
+//! A scenario as written in YAML: the resources, the clients, what happens, and what must hold. Owns the grammar: unknown keys
+//! are errors. `reading` finds all of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use distributary::xds::meant;
+use serde::Deserialize;
+
+use super::outside::{Exec, Http};
+use super::phase::{Act, PhaseShape};
+use super::reading::{Faults, Source};
+use crate::command::arguments::Overrides;
+use crate::fleet::client::profile::HOT;
+use crate::fleet::identity::IdentityShape;
+use crate::measure::quantities::{Size, Time};
+use crate::wire::kind::{Dialect, Kind};
+
+/// One scenario.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Scenario {
+    pub(crate) description: String,
+    /// A built-in story, which takes its figures from the flags.
+    pub(crate) story: Option<Story>,
+    /// How many resources there are of each type.
+    #[serde(default)]
+    pub(crate) world: BTreeMap<Kind, Resources>,
+    #[serde(default)]
+    pub(crate) control_plane: ControlPlaneShape,
+    #[serde(default)]
+    pub(crate) relay: RelayShape,
+    #[serde(default)]
+    pub(crate) clients: Clients,
+    /// Whether a bare server of the same bytes runs beside the relay.
+    #[serde(default)]
+    pub(crate) floor: bool,
+    /// Whether a second relay runs for the steady clients alone.
+    #[serde(default)]
+    pub(crate) calm: bool,
+    #[serde(default)]
+    pub(crate) tls: Option<TlsShape>,
+    /// Whether clients lose their streams on purpose, so that they need not have one at the end of each phase.
+    #[serde(default)]
+    pub(crate) churn: bool,
+    /// Where the resources of a control plane that is not this program's say when they changed: a path of fields.
+    #[serde(default)]
+    pub(crate) changed_at: BTreeMap<Kind, String>,
+    #[serde(default)]
+    pub(crate) phases: Vec<PhaseShape>,
+}
+
+/// A story written in code, because later steps depend on what happened before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Story {
+    Failover,
+    Chain,
+    WarmStart,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Resources {
+    pub(crate) count: u32,
+    #[serde(default)]
+    pub(crate) bytes: Size,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ControlPlaneShape {
+    /// The only dialect that it knows; none for both.
+    pub(crate) dialect: Option<Dialect>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RelayShape {
+    /// Added to the relay's configuration.
+    #[serde(default)]
+    pub(crate) config: String,
+    /// Whether it logs no warnings, because things fail on purpose.
+    #[serde(default)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TlsShape {
+    #[serde(default = "yes")]
+    pub(crate) resumes: bool,
+    /// Whether clients must show a certificate.
+    #[serde(default)]
+    pub(crate) client_certificates: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Clients {
+    pub(crate) count: u32,
+    #[serde(default = "one")]
+    pub(crate) per_connection: u32,
+    #[serde(default)]
+    pub(crate) groups: Vec<Group>,
+}
+
+impl Default for Clients {
+    fn default() -> Self {
+        Self {
+            count: 300,
+            per_connection: 1,
+            groups: Vec::new(),
+        }
+    }
+}
+
+/// A group of clients that are alike.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Group {
+    pub(crate) kind: ClientKind,
+    #[serde(default = "one")]
+    pub(crate) weight: u32,
+    #[serde(default)]
+    pub(crate) dialect: Dialect,
+    #[serde(default)]
+    pub(crate) streams: Streams,
+    #[serde(default)]
+    pub(crate) names: NamesShape,
+    #[serde(default)]
+    pub(crate) acks: AcksShape,
+    /// Whether it stops reading once it has everything.
+    #[serde(default)]
+    pub(crate) stalls: bool,
+    /// How much it reads in a second, once it has everything.
+    pub(crate) reads: Option<Size>,
+    pub(crate) flaps: Option<Time>,
+    #[serde(default)]
+    pub(crate) returns: bool,
+    #[serde(default = "yes")]
+    pub(crate) remembers: bool,
+    /// On demand: the time from one name to the next. Pollers: the time from an answer to the next poll.
+    pub(crate) every: Option<Time>,
+    /// Who its clients say they are; each key as the flag of the same name.
+    pub(crate) node_id: Option<String>,
+    pub(crate) node_cluster: Option<String>,
+    pub(crate) locality: Option<String>,
+    pub(crate) node_metadata: Option<PathBuf>,
+    pub(crate) nodes: Option<PathBuf>,
+    pub(crate) user_agent: Option<String>,
+    /// Each as `KEY=VALUE`.
+    #[serde(default)]
+    pub(crate) headers: Vec<String>,
+    pub(crate) token_file: Option<PathBuf>,
+}
+
+impl Group {
+    /// Returns who its clients say they are.
+    pub(crate) fn identity(&self) -> IdentityShape {
+        IdentityShape {
+            node_id: self.node_id.clone(),
+            node_cluster: self.node_cluster.clone(),
+            locality: self.locality.clone(),
+            node_metadata: self.node_metadata.clone(),
+            nodes: self.nodes.clone(),
+            user_agent: self.user_agent.clone(),
+            headers: self.headers.clone(),
+            token_file: self.token_file.clone(),
+        }
+    }
+}
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ClientKind {
+    /// All listeners and clusters, then the routes and endpoints that those name.
+    Envoy,
+    /// Listeners by name, then what each names.
+    Grpc,
+    /// Clusters, one name after the other.
+    OnDemand,
+    /// Virtual hosts, one name after the other.
+    Hosts,
+    /// All clusters.
+    Clusters,
+    /// Endpoints by name.
+    Endpoints,
+    /// Like Envoy, but without streams: it polls each type over REST, `every` after the last answer.
+    Poller,
+    /// Four types: all clusters and listeners, the routes that those name, and endpoints by name.
+    Names,
+}
+
+/// How the subscriptions of a client are spread over streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Streams {
+    #[default]
+    Ads,
+    /// One for each type.
+    PerType,
+    /// One for each type, and for each endpoint.
+    PerEndpoint,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NamesShape {
+    pub(crate) count: u32,
+    #[serde(default)]
+    pub(crate) random: bool,
+    pub(crate) sets: Option<u32>,
+    #[serde(default)]
+    pub(crate) hot: [u32; HOT],
+}
+
+impl Default for NamesShape {
+    fn default() -> Self {
+        Self {
+            count: 100,
+            random: false,
+            sets: None,
+            hot: [0; HOT],
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum AcksShape {
+    #[default]
+    AtOnce,
+    Never,
+    /// After a time with this mean, exponentially distributed.
+    Late(Time),
+    /// Rejects one response in so many.
+    RejectOneIn(u32),
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn yes() -> bool {
+    true
+}
+
+macro_rules! built_in {
+    ($($name:literal),* $(,)?) => {
+        /// The scenarios that the program knows by name.
+        pub(crate) const BUILT_IN: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../scenarios/", $name, ".yaml")))),*];
+    };
+}
+
+built_in!(
+    "churn",
+    "any-server",
+    "by-name",
+    "steady",
+    "one-change",
+    "connect-storm",
+    "relay-restart",
+    "control-plane-restart",
+    "failover",
+    "chain",
+    "warm-start",
+    "slow-clients",
+    "shared-connections",
+    "nack-storm",
+    "m-of-n",
+    "certificates",
+    "growth",
+    "chaos",
+    "waves",
+);
+
+impl Scenario {
+    /// Returns a built-in scenario, or reads one from a file.
+    pub(crate) fn find(name: &str) -> anyhow::Result<Self> {
+        if let Some((_, text)) = BUILT_IN.iter().find(|(it, _)| *it == name) {
+            return Ok(Self::parse(name, text)?);
+        }
+        if !Path::new(name).exists() {
+            match meant(name, BUILT_IN.iter().map(|(name, _)| *name)) {
+                Some(meant) => bail!("there is no file or built-in scenario `{name}`; did you mean `{meant}`?"),
+                None => bail!(
+                    "there is no file or built-in scenario `{name}`; `distributary-load list` lists the built-in ones"
+                ),
+            }
+        }
+        let text = std::fs::read_to_string(name).with_context(|| format!("cannot read {name}"))?;
+        Ok(Self::parse(name, &text)?)
+    }
+
+    /// Parses a text; `name` is its origin, for faults.
+    ///
+    /// # Errors
+    /// Returns all faults, each with its place.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, Faults> {
+        let source = Source::parse(name, text)?;
+        let scenario: Self = source.value()?;
+        match scenario.misfits().as_slice() {
+            [] => Ok(scenario),
+            misfits => Err(source.faults(misfits)),
+        }
+    }
+
+    /// Whether a phase makes trouble in the network.
+    pub(crate) fn makes_trouble(&self) -> bool {
+        self.phases.iter().any(|phase| matches!(phase.act, Act::Chaos(_)))
+    }
+
+    /// Applies flags, which take precedence over the file.
+    pub(crate) fn override_with(&mut self, flags: &Overrides) {
+        if let Some(clients) = flags.clients {
+            self.clients.count = clients;
+        }
+        self.floor |= flags.floor;
+        self.control_plane.dialect = flags.control_plane_dialect.or(self.control_plane.dialect);
+        for resources in self.world.values_mut() {
+            resources.count = flags.resources.unwrap_or(resources.count);
+            if let Some(bytes) = flags.bytes.and_then(|bytes| u64::try_from(bytes).ok()) {
+                resources.bytes = Size(bytes);
+            }
+        }
+        for group in &mut self.clients.groups {
+            group.dialect = flags.dialect.unwrap_or(group.dialect);
+            group.names.count = flags.names.unwrap_or(group.names.count);
+        }
+        self.write_out();
+        for phase in &mut self.phases {
+            phase.limit = flags.deadline.map(Time).or(phase.limit);
+            match &mut phase.act {
+                Act::Change(change) => {
+                    change.times = flags.changes.unwrap_or(change.times);
+                    change.rate = change.rate.map(|rate| flags.rate.unwrap_or(rate));
+                }
+                Act::Exec(Exec { repeat, .. }) | Act::Http(Http { repeat, .. }) => {
+                    repeat.times = flags.changes.unwrap_or(repeat.times);
+                    repeat.rate = repeat.rate.map(|rate| flags.rate.unwrap_or(rate));
+                }
+                Act::Idle(time) | Act::Rest(time) => time.0 = flags.idle.unwrap_or(time.0),
+                Act::Chaos(chaos) => chaos.time = flags.seconds.map_or(chaos.time, Time),
+                Act::Join(_) | Act::Grow(_) | Act::Remove(_) => {}
+                Act::Restart(_) | Act::Stop(_) | Act::Start(_) | Act::Reconnect(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What clients of a view reject, between the sessions and the writer (E-24).
+//!
+//! Owns which types the writer has to ask about, and what the server was told. Nothing is kept for each client.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+use super::View;
+use xds::{Known, Name, Slot, TypeUrl, Version};
+
+/// Both directions.
+#[derive(Debug, Default)]
+pub(super) struct Rejected {
+    noted: Mutex<BTreeSet<TypeUrl>>,
+    /// When the server was last told of each content.
+    reported: Mutex<BTreeMap<TypeUrl, BTreeMap<(Name, Version), Instant>>>,
+}
+
+/// Of this many contents of a type, it is remembered that the server was told.
+const REPORTED_MAX: usize = 1024;
+
+impl View {
+    /// A client has rejected something of this type.
+    pub fn note_rejection(&self, type_url: &TypeUrl) {
+        let new = {
+            let mut noted = self.rejected.noted.lock();
+            !noted.contains(type_url) && noted.insert(type_url.clone())
+        };
+        if new {
+            self.interest.notify_one();
+        }
+    }
+
+    /// Returns the types of which clients have rejected something since the last call.
+    #[must_use]
+    pub fn take_rejected(&self) -> BTreeSet<TypeUrl> {
+        std::mem::take(&mut *self.rejected.noted.lock())
+    }
+
+    /// The server was told that clients reject these contents.
+    pub fn note_reported(&self, type_url: &TypeUrl, contents: Vec<(Name, Version)>, at: Instant) {
+        let cut = self.cut();
+        let slot = cut.slot(type_url);
+        let mut all = self.rejected.reported.lock();
+        let reported = all.entry(type_url.clone()).or_default();
+        reported.retain(|(name, version), _| slot.is_some_and(|slot| is_served(slot, name, *version)));
+        reported.extend(contents.into_iter().map(|content| (content, at)));
+        while reported.len() > REPORTED_MAX {
+            reported.pop_first();
+        }
+    }
+
+    /// Returns when the server was last told that clients reject a content.
+    #[must_use]
+    pub fn reported(&self, type_url: &TypeUrl, name: &Name, version: Version) -> Option<Instant> {
+        let all = self.rejected.reported.lock();
+        all.get(type_url)?.get(&(name.clone(), version)).copied()
+    }
+}
+
+fn is_served(slot: &Slot, name: &Name, version: Version) -> bool {
+    matches!(slot.known(name), Some(Known::Present(resource)) if resource.version() == version)
+}

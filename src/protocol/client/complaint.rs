@@ -1,0 +1,97 @@
+//! The words in which a server is told what clients reject (E-24).
+//!
+//! Owns their form and their length. Says nothing of a content but its name.
+
+use std::fmt::Write as _;
+
+use proto::google::rpc::Status;
+use xds::{Kind, Name, Objection, Rejection, TypeUrl, printable};
+
+/// gRPC's INTERNAL, with which Envoys reject. Servers do not count a rejection whose code is 0.
+const INTERNAL: i32 = 13;
+/// How many contents are named, how much of a name is said, and how much of the words of a client.
+const NAMED_MAX: usize = 8;
+const NAME_BYTES_MAX: usize = 256;
+const WORDS_BYTES_MAX: usize = 1024;
+
+/// Returns what the server is told of these.
+pub(super) fn complaint(type_url: &TypeUrl, rejections: &[Rejection]) -> Status {
+    let named = rejections.get(..NAMED_MAX).unwrap_or(rejections);
+    let mut message = String::new();
+    for group in named.chunk_by(alike) {
+        let Some(first) = group.first() else { continue };
+        let separator = if message.is_empty() { "" } else { "; " };
+        let (one, several) = nouns(type_url);
+        let names: Vec<&Name> = group
+            .iter()
+            .filter_map(|one| one.content.as_ref())
+            .map(|(name, _)| name)
+            .collect();
+        let names: Vec<_> = names.iter().map(|name| cut(name.as_str(), NAME_BYTES_MAX)).collect();
+        let what = match names.as_slice() {
+            [] => several.to_owned(),
+            [name] => format!("{one} {name}"),
+            names => format!("{several} {}", names.join(", ")),
+        };
+        let (clients, rejects) = match (first.clients, first.of) {
+            (1, 1) => ("client", "rejects"),
+            (1, _) => ("clients", "rejects"),
+            _ => ("clients", "reject"),
+        };
+        let words = cut(first.objection.words(), WORDS_BYTES_MAX);
+        // Writing to a string cannot fail.
+        let _ = write!(
+            message,
+            "{separator}{} of {} {clients} ({}) {rejects} {what}: {words}",
+            first.clients, first.of, first.kind
+        );
+    }
+    if let Some(more @ 1..) = rejections.len().checked_sub(NAMED_MAX) {
+        let _ = write!(message, "; and {more} more");
+    }
+    let mut codes = rejections.iter().map(|one| Objection::code(&one.objection));
+    Status {
+        code: codes.find(|code| *code != 0).unwrap_or(INTERNAL),
+        message,
+        details: Vec::new(),
+    }
+}
+
+/// Whether one sentence says both.
+fn alike(one: &Rejection, other: &Rejection) -> bool {
+    let counts = |of: &Rejection| (of.clients, of.of);
+    one.content.is_some() == other.content.is_some()
+        && counts(one) == counts(other)
+        && one.kind == other.kind
+        && one.objection == other.objection
+}
+
+/// Returns the words for one resource of the type, and for several.
+fn nouns(type_url: &TypeUrl) -> (&str, &str) {
+    match type_url.kind() {
+        Kind::Cds => ("cluster", "clusters"),
+        Kind::Eds => ("endpoints of", "endpoints of"),
+        Kind::Leds => ("locality endpoints", "locality endpoints"),
+        Kind::Lds => ("listener", "listeners"),
+        Kind::Rds => ("route configuration", "route configurations"),
+        Kind::Srds => ("scoped route", "scoped routes"),
+        Kind::Vhds => ("virtual host", "virtual hosts"),
+        Kind::Sds => ("secret", "secrets"),
+        Kind::Rtds => ("runtime layer", "runtime layers"),
+        Kind::Ecds => ("extension configuration", "extension configurations"),
+        Kind::Other => (type_url.full_name(), type_url.full_name()),
+    }
+}
+
+/// Returns the beginning of a text, without control characters.
+fn cut(text: &str, bytes: usize) -> String {
+    let text = printable(text);
+    let mut ends = text
+        .char_indices()
+        .map(|(at, character)| (at, at + character.len_utf8()));
+    let end = ends.find(|(_, end)| *end > bytes).map(|(at, _)| at);
+    match end.and_then(|end| text.get(..end)) {
+        Some(start) => format!("{start}..."),
+        None => text.into_owned(),
+    }
+}

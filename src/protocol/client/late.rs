@@ -1,0 +1,150 @@
+//! What clients reject of one type, until the server was told (E-24).
+//!
+//! Owns when the clients are asked, when the server is told, and what it was told already. Knows nothing of the request, and of who
+//! the clients are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use xds::{Name, Rejection, Version, named_in};
+
+/// What the server is told of one type besides acknowledgements.
+#[derive(Debug, Default)]
+pub(super) struct Late {
+    /// When the clients are to be asked what they reject.
+    due: Option<Instant>,
+    asked: Option<Instant>,
+    sent: Option<Instant>,
+    /// How many clients the server was told of on this stream, by content and kind of client.
+    said: BTreeMap<Key, usize>,
+    /// What is to be said. The newest answer of the clients replaces the one before.
+    unsaid: Vec<Rejection>,
+}
+
+/// A content, and a hash of the rest.
+type Key = (Option<(Name, Version)>, u64);
+
+/// How long rejections are gathered: clients of one kind mostly reject together.
+const GATHER: Duration = Duration::from_millis(250);
+/// The clients are asked at most once in this time.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// The server is told at most once in this time.
+const PACE: Duration = Duration::from_secs(5);
+/// What the server was told, it is told again when the number of clients has grown so many times.
+const GROWTH: usize = 10;
+/// As many contents are remembered, and of relays as many words. The server is not told of more.
+const SAID_MAX: usize = 1024;
+const RELAYED_MAX: usize = 64;
+
+impl Late {
+    /// A client has rejected something.
+    pub(super) fn rejected(&mut self, now: Instant) {
+        let asked = self.asked.map(|at| at + ASK_AGAIN);
+        let sent = self.sent.map(|at| at + PACE);
+        let due = [Some(now + GATHER), asked, sent].into_iter().max().flatten();
+        self.due = self.due.or(due);
+    }
+
+    /// A stream begins: what still holds is said once more.
+    pub(super) fn connected(&mut self) {
+        self.unsaid.clear();
+        if !self.said.is_empty() {
+            self.said.clear();
+            self.due = self.due.or(self.sent.map(|at| at + PACE));
+        }
+    }
+
+    /// Returns when there is something to ask or to say, if the server may be told then.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let unsaid = self.sent.filter(|_| !self.unsaid.is_empty()).map(|at| at + PACE);
+        self.due.into_iter().chain(unsaid).min()
+    }
+
+    /// Returns whether the clients are to be asked now; they count as asked.
+    pub(super) fn asks(&mut self, now: Instant) -> bool {
+        let due = self.due.take_if(|at| *at <= now).is_some();
+        if due {
+            self.asked = Some(now);
+        }
+        due
+    }
+
+    /// Takes the clients' answer. `is_current`: whether the server's last word for a content is this version.
+    pub(super) fn answer(&mut self, rejections: &[Rejection], is_current: impl Fn(&Name, Version) -> bool) {
+        self.said.retain(|(content, _), _| holds(content.as_ref(), &is_current));
+        let current = rejections.iter().filter(|one| holds(one.content.as_ref(), &is_current));
+        let blamed = blamed(current.collect());
+        let news = blamed.into_iter().filter(|one| {
+            let said = self.said.get(&key(one));
+            said.map_or(self.has_room(one), |said| one.clients >= said.saturating_mul(GROWTH))
+        });
+        self.unsaid = news.cloned().collect();
+    }
+
+    /// Takes what is to be said now; it counts as said.
+    pub(super) fn take(&mut self, now: Instant, is_current: impl Fn(&Name, Version) -> bool) -> Vec<Rejection> {
+        if self.sent.is_some_and(|at| now < at + PACE) {
+            return Vec::new();
+        }
+        let mut unsaid = std::mem::take(&mut self.unsaid);
+        unsaid.retain(|one| holds(one.content.as_ref(), &is_current));
+        if !unsaid.is_empty() {
+            self.said.extend(unsaid.iter().map(|one| (key(one), one.clients)));
+            self.sent = Some(now);
+            self.due = self.due.max(self.due.map(|_| now + PACE));
+        }
+        unsaid
+    }
+
+    /// Whether anything is to be said, now or later.
+    pub(super) const fn is_ready(&self) -> bool {
+        !self.unsaid.is_empty()
+    }
+
+    fn has_room(&self, one: &Rejection) -> bool {
+        let relayed = |(content, _): &&Key| content.is_none();
+        match one.content {
+            Some(_) => self.said.len() < SAID_MAX,
+            None => self.said.keys().take_while(relayed).count() < RELAYED_MAX,
+        }
+    }
+}
+
+fn holds(content: Option<&(Name, Version)>, is_current: impl Fn(&Name, Version) -> bool) -> bool {
+    content.is_none_or(|(name, version)| is_current(name, *version))
+}
+
+/// Once for each content and kind; what a relay says, once for each of its texts.
+fn key(one: &Rejection) -> Key {
+    let kind = xxh3_64_with_seed(one.kind.as_bytes(), 0);
+    let words = one.objection.words().as_bytes();
+    let rest = match one.content {
+        Some(_) => kind,
+        None => xxh3_64_with_seed(words, kind),
+    };
+    (one.content.clone(), rest)
+}
+
+/// Leaves out what was only in the company of what the words name: clients reject a full state, or a response with several resources,
+/// as a whole.
+fn blamed(all: Vec<&Rejection>) -> Vec<&Rejection> {
+    let group = |one: &Rejection| (one.kind.clone(), one.objection.words().to_owned());
+    let mut groups: BTreeMap<(Arc<str>, String), Vec<&Rejection>> = BTreeMap::new();
+    for one in all {
+        groups.entry(group(one)).or_default().push(one);
+    }
+    let mut blamed = Vec::new();
+    for ((_, words), group) in groups {
+        let words = named_in(&words);
+        let is_named = |one: &&Rejection| {
+            let name = one.content.as_ref().map(|(name, _)| name.as_str());
+            name.is_some_and(|name| words.contains(name))
+        };
+        let (named, others): (Vec<_>, Vec<_>) = group.into_iter().partition(is_named);
+        blamed.extend(if named.is_empty() { others } else { named });
+    }
+    blamed
+}

@@ -1,0 +1,159 @@
+//! Sessions that are served by the view of another server: what they were served there last counts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use xds::{Cut, Dialect};
+
+use super::plane::{Content, cluster, endpoints, listener};
+use super::stage::{Stage, USUAL};
+use super::{BOTH, settled};
+use crate::{CDS, EDS, LDS, RDS, ms};
+
+/// D-10: sessions come from the view of another server, and this view has no memory of its own: what its server's first whole state
+/// lacks of what they were served is held for all of them, once.
+#[test]
+fn another_server_knows_less() {
+    for dialect in BOTH {
+        let before = settled(dialect, USUAL).upstream.cut;
+        let wants = [
+            (LDS, "*"),
+            (CDS, "*"),
+            (EDS, "c0"),
+            (EDS, "c1"),
+            (EDS, "c2"),
+            (RDS, "r"),
+        ];
+        let mut stage = Stage::new(dialect, USUAL, &wants);
+        stage.elsewhere = Some(before.into());
+        stage.put(LDS, "other", listener("other", "s", 81));
+        (0..5).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
+        stage.pass(Duration::from_secs(20));
+        assert_eq!(stage.served(CDS), "c0 c1 c2 c3 c4 c5 c6 c7 c8 c9", "{dialect:?}");
+        assert_eq!(stage.why(CDS, "c7"), "mass");
+        assert_eq!(stage.served(LDS), "other", "another name is no loss");
+        if dialect == Dialect::Delta {
+            assert_eq!(
+                (stage.served(RDS).as_str(), stage.served(EDS).as_str()),
+                ("r", "c0 c1 c2")
+            );
+            assert_eq!(stage.body(EDS, "c1"), Some(endpoints("c1", 2)));
+        }
+        stage.put(CDS, "c7", cluster("c7"));
+        stage.pass(Duration::from_secs(70));
+        assert_eq!(
+            (stage.served(CDS).as_str(), stage.served(EDS).as_str()),
+            ("c0 c1 c2 c3 c4 c7", "")
+        );
+        assert!(stage.holds.is_empty(), "{:?}", stage.holds);
+    }
+}
+
+/// A view that has a memory of its own, or whose server knows nearly as much, takes nothing over.
+#[test]
+fn another_server_knows_as_much() {
+    for dialect in BOTH {
+        let before = settled(dialect, USUAL).upstream.cut;
+        let mut stage = Stage::new(dialect, USUAL, &[(CDS, "*")]);
+        stage.elsewhere = Some(before.into());
+        (0..9).for_each(|n| stage.put(CDS, &format!("c{n}"), cluster(&format!("c{n}"))));
+        stage.pass(Duration::from_secs(20));
+        assert_eq!(
+            (stage.served(CDS).len(), stage.heard().as_str()),
+            (26, ""),
+            "{dialect:?}"
+        );
+    }
+}
+
+/// What the sessions of both servers have of these kinds: listeners `l1` to `l4` by a wildcard, assignments `c0` and `c1` by name.
+fn both() -> Content {
+    let listeners = (1..5).map(|n| (format!("l{n}"), listener(&format!("l{n}"), "r", 10_000 + n)));
+    let assignments = (0..2).map(|n| (format!("c{n}"), endpoints(&format!("c{n}"), 2)));
+    [
+        (LDS.to_owned(), listeners.collect()),
+        (EDS.to_owned(), assignments.collect()),
+    ]
+    .into()
+}
+
+fn stage(dialect: Dialect) -> Stage {
+    let mut stage = Stage::new(dialect, USUAL, &[(LDS, "*"), (EDS, "c0"), (EDS, "c1")]);
+    stage.plane.content = both();
+    stage.pass(Duration::from_secs(20));
+    assert_eq!(
+        (stage.served(LDS), stage.served(EDS)),
+        ("l1 l2 l3 l4".into(), "c0 c1".into())
+    );
+    stage
+}
+
+/// What a server serves from which this has been removed.
+fn served_without(dialect: Dialect, gone: &[(&str, &str)]) -> Arc<Cut> {
+    let mut other = stage(dialect);
+    gone.iter().for_each(|(kind, name)| other.remove(kind, name));
+    other.pass(Duration::from_secs(20));
+    other.upstream.cut.into()
+}
+
+/// The other server has removed a listener and an assignment. This one returns without them, and does not serve them for a moment; the
+/// rest it lists in several messages, and serves all the time.
+#[test]
+fn what_is_gone_elsewhere_does_not_come_back() {
+    for dialect in BOTH {
+        let mut stage = stage(dialect);
+        stage.elsewhere = Some(served_without(dialect, &[(LDS, "l1"), (EDS, "c0")]));
+        stage.remove(LDS, "l1");
+        stage.remove(EDS, "c0");
+        stage.plane.split = Some(1);
+        stage.restart();
+        stage.exchange();
+        // In SotW, nobody says that an assignment is gone.
+        let assignments = if dialect == Dialect::Delta { "c1" } else { "c0 c1" };
+        assert_eq!(stage.served(LDS), "l2 l3 l4", "{dialect:?}");
+        assert_eq!(stage.served(EDS), assignments, "{dialect:?}");
+        stage.pass(Duration::from_secs(60));
+        assert_eq!(stage.served(LDS), "l2 l3 l4", "{dialect:?}");
+        assert_eq!(
+            (stage.served(EDS).as_str(), stage.heard().as_str()),
+            (assignments, ""),
+            "{dialect:?}"
+        );
+    }
+}
+
+/// The other server has removed what this one still has, unchanged: it is served as soon as this one says it.
+#[test]
+fn what_the_server_still_has_is_served() {
+    for dialect in BOTH {
+        let mut stage = stage(dialect);
+        stage.elsewhere = Some(served_without(dialect, &[(LDS, "l1"), (LDS, "l4"), (EDS, "c1")]));
+        stage.plane.split = Some(1);
+        stage.restart();
+        stage.exchange();
+        assert_eq!(stage.served(LDS), "l1 l2 l3 l4", "{dialect:?}");
+        assert_eq!(
+            (stage.served(EDS).as_str(), stage.heard().as_str()),
+            ("c0 c1", ""),
+            "{dialect:?}"
+        );
+        stage.pass(Duration::from_secs(60));
+        assert_eq!(stage.served(LDS), "l1 l2 l3 l4", "{dialect:?}");
+    }
+}
+
+/// A session has stayed: what it has is not taken from it before the server has listed all.
+#[test]
+fn who_has_stayed_keeps_everything() {
+    let mut stage = stage(Dialect::Delta);
+    stage.elsewhere = Some(served_without(Dialect::Delta, &[(LDS, "l1"), (LDS, "l4")]));
+    stage.some_stayed = true;
+    stage.remove(LDS, "l1");
+    stage.plane.split = Some(1);
+    stage.restart();
+    stage.exchange();
+    stage.pass(ms(4_900));
+    assert_eq!(stage.served(LDS), "l1 l2 l3 l4");
+    stage.pass(ms(5_000));
+    assert_eq!((stage.served(LDS).as_str(), stage.heard().as_str()), ("l2 l3 l4", ""));
+}

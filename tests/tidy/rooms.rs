@@ -1,0 +1,78 @@
+//! The rooms of the load tool: which may use which. Each uses only those before it, so no two files of different rooms call each other.
+
+use crate::layers::{code, named};
+use crate::tree::{self, File};
+
+const SOURCES: &str = "loadtest/src/";
+
+/// The rooms; each may name those before it.
+const ROOMS: [&str; 9] = [
+    "measure",
+    "wire",
+    "origin",
+    "fleet",
+    "subject",
+    "recording",
+    "report",
+    "command",
+    "story",
+];
+
+/// What lies beside the rooms and may name all of them.
+const BESIDE: [&str; 2] = ["main.rs", "tests"];
+
+/// The first folder or file of a path below the sources.
+fn room(path: &str) -> Option<&str> {
+    path.strip_prefix(SOURCES)?.split('/').next()
+}
+
+/// What a file names that its room may not name.
+fn upward<'a>(file: &'a File) -> impl Iterator<Item = String> + use<'a> {
+    let own = ROOMS.iter().position(|it| Some(*it) == room(&file.path));
+    let above = ROOMS.get(own.unwrap_or_default() + 1..).unwrap_or_default();
+    let named = named(&code(file.production()));
+    let wrong = above.iter().filter(move |room| named.contains(**room));
+    wrong.map(|above| format!("{}: must not use `{above}`", file.path))
+}
+
+#[test]
+fn rooms_know_only_those_before_them() {
+    let mut wrong = Vec::new();
+    for file in tree::files().iter().filter(|file| file.is(SOURCES, ".rs")) {
+        match room(&file.path) {
+            Some(room) if BESIDE.contains(&room) => {}
+            Some(room) if ROOMS.contains(&room) => wrong.extend(upward(file).filter(|_| !file.path.contains("/tests"))),
+            _ => wrong.push(format!("{}: move it into a room: {}", file.path, ROOMS.join(", "))),
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn each_room_says_what_it_owns_and_refuses_to_know() {
+    for room in ROOMS {
+        let path = format!("{SOURCES}{room}/mod.rs");
+        let text = tree::read(&path);
+        let about: String = text.lines().take_while(|line| line.starts_with("//!")).collect();
+        for word in ["Owns ", "Refuses to know "] {
+            assert!(about.contains(word), "{path}: `//!` must say `{word}...`");
+        }
+    }
+}
+
+#[test]
+fn an_arrow_upward_is_found() {
+    let file = |text: &str| File {
+        path: format!("{SOURCES}origin/world.rs"),
+        text: text.to_owned(),
+    };
+    let upward = |text: &str| upward(&file(text)).collect::<Vec<_>>();
+    assert_eq!(
+        upward("use crate::wire::kind::Kind; use crate::measure::tally::Tally;"),
+        [""; 0]
+    );
+    assert_eq!(
+        upward("use crate::{fleet::Fleet, wire};"),
+        ["loadtest/src/origin/world.rs: must not use `fleet`"]
+    );
+}
