@@ -5,7 +5,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -20,6 +20,7 @@ use super::keepalive::Keepalive;
 use super::line::{HELPING_BYTES, Line};
 use super::open_call::{Kind, OpenCall};
 use super::open_calls::OpenCalls;
+use super::ration::Ration;
 use super::watch::Watch;
 use crate::clock;
 use crate::downstream::call::{Called, Calls, Links, UnaryCall};
@@ -34,6 +35,7 @@ pub(super) struct Http2<S> {
     watch: Box<Watch>,
     agenda: Arc<Agenda>,
     round: Round,
+    ration: Ration,
     /// The transport's own part in the agenda.
     ear: Ear,
     inner: Inner<S>,
@@ -49,7 +51,7 @@ struct Inner<S> {
     /// What those who are not in the line may do.
     allowance: Allowance,
     /// How many calls have begun in this turn.
-    begun: usize,
+    begun: u8,
     /// Whether the client had not taken everything after the last turn.
     stuck: bool,
     draining: bool,
@@ -61,7 +63,7 @@ const TRANSPORT: u32 = FIRST;
 const PARTS_IN_A_TURN: usize = 128;
 const TRANSPORT_IN_A_TURN: usize = 4;
 /// How many calls may begin in a turn, and after how long no more do: a call may have a token, whose signature takes long to check.
-const CALLS_IN_A_TURN: usize = 64;
+const CALLS_IN_A_TURN: u8 = 64;
 const CALLS_TIME: Duration = Duration::from_micros(500);
 /// The flow-control windows: how many bytes a stream may send before its requests are read, and the least and the most for all
 /// streams of a connection together. A stream that is read slowly must leave room for the others.
@@ -108,6 +110,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
             watch: Box::new(Watch::new(age, keepalive)),
             agenda,
             round: Round::default(),
+            ration: Ration::default(),
             ear,
             inner: Inner {
                 links: Links {
@@ -152,10 +155,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
             watch,
             agenda,
             round,
+            ration,
             ear,
             inner,
         } = self.get_mut();
         let now = clock::now();
+        // The turn lasts until the end of this poll.
+        let _turn = ready!(ration.poll(cx, now));
         if watch.is_old(|| inner.open.are_settled(), now) {
             inner.drain(ear);
         }
@@ -170,6 +176,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
         });
         inner.stuck = flow.stuck_at.is_some();
         inner.open.poll_givers(now);
+        if inner.allowance.is_asked() {
+            ration.spend(clock::now().saturating_duration_since(now), now);
+        }
         if let Poll::Ready(ended) = ended {
             return Poll::Ready(ended.map_err(|error| error.to_string()));
         }
@@ -260,8 +269,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Inner<S> {
         now: Instant,
     ) -> Poll<Result<(), h2::Error>> {
         while self.begun < CALLS_IN_A_TURN {
-            match std::task::ready!(self.transport.poll_accept(cx)) {
-                Some(Ok((request, respond))) => self.accept(request, respond, turn, now),
+            match ready!(self.transport.poll_accept(cx)) {
+                Some(Ok((request, respond))) => {
+                    self.accept(request, respond, turn, now);
+                    self.allowance.ask(now);
+                }
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 None => return Poll::Ready(Ok(())),
             }

@@ -53,6 +53,8 @@ struct Presence {
     /// Its number on the connection.
     stream: u32,
     dialect: Dialect,
+    /// Whether the client has asked for something, and there may still be an answer to send.
+    asks: bool,
     since: Instant,
     /// Those with which the stream began.
     settings: Arc<ConnectionSettings>,
@@ -83,6 +85,7 @@ impl Accounts {
                 claims,
                 stream,
                 dialect,
+                asks: false,
                 since: now,
                 settings,
                 visit: None,
@@ -135,6 +138,16 @@ impl Accounts {
         self.presence.stay.peer()
     }
 
+    /// Whether the client has asked for something, or has rejected something, and there may still be an answer to send.
+    pub(super) fn asks(&self) -> bool {
+        self.presence.asks
+    }
+
+    /// Sets the same.
+    pub(super) fn set_asks(&mut self, asks: bool) {
+        self.presence.asks = asks;
+    }
+
     /// Notes which client this is, on a stream on which it may ask for any type.
     pub(super) fn enter(&mut self, returns: &Arc<Returns>, node: &Node, method: &Method, now: Instant) {
         tracing::debug!(
@@ -176,6 +189,8 @@ impl Accounts {
         };
         if let ReceiptKind::Ack(_) = &receipt.kind {
             self.presence.stay.acknowledged();
+        } else {
+            self.presence.asks = true;
         }
         let began = self.since();
         let after = now.saturating_duration_since(began).as_millis();

@@ -11,6 +11,7 @@ use bytes::Buf as _;
 use h2::SendStream;
 use tonic::Status;
 
+use super::allowance::Allowance;
 use super::ends::trailers;
 use super::output::Output;
 use super::requests::{Next, Requests};
@@ -52,97 +53,6 @@ impl Times {
 
 /// How many requests are read before other streams have their turn.
 const REQUESTS_IN_A_TURN: usize = 32;
-/// How many bytes of requests are read before other connections have their turn. The last request is read as a whole.
-const REQUEST_BYTES_IN_A_TURN: u32 = 256 * 1024;
-
-/// The work for a name, in bytes of a request.
-const NAME_BYTES: usize = 128;
-
-/// What the streams of a connection may still do before others have their turn.
-pub(in crate::downstream) struct Allowance {
-    /// What may still be read in this turn. It limits large requests, so that other connections have their turn.
-    read: u32,
-    /// How many bytes of responses may be given to the transport, give or take one response.
-    room: u32,
-    /// Whether nothing more may be read, or a stream had no room.
-    spent: bool,
-    /// Whether a stream had no room for a response.
-    denied: bool,
-    /// Whether a stream gave the transport a response.
-    gave: bool,
-}
-
-impl Allowance {
-    /// Creates an allowance with room for this many bytes of responses.
-    pub(in crate::downstream) const fn new(room: usize) -> Self {
-        Self {
-            read: REQUEST_BYTES_IN_A_TURN,
-            room: narrow(room),
-            spent: false,
-            denied: false,
-            gave: false,
-        }
-    }
-
-    /// A turn begins: so much may be read again.
-    pub(in crate::downstream) const fn begin(&mut self) {
-        self.read = REQUEST_BYTES_IN_A_TURN;
-        self.spent = false;
-    }
-
-    /// Subtracts what was read.
-    fn count(&mut self, bytes: usize, names: usize) {
-        self.read = self.read.saturating_sub(narrow(bytes.max(names * NAME_BYTES)));
-        self.spent |= self.read == 0;
-    }
-
-    /// Nothing more may be read.
-    const fn stop(&mut self) {
-        self.read = 0;
-        self.spent = true;
-    }
-
-    /// A stream has no room for its response.
-    const fn deny(&mut self) {
-        self.spent = true;
-        self.denied = true;
-    }
-
-    /// Returns whether a stream had no room; true once each time.
-    pub(in crate::downstream) const fn take_denied(&mut self) -> bool {
-        self.spent = self.read == 0;
-        std::mem::replace(&mut self.denied, false)
-    }
-
-    /// Returns whether a stream gave the transport a response; true once each time.
-    pub(in crate::downstream) const fn take_gave(&mut self) -> bool {
-        std::mem::replace(&mut self.gave, false)
-    }
-
-    /// Whether nothing more may be read, or a stream had no room.
-    pub(in crate::downstream) const fn is_spent(&self) -> bool {
-        self.spent
-    }
-
-    /// Returns the room for responses.
-    pub(in crate::downstream) const fn room(&self) -> usize {
-        self.room as usize
-    }
-
-    /// Sets the room for responses.
-    pub(in crate::downstream) const fn set_room(&mut self, room: usize) {
-        self.room = narrow(room);
-    }
-}
-
-const fn narrow(bytes: usize) -> u32 {
-    if bytes < u32::MAX as usize {
-        bytes as u32
-    } else {
-        u32::MAX
-    }
-}
-
 impl Driver {
     /// Creates the driver; `timeout` is the client's own.
     pub(in crate::downstream) fn new(
@@ -198,7 +108,11 @@ impl Driver {
         now: Instant,
     ) -> Poll<()> {
         self.session.begin(now);
-        self.read(allowance, cx, now)
+        let over = self.read(allowance, cx, now);
+        if self.session.asks() {
+            allowance.ask(now);
+        }
+        over
     }
 
     /// Whether the requests that were read need more work: [`Self::poll`] must be called.
@@ -246,11 +160,16 @@ impl Driver {
         if due {
             self.handle_times(now);
         }
-        if self.say(send, allowance, cx).is_ready() || self.is_deaf() && send.poll_reset(cx).is_ready() {
+        let asks = self.session.asks();
+        let over = self.say(send, allowance, cx).is_ready();
+        if asks {
+            allowance.ask(now);
+        }
+        if over || self.is_deaf() && send.poll_reset(cx).is_ready() {
             return Poll::Ready(());
         }
         // Most wakes have nothing to do with timers.
-        if busy && !allowance.gave {
+        if busy && !allowance.has_given() {
             self.poll_times(cx, now)
         } else {
             Poll::Pending
@@ -261,7 +180,7 @@ impl Driver {
     /// outdated when the transport takes them.
     fn say(&mut self, send: &mut SendStream<Rope>, allowance: &mut Allowance, cx: &Context<'_>) -> Poll<()> {
         while self.session.is_ending() || self.progress.ready(cx.waker()) {
-            if allowance.room == 0 && self.session.is_stirred() && !self.session.is_ending() {
+            if allowance.room() == 0 && self.session.is_stirred() && !self.session.is_ending() {
                 if !std::mem::replace(&mut self.in_line, true) {
                     allowance.deny();
                 }
@@ -276,8 +195,7 @@ impl Driver {
             };
             match output {
                 Output::Response(rope) => {
-                    allowance.room = allowance.room.saturating_sub(narrow(rope.remaining()));
-                    allowance.gave = true;
+                    allowance.give(rope.remaining());
                     if send.send_data(rope.reporting(&self.progress), false).is_err() {
                         return Poll::Ready(());
                     }

@@ -9,8 +9,9 @@ use std::time::Instant;
 use bytes::Bytes;
 use tonic::Status;
 
+use super::keeping::Keeping;
 use super::sliced::{ENTRY_BYTES, Sliced};
-use crate::wire::{Charge, Permit, Share, Turns};
+use crate::wire::{Permit, Share, Turns};
 
 /// A large request that waits for its turn.
 pub(super) struct Large {
@@ -33,31 +34,31 @@ pub(super) struct Unread {
     message: Bytes,
     /// How many names and versions it has.
     entries: usize,
-    charge: Charge,
+    kept: Keeping,
 }
 
 impl Unread {
-    /// Returns the message, the number of its names and versions, and the connection's share of the memory for unfinished requests, of
-    /// which it takes nothing any more.
-    pub(super) fn take(mut self) -> (Bytes, usize, Arc<Share>) {
-        // Less always succeeds, unless the memory was taken away.
-        let _ = self.charge.set(0);
-        (self.message, self.entries, self.charge.share().clone())
+    /// Returns the message, to be decoded, the number of its names and versions, and what keeps both.
+    ///
+    /// # Errors
+    /// There is no memory for what it is when it is decoded.
+    pub(super) fn take(mut self) -> Result<(Bytes, usize, Keeping), Status> {
+        self.kept.keep(self.message.len() + self.entries * ENTRY_BYTES)?;
+        Ok((self.message, self.entries, self.kept))
     }
 }
 
 impl Large {
-    /// Keeps a request, to be read when it is its turn. None if there is no memory for it.
-    pub(super) fn unread(message: &Bytes, entries: usize, share: &Arc<Share>) -> Option<Self> {
-        let mut charge = Charge::new(share.clone());
-        charge.set(message.len() + entries * ENTRY_BYTES).ok()?;
+    /// Keeps a request, to be read when it is its turn.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub(super) fn unread(message: &Bytes, entries: usize, share: &Arc<Share>) -> Result<Self, Status> {
+        let mut kept = Keeping::new(share.clone());
+        kept.wait(message.len())?;
         let message = message.clone();
-        let stage = Stage::Unread(Unread {
-            message,
-            entries,
-            charge,
-        });
-        Some(Self {
+        let stage = Stage::Unread(Unread { message, entries, kept });
+        Ok(Self {
             turns: Turns::default(),
             stage,
         })
@@ -89,7 +90,7 @@ impl Large {
         }
         let given_up = match &mut self.stage {
             Stage::Begun(sliced) => sliced.poll_given_up(cx),
-            Stage::Unread(unread) => unread.charge.poll_given_up(cx).map(Status::from),
+            Stage::Unread(unread) => unread.kept.poll_given_up(cx),
         };
         given_up.map(Err)
     }
@@ -127,15 +128,18 @@ mod tests {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
         let now = Instant::now();
         let budget = Arc::new(Budget::new(1000));
-        let request = |entries| Large::unread(&Bytes::from_static(b"names"), entries, &budget.share());
+        let request = |bytes| Large::unread(&Bytes::from(vec![0; bytes]), 4, &budget.share());
         let mut cx = Context::from_waker(Waker::noop());
-        let (mut one, mut other) = (request(1).expect("there is room"), request(8).expect("there is room"));
+        let (mut one, mut other) = (
+            request(100).expect("there is room"),
+            request(800).expect("there is room"),
+        );
         let Poll::Ready(Ok(turn)) = one.poll_turn(&mut cx, now) else {
             panic!("nobody else has the turn");
         };
         assert!(turn.is_some() && other.poll_turn(&mut cx, now).is_pending());
-        let next = request(4);
-        assert!(next.is_some() && matches!(other.poll_turn(&mut cx, now), Poll::Ready(Err(_))));
+        let next = request(300);
+        assert!(next.is_ok() && matches!(other.poll_turn(&mut cx, now), Poll::Ready(Err(_))));
         let mut next = next.expect("there is room");
         drop(other);
         assert!(next.poll_turn(&mut cx, now).is_pending());
@@ -145,7 +149,10 @@ mod tests {
             panic!("nobody has read it");
         };
         drop(one);
-        assert_eq!((unread.take().1, budget.bytes()), (4, 0));
+        let (_, entries, kept) = unread.take().expect("there is room");
+        assert_eq!((entries, budget.bytes()), (4, 300 + 4 * ENTRY_BYTES));
+        drop(kept);
+        assert_eq!(budget.bytes(), 0);
 
         let budget = Arc::new(Budget::new(4 << 20));
         let mut deframers = [inflating(&budget), inflating(&budget)];

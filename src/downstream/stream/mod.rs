@@ -4,10 +4,12 @@
 //! connection and its other calls: it gets bytes, and gives ropes to a transport that can take them.
 
 mod accounts;
+mod allowance;
 mod decode;
 mod deliveries;
 mod driver;
 mod ends;
+mod keeping;
 mod large;
 mod output;
 mod pace;
@@ -17,8 +19,9 @@ mod session;
 mod sliced;
 
 pub(super) use accounts::Accounts;
+pub(super) use allowance::Allowance;
 pub(super) use decode::{first_node, only_request};
-pub(super) use driver::{Allowance, Driver};
+pub(super) use driver::Driver;
 pub(super) use ends::{count_end, count_no_place, trailers};
 pub(super) use pace::Pace;
 pub(super) use requests::Requests;

@@ -4,7 +4,6 @@
 //! Owns the rest of the request and how long it waits, and charges its memory as an unfinished request until the end. Knows
 //! nothing of its meaning.
 
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -13,10 +12,10 @@ use tonic::Status;
 
 use super::accounts::Accounts;
 use super::decode::decode;
+use super::keeping::Keeping;
 use crate::cache::{Library, Room};
 use crate::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::protocol::{ClientRequest, End, Progress, Receipt, Server};
-use crate::wire::{Charge, Share};
 use crate::xds::Dialect;
 
 /// A decoded request.
@@ -32,7 +31,7 @@ pub(super) struct Sliced {
     nonce: String,
     /// The memory that it takes until it is finished.
     bytes: usize,
-    charge: Charge,
+    kept: Keeping,
     /// For the versions that it brings.
     room: Option<Room>,
     waits: Option<Waits>,
@@ -86,7 +85,7 @@ impl Sliced {
     pub(super) fn begin(
         (request, room): (Request, Option<Room>),
         (bytes, entries): (usize, usize),
-        share: &Arc<Share>,
+        kept: Keeping,
         server: &mut Server,
         library: &Library,
         now: Instant,
@@ -99,7 +98,7 @@ impl Sliced {
             nonce: request.nonce().to_owned(),
             progress: server.begin(request, library, now)?,
             bytes: bytes + entries * ENTRY_BYTES,
-            charge: Charge::new(share.clone()),
+            kept,
             room,
             waits: None,
         })
@@ -131,7 +130,7 @@ impl Sliced {
         if server.sent() == 0 {
             return Err(full.status());
         }
-        if now.saturating_duration_since(since) >= patience || !self.is_kept() {
+        if now.saturating_duration_since(since) >= patience || self.keep().is_err() {
             return Err(full.late_status());
         }
         let until = now + LOOK;
@@ -146,12 +145,15 @@ impl Sliced {
 
     /// Ready when it must be given up, because other connections need the memory.
     pub(super) fn poll_given_up(&mut self, cx: &Context<'_>) -> Poll<Status> {
-        self.charge.poll_given_up(cx).map(Status::from)
+        self.kept.poll_given_up(cx)
     }
 
-    /// Whether the rest may be kept until the next turn, within the memory for unfinished requests.
-    pub(super) fn is_kept(&mut self) -> bool {
-        self.charge.set(self.bytes).is_ok()
+    /// Keeps the rest until the next turn.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub(super) fn keep(&mut self) -> Result<(), Status> {
+        self.kept.keep(self.bytes)
     }
 
     /// Finishes a request of which nothing is left. Returns its receipt and its nonce.

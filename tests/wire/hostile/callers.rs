@@ -7,7 +7,8 @@ use std::time::Duration;
 use distributary::xds::Dialect;
 use tokio::task::JoinSet;
 
-use super::words::{another, delta, names, sotw, versions};
+use super::planes;
+use super::words::{FORBIDDEN, LDS, another, delta, names, sotw, versions, versions_of};
 use crate::support::client::Client;
 use crate::support::messages::Subscriber;
 use crate::support::{Address, CDS, EDS};
@@ -17,26 +18,47 @@ use crate::support::{Address, CDS, EDS};
 pub(super) enum Callers {
     /// One request of very many versions, on ten connections.
     Versions,
+    /// The same, of a type that has no wildcard: so they ask for nothing.
+    VersionsAlone,
+    /// The same, of names that a rule forbids.
+    ForbiddenVersions,
     /// One request of very many names, on ten connections.
     Names,
+    /// The same, of names for which a control plane gives no answer.
+    UnansweredNames,
     /// They reject everything.
     Rejections,
 }
 
-pub(super) const CALLERS: [(&str, Callers); 3] = [
+pub(super) const CALLERS: &[(&str, Callers)] = &[
     ("versions that clients bring", Callers::Versions),
+    ("versions without any name", Callers::VersionsAlone),
+    ("versions of forbidden names", Callers::ForbiddenVersions),
     ("very many names on several connections", Callers::Names),
+    ("very many names that nobody answers", Callers::UnansweredNames),
     ("rejections of everything", Callers::Rejections),
 ];
 
 /// How many names and versions are in one request: nearly as many as there may be on a stream.
 const VERY_MANY: u32 = 190_000;
 
+/// The callers switch from one kind to the next: all of them come in this time, but none lasts longer than a second.
+pub(super) async fn mixing(address: Address, all: Duration) {
+    let of_each = (all / u32::try_from(CALLERS.len()).unwrap()).min(Duration::from_secs(1));
+    for (_, callers) in CALLERS.iter().cycle() {
+        let mut fleet = JoinSet::new();
+        for nth in 0..callers.count() {
+            fleet.spawn(callers.run(address.clone(), nth));
+        }
+        tokio::time::sleep(of_each).await;
+    }
+}
+
 impl Callers {
     /// How many there are.
     pub(super) const fn count(self) -> usize {
         match self {
-            Self::Versions | Self::Names => 10,
+            Self::Versions | Self::VersionsAlone | Self::ForbiddenVersions | Self::Names | Self::UnansweredNames => 10,
             Self::Rejections => 400,
         }
     }
@@ -54,28 +76,42 @@ impl Callers {
     }
 
     async fn call(self, client: &Client, nth: usize) {
-        if let Self::Rejections = self {
-            let (dialect, method) = match nth % 2 {
-                0 => (Dialect::Sotw, sotw()),
-                _ => (Dialect::Delta, delta()),
-            };
-            let mut subscriber = Subscriber::new(client.call(&method).await, dialect, CDS);
-            subscriber.subscribe(&["*"]);
-            while subscriber.next().await.is_ok() {
-                subscriber.nack("no");
-            }
-            return;
-        }
+        let Some(request) = self.request() else {
+            return reject(client, nth).await;
+        };
         let mut call = client.call(&delta()).await;
-        call.send_bytes(match self {
-            Self::Versions | Self::Rejections => versions(VERY_MANY),
-            Self::Names => {
-                let stranger = another();
-                let some = (0..VERY_MANY).map(|name| format!("a-name-that-nobody-knows-{stranger}-{name}"));
-                names(EDS, some.collect(), Vec::new())
-            }
-        });
+        call.send_bytes(request);
         // It acknowledges nothing.
         while call.next_bytes().await.is_ok() {}
+    }
+
+    /// The only request of those who do not reject.
+    fn request(self) -> Option<Vec<u8>> {
+        let stranger = another();
+        let some = (0..VERY_MANY).map(|name| format!("a-name-that-nobody-knows-{stranger}-{name}"));
+        Some(match self {
+            Self::Versions => versions(VERY_MANY),
+            Self::VersionsAlone => versions_of(EDS, "", VERY_MANY),
+            Self::ForbiddenVersions => versions_of(LDS, FORBIDDEN, VERY_MANY),
+            Self::Names => names(EDS, some.collect(), Vec::new()),
+            Self::UnansweredNames => names(
+                EDS,
+                some.map(|id| planes::name(planes::MUTE, &id)).collect(),
+                Vec::new(),
+            ),
+            Self::Rejections => return None,
+        })
+    }
+}
+
+async fn reject(client: &Client, nth: usize) {
+    let (dialect, method) = match nth % 2 {
+        0 => (Dialect::Sotw, sotw()),
+        _ => (Dialect::Delta, delta()),
+    };
+    let mut subscriber = Subscriber::new(client.call(&method).await, dialect, CDS);
+    subscriber.subscribe(&["*"]);
+    while subscriber.next().await.is_ok() {
+        subscriber.nack("no");
     }
 }

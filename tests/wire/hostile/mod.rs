@@ -20,10 +20,11 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use self::attack::{Attack, Listeners, switching};
 use self::attacks::ATTACKS;
-use self::callers::{CALLERS, Callers};
+use self::callers::{CALLERS, Callers, mixing};
 use self::content::Content;
 use self::crowd::Crowd;
 use self::planes::{PLANES, Running};
+use self::words::FORBIDDEN;
 pub(crate) use self::words::{versions, wrong_token};
 use crate::support::certificates::{Authority, Folder, VERSIONS, agree};
 use crate::support::client::Client;
@@ -149,7 +150,7 @@ impl World {
         let published = Published::new(&[Signer::new("key").public()]);
         let mut more = format!(
             "timers: {{linger: 1s}}\nclasses: [{{key: [cluster]}}]\n\
-             rules: [{{name: all}}, {{name: operators, dialects: csds}}]\n\
+             rules: [{{name: nobody, types: lds, names: '{FORBIDDEN}*', action: deny}}, {{name: all}}, {{name: operators, dialects: csds}}]\n\
              jwt: [{{issuer: '{ISSUER}', audiences: [relay], jwks_file: '{}'}}]\n",
             published.file.display()
         );
@@ -269,11 +270,9 @@ impl World {
             }
             Who::Plane(nth) => return vec![self.asks(PLANES[nth].authority).await],
             Who::Switching => {
-                return vec![
-                    self.crowd
-                        .spawn(switching(ATTACKS, self.listeners.clone(), of_each))
-                        .abort_handle(),
-                ];
+                let attacks = self.crowd.spawn(switching(ATTACKS, self.listeners.clone(), of_each));
+                let callers = self.crowd.spawn(mixing(Address::Tcp(self.listeners.plain), of_each));
+                return vec![attacks.abort_handle(), callers.abort_handle()];
             }
         };
         let run = |_| self.crowd.spawn(attack.run(self.listeners.clone())).abort_handle();
@@ -343,9 +342,7 @@ async fn a_hostile_fleet() {
     let planes = PLANES.iter().enumerate();
     let planes = planes.map(|(nth, plane)| (plane.authority, Who::Plane(nth)));
     let only = std::env::var("DISTRIBUTARY_ATTACK").unwrap_or_default();
-    // Others still feel these: they are played only by name.
-    let callers = CALLERS.iter().filter(|_| !only.is_empty());
-    let callers = callers.map(|(name, callers)| (*name, Who::Callers(*callers)));
+    let callers = CALLERS.iter().map(|(name, callers)| (*name, Who::Callers(*callers)));
     let all = attacks
         .chain(callers)
         .chain([("all attacks in turn", Who::Switching)])

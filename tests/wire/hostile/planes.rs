@@ -28,7 +28,7 @@ pub(super) struct Plane {
 pub(super) struct Running {
     /// Its entry in the relay's list of authorities.
     pub(super) entry: String,
-    /// How often it has answered.
+    /// How often it has answered, or has heard a request that it does not answer.
     pub(super) answers: Arc<AtomicUsize>,
 }
 
@@ -46,7 +46,12 @@ enum Does {
     Garbles,
     /// Answers polls with what is no JSON.
     Babbles,
+    /// Hears everything, and answers nothing.
+    Listens,
 }
+
+/// The authority of the control plane that answers nothing.
+pub(super) const MUTE: &str = "listens";
 
 pub(super) const PLANES: &[Plane] = &[
     Plane::new("floods", "", Does::Floods),
@@ -55,6 +60,7 @@ pub(super) const PLANES: &[Plane] = &[
     Plane::new("crumbles", "", Does::Crumbles),
     Plane::new("garbles", "", Does::Garbles),
     Plane::new("babbles", "rest+http://", Does::Babbles),
+    Plane::new(MUTE, "", Does::Listens),
 ];
 
 const SWOLLEN: u32 = 100 << 20;
@@ -171,6 +177,10 @@ async fn answer(mut stream: SendStream<Bytes>, does: Does, delta: bool, count: &
                 send(&mut stream, &response(&names, turn, delta)).await?;
             }
             Does::Crumbles => send(&mut stream, &crumbs(turn, delta)).await?,
+            Does::Listens => {
+                count.fetch_add(1, Ordering::Relaxed);
+                std::future::pending::<()>().await;
+            }
             Does::Garbles | Does::Babbles => send(&mut stream, &message(&[0xff; 1000])).await?,
         }
         count.fetch_add(1, Ordering::Relaxed);

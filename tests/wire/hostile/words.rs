@@ -55,13 +55,27 @@ pub(super) fn names(type_url: &str, subscribe: Vec<String>, unsubscribe: Vec<Str
     message(&request.encode_to_vec()).to_vec()
 }
 
+/// How names of listeners begin that a rule of the fleet's relay forbids.
+pub(super) const FORBIDDEN: &str = "forbidden-";
+pub(super) const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
+
 /// A request for everything of a type that brings versions of names that nobody else has.
 pub(crate) fn versions(count: u32) -> Vec<u8> {
+    versions_of(CDS, "", count)
+}
+
+/// The same of another type, or of names that begin so.
+pub(super) fn versions_of(type_url: &str, prefix: &str, count: u32) -> Vec<u8> {
     let stranger = another();
-    let version = |n| (format!("a-name-that-nobody-knows-{stranger}-{n}"), "1".to_owned());
+    let version = |n| {
+        (
+            format!("{prefix}a-name-that-nobody-knows-{stranger}-{n}"),
+            "1".to_owned(),
+        )
+    };
     let request = DeltaDiscoveryRequest {
         node: Some(node()),
-        type_url: CDS.to_owned(),
+        type_url: type_url.to_owned(),
         initial_resource_versions: (0..count).map(version).collect(),
         ..Default::default()
     };

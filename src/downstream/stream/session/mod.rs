@@ -96,6 +96,11 @@ impl Session {
         self.stirred && (self.rest.is_none() || self.end.is_some())
     }
 
+    /// Whether the client has asked for something, or has rejected something, and there may still be an answer to send.
+    pub(super) fn asks(&self) -> bool {
+        self.accounts.asks()
+    }
+
     /// Handles one request, unless it is large and waits for its turn, within the connection's `share` of memory. Returns how many names were handled.
     pub(super) fn handle_message(&mut self, message: &Bytes, share: &Arc<Share>) -> usize {
         if self.end.is_some() || self.handle_acknowledgement(message) {
@@ -220,7 +225,12 @@ impl Session {
                 self.stirred = !self.server.is_done() || self.closing || self.end.is_some();
             }
             Poll::Ready(Output::End(status)) => self.accounts.end(self.server.node(), status, self.now),
-            Poll::Pending => self.stirred = self.server.is_short(),
+            Poll::Pending => {
+                self.stirred = self.server.is_short();
+                if !self.stirred {
+                    self.accounts.set_asks(false);
+                }
+            }
         }
         output
     }

@@ -15,6 +15,7 @@ use crate::cache::Room;
 use crate::downstream::full::{AGAIN, Full};
 use crate::downstream::stream::decode::bounded;
 use crate::downstream::stream::ends::status;
+use crate::downstream::stream::keeping::Keeping;
 use crate::downstream::stream::large::{Large, Stage};
 use crate::downstream::stream::sliced::{Request, Sliced};
 use crate::protocol::{ReceiptKind, SLICE};
@@ -28,13 +29,14 @@ impl Session {
             return Poll::Ready(None);
         };
         let turn = ready!(rest.poll_turn(cx, self.now));
+        self.accounts.set_asks(true);
         // The turn lasts until the slice is handled.
         let taken = match (&turn, self.rest.take().map(|rest| rest.into_stage())) {
             (Err(given_up), _) => Err(given_up.clone()),
             (Ok(_), Some(Stage::Begun(sliced))) => self.take_slice(sliced),
             (Ok(_), Some(Stage::Unread(unread))) => {
-                let (message, entries, share) = unread.take();
-                self.read(&message, entries, &share).map(drop)
+                let taken = unread.take();
+                taken.and_then(|(message, entries, kept)| self.read(&message, entries, kept).map(drop))
             }
             (Ok(_), None) => Ok(()),
         };
@@ -57,16 +59,14 @@ impl Session {
     /// Decodes and handles a request. Returns how many names were handled.
     pub(super) fn try_handle(&mut self, message: &Bytes, share: &Arc<Share>) -> Result<usize, Status> {
         let entries = bounded(message, self.method.dialect, &self.shared, self.settings())?;
-        if entries > SLICE
-            && let Some(large) = Large::unread(message, entries, share)
-        {
-            self.rest = Some(Box::new(large));
+        if entries > SLICE {
+            self.rest = Some(Box::new(Large::unread(message, entries, share)?));
             return Ok(0);
         }
-        self.read(message, entries, share)
+        self.read(message, entries, Keeping::new(share.clone()))
     }
 
-    fn read(&mut self, message: &Bytes, entries: usize, share: &Arc<Share>) -> Result<usize, Status> {
+    fn read(&mut self, message: &Bytes, entries: usize, kept: Keeping) -> Result<usize, Status> {
         let request = Request::read(message, self.method.dialect, entries)?;
         if let Request::Sotw(asked) = &request
             && self.method.service.is_none()
@@ -79,7 +79,7 @@ impl Session {
             0 => None,
             versions => Some(self.bring(versions)?),
         };
-        let begun = Sliced::begin((request, room), size, share, &mut self.server, library, self.now);
+        let begun = Sliced::begin((request, room), size, kept, &mut self.server, library, self.now);
         let begun = begun.map_err(|end| status(&self.shared, end))?;
         self.take_slice(begun)?;
         Ok(entries.min(SLICE))
@@ -102,20 +102,21 @@ impl Session {
         })
     }
 
-    /// Handles one slice of a request, or all of the rest if there is no memory to keep it. The names of a slice are only passed on
-    /// when there is room for them.
+    /// Handles one slice of a request, unless it still waits for room. The names of a slice are only passed on when there is room for
+    /// them.
     fn take_slice(&mut self, mut request: Sliced) -> Result<(), Status> {
         let shared = self.shared.clone();
         let over = |end| status(&shared, end);
-        while request.resumes().is_none() || self.has_room(&mut request)? {
-            // What a collection has brought meanwhile is no growth by this request.
-            self.accounts.count_names(self.server.names());
-            let more = request
-                .go_on(&mut self.server, &shared.library, self.now)
-                .map_err(over)?;
-            if !self.has_room(&mut request)? {
-                break;
-            }
+        if request.resumes().is_some() && !self.has_room(&mut request)? {
+            self.rest = Some(Box::new(Large::begun(request)));
+            return Ok(());
+        }
+        // What a collection has brought meanwhile is no growth by this request.
+        self.accounts.count_names(self.server.names());
+        let more = request
+            .go_on(&mut self.server, &shared.library, self.now)
+            .map_err(over)?;
+        if self.has_room(&mut request)? {
             if !more {
                 let (receipt, nonce) = request.finish(&self.server).map_err(over)?;
                 self.brings = self.server.brought() > 0;
@@ -129,9 +130,7 @@ impl Session {
             }
             self.enter()?;
             self.say_wants()?;
-            if request.is_kept() {
-                break;
-            }
+            request.keep()?;
         }
         self.rest = Some(Box::new(Large::begun(request)));
         Ok(())
