@@ -21,6 +21,7 @@ use baseline::Elsewhere;
 use first_states::FirstStates;
 use held::Held;
 use judgements::Judgements;
+pub(crate) use reading::references;
 use references::References;
 use removal::{Half, Item, Judged, Removal, removes};
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Subscription;
 use super::lens::{Extent, Lens};
+use super::verdict::Say;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use xds::{Answers, Authorities, Cut, Dialect, Name, Objection, Sight, Slot, Status, Target, TypeSight, TypeUrl};
@@ -37,6 +38,15 @@ impl Subscription {
     ) -> R {
         let (type_url, viewer) = (self.reader.type_url().clone(), self.reader.viewer().clone());
         act(self, sight.type_sight(&type_url).seen_by(&viewer))
+    }
+
+    /// Whether a removal is due, as far as names were looked at.
+    pub(in crate::server) fn loses(&self, sight: &Sight, answers: &impl Answers) -> bool {
+        let (slot, agenda) = (self.type_sight(sight), self.books.agenda());
+        let mut listed = agenda.gone().chain(agenda.names());
+        let difference = self.difference(slot, answers);
+        let removes = difference.is_some_and(|difference| difference.removes());
+        removes || listed.any(|name| matches!(self.say(name, slot), Some(Say::Remove)))
     }
 
     pub(super) fn lens<'s, 'a>(&'s self, slot: TypeSight<'a>) -> Lens<'s, 'a> {

@@ -11,6 +11,7 @@ mod due;
 mod facts;
 mod full;
 mod lens;
+mod naming;
 mod portrait;
 mod reader;
 mod requests;
