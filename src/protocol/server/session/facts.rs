@@ -11,6 +11,7 @@ use super::lens::{Extent, Lens};
 use super::verdict::Say;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
+use crate::server::notes::Again;
 use xds::{Answers, Authorities, Cut, Dialect, Name, Objection, Sight, Slot, Status, Target, TypeSight, TypeUrl};
 
 impl Subscription {
@@ -283,13 +284,18 @@ impl Subscription {
         self.asked.since()
     }
 
-    /// Returns when the client has waited for this long.
+    /// Returns when the client has waited for this long, or a full state is tried once more.
     pub(in crate::server) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
-        self.asked.ends(bound)
+        let again = match self.books.notes().again() {
+            Some(Again::At(at, _)) => Some(*at),
+            Some(Again::Due(_) | Again::Tried(_)) | None => None,
+        };
+        self.asked.ends(bound).into_iter().chain(again).min()
     }
 
     /// Takes note of the time. Returns whether the wait for an answer has just ended.
     pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) -> bool {
+        self.ripen_second_try(now);
         self.asked.waive(bound, now)
     }
 }

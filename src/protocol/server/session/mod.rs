@@ -14,6 +14,7 @@ mod lens;
 mod naming;
 mod portrait;
 mod reader;
+mod refused;
 mod requests;
 mod settling;
 mod shared;
