@@ -49,7 +49,7 @@ pub struct MassHold {
 }
 
 /// How long losses are held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HoldTimes {
     /// Endpoint assignments and endpoints: a client that keeps them sends requests to addresses that may be gone.
     pub endpoints: Duration,
@@ -70,17 +70,10 @@ impl HoldTimes {
     /// Returns the time for resources of this kind.
     #[must_use]
     pub const fn of(&self, kind: Kind) -> Duration {
-        match kind {
-            Kind::Eds | Kind::Leds => self.endpoints,
-            Kind::Lds
-            | Kind::Rds
-            | Kind::Srds
-            | Kind::Vhds
-            | Kind::Cds
-            | Kind::Sds
-            | Kind::Rtds
-            | Kind::Ecds
-            | Kind::Other => self.other,
+        if kind.is_endpoints() {
+            self.endpoints
+        } else {
+            self.other
         }
     }
 }

@@ -1,18 +1,17 @@
 //! A view to which sessions move from the view of another server.
 //!
-//! Owns what it takes over of what they were served there: what its own server's first whole state lacks, if that is too much. So the
-//! loss is judged once for all sessions. Does not know which view that is.
+//! Owns what it takes over of what they were served there, where its own server's first whole state lacks it: so the loss is judged once
+//! for all sessions; and what it drops because they lost it there. Does not know which view that is.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::Guard;
-use super::first_states::state;
-use super::intake::is_present;
+use super::first_states::{is_present, state};
 use super::references::is_referred;
 use super::removal::{Half, Judged, Reference, Removal};
-use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, State, Update};
+use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, Update};
 
 impl Guard {
     /// Whether what the sessions are served elsewhere counts for these changes: then `inherit` is to be called before `hold`.
@@ -59,34 +58,29 @@ impl Guard {
 
     /// Adds to the changes what the view takes over. That is no word of the control plane, and is not sifted.
     pub(super) fn take_over(&mut self, change: &mut Changes, half: &Half, cut: &Cut, now: Instant) {
-        if !change.phase.is_first() {
-            return;
-        }
         let Some(before) = self.first_states.elsewhere(half).cloned() else {
             return;
         };
         let own = state(cut, &half.0, half.1);
-        let lost = match (half.1, change.complete) {
-            (true, Some(true)) => lacking(&before, change, own.as_deref()),
-            (true, _) => Vec::new(),
-            (false, _) => denied(&before, change, own.as_deref()),
-        };
-        if lost.is_empty() {
-            return;
-        }
-        let names: BTreeSet<_> = lost.iter().map(|resource| resource.name().clone()).collect();
-        if change.phase == Phase::Last {
-            let gained = gained(&before, change, own.as_deref());
-            if !self
-                .first_states
-                .would_be_mass(half, &names, gained, &self.settings.mass)
-            {
-                return;
+        let has = |name: &Name| own.as_ref().is_some_and(|own| is_present(own, name));
+        // F-17: what may not be cached, or ends by itself, is not taken over.
+        let can = |resource: &&Arc<Resource>| resource.may_be_cached() && before.expiry(resource.name()).is_none();
+        let lost: Vec<_> = match half.1 {
+            true if change.complete == Some(true) => {
+                let said: BTreeSet<_> = change.updates.iter().map(Update::name).collect();
+                let lacking = before.resources().filter(|lost| !said.contains(lost.name()));
+                lacking.filter(|lost| !has(lost.name())).filter(can).cloned().collect()
             }
-        }
-        change
-            .updates
-            .retain(|update| !matches!(update, Update::Absent(name, Reason::Said) if names.contains(name)));
+            true => return,
+            false => {
+                let denied = change.updates.iter().filter_map(denied).filter(|name| !has(name));
+                let lost = denied.filter_map(|name| before.entries().get(name)?.resource());
+                lost.filter(can).cloned().collect()
+            }
+        };
+        let names: BTreeSet<_> = lost.iter().map(|resource| resource.name()).collect();
+        let is_kept = |update: &Update| denied(update).is_none_or(|name| !names.contains(name));
+        change.updates.retain(is_kept);
         for resource in lost {
             let item = (half.clone(), resource.name().clone());
             let gone = match half.1 {
@@ -99,7 +93,7 @@ impl Guard {
                 false => Reference::Ignored(HoldEnd::Free),
             };
             let removal = Removal::new(vec![gone], false, Judged::Undecided, reference, None, now);
-            self.held.enter(&item, removal, resource.endpoints(), &self.judgements);
+            self.held.enter(&item, removal, resource.endpoints());
             change.updates.push(Update::Put(resource, None));
         }
     }
@@ -118,45 +112,10 @@ fn begins(change: &Changes) -> bool {
     change.phase.is_first() && change.answered == Some(true)
 }
 
-/// Returns the resources that a wildcard had before and does not have now that it is complete.
-fn lacking(before: &State, change: &Changes, now: Option<&State>) -> Vec<Arc<Resource>> {
-    let said: BTreeSet<_> = change.updates.iter().map(Update::name).collect();
-    let lacks = |resource: &&Arc<Resource>| {
-        let name = resource.name();
-        !said.contains(name) && now.is_none_or(|now| !is_present(now, name)) && can_be_taken_over(before, resource)
-    };
-    before.resources().filter(lacks).cloned().collect()
-}
-
-/// Returns the resources that existed before, that the view does not have, and of which the server says that they do not exist.
-fn denied(before: &State, change: &Changes, now: Option<&State>) -> Vec<Arc<Resource>> {
-    let said = |update: &Update| match update {
-        Update::Absent(name, Reason::Said) => Some(name.clone()),
+/// Returns the name of which the server says that it does not exist.
+const fn denied(update: &Update) -> Option<&Name> {
+    match update {
+        Update::Absent(name, Reason::Said) => Some(name),
         Update::Put(..) | Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => None,
-    };
-    let denied = change.updates.iter().filter_map(said);
-    let denied = denied.filter(|name| now.is_none_or(|now| !is_present(now, name)));
-    let denied = denied.filter_map(|name| before.entries().get(&name)?.resource());
-    denied
-        .filter(|resource| can_be_taken_over(before, resource))
-        .cloned()
-        .collect()
-}
-
-/// Returns how many resources there are that were not there before.
-fn gained(before: &State, change: &Changes, now: Option<&State>) -> usize {
-    let put = change.updates.iter().filter_map(|update| match update {
-        Update::Put(resource, _) => Some(resource),
-        Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => None,
-    });
-    let all: BTreeSet<_> = put
-        .chain(now.into_iter().flat_map(State::resources))
-        .map(|resource| resource.name())
-        .collect();
-    all.into_iter().filter(|name| !is_present(before, name)).count()
-}
-
-/// F-17: what may not be cached, or ends by itself, is not taken over.
-fn can_be_taken_over(before: &State, resource: &Resource) -> bool {
-    resource.may_be_cached() && before.expiry(resource.name()).is_none()
+    }
 }

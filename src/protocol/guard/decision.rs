@@ -6,20 +6,19 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::Guard;
-use super::first_states::state;
+use super::first_states::{is_present, state};
 use super::held::Stage;
-use super::intake::is_present;
 use super::references::is_referred;
-use super::removal::{Half, Item, Judged, Removal};
-use xds::{Changes, Cut, HoldEnd, Name, Phase, TypeUrl, Update};
+use super::removal::{Half, Item, Removal};
+use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, TypeUrl, Update};
 
 impl Guard {
     /// Returns the removals that wait for nothing any more. What the view, at `cut`, has forgotten meanwhile is not removed.
     /// `wanted`: whether a client wants the route configuration of this name now. To be called once all that was said is published.
     pub fn release(&mut self, cut: &Cut, wanted: impl Fn(&TypeUrl, &Name) -> bool, now: Instant) -> Vec<Changes> {
         self.ripen(now);
-        self.judge(cut, now);
-        self.end_judgements(now);
+        self.first_states.judge(cut, &self.settings.mass, &mut self.held, now);
+        self.held.end_judgements(now);
         if self.held.is_empty() {
             self.references.clear();
             return Vec::new();
@@ -57,63 +56,17 @@ impl Guard {
             };
             // The name may have returned, and gone again later.
             if self.held.get(&item).and_then(Removal::quiet_since) == Some(since) {
-                self.held.change(&item, HoldEnd::Free, &self.judgements, Removal::ripen);
+                self.held.change(&item, HoldEnd::Free, Removal::ripen);
                 any = true;
             }
         }
         if any {
             // At the bound, a listener goes no later than the clusters that it leads to.
-            for item in self.held.quiet_listeners() {
-                self.held.change(&item, HoldEnd::Free, &self.judgements, Removal::ripen);
+            let listeners = |half: &Half| half.0.kind() == Kind::Lds;
+            for item in self.held.select(listeners, |removal| removal.quiet_since().is_some()) {
+                self.held.change(&item, HoldEnd::Free, Removal::ripen);
             }
         }
-    }
-
-    /// Judges the first states of which that is due.
-    fn judge(&mut self, cut: &Cut, now: Instant) {
-        let judgements = &self.judgements;
-        let held = |type_url: &TypeUrl| {
-            let names = judgements.names(type_url, None).into_iter();
-            let lost = names.filter(|item| self.held.get(item).is_some_and(|removal| !removal.is_emptied()));
-            lost.map(|(_, name)| name).collect()
-        };
-        for verdict in self.first_states.judge(cut, &self.settings.mass, held, now) {
-            for item in &verdict.passed {
-                self.held.change(item, HoldEnd::Free, &self.judgements, |removal| {
-                    removal.judge(Judged::Not);
-                });
-            }
-            self.condemn(&verdict.type_url, verdict.judgement, verdict.held, now);
-        }
-    }
-
-    /// A judgement holds those of these names that wait.
-    pub(super) fn condemn(&mut self, type_url: &TypeUrl, judgement: Option<u32>, mut items: Vec<Item>, now: Instant) {
-        items.retain(|item| self.held.contains(item));
-        if items.is_empty() {
-            return;
-        }
-        let number = self.judgements.hold(type_url, judgement, items.clone(), now);
-        self.first_states.note(type_url, number);
-        for item in items {
-            self.held.change(&item, HoldEnd::Free, &self.judgements, |removal| {
-                removal.judge(Judged::By(number));
-            });
-        }
-    }
-
-    /// Ends the judgements whose time is over.
-    fn end_judgements(&mut self, now: Instant) {
-        let ordered = |item: &Item| self.held.get(item).and_then(Removal::ordered_until);
-        for item in self.judgements.end(ordered, now) {
-            self.acquit(&item, HoldEnd::Clock);
-        }
-    }
-
-    /// No judgement holds this any more.
-    pub(super) fn acquit(&mut self, item: &Item, end: HoldEnd) {
-        self.held
-            .change(item, end, &self.judgements, |removal| removal.judge(Judged::Not));
     }
 
     /// Whether a cluster stays because a listener names a route that is not known yet. Clients are about to ask for that, and send
@@ -126,7 +79,7 @@ impl Guard {
         let Some(source) = self.references.unknown_route(item) else {
             return false;
         };
-        self.held.suspect(item, source, now + self.bound, &self.judgements);
+        self.held.suspect(item, source, now + self.bound);
         true
     }
 
@@ -139,9 +92,10 @@ impl Guard {
         now: Instant,
     ) -> Option<Vec<Update>> {
         let removal = self.held.get(item)?;
-        if removal.waits(now) {
-            // What refers to it is looked for when nothing else holds it.
-            self.held.refer(item, None, &self.judgements);
+        // What refers to it is looked for when nothing else holds it; operators are told at once what an earlier run held it for.
+        let waits = removal.waits(now);
+        if waits && !removal.is_remembered() {
+            self.held.refer(item, None);
             return None;
         }
         let over = self.held.limit(removal).is_some_and(|limit| limit <= now);
@@ -159,19 +113,22 @@ impl Guard {
                     .map(|cluster| (cluster.clone(), false)),
             };
             if source.is_none() && stage == Stage::Clusters {
-                if !self.suspects(item, now) {
+                if waits || !self.suspects(item, now) {
                     self.held.look_at(Stage::Members, item.clone());
                 }
                 return None;
             }
             if source.is_some() {
-                self.held.refer(item, source, &self.judgements);
+                self.held.refer(item, source);
                 if stage == Stage::Members {
                     // It holds no members of its own any more.
                     self.references.touch(item, &mut self.held);
                 }
                 return None;
             }
+        }
+        if waits {
+            return None;
         }
         let end = self.held.get(item)?.end(over, now);
         self.references.go(item, &mut self.held);

@@ -1,6 +1,6 @@
 //! The first whole states of streams, and whether they lack too much.
 //!
-//! Owns what was served when each began, what it has lost since, and when that is judged. Does not hold anything.
+//! Owns what was served when each began, what it has lost since, and when and how that is judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use imbl::ordmap::DiffItem;
 
-use super::removal::{Half, Item};
-use xds::{Changes, Cut, Kind, Known, MassHold, Name, Phase, State, TypeUrl};
+use super::held::Held;
+use super::removal::{Half, Item, Judged, Removal, removes};
+use xds::{Changes, Cut, HoldEnd, Kind, Known, MassHold, Name, Phase, State, TypeUrl, Within};
 
 /// How long a control plane must have said nothing of a type until what that has lost is judged, and how long that takes at most.
 const QUIET: Duration = Duration::from_millis(500);
@@ -24,9 +25,8 @@ pub(super) struct FirstStates(BTreeMap<TypeUrl, FirstState>);
 struct FirstState {
     covered: Part,
     named: Part,
-    /// What is lost and was not judged yet, since when, and when the control plane spoke last.
-    undecided: BTreeSet<Item>,
-    since: Instant,
+    /// Since when something lost waits to be judged, and when the control plane spoke last.
+    undecided: Option<Instant>,
     heard: Instant,
     /// The judgement that was made of it.
     judgement: Option<u32>,
@@ -44,24 +44,23 @@ struct Part {
     emptied: BTreeSet<Name>,
 }
 
-/// What was decided of one type.
-pub(super) struct Verdict {
-    pub(super) type_url: TypeUrl,
-    /// The judgement that was made of the first state before.
-    pub(super) judgement: Option<u32>,
-    pub(super) held: Vec<Item>,
-    pub(super) passed: Vec<Item>,
-}
-
 impl FirstStates {
-    /// Notes that a first state begins or goes on with these changes. What clients were served is what this view has, or `elsewhere`, if
-    /// they read that.
-    pub(super) fn hear(&mut self, changes: &Changes, cut: &Cut, elsewhere: Option<&Cut>, now: Instant) {
+    /// Notes that a first state begins or goes on with these changes; with `within: always` each message is one. What clients were served is
+    /// what this view has, or `elsewhere`, if they read that.
+    pub(super) fn hear(&mut self, changes: &Changes, cut: &Cut, elsewhere: Option<&Cut>, within: Within, now: Instant) {
         let (type_url, wildcard) = (&changes.type_url, changes.wildcard);
-        if !changes.phase.is_first() || !is_judged(type_url.kind()) {
-            return;
+        let is_first = changes.phase.is_first();
+        let alone = changes.phase == Phase::Steady && within == Within::Always;
+        if within == Within::Never || !is_judged(type_url.kind()) || !(is_first || alone) {
+            return self.close(type_url, wildcard);
         }
-        if changes.answered == Some(true) {
+        // What came in the same turn and is not judged yet is judged with it.
+        let unknown = self
+            .part(&(type_url.clone(), wildcard))
+            .is_none_or(|part| part.before.is_none());
+        let removes = within == Within::Always && unknown && changes.updates.iter().any(removes);
+        let begins = is_first && changes.answered == Some(true) || removes;
+        if begins {
             let before = |wildcard| {
                 let before = state(elsewhere.unwrap_or(cut), type_url, wildcard);
                 before.filter(|state| state.present() > 0)
@@ -69,7 +68,6 @@ impl FirstStates {
             let first = self.0.entry(type_url.clone()).or_insert_with(|| FirstState::new(now));
             first.judgement = first.judgement.filter(|_| first.is_open());
             *first.part_mut(wildcard) = Part {
-                open: true,
                 before: before(wildcard),
                 elsewhere: elsewhere.is_some(),
                 ..Part::default()
@@ -80,20 +78,22 @@ impl FirstStates {
             }
         }
         if let Some(first) = self.0.get_mut(type_url) {
+            first.part_mut(wildcard).open |= begins || alone;
             first.heard = now;
         }
     }
 
     /// Notes that a first state ends with these changes.
     pub(super) fn end(&mut self, changes: &Changes) {
-        let over = match changes.phase {
-            Phase::First | Phase::Anew => false,
-            Phase::Last | Phase::Relayed => true,
-            Phase::Steady => changes.answered.is_some() || !changes.updates.is_empty(),
-        };
-        if over && let Some(first) = self.0.get_mut(&changes.type_url) {
-            first.part_mut(changes.wildcard).open = false;
-            self.drop_over(&changes.type_url);
+        if !matches!(changes.phase, Phase::First | Phase::Anew) {
+            self.close(&changes.type_url, changes.wildcard);
+        }
+    }
+
+    fn close(&mut self, type_url: &TypeUrl, wildcard: bool) {
+        if let Some(first) = self.0.get_mut(type_url) {
+            first.part_mut(wildcard).open = false;
+            self.drop_over(type_url);
         }
     }
 
@@ -116,10 +116,7 @@ impl FirstStates {
         let into = if emptied { &mut part.emptied } else { &mut part.lost };
         into.insert(name.clone());
         if undecided {
-            if first.undecided.is_empty() {
-                first.since = now;
-            }
-            first.undecided.insert(item.clone());
+            first.undecided.get_or_insert(now);
         }
     }
 
@@ -130,7 +127,6 @@ impl FirstStates {
         let part = first.part_mut(*wildcard);
         part.lost.remove(name);
         part.emptied.remove(name);
-        first.undecided.remove(item);
     }
 
     /// Returns when something is to be judged.
@@ -138,38 +134,13 @@ impl FirstStates {
         self.0.values().filter_map(FirstState::due).min()
     }
 
-    /// Decides about what waits for it. `held` are the names of a type that earlier judgements hold: the server lacks them, too.
-    pub(super) fn judge(
-        &mut self,
-        cut: &Cut,
-        mass: &MassHold,
-        held: impl Fn(&TypeUrl) -> BTreeSet<Name>,
-        now: Instant,
-    ) -> Vec<Verdict> {
-        let mut verdicts = Vec::new();
-        for (type_url, first) in &mut self.0 {
-            if first.due().is_some_and(|due| due <= now) {
-                verdicts.push(first.judge(type_url, cut, mass, &held(type_url)));
-            }
+    /// Decides about what waits for it.
+    pub(super) fn judge(&mut self, cut: &Cut, mass: &MassHold, held: &mut Held, now: Instant) {
+        let due = |(_, first): &(&TypeUrl, &mut FirstState)| first.due().is_some_and(|due| due <= now);
+        for (type_url, first) in self.0.iter_mut().filter(due) {
+            first.judge(type_url, cut, mass, held, now);
         }
-        for verdict in &verdicts {
-            self.drop_over(&verdict.type_url);
-        }
-        verdicts
-    }
-
-    /// Whether the first state of this half lacks too much, if it lacks these names as well and is over then.
-    pub(super) fn would_be_mass(&self, half: &Half, lost: &BTreeSet<Name>, gained: usize, mass: &MassHold) -> bool {
-        let Some(first) = self.0.get(&half.0) else { return false };
-        let lost = first.part(half.1).lost.union(lost).count();
-        is_mass(half.0.kind(), lost, gained, first.served(), mass)
-    }
-
-    /// What was judged is held by this judgement.
-    pub(super) fn note(&mut self, type_url: &TypeUrl, judgement: u32) {
-        if let Some(first) = self.0.get_mut(type_url) {
-            first.judgement = Some(judgement);
-        }
+        self.0.retain(|_, first| !first.is_over());
     }
 
     pub(super) fn clear(&mut self) {
@@ -181,8 +152,7 @@ impl FirstStates {
     }
 
     fn drop_over(&mut self, type_url: &TypeUrl) {
-        let over = |first: &FirstState| !first.is_open() && first.undecided.is_empty();
-        if self.0.get(type_url).is_some_and(over) {
+        if self.0.get(type_url).is_some_and(FirstState::is_over) {
             self.0.remove(type_url);
         }
     }
@@ -193,8 +163,7 @@ impl FirstState {
         Self {
             covered: Part::default(),
             named: Part::default(),
-            undecided: BTreeSet::new(),
-            since: now,
+            undecided: None,
             heard: now,
             judgement: None,
         }
@@ -212,41 +181,53 @@ impl FirstState {
         self.covered.open || self.named.open
     }
 
+    const fn is_over(&self) -> bool {
+        !self.is_open() && self.undecided.is_none()
+    }
+
     /// When what waits for it is judged.
     fn due(&self) -> Option<Instant> {
-        match (self.undecided.is_empty(), self.is_open()) {
-            (true, _) => None,
-            (false, false) => Some(self.heard),
-            (false, true) => Some((self.heard + QUIET).min(self.since + AT_MOST)),
-        }
+        let since = self.undecided?;
+        Some(match self.is_open() {
+            true => (self.heard + QUIET).min(since + AT_MOST),
+            false => self.heard,
+        })
     }
 
+    /// Returns how many names were served; one that both halves had counts once.
     fn served(&self) -> usize {
-        served(self.covered.before.as_deref(), self.named.before.as_deref())
+        let covered = self.covered.before.as_deref();
+        let named = self.named.before.iter().flat_map(|state| state.resources());
+        let alone = named.filter(|resource| !covered.is_some_and(|state| is_present(state, resource.name())));
+        covered.map_or(0, |state| state.resources().count()) + alone.count()
     }
 
-    /// Judges the sum of all that was lost so far, however it was split. What was gained counts against it: names may have changed.
-    fn judge(&mut self, type_url: &TypeUrl, cut: &Cut, mass: &MassHold, held: &BTreeSet<Name>) -> Verdict {
-        let undecided = std::mem::take(&mut self.undecided);
-        let both = [&self.covered, &self.named];
-        let lost: BTreeSet<&Name> = both.iter().flat_map(|part| &part.lost).chain(held).collect();
-        let emptied: BTreeSet<&Name> = both.iter().flat_map(|part| &part.emptied).collect();
-        let now = [state(cut, type_url, true), state(cut, type_url, false)];
-        let gained = both.iter().zip(&now);
-        let gained: BTreeSet<Name> = gained.flat_map(|(part, now)| part.gained(now.as_deref())).collect();
+    /// Judges the sum of all that was lost so far, however it was split, and of what earlier judgements hold: the server lacks that, too.
+    /// What was gained counts against it: names may have changed.
+    fn judge(&mut self, type_url: &TypeUrl, cut: &Cut, mass: &MassHold, held: &mut Held, now: Instant) {
+        self.undecided = None;
+        let of_type = |half: &Half| half.0 == *type_url;
+        let earlier = held.select(of_type, |removal| {
+            removal.judgement().is_some() && !removal.is_emptied()
+        });
+        let both = [(&self.covered, true), (&self.named, false)];
+        let lost = both.iter().flat_map(|(part, _)| &part.lost);
+        let lost: BTreeSet<&Name> = lost.chain(earlier.iter().map(|(_, name)| name)).collect();
+        let emptied: BTreeSet<&Name> = both.iter().flat_map(|(part, _)| &part.emptied).collect();
+        let gained = both.map(|(part, wildcard)| part.gained(state(cut, type_url, wildcard).as_deref()));
+        let gained: BTreeSet<Name> = gained.into_iter().flatten().collect();
         let served = self.served();
         let is_mass = is_mass(type_url.kind(), lost.len(), gained.len(), served, mass);
         let is_emptied = emptied.len() >= mass.other.max(1) && is_share(emptied.len(), served, mass.emptied);
-        let much = |((_, wildcard), name): &Item| {
-            let part = self.part(*wildcard);
-            is_mass && part.lost.contains(name) || is_emptied && part.emptied.contains(name)
+        let undecided = held.select(of_type, |removal| removal.judged() == Judged::Undecided);
+        let is_much = |item: &Item| match held.get(item).is_some_and(Removal::is_emptied) {
+            true => is_emptied,
+            false => is_mass,
         };
-        let (held, passed) = undecided.into_iter().partition(much);
-        Verdict {
-            type_url: type_url.clone(),
-            judgement: self.judgement,
-            held,
-            passed,
+        let (much, passed): (Vec<Item>, Vec<Item>) = undecided.into_iter().partition(is_much);
+        passed.iter().for_each(|item| held.acquit(item, HoldEnd::Free));
+        if !much.is_empty() {
+            self.judgement = Some(held.condemn(type_url, self.judgement, &much, now));
         }
     }
 }
@@ -277,20 +258,15 @@ pub(super) const fn is_judged(kind: Kind) -> bool {
 }
 
 /// Whether so many lost names of so many are too many. What was gained counts against them: names may have changed.
-pub(super) fn is_mass(kind: Kind, lost: usize, gained: usize, served: usize, mass: &MassHold) -> bool {
+fn is_mass(kind: Kind, lost: usize, gained: usize, served: usize, mass: &MassHold) -> bool {
     let net = lost.saturating_sub(gained);
     let least = if kind == Kind::Lds { mass.listeners } else { mass.other };
     let all = net > 0 && net >= served;
     all || net >= least.max(1) && is_share(net, served, mass.share)
 }
 
-/// Returns how many names the halves have; one that both have counts once.
-pub(super) fn served(covered: Option<&State>, named: Option<&State>) -> usize {
-    let named_alone = named.into_iter().flat_map(State::resources).filter(|resource| {
-        let covers = |state: &State| matches!(state.entries().get(resource.name()), Some(Known::Present(_)));
-        !covered.is_some_and(covers)
-    });
-    covered.map_or(0, |state| state.resources().count()) + named_alone.count()
+pub(super) fn is_present(state: &State, name: &Name) -> bool {
+    matches!(state.entries().get(name), Some(Known::Present(_)))
 }
 
 const fn is_share(part: usize, all: usize, percent: u8) -> bool {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Guard;
-use super::first_states::{is_judged, is_mass, served, state};
+use super::first_states::{is_present, state};
 use super::reading::{is_empty_assignment, references};
 use super::references::{is_referred, unsettle};
 use super::removal::{Half, Item, Judged, Reference, Removal, is_quiet, removes};
-use xds::{Changes, Cut, HoldEnd, Kind, Known, Name, Phase, Reason, Spots, State, Update, Within};
+use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, Reason, Spots, State, Update};
 
 /// For what the removals among some changes wait.
 #[derive(Clone, Copy)]
@@ -20,8 +20,6 @@ struct Waits {
     referred: bool,
     /// They are a part of a first state, of which something was served before.
     first: bool,
-    /// Each message is judged by itself.
-    each: bool,
 }
 
 impl Guard {
@@ -29,23 +27,21 @@ impl Guard {
     /// has.
     pub fn hold(&mut self, changes: &mut Vec<Changes>, cut: &Cut, now: Instant) {
         let elsewhere = self.elsewhere.take();
-        let judges = self.settings.mass.within != Within::Never;
+        let within = self.settings.mass.within;
         for change in &mut *changes {
             let kind = change.type_url.kind();
             if kind.gated() && !change.updates.is_empty() {
                 self.directed = Some(now);
             }
-            if judges {
-                let served = elsewhere.as_ref().map(|elsewhere| &*elsewhere.served);
-                self.first_states.hear(change, cut, served, now);
-            }
+            let served = elsewhere.as_ref().map(|elsewhere| &*elsewhere.served);
+            self.first_states.hear(change, cut, served, within, now);
             let half = (change.type_url.clone(), change.wildcard);
             let waits = self.waits(change, &half);
             let concerns = |update: &Update| {
                 removes(update) && waits.any() || waits.first && kind == Kind::Eds && matches!(update, Update::Put(..))
             };
             if self.held.has_half(&half) || change.updates.iter().any(concerns) {
-                self.sift(change, &half, waits, cut, now);
+                self.sift(change, &half, waits, state(cut, &half.0, half.1).as_deref(), now);
             }
             self.take_over(change, &half, cut, now);
             if let Some(elsewhere) = &elsewhere {
@@ -63,15 +59,12 @@ impl Guard {
         Waits {
             quiet: !self.quiet.is_zero() && is_quiet(kind),
             referred: !relayed && self.follows_references() && is_referred(kind),
-            first: change.phase.is_first() && self.first_states.judges(half),
-            each: self.settings.mass.within == Within::Always && !relayed && is_judged(kind),
+            first: self.first_states.judges(half),
         }
     }
 
     /// Takes the removals that wait out of the changes of one half of a type.
-    fn sift(&mut self, change: &mut Changes, half: &Half, waits: Waits, cut: &Cut, now: Instant) {
-        let state = state(cut, &half.0, half.1);
-        let state = state.as_deref();
+    fn sift(&mut self, change: &mut Changes, half: &Half, waits: Waits, state: Option<&State>, now: Instant) {
         let mut lost = BTreeSet::new();
         for update in std::mem::take(&mut change.updates) {
             let item = (half.clone(), update.name().clone());
@@ -90,7 +83,9 @@ impl Guard {
                 continue;
             }
             if matches!(update, Update::Error(..)) && removal.is_some_and(|removal| !removal.is_emptied()) {
-                self.complain(&item, update, lost.contains(&item.1));
+                let together = lost.contains(&item.1);
+                self.held
+                    .change(&item, HoldEnd::Gone, |removal| removal.complain(update, together));
             } else {
                 self.first_states.find(&item);
                 change.updates.extend(self.overtake(half, &update));
@@ -99,9 +94,6 @@ impl Guard {
         }
         let gone = self.make_room(half, &change.updates, state);
         change.updates.extend(gone);
-        if waits.each && !waits.first {
-            self.judge_message(change, half, &lost, cut, now);
-        }
     }
 
     /// Whether a removal of this resource can wait. What clients are not served any more, because they read another server which has
@@ -123,7 +115,7 @@ impl Guard {
             self.first_states.lose(item, emptied, known.is_none(), now);
         }
         if known.is_some() {
-            self.held.repeat(item, update, endpoints, &self.judgements);
+            self.held.repeat(item, update, endpoints);
             return;
         }
         let quiet = waits.quiet && !emptied;
@@ -136,20 +128,9 @@ impl Guard {
         if quiet {
             self.queue.push_back((now, item.clone()));
         }
-        self.held.enter(item, removal, endpoints, &self.judgements);
+        self.held.enter(item, removal, endpoints);
         // What it refers to is not held by the server's own word any more.
         self.references.touch(item, &mut self.held);
-    }
-
-    fn complain(&mut self, item: &Item, update: Update, together: bool) {
-        let judged = self.held.get(item).map(Removal::judged);
-        let mut fatal = false;
-        self.held.change(item, HoldEnd::Gone, &self.judgements, |removal| {
-            fatal = removal.complain(update, together);
-        });
-        if let (Some(Judged::By(number)), true) = (judged, fatal) {
-            self.judgements.drop_name(number, item);
-        }
     }
 
     /// A name has returned, or something takes its place: returns what must come before that, because a name goes together with what
@@ -199,29 +180,9 @@ impl Guard {
         gone.flat_map(Removal::into_updates).collect()
     }
 
-    /// `within: always`: judges one message by itself.
-    fn judge_message(&mut self, change: &Changes, half: &Half, lost: &BTreeSet<Name>, cut: &Cut, now: Instant) {
-        let Some(slot) = cut.slot(&half.0).filter(|_| !lost.is_empty()) else {
-            return;
-        };
-        let is_new = |update: &&Update| match update {
-            Update::Put(resource, _) => slot.halves().all(|state| !is_present(state, resource.name())),
-            Update::Absent(..) | Update::Forget(_) | Update::Whole(_) | Update::Error(..) => false,
-        };
-        let gained = change.updates.iter().filter(is_new).count();
-        let served = served(slot.wildcard.as_deref(), Some(&slot.named));
-        if is_mass(half.0.kind(), lost.len(), gained, served, &self.settings.mass) {
-            let items = lost.iter().map(|name| (half.clone(), name.clone()));
-            self.condemn(&half.0, None, items.collect(), now);
-        }
-    }
-
     /// A removal does not wait any more, because of `end`.
     pub(super) fn leave(&mut self, item: &Item, end: HoldEnd) -> Option<Removal> {
         let removal = self.held.leave(item, end)?;
-        if let Judged::By(number) = removal.judged() {
-            self.judgements.drop_name(number, item);
-        }
         // What it held may go, and what it names is held by the server's own word again.
         self.references.touch(item, &mut self.held);
         if let Some(name) = removal.endpoints() {
@@ -233,16 +194,12 @@ impl Guard {
 
 impl Waits {
     const fn any(self) -> bool {
-        self.quiet || self.referred || self.first || self.each
+        self.quiet || self.referred || self.first
     }
 }
 
 fn expiry(state: Option<&State>, name: &Name) -> Option<Instant> {
     state.and_then(|state| state.expiry(name)).map(|expiry| expiry.at)
-}
-
-pub(super) fn is_present(state: &State, name: &Name) -> bool {
-    matches!(state.entries().get(name), Some(Known::Present(_)))
 }
 
 /// Whether an endpoint assignment that has endpoints gets one without.

@@ -1,175 +1,128 @@
-//! The judgements: which losses of a first whole state are held, and until when.
+//! The judgements: until when the losses of a first whole state are held.
 //!
-//! Owns their numbers, names and clocks, and what a person said of them. Does not decide what is much.
+//! Owns their numbers and clocks, and what a person said of them. Does not know what they hold, nor what is much.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::removal::Item;
+use super::removal::Order;
 use xds::{HoldTimes, TypeUrl};
 
 /// How long a judgement holds removals in all, whatever the control plane does.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
+/// The type and the number of a judgement.
+pub(super) type Key = (TypeUrl, u32);
+
 /// All judgements that hold anything.
-///
-/// Invariant: none is without names.
 #[derive(Debug, Default)]
 pub(super) struct Judgements {
-    all: BTreeMap<(TypeUrl, u32), Judgement>,
+    all: BTreeMap<Key, Judgement>,
     /// The newest number of each type. No number is given twice.
     newest: BTreeMap<TypeUrl, u32>,
-    times: Option<HoldTimes>,
-    /// Whether the control plane is there; `None` before that was said.
-    there: Option<bool>,
+    times: HoldTimes,
+    /// Whether the control plane is away.
+    away: bool,
 }
 
-/// What was judged once. Later messages add names of the same first state, and take none away.
+/// What was judged once.
 #[derive(Debug)]
 struct Judgement {
-    names: BTreeSet<Item>,
     made: Instant,
     clock: Instant,
-    /// Until when a person holds it.
-    ordered: Option<Instant>,
+    /// Until when a person holds it, and why.
+    order: Option<Order>,
 }
 
 impl Judgements {
     /// Sets how long losses are held from now on; what is held keeps its clock.
     pub(super) const fn set(&mut self, times: HoldTimes) {
-        self.times = Some(times);
+        self.times = times;
     }
 
-    fn time(&self, type_url: &TypeUrl) -> Duration {
-        self.times.map_or(Duration::ZERO, |times| times.of(type_url.kind()))
+    /// Returns this judgement, if it holds anything still, else a new one.
+    pub(super) fn make(&mut self, type_url: &TypeUrl, number: Option<u32>, now: Instant) -> u32 {
+        let known = number.filter(|number| self.all.contains_key(&(type_url.clone(), *number)));
+        known.unwrap_or_else(|| {
+            let newest = self.newest.entry(type_url.clone()).or_default();
+            *newest += 1;
+            let number = *newest;
+            let time = if self.away {
+                LONGEST
+            } else {
+                self.times.of(type_url.kind())
+            };
+            self.enter((type_url.clone(), number), now, now + time);
+            number
+        })
     }
 
-    /// Holds these names. They join a judgement that was made of the same first state, if it still holds anything.
-    pub(super) fn hold(&mut self, type_url: &TypeUrl, number: Option<u32>, names: Vec<Item>, now: Instant) -> u32 {
-        let known = number.and_then(|number| {
-            self.all
-                .get_mut(&(type_url.clone(), number))
-                .map(|known| (number, known))
-        });
-        if let Some((number, known)) = known {
-            known.names.extend(names);
-            return number;
-        }
-        let newest = self.newest.entry(type_url.clone()).or_default();
-        *newest += 1;
-        let number = *newest;
-        let clock = match self.there {
-            Some(false) => now + LONGEST,
-            Some(true) | None => now + self.time(type_url),
-        };
+    /// An earlier run has made this one at `made`, and it held until then.
+    pub(super) fn remember(&mut self, key: Key, (made, until): (Instant, Instant), now: Instant) {
+        let newest = self.newest.entry(key.0.clone()).or_default();
+        *newest = key.1.max(*newest);
+        let clock = until.min(now + self.times.of(key.0.kind()));
+        self.enter(key, made.min(now), clock);
+    }
+
+    fn enter(&mut self, key: Key, made: Instant, clock: Instant) {
         let judgement = Judgement {
-            names: names.into_iter().collect(),
-            made: now,
+            made,
             clock,
-            ordered: None,
+            order: None,
         };
-        self.all.insert((type_url.clone(), number), judgement);
-        number
+        self.all.insert(key, judgement);
     }
 
-    /// An earlier run has held these names since `made` and until then.
-    pub(super) fn remember(
-        &mut self,
-        type_url: &TypeUrl,
-        number: u32,
-        names: BTreeSet<Item>,
-        (made, until): (Instant, Instant),
-        now: Instant,
-    ) {
-        let newest = self.newest.entry(type_url.clone()).or_default();
-        *newest = number.max(*newest);
-        let judgement = Judgement {
-            names,
-            made: made.min(now),
-            clock: until.min(now + self.time(type_url)),
-            ordered: None,
-        };
-        self.all.insert((type_url.clone(), number), judgement);
-    }
-
-    /// A judgement does not hold this any more.
-    pub(super) fn drop_name(&mut self, number: u32, item: &Item) {
-        let key = (item.0.0.clone(), number);
-        if let Some(judgement) = self.all.get_mut(&key) {
-            judgement.names.remove(item);
-            if judgement.names.is_empty() {
-                self.all.remove(&key);
-            }
+    /// The clocks stand while the control plane is away, and begin anew when it is back. Returns whether any has changed.
+    pub(super) fn handle_server(&mut self, there: bool, now: Instant) -> bool {
+        if std::mem::replace(&mut self.away, !there) != there {
+            return false;
         }
-    }
-
-    /// The clocks stand while the control plane is away, and begin anew when it is back. Returns the names whose time has changed.
-    pub(super) fn handle_server(&mut self, there: bool, now: Instant) -> Vec<Item> {
-        let before = self.there.replace(there);
-        if before == Some(there) || before.is_none() && there {
-            return Vec::new();
-        }
-        let times = self.times;
-        let mut changed = Vec::new();
         for ((type_url, _), judgement) in &mut self.all {
-            let time = times.map_or(Duration::ZERO, |times| times.of(type_url.kind()));
             let longest = judgement.made + LONGEST;
-            judgement.clock = if there { (now + time).min(longest) } else { longest };
-            changed.extend(judgement.names.iter().cloned());
+            let anew = now + self.times.of(type_url.kind());
+            judgement.clock = if there { anew.min(longest) } else { longest };
         }
-        changed
+        !self.all.is_empty()
     }
 
-    /// A person holds these judgements until then. Returns their names.
-    pub(super) fn extend(&mut self, type_url: &TypeUrl, number: Option<u32>, until: Instant) -> Vec<Item> {
-        let mut names = Vec::new();
-        for ((of, own), judgement) in &mut self.all {
-            if of == type_url && number.is_none_or(|number| number == *own) {
-                judgement.ordered = judgement.ordered.max(Some(until));
-                names.extend(judgement.names.iter().cloned());
-            }
+    /// A person holds these judgements until then.
+    pub(super) fn extend(&mut self, type_url: &TypeUrl, number: Option<u32>, order: &Order) {
+        let of_type = self.all.iter_mut().filter(|((of, _), _)| of == type_url);
+        for (_, judgement) in of_type.filter(|((_, own), _)| number.is_none_or(|number| number == *own)) {
+            judgement.order = judgement.order.take().max(Some(order.clone()));
         }
-        names
     }
 
-    /// Returns what these judgements hold.
-    pub(super) fn names(&self, type_url: &TypeUrl, number: Option<u32>) -> Vec<Item> {
-        let chosen = self.all.iter().filter(|((of, own), _)| {
-            let meant = number.is_none_or(|number| number == *own);
-            of == type_url && meant
-        });
-        chosen
-            .flat_map(|(_, judgement)| judgement.names.iter().cloned())
-            .collect()
+    /// What a person said of a judgement.
+    pub(super) fn order(&self, key: &Key) -> Option<&Order> {
+        self.all.get(key)?.order.as_ref()
     }
 
     /// When a judgement ends.
-    pub(super) fn until(&self, type_url: &TypeUrl, number: u32) -> Option<Instant> {
-        self.all.get(&(type_url.clone(), number)).map(Judgement::until)
+    pub(super) fn until(&self, key: &Key) -> Option<Instant> {
+        self.all.get(key).map(Judgement::until)
     }
 
-    /// Ends the judgements whose time is over; `ordered`: until when a person holds a single name. Returns the names that end.
-    pub(super) fn end(&mut self, ordered: impl Fn(&Item) -> Option<Instant>, now: Instant) -> Vec<Item> {
-        let mut ended = Vec::new();
-        self.all.retain(|_, judgement| {
-            if judgement.until() > now {
-                return true;
-            }
-            let until = |item: &Item| ordered(item).filter(|until| *until > now);
-            judgement.ordered = judgement.names.iter().filter_map(until).max();
-            let names = std::mem::take(&mut judgement.names).into_iter();
-            let (held, over): (BTreeSet<Item>, BTreeSet<Item>) = names.partition(|item| until(item).is_some());
-            judgement.names = held;
-            ended.extend(over);
-            !judgement.names.is_empty()
-        });
-        ended
+    /// Returns one whose time is over.
+    pub(super) fn over(&self, now: Instant) -> Option<Key> {
+        let mut over = self.all.iter().filter(|(_, judgement)| judgement.until() <= now);
+        over.next().map(|(key, _)| key.clone())
     }
 
-    /// Ends all judgements. Returns their names.
-    pub(super) fn end_all(&mut self) -> Vec<Item> {
-        let all = std::mem::take(&mut self.all);
-        all.into_values().flat_map(|judgement| judgement.names).collect()
+    /// The time of a judgement is over, but for names that a person holds until `longer`.
+    pub(super) fn end(&mut self, key: &Key, longer: Option<Instant>) {
+        match (self.all.get_mut(key), longer) {
+            (Some(judgement), Some(longer)) => judgement.clock = longer,
+            (_, None) => drop(self.all.remove(key)),
+            (None, Some(_)) => {}
+        }
+    }
+
+    /// Ends those that hold nothing any more.
+    pub(super) fn retain(&mut self, holds: impl Fn(&Key) -> bool) {
+        self.all.retain(|key, _| holds(key));
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
@@ -179,6 +132,7 @@ impl Judgements {
 
 impl Judgement {
     fn until(&self) -> Instant {
-        self.ordered.map_or(self.clock, |ordered| self.clock.max(ordered))
+        let ordered = self.order.as_ref().map(|(until, _)| *until);
+        ordered.map_or(self.clock, |ordered| self.clock.max(ordered))
     }
 }

@@ -60,6 +60,12 @@ impl Ledger {
         }
     }
 
+    /// Whether the judgement with this number holds anything.
+    pub(super) fn has_judgement(&self, type_url: &TypeUrl, number: u32) -> bool {
+        let reason = (HoldReason::Mass, Some(number));
+        self.holds.contains_key(&(type_url.clone(), reason))
+    }
+
     fn note(&mut self, key: Key, change: HoldChange, name: &Name) {
         let (count, _) = self.events.entry((key, change)).or_insert((0, name.clone()));
         *count += 1;

@@ -14,20 +14,19 @@ mod reading;
 mod references;
 mod removal;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use baseline::Elsewhere;
 use first_states::FirstStates;
 use held::Held;
-use judgements::Judgements;
 pub(crate) use reading::references;
 use references::References;
-use removal::{Half, Item, Judged, Removal, removes};
+use removal::{Half, Item, Removal, removes};
 
 use xds::{
-    Changes, Cut, GuardSettings, HeldRemoval, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget,
-    Name, Phase, ReferenceHold, Target, TypeUrl, Within,
+    Changes, Cut, GuardSettings, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget, Name, Phase,
+    ReferenceHold, Target, TypeUrl, Update, Within,
 };
 
 /// The longest time for which a person can hold removals.
@@ -56,7 +55,6 @@ pub struct Guard {
     bound: Duration,
     settings: GuardSettings,
     held: Held,
-    judgements: Judgements,
     first_states: FirstStates,
     references: References,
     /// The names that wait for a quiet time, oldest first. A name that has returned stays here until its time.
@@ -79,7 +77,6 @@ impl Guard {
             bound,
             settings: GuardSettings::OFF,
             held: Held::default(),
-            judgements: Judgements::default(),
             first_states: FirstStates::default(),
             references: References::default(),
             queue: VecDeque::new(),
@@ -103,41 +100,31 @@ impl Guard {
             return;
         }
         self.settings = settings;
-        self.judgements.set(settings.mass.hold);
-        self.held.set_references(settings.references, &self.judgements);
+        self.held.set(settings.references, settings.mass.hold);
         if settings.mass.within == Within::Never {
             self.first_states.clear();
             for item in self.held.items() {
-                self.acquit(&item, HoldEnd::Settings);
+                self.held.acquit(&item, HoldEnd::Settings);
             }
-            self.judgements.end_all();
         }
     }
 
     /// Whether the control plane is there: the clocks of judgements stand while it is not.
     pub fn handle_server(&mut self, there: bool, now: Instant) {
-        for item in self.judgements.handle_server(there, now) {
-            self.held.show_clock(&item, &self.judgements);
-        }
+        self.held.handle_server(there, now);
     }
 
     /// An earlier run of the relay held these. Until the first state of the control plane is over, they are held for the same time; if
     /// it removes them again, their times go on.
     pub fn remember(&mut self, holds: &[Hold], now: Instant) {
         for hold in holds {
-            let item =
-                |(name, removal): (&Name, &HeldRemoval)| ((hold.type_url.clone(), removal.wildcard), name.clone());
-            if let (Some(number), Some(since)) = (hold.judgement, hold.since()) {
-                let items = hold.removals.iter().map(item).collect();
-                let times = (since, hold.until().unwrap_or(now));
-                self.judgements.remember(&hold.type_url, number, items, times, now);
-            }
+            self.held.remember(hold, now);
             for (name, removal) in &hold.removals {
-                let item = item((name, removal));
+                let half = (hold.type_url.clone(), removal.wildcard);
                 let until = removal.until.map(|until| until.min(now + LONGEST_ORDER));
-                self.earlier_run.insert(item.0.clone());
+                self.earlier_run.insert(half.clone());
                 let earlier = Removal::remembered(removal, hold.judgement, until);
-                self.held.enter(&item, earlier, None, &self.judgements);
+                self.held.enter(&(half, name.clone()), earlier, None);
             }
         }
     }
@@ -146,14 +133,17 @@ impl Guard {
     pub fn forget_unserved(&mut self, cut: &Cut) {
         for half in std::mem::take(&mut self.earlier_run) {
             let state = first_states::state(cut, &half.0, half.1);
-            let is_served = |name: &Name| state.as_ref().is_some_and(|state| intake::is_present(state, name));
+            let is_served = |name: &Name| {
+                state
+                    .as_ref()
+                    .is_some_and(|state| first_states::is_present(state, name))
+            };
             for item in self.remembered(&half) {
-                if !is_served(&item.1) {
+                if is_served(&item.1) {
+                    self.earlier_run.insert(half.clone());
+                } else {
                     self.leave(&item, HoldEnd::Gone);
                 }
-            }
-            if !self.remembered(&half).is_empty() {
-                self.earlier_run.insert(half);
             }
         }
     }
@@ -173,64 +163,41 @@ impl Guard {
     }
 
     fn remembered(&self, half: &Half) -> Vec<Item> {
-        let remembered = self.held.of_half(half).filter(|(_, removal)| removal.is_remembered());
-        remembered.map(|(name, _)| (half.clone(), name.clone())).collect()
+        self.held.select(|other| other == half, Removal::is_remembered)
     }
 
     /// A person has given an order. Returns how many removals it is for. It reaches only what it names. Released removals go with the
     /// next `release`, if nothing else holds them.
     pub fn handle_order(&mut self, order: &HoldOrder, now: Instant) -> usize {
-        let items = self.ordered(&order.target);
-        if let (HoldAction::Extend(time), HoldTarget::Hold(type_url, HoldReason::Mass, number)) =
-            (order.action, &order.target)
-        {
-            // What joins the judgement later is held as long.
-            self.judgements.extend(type_url, *number, now + time);
-        }
-        for item in &items {
-            match order.action {
-                HoldAction::Extend(time) => self.held.change(item, HoldEnd::Person, &self.judgements, |removal| {
-                    removal.extend(now + time, order.reason.clone());
-                }),
-                HoldAction::Release => self.let_go(item, &order.target),
-            }
-        }
-        items.len()
-    }
-
-    /// Returns the removals that an order is for.
-    fn ordered(&self, target: &HoldTarget) -> Vec<Item> {
-        match target {
-            HoldTarget::Hold(type_url, HoldReason::Mass, number) => self.judgements.names(type_url, *number),
-            HoldTarget::Hold(type_url, HoldReason::Referenced, _) => {
-                let halves = [(type_url.clone(), true), (type_url.clone(), false)];
-                let held = halves.iter().flat_map(|half| {
-                    let of_half = self.held.of_half(half);
-                    of_half.map(move |(name, removal)| ((half.clone(), name.clone()), removal))
-                });
-                let referenced = held.filter(|(_, removal)| removal.reason().is_some_and(|(_, by)| by.is_none()));
-                referenced.map(|(item, _)| item).collect()
-            }
+        let items = match &order.target {
+            HoldTarget::Hold(type_url, reason, number) => self.held.held_for(type_url, *reason, *number),
             HoldTarget::Resource(type_url, name) => {
                 let halves = [true, false].map(|wildcard| (type_url.clone(), wildcard));
                 let items = halves.into_iter().map(|half| (half, name.clone()));
                 let held = |item: &Item| self.held.get(item).is_some_and(|removal| removal.reason().is_some());
                 items.filter(held).collect()
             }
+        };
+        match (order.action, &order.target) {
+            // What joins the judgement later is held as long.
+            (HoldAction::Extend(time), HoldTarget::Hold(type_url, HoldReason::Mass, number)) => {
+                self.held.extend(type_url, *number, &(now + time, order.reason.clone()));
+            }
+            (HoldAction::Extend(time), _) => {
+                let order = (now + time, order.reason.clone());
+                self.change(&items, |removal| removal.extend(&order));
+            }
+            (HoldAction::Release, HoldTarget::Hold(_, HoldReason::Mass, _)) => self.change(&items, Removal::acquit),
+            (HoldAction::Release, _) => self.change(&items, |removal| removal.free(HoldEnd::Person)),
         }
+        items.len()
     }
 
-    /// A person lets a removal go, as far as the order reaches.
-    fn let_go(&mut self, item: &Item, target: &HoldTarget) {
-        let is_judgement = matches!(target, HoldTarget::Hold(_, HoldReason::Mass, _));
-        if let Some(Judged::By(number)) = self.held.get(item).map(Removal::judged) {
-            self.judgements.drop_name(number, item);
+    /// A person changes these.
+    fn change(&mut self, items: &[Item], change: impl Fn(&mut Removal)) {
+        for item in items {
+            self.held.change(item, HoldEnd::Person, &change);
         }
-        self.held
-            .change(item, HoldEnd::Person, &self.judgements, |removal| match is_judgement {
-                true => removal.acquit(),
-                false => removal.free(HoldEnd::Person),
-            });
     }
 
     /// The view ends, and with it every hold.
@@ -243,10 +210,7 @@ impl Guard {
         let half = (type_url.clone(), *target == Target::Wildcard);
         let dropped: Vec<Item> = match target {
             Target::Name(name) => vec![(half, name.clone())],
-            Target::Wildcard => {
-                let names = self.held.of_half(&half).map(|(name, _)| (half.clone(), name.clone()));
-                names.collect()
-            }
+            Target::Wildcard => self.held.select(|other| *other == half, |_| true),
         };
         for item in dropped {
             self.first_states.find(&item);
@@ -256,19 +220,14 @@ impl Guard {
 
     /// The same as `hold` for a source that states all it has each time: a name that waits and is not removed again has returned.
     pub fn hold_again(&mut self, changes: &mut Vec<Changes>, cut: &Cut, now: Instant) {
-        let mut removed: BTreeMap<Half, BTreeSet<Name>> = BTreeMap::new();
+        let mut removed: BTreeSet<Item> = BTreeSet::new();
         for change in &*changes {
-            let names = removed.entry((change.type_url.clone(), change.wildcard)).or_default();
-            names.extend(
-                change
-                    .updates
-                    .iter()
-                    .filter(|update| removes(update))
-                    .map(|update| update.name().clone()),
-            );
+            let half = (change.type_url.clone(), change.wildcard);
+            let names = change.updates.iter().filter(|update| removes(update)).map(Update::name);
+            removed.extend(names.map(|name| (half.clone(), name.clone())));
         }
         for item in self.held.items() {
-            if !removed.get(&item.0).is_some_and(|names| names.contains(&item.1)) {
+            if !removed.contains(&item) {
                 self.leave(&item, HoldEnd::Server);
             }
         }
@@ -281,7 +240,6 @@ impl Guard {
         let all = [
             self.quiet_ends(),
             self.first_states.poll_timeout(),
-            self.judgements.poll_timeout(),
             self.held.poll_timeout(),
         ];
         all.into_iter().flatten().min()

@@ -13,6 +13,9 @@ pub(super) type Half = (TypeUrl, bool);
 /// A resource in one half of its type.
 pub(super) type Item = (Half, Name);
 
+/// Until when a person holds something, and why.
+pub(super) type Order = (Instant, Arc<str>);
+
 /// What was said of a name that goes, and for what that waits. It goes when it waits for nothing any more.
 #[derive(Debug)]
 pub(super) struct Removal {
@@ -24,8 +27,8 @@ pub(super) struct Removal {
     quiet: Option<Instant>,
     judged: Judged,
     reference: Reference,
-    /// Until when a person holds it, and why.
-    ordered: Option<(Instant, Arc<str>)>,
+    /// What a person said of this very name.
+    order: Option<Order>,
     /// When the resource expires.
     expires: Option<Instant>,
     /// What a cluster takes its endpoints from.
@@ -71,7 +74,7 @@ impl Removal {
             quiet: if quiet { Some(now) } else { None },
             judged,
             reference,
-            ordered: None,
+            order: None,
             expires,
             endpoints: None,
         }
@@ -79,11 +82,11 @@ impl Removal {
 
     /// One that an earlier run has held, for this judgement or for what refers to it.
     pub(super) fn remembered(earlier: &HeldRemoval, judgement: Option<u32>, until: Option<Instant>) -> Self {
-        let ordered = until.zip(earlier.extended.clone());
+        let order = until.zip(earlier.extended.clone());
         let judged = judgement.map_or(Judged::Not, Judged::By);
         let reference = Reference::Unknown(judgement.is_none());
         Self {
-            ordered,
+            order,
             ..Self::new(Vec::new(), false, judged, reference, None, earlier.since)
         }
     }
@@ -99,6 +102,14 @@ impl Removal {
 
     pub(super) const fn judged(&self) -> Judged {
         self.judged
+    }
+
+    /// The number of the judgement that holds it.
+    pub(super) const fn judgement(&self) -> Option<u32> {
+        match self.judged {
+            Judged::By(number) => Some(number),
+            Judged::Not | Judged::Undecided => None,
+        }
     }
 
     /// When the quiet time for which it waits began.
@@ -135,20 +146,15 @@ impl Removal {
         self.updates = vec![update];
     }
 
-    /// An error of the name has come. Returns whether that removes the name, so that no rule holds it. G-15: that content is not valid
-    /// does so only if it is said `together` with the removal.
-    pub(super) fn complain(&mut self, update: Update, together: bool) -> bool {
-        let fatal = match &update {
-            Update::Error(_, Some(error)) => together || error.trouble == Trouble::Said,
-            Update::Error(_, None) | Update::Put(..) | Update::Absent(..) | Update::Forget(_) | Update::Whole(_) => {
-                false
-            }
-        };
-        self.updates.push(update);
-        if fatal {
+    /// An error of the name has come. If that removes the name, no rule holds it. G-15: that content is not valid removes the name only if
+    /// it is said `together` with the removal.
+    pub(super) fn complain(&mut self, update: Update, together: bool) {
+        if let Update::Error(_, Some(error)) = &update
+            && (together || error.trouble == Trouble::Said)
+        {
             self.free(HoldEnd::Gone);
         }
-        fatal
+        self.updates.push(update);
     }
 
     /// The quiet time is over.
@@ -160,10 +166,10 @@ impl Removal {
         self.judged = judged;
     }
 
-    /// A person has ended its judgement, and with it how long that was to hold.
+    /// A person has ended its judgement, and what was said of the name itself with it.
     pub(super) fn acquit(&mut self) {
         self.judged = Judged::Not;
-        self.ordered = None;
+        self.order = None;
     }
 
     /// Something was found that refers to it (`true`: the control plane still sends that), or it is not known any more what does.
@@ -185,28 +191,20 @@ impl Removal {
         }
     }
 
-    /// What refers to it does not count any more.
-    pub(super) fn ignore_references(&mut self, end: HoldEnd) {
-        self.reference = Reference::Ignored(end);
-        self.ordered = None;
-    }
-
     /// Nothing but the quiet time holds it any more.
     pub(super) fn free(&mut self, end: HoldEnd) {
-        self.judged = Judged::Not;
-        self.ignore_references(end);
+        self.acquit();
+        self.reference = Reference::Ignored(end);
     }
 
     /// A person holds it until then.
-    pub(super) fn extend(&mut self, until: Instant, reason: Arc<str>) {
-        if self.ordered.as_ref().is_none_or(|(before, _)| *before < until) {
-            self.ordered = Some((until, reason));
-        }
+    pub(super) fn extend(&mut self, order: &Order) {
+        self.order = self.order.take().max(Some(order.clone()));
     }
 
     /// Until when a person holds it.
     pub(super) fn ordered_until(&self) -> Option<Instant> {
-        self.ordered.as_ref().map(|(until, _)| *until)
+        self.order.as_ref().map(|(until, _)| *until)
     }
 
     /// Whether it waits, whatever refers to it.
@@ -235,7 +233,7 @@ impl Removal {
         match &self.reference {
             _ if self.is_expired(now) => HoldEnd::Gone,
             Reference::Ignored(end) => *end,
-            _ if over || self.ordered.is_some() => HoldEnd::Clock,
+            _ if over || self.order.is_some() => HoldEnd::Clock,
             Reference::Perhaps(_, until) if *until <= now => HoldEnd::Clock,
             Reference::Unknown(_) | Reference::By(..) | Reference::Perhaps(..) => HoldEnd::Free,
         }
@@ -245,7 +243,7 @@ impl Removal {
     pub(super) const fn reason(&self) -> Option<(HoldReason, Option<u32>)> {
         let named = match self.reference {
             Reference::By(..) | Reference::Perhaps(..) | Reference::Unknown(true) => true,
-            Reference::Ignored(_) | Reference::Unknown(false) => self.ordered.is_some(),
+            Reference::Ignored(_) | Reference::Unknown(false) => self.order.is_some(),
         };
         match self.judged {
             Judged::By(number) => Some((HoldReason::Mass, Some(number))),
@@ -254,8 +252,11 @@ impl Removal {
         }
     }
 
-    /// Returns it as operators see it; `clock`: when its judgement or the longest time of a reference ends.
-    pub(super) fn shown(&self, wildcard: bool, clock: Option<Instant>) -> HeldRemoval {
+    /// Returns it as operators see it; `clock`: when its judgement or the longest time of a reference ends; `order`: what a person said of
+    /// its judgement.
+    pub(super) fn shown(&self, wildcard: bool, clock: Option<Instant>, order: Option<&Order>) -> HeldRemoval {
+        // What refers to it may hold it longer than a person does, and so does the silence of the control plane since the start.
+        let no_clock = self.is_remembered() && self.order.is_none() || self.by().is_some() && clock.is_none();
         let by = self.by().map(|(((type_url, _), name), said)| Referrer {
             type_url: type_url.clone(),
             name: name.clone(),
@@ -263,8 +264,7 @@ impl Removal {
         });
         HeldRemoval {
             since: self.said,
-            // What refers to it may hold it longer than a person does.
-            until: if by.is_some() && self.judged == Judged::Not && clock.is_none() {
+            until: if self.judged == Judged::Not && no_clock {
                 None
             } else {
                 clock.max(self.ordered_until())
@@ -272,7 +272,7 @@ impl Removal {
             by,
             emptied: self.is_emptied(),
             wildcard,
-            extended: self.ordered.as_ref().map(|(_, reason)| reason.clone()),
+            extended: self.order.as_ref().max(order).map(|(_, reason)| reason.clone()),
         }
     }
 

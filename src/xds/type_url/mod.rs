@@ -2,6 +2,7 @@
 //!
 //! Owns the identity of types and the operator's changes to the table of known ones. Knows nothing of resources.
 
+mod kind;
 mod polled;
 mod spoken;
 mod table;
@@ -13,6 +14,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use classes::Features;
+pub use kind::Kind;
 pub use spoken::NoType;
 use table::{PREFIX, TABLE, UNKNOWN, is_health_report, is_withheld};
 
@@ -57,47 +59,6 @@ pub struct Traits {
     /// Whether the relay requests the type from nobody, because its content is for the caller alone, or it has none. For clients
     /// no resource of it exists.
     pub withheld: bool,
-}
-
-/// The families of types, in the order in which their changes go out (D-01, D-02).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Clusters.
-    Cds,
-    /// Endpoints.
-    Eds,
-    /// Locality endpoints, and collections of them.
-    Leds,
-    /// Listeners.
-    Lds,
-    /// Routes.
-    Rds,
-    /// Scoped routes.
-    Srds,
-    /// Virtual hosts.
-    Vhds,
-    /// Secrets.
-    Sds,
-    /// Runtime layers.
-    Rtds,
-    /// Extension configurations.
-    Ecds,
-    /// Everything else.
-    Other,
-}
-
-impl Kind {
-    /// Whether resources of this kind send traffic to clusters, and so must not overtake them (D-01, D-04).
-    #[must_use]
-    pub const fn gated(self) -> bool {
-        matches!(self, Self::Lds | Self::Rds | Self::Srds | Self::Vhds | Self::Ecds)
-    }
-
-    /// Whether resources of this kind are the targets of traffic.
-    #[must_use]
-    pub const fn gates(self) -> bool {
-        matches!(self, Self::Cds | Self::Eds)
-    }
 }
 
 /// Where a resource carries its name.

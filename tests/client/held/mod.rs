@@ -620,6 +620,38 @@ fn garbage_refers_to_nothing() {
     assert!(stage.served(CDS).starts_with("c1 "));
 }
 
+/// What an earlier run has held for a reference says at once what refers to it, and no time that has passed: it waits for the word of the
+/// control plane.
+#[test]
+fn a_memory_of_references() {
+    let settings = GuardSettings {
+        references: ReferenceHold::For(Duration::from_secs(60)),
+        ..USUAL
+    };
+    let mut stage = settled(Dialect::Delta, settings);
+    let now = stage.upstream.now;
+    let removal = HeldRemoval {
+        since: now.checked_sub(Duration::from_secs(30)).unwrap_or(now),
+        until: Some(now + Duration::from_secs(30)),
+        by: None,
+        emptied: false,
+        wildcard: true,
+        extended: None,
+    };
+    let hold = Hold {
+        type_url: TypeUrl::new(CDS),
+        reason: HoldReason::Referenced,
+        judgement: None,
+        removals: [(Name::from("c0"), removal)].into_iter().collect(),
+    };
+    stage.guard.remember(&[hold], now);
+    stage.publish(Vec::new());
+    assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+    stage.pass(Duration::from_secs(60));
+    assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+    assert_eq!(stage.holds[0].until(), None);
+}
+
 /// What an earlier run has held goes on where it was: no new time begins, and one that is over does not return.
 #[test]
 fn a_memory_of_holds() {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::{FIRST_ENDPOINTS, FIRST_STATE, Feed};
 use crate::client::awaited::Patience;
-use xds::{Dialect, Kind, Name, Phase};
+use xds::{Dialect, Name, Phase};
 
 impl Feed {
     /// A stream begins: everything must be requested again. If `told`, in delta with the versions that this server gave (E-04). E-25:
@@ -65,17 +65,9 @@ impl Feed {
 
     /// The server was asked for something on this stream.
     pub(super) fn open_first_state(&mut self, now: Instant) {
-        let time = match self.type_url.kind() {
-            Kind::Eds | Kind::Leds => FIRST_ENDPOINTS,
-            Kind::Lds
-            | Kind::Rds
-            | Kind::Srds
-            | Kind::Vhds
-            | Kind::Cds
-            | Kind::Sds
-            | Kind::Rtds
-            | Kind::Ecds
-            | Kind::Other => FIRST_STATE,
+        let time = match self.type_url.kind().is_endpoints() {
+            true => FIRST_ENDPOINTS,
+            false => FIRST_STATE,
         };
         self.first_until.get_or_insert(now + time);
     }
