@@ -95,6 +95,8 @@ impl Item {
 pub struct Batch {
     id: u64,
     items: Vec<Item>,
+    /// The names of resources that are written after the others, in this order.
+    last: Vec<Name>,
     removed: Vec<Name>,
     missing: BTreeSet<Name>,
     hosts: bool,
@@ -126,6 +128,7 @@ impl Batch {
             newest: items.iter().map(|item| item.resource.received()).max(),
             id: next_id(),
             items,
+            last: Vec::new(),
             removed,
             missing: BTreeSet::new(),
             hosts: false,
@@ -148,6 +151,18 @@ impl Batch {
     pub fn item(&self, name: &Name) -> Option<&Item> {
         let at = self.items.binary_search_by(|item| item.name().cmp(name));
         self.items.get(at.ok()?)
+    }
+
+    /// Writes these resources after the others, in this order: listeners that take addresses of others.
+    #[must_use]
+    pub fn with_last(self, last: Vec<Name>) -> Self {
+        Self { last, ..self }
+    }
+
+    /// Returns the names of the resources that are written after the others.
+    #[must_use]
+    pub fn last(&self) -> &[Name] {
+        &self.last
     }
 
     /// Sets which removed names are missing: the client holds nothing under them. C-21: a missing virtual host (`hosts`) is sent
@@ -229,7 +244,10 @@ impl Batch {
 
     fn encode(&self, dialect: Dialect) -> Arc<[Bytes]> {
         let mut rope = Pieces::new(self.alone);
-        self.items.iter().for_each(|item| rope.item(item, dialect));
+        let late: BTreeSet<&Name> = self.last.iter().collect();
+        let first = self.items.iter().filter(|item| !late.contains(item.name()));
+        let last = self.last.iter().filter_map(|name| self.item(name));
+        first.chain(last).for_each(|item| rope.item(item, dialect));
         if dialect == Dialect::Delta {
             let mut tail = BytesMut::new();
             self.removed.iter().for_each(|name| self.remove(name, &mut tail));

@@ -12,6 +12,7 @@ mod cut;
 mod difference;
 mod expression;
 mod guard;
+mod handover;
 mod interest;
 mod name;
 mod objection;
@@ -48,6 +49,7 @@ pub use guard::{
     GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldChange, HoldEnd, HoldEvent, HoldOrder, HoldReason,
     HoldTarget, HoldTimes, MassHold, ReferenceHold, Referrer, Within,
 };
+pub use handover::takers;
 pub use interest::{Dirty, Target, Want};
 pub use name::Name;
 pub use objection::{Objection, named_in};

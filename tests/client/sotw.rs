@@ -43,6 +43,22 @@ fn full_state_versus_partial() {
     assert_eq!(upstream.wildcard(LDS), "complete");
 }
 
+/// E-02, E-25: versions that come again mean nothing: contents count. Each response is acknowledged once, with its own version.
+#[test]
+fn a_server_that_alternates_two_versions() {
+    let mut upstream = Upstream::new(Dialect::Sotw);
+    upstream.want(CDS, "*");
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["cds [] v"]);
+    for step in 1..=20 {
+        let (version, nonce) = ((step % 2 + 1).to_string(), format!("n{step}"));
+        let content = format!("a={}", step / 3);
+        upstream.hears_sotw(sotw(CDS, &version, &nonce, &[&content]));
+        assert_eq!(upstream.wildcard(CDS), format!("{content} complete"));
+        assert_eq!(upstream.sent(), [format!("cds [] v{version} ack {nonce}")]);
+    }
+}
+
 /// E-07, K-15: a full state does not prove that a name is absent which was never received; the server has 15 s for it.
 #[test]
 fn a_name_never_received_is_not_proved_absent() {

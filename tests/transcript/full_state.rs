@@ -395,3 +395,77 @@ fn a_part_of_what_was_rejected_is_given_up() {
         ",
     );
 }
+
+/// B-16, B-22: an address goes from one listener to another. The one that gives it up comes first, whatever their names; and because it
+/// may not be free at once, a full state that is rejected is sent once more.
+#[test]
+fn an_address_goes_to_another_listener() {
+    for asked in ["*", "another web"] {
+        sotw(&format!(
+            "
+            origin put lds web@1:leads=0.0.0.0:80
+            client subscribe lds {asked}
+            client <- lds [web@1], ack
+            origin put lds web@2:leads=0.0.0.0:81 another@1:leads=0.0.0.0:80
+            client order web another
+            client <- lds [another@1 web@2], nack
+            nothing for 999ms
+            wait 1ms
+            client order web another
+            client <- lds [another@1 web@2], nack
+            client status lds Error
+            nothing for 20s
+            origin put lds web@3:leads=0.0.0.0:81
+            client <- lds [another@1 web@3], ack
+            client status lds Synced
+            nothing for 20s
+            "
+        ));
+    }
+}
+
+/// B-16: listeners that pass their addresses on come in the order in which each address is free.
+#[test]
+fn addresses_are_passed_on() {
+    sotw(
+        "
+        origin put lds a@1:leads=0.0.0.0:80
+        origin put lds b@1:leads=0.0.0.0:81
+        origin put lds c@1:leads=0.0.0.0:82
+        client subscribe lds *
+        client <- lds [a@1 b@1 c@1], ack
+        origin put lds a@2:leads=0.0.0.0:81, put lds b@2:leads=0.0.0.0:82, put lds c@2:leads=0.0.0.0:83
+        client order c b a
+        client <- lds [a@2 b@2 c@2], nack
+        nothing for 500ms
+        origin put lds d@1
+        client <- lds [a@2 b@2 c@2 d@1], ack
+        nothing for 20s
+        ",
+    );
+}
+
+/// B-22: listeners that exchange their addresses have no such order. What is rejected because of them waits for a change, and everything
+/// else goes on.
+#[test]
+fn addresses_are_exchanged() {
+    sotw(
+        "
+        origin put lds a@1:leads=0.0.0.0:80, put rds r@1
+        origin put lds b@1:leads=0.0.0.0:81
+        client subscribe lds *
+        client <- lds [a@1 b@1], ack
+        client subscribe rds r
+        client <- rds [r@1], ack
+        origin put lds a@2:leads=0.0.0.0:81, put lds b@2:leads=0.0.0.0:80
+        client order a b
+        client <- lds [a@2 b@2], nack
+        nothing for 20s
+        origin put rds r@2
+        client <- rds [r@2], ack
+        origin put lds c@1
+        client <- lds [a@2 b@2 c@1], nack
+        nothing for 20s
+        ",
+    );
+}

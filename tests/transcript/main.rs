@@ -27,6 +27,7 @@ mod life;
 mod limits;
 mod lost;
 mod names;
+mod naming;
 mod order;
 mod origin;
 mod poller;

@@ -417,7 +417,7 @@ fn resource(type_url: &TypeUrl, spec: &Spec, now: Instant) -> Resource {
         name: spec.name.as_str().into(),
         aliases,
         passed_on: &[],
-        body: &Body::bytes(&spec.name, &spec.label, spec.leads.as_ref()),
+        body: &Body::bytes(spec),
         endpoints: spec.endpoints.as_deref().map(Name::from),
         received: now,
     };

@@ -15,6 +15,7 @@
 //! client shares cds second                 # its last version is the one that another client was sent
 //! client ends Unavailable no upstream      # the stream ends with this code, and with these words in its message
 //! client wants cds a b                      # what the relay wants of the view for this client
+//! client order b a                        # the order of the resources in the next response
 //! client gates 1 | is node-id               # how many gates a bound opened; the node id that the relay sees
 //! client upstream can FEATURE | cannot FEATURE # the features that the control plane sees for its class
 //! client can FEATURE... | speaks eds        # before its first request: node features, by which it may be of the class
@@ -439,6 +440,11 @@ fn check(client: &mut Client, verb: &str, words: &[&str]) {
             assert_eq!(format!("{:?}", end.code), *code, "{end}");
             assert!(end.message.contains(&message), "{end}");
             client.disconnect();
+        }
+        ("order", names) => {
+            let next = client.inbox.front().expect("a response");
+            let order: Vec<&str> = next.items.iter().map(|item| item.name.as_str()).collect();
+            assert_eq!(order, names, "the order of the next response");
         }
         ("proves", texts) => client.identity = texts.iter().collect(),
         ("wants", [topic, names @ ..]) => {

@@ -46,7 +46,7 @@ pub(crate) fn full(line: &str) -> String {
 }
 
 /// A resource as a story writes it: `name@label`, then options: `:eds` or `:eds=name` (a cluster that takes its endpoints
-/// from EDS), `:ttl=10s`, `:aka=alias` (repeats), `:aside` (exists, but the wildcard does not cover it); at the end
+/// from EDS), `:rds=name` (a listener that takes its route from RDS), `:ttl=10s`, `:aka=alias` (repeats), `:aside` (exists, but the wildcard does not cover it); at the end
 /// `:leads=name` (its body points to a collection of endpoints; in a listener: its address, `0.0.0.0:80`). The label `empty` stands for a body without a byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spec {
@@ -57,6 +57,7 @@ pub(crate) struct Spec {
     pub(crate) aliases: Vec<String>,
     pub(crate) aside: bool,
     pub(crate) leads: Option<String>,
+    pub(crate) route: Option<String>,
 }
 
 impl Spec {
@@ -77,6 +78,7 @@ impl Spec {
             aliases: Vec::new(),
             aside: false,
             leads,
+            route: None,
         };
         for option in options {
             match option.split_once('=').unwrap_or((option, "")) {
@@ -84,6 +86,7 @@ impl Spec {
                 ("eds", service) => spec.endpoints = Some(service.to_owned()),
                 ("ttl", text) => spec.ttl = Some(duration(text)),
                 ("aka", alias) => spec.aliases.push(alias.replace('\0', "://")),
+                ("rds", route) => spec.route = Some(route.to_owned()),
                 ("aside", "") => spec.aside = true,
                 _ => panic!("`{option}` is no option of a resource"),
             }

@@ -8,13 +8,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use distributary::proto::distributary::references;
 use distributary::proto::envoy::service::discovery::v3 as discovery;
 use distributary::proto::google::protobuf::Any;
 use distributary::protocol::Response;
 use distributary::xds::{Dialect, Name, TypeUrl};
 use prost::Message;
 
-use crate::text::said;
+use crate::text::{Spec, said};
 
 /// A response as the client has read it.
 #[derive(Clone, Debug)]
@@ -82,12 +83,12 @@ pub(crate) struct Leds {
 pub(crate) const EMPTY: &str = "empty";
 
 impl Body {
-    /// The bytes of the body with this label.
-    pub(crate) fn bytes(name: &str, label: &str, leads: Option<&String>) -> Vec<u8> {
-        if label == EMPTY {
+    /// The bytes of a resource's body.
+    pub(crate) fn bytes(spec: &Spec) -> Vec<u8> {
+        if spec.label == EMPTY {
             return Vec::new();
         }
-        let locality = leads.map(|text| match text.parse::<SocketAddr>() {
+        let locality = spec.leads.as_ref().map(|text| match text.parse::<SocketAddr>() {
             Ok(socket) => Locality {
                 socket: Some(Socket {
                     address: socket.ip().to_string(),
@@ -103,11 +104,12 @@ impl Body {
             },
         });
         let body = Self {
-            name: name.to_owned(),
+            name: spec.name.clone(),
             locality,
-            label: label.to_owned(),
+            label: spec.label.clone(),
         };
-        body.encode_to_vec()
+        let listener = spec.route.as_ref().map(|route| naming(route).encode_to_vec());
+        [body.encode_to_vec(), listener.unwrap_or_default()].concat()
     }
 
     /// Its label, if the name around it is this one.
@@ -119,6 +121,28 @@ impl Body {
         let same = Name::read(&body.name, type_url) == Name::read(name, type_url);
         assert!(same, "the name around the body: {} and {name}", body.name);
         body.label
+    }
+}
+
+/// A listener whose route comes from RDS.
+fn naming(route: &str) -> references::Listener {
+    let manager = references::HttpConnectionManager {
+        rds: Some(references::Rds {
+            route_config_name: route.to_owned(),
+        }),
+        ..Default::default()
+    };
+    let manager = Any {
+        type_url:
+            "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+                .to_owned(),
+        value: manager.encode_to_vec().into(),
+    };
+    references::Listener {
+        api_listener: Some(references::ApiListener {
+            api_listener: Some(manager),
+        }),
+        ..Default::default()
     }
 }
 

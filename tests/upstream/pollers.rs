@@ -149,3 +149,27 @@ fn who_waits_shortens_a_pause() {
     want(&mut poller, "b", now);
     assert!(asked(&mut poller, soon).is_some());
 }
+
+/// G-11: while clients read another server, this one is polled each second, also if a longer pause has begun; unless it fails for a type
+/// alone, and until it answers.
+#[test]
+fn a_preferred_server_is_polled_each_second() {
+    let (mut poller, mut now) = poller();
+    want(&mut poller, "a", now);
+    assert!(asked(&mut poller, now).is_some());
+    let waits = [(); 4].map(|()| fails(&mut poller, false, now));
+    assert_eq!(waits, [1000, 1600, 2560, 4096]);
+    let second = Duration::from_secs(1);
+    poller.handle_superseded();
+    assert_eq!(asked(&mut poller, now + second - second / 10), None);
+    now += second;
+    assert!(asked(&mut poller, now).is_some());
+    let waits = [(); 4].map(|()| fails(&mut poller, false, now));
+    assert_eq!(waits, [1000; 4]);
+    assert!(fails(&mut poller, true, now) > 1000);
+    now += RECONNECT_MAX;
+    assert!(asked(&mut poller, now).is_some());
+    answer(&mut poller, &["a"], now);
+    let waits = [(); 3].map(|()| fails(&mut poller, false, now));
+    assert_eq!(waits, [1000, 1600, 2560]);
+}

@@ -69,6 +69,20 @@ impl Guard {
         }
     }
 
+    /// Whether a cluster stays because a listener names a route that is not known yet. Clients are about to ask for that, and send
+    /// traffic by the route that they have.
+    fn suspects(&mut self, item: &Item, now: Instant) -> bool {
+        let until = self.held.get(item).and_then(Removal::suspected_until);
+        if until.is_some_and(|until| until <= now) {
+            return false;
+        }
+        let Some(source) = self.references.unknown_route(item) else {
+            return false;
+        };
+        self.held.suspect(item, source, now + self.bound);
+        true
+    }
+
     /// Returns what was said of a removal, if it waits for nothing any more.
     fn decide(
         &mut self,
@@ -98,7 +112,9 @@ impl Guard {
                     .map(|cluster| (cluster.clone(), false)),
             };
             if source.is_none() && stage == Stage::Clusters {
-                self.held.look_at(Stage::Members, item.clone());
+                if waits || !self.suspects(item, now) {
+                    self.held.look_at(Stage::Members, item.clone());
+                }
                 return None;
             }
             if source.is_some() {

@@ -175,6 +175,15 @@ impl Held {
         }
     }
 
+    /// This listener names a route that is not known yet, and may refer to a removal by it.
+    pub(super) fn suspect(&mut self, item: &Item, source: Item, until: Instant) {
+        if let Some(removal) = self.get_mut(item) {
+            let before = removal.reason();
+            removal.suspect(source, until);
+            self.show(item, before, HoldEnd::Free);
+        }
+    }
+
     /// A removal does not wait any more, because of `end`.
     pub(super) fn leave(&mut self, item: &Item, end: HoldEnd) -> Option<Removal> {
         let names = self.removals.get_mut(&item.0)?;

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use baseline::Elsewhere;
 use first_states::FirstStates;
 use held::Held;
+pub(crate) use reading::references;
 use references::References;
 use removal::{Half, Item, Removal, removes};
 

@@ -5,7 +5,7 @@
 //! goes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use imbl::ordmap::DiffItem;
@@ -29,6 +29,10 @@ pub(super) struct References {
     going: BTreeSet<Item>,
     /// What the control plane did not confirm in time. K-16: clients keep it, so it counts until something else is said.
     unconfirmed: BTreeMap<Item, Arc<Resource>>,
+    /// What names a route configuration of which nothing is known; `None`: nothing does; empty: that is to be looked for.
+    unknown: OnceLock<Option<Item>>,
+    /// The clusters that stay until that is known.
+    suspended: BTreeSet<Item>,
 }
 
 impl References {
@@ -122,6 +126,12 @@ impl References {
         let kind = item.0.0.kind();
         if !refers(kind) {
             return;
+        }
+        if kind != Kind::Cds {
+            self.unknown.take();
+            std::mem::take(&mut self.suspended)
+                .into_iter()
+                .for_each(|item| held.look(item));
         }
         let (old, new) = (named(kind, old), named(kind, new));
         let (old_routes, new_routes) = (routes(old), routes(new));
@@ -240,6 +250,21 @@ impl References {
                 (directly || removal.waits(now)).then_some((item, false))
             }
         }))
+    }
+
+    /// Returns a listener or scoped route that names a route configuration of which nothing is known. A cluster waits for that.
+    pub(super) fn unknown_route(&mut self, cluster: &Item) -> Option<Item> {
+        let found = self.unknown.get_or_init(|| {
+            let halves = || self.read.iter().filter(|(half, _)| half.0.kind() == Kind::Rds);
+            let is_known = |name: &Name| halves().any(|(_, state)| state.known(name).is_some());
+            let mut unknown = self.routes.iter().filter(|(name, _)| !is_known(name));
+            unknown.find_map(|(_, sources)| sources.first().cloned())
+        });
+        let found = found.clone();
+        if found.is_some() {
+            self.suspended.insert(cluster.clone());
+        }
+        found
     }
 
     fn resource(&self, (half, name): &Item) -> Option<&Arc<Resource>> {

@@ -54,6 +54,8 @@ pub(super) enum Reference {
     Unknown(bool),
     /// This one does. `true`: the control plane still sends it.
     By(Item, bool),
+    /// Until then this listener may: it names a route configuration that is not known yet.
+    Perhaps(Item, Instant),
 }
 
 impl Removal {
@@ -119,6 +121,7 @@ impl Removal {
     pub(super) const fn by(&self) -> Option<(&Item, bool)> {
         match &self.reference {
             Reference::By(item, said) => Some((item, *said)),
+            Reference::Perhaps(item, _) => Some((item, true)),
             Reference::Ignored(_) | Reference::Unknown(_) => None,
         }
     }
@@ -174,6 +177,20 @@ impl Removal {
         self.reference = source.map_or(Reference::Unknown(false), |(source, said)| Reference::By(source, said));
     }
 
+    /// This listener may refer to it until then, or until the end of an earlier wait of this kind.
+    pub(super) fn suspect(&mut self, source: Item, until: Instant) {
+        let until = self.suspected_until().unwrap_or(until);
+        self.reference = Reference::Perhaps(source, until);
+    }
+
+    /// Until when a listener may refer to it.
+    pub(super) const fn suspected_until(&self) -> Option<Instant> {
+        match self.reference {
+            Reference::Perhaps(_, until) => Some(until),
+            Reference::Ignored(_) | Reference::Unknown(_) | Reference::By(..) => None,
+        }
+    }
+
     /// Nothing but the quiet time holds it any more.
     pub(super) fn free(&mut self, end: HoldEnd) {
         self.acquit();
@@ -207,7 +224,8 @@ impl Removal {
 
     /// When it must be looked at again by itself.
     pub(super) fn alarms(&self) -> impl Iterator<Item = Instant> {
-        self.ordered_until().into_iter().chain(self.expires)
+        let times = [self.ordered_until(), self.suspected_until(), self.expires];
+        times.into_iter().flatten()
     }
 
     /// Returns why it goes; `over`: the longest time of a reference is.
@@ -215,14 +233,18 @@ impl Removal {
         match &self.reference {
             _ if self.is_expired(now) => HoldEnd::Gone,
             Reference::Ignored(end) => *end,
-            Reference::Unknown(_) | Reference::By(..) if over || self.order.is_some() => HoldEnd::Clock,
-            Reference::Unknown(_) | Reference::By(..) => HoldEnd::Free,
+            _ if over || self.order.is_some() => HoldEnd::Clock,
+            Reference::Perhaps(_, until) if *until <= now => HoldEnd::Clock,
+            Reference::Unknown(_) | Reference::By(..) | Reference::Perhaps(..) => HoldEnd::Free,
         }
     }
 
     /// Returns why it is held, as far as operators are told: the quiet time is no hold.
     pub(super) const fn reason(&self) -> Option<(HoldReason, Option<u32>)> {
-        let named = matches!(self.reference, Reference::By(..) | Reference::Unknown(true)) || self.order.is_some();
+        let named = match self.reference {
+            Reference::By(..) | Reference::Perhaps(..) | Reference::Unknown(true) => true,
+            Reference::Ignored(_) | Reference::Unknown(false) => self.order.is_some(),
+        };
         match self.judged {
             Judged::By(number) => Some((HoldReason::Mass, Some(number))),
             Judged::Not if named && self.quiet.is_none() => Some((HoldReason::Referenced, None)),

@@ -25,6 +25,11 @@ impl Gate {
         self.is_ripe(bound, now)
     }
 
+    /// Something waits, and has not waited for longer than since then.
+    pub(super) fn wait_from(&mut self, since: Instant) {
+        *self = Self::Waits(self.since().map_or(since, |before| before.max(since)));
+    }
+
     /// Nothing waits.
     pub(super) const fn clear(&mut self) {
         *self = Self::Free;

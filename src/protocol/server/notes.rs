@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use xds::{Errors, Name, Objection, Resource, ResourceError, State, Update, Version};
+use xds::{Batch, Errors, Name, Objection, Resource, ResourceError, State, Update, Version};
 
 /// The notes on a type of a stream. Most types have none, and then nothing is allocated.
 #[derive(Debug, Default)]
@@ -45,6 +45,18 @@ struct Full {
     brought: Option<Box<str>>,
     /// Why the client rejected the last one, if it has accepted none since.
     refused: Option<Arc<Objection>>,
+    /// When that one is tried once more.
+    again: Option<Again>,
+}
+
+/// The second try of a rejected full state.
+#[derive(Clone, Debug)]
+pub(super) enum Again {
+    /// It is due then, unless something else is sent before.
+    At(Instant, Arc<Batch>),
+    Due(Arc<Batch>),
+    /// The one with this id was tried once more.
+    Tried(u64),
 }
 
 /// B-34, C-12: the versions that a client brought beside its names.
@@ -73,7 +85,7 @@ impl Written {
             versions,
         } = self;
         let secrets = secrets.accepted.is_empty() && !secrets.omits;
-        let reasons = full.refused.is_none() && relayed.is_none();
+        let reasons = full.refused.is_none() && full.again.is_none() && relayed.is_none();
         let versions =
             versions.unread.is_empty() && versions.gathered.is_none() && versions.table == 0 && versions.rows == 0;
         errors.is_empty()
@@ -192,7 +204,16 @@ impl Notes {
     }
 
     pub(super) fn forget_refused(&mut self) {
-        self.take(|written| written.full.refused = None);
+        self.take(|written| (written.full.refused, written.full.again) = (None, None));
+    }
+
+    /// Returns when the last full state is tried once more, if that was rejected.
+    pub(super) fn again(&self) -> Option<&Again> {
+        self.0.as_ref()?.full.again.as_ref()
+    }
+
+    pub(super) fn note_again(&mut self, again: Again) {
+        self.add().full.again = Some(again);
     }
 
     /// E-24: returns what the client, a relay, says that its own clients reject, if it has accepted no response since.

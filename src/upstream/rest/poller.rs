@@ -24,6 +24,8 @@ pub struct Poller {
     /// Whether the server answered after its last failure.
     answers: bool,
     failing: bool,
+    /// G-11: whether clients read another server until this one answers. It is polled each second then.
+    superseded: bool,
     nonce: u64,
     /// Counts of the resources in responses, until [`take_received`](Self::take_received) returns them.
     received: VecDeque<Received>,
@@ -53,6 +55,7 @@ impl Poller {
             topics: BTreeMap::new(),
             answers: false,
             failing: false,
+            superseded: false,
             nonce: 0,
             received: VecDeque::new(),
         }
@@ -137,7 +140,9 @@ impl Poller {
 
     /// G-12: another server has stood in. Requests to this one no longer state the versions that it sent before.
     pub fn handle_superseded(&mut self) {
+        self.superseded = true;
         for topic in self.topics.values_mut() {
+            topic.shorten();
             topic.changed = true;
             // A response that was not taken yet is discarded and asked for anew.
             if let Some((_, came)) = topic.news.take() {
@@ -233,7 +238,7 @@ impl Poller {
             return Vec::new();
         };
         topic.answered(self.interval, dice, now);
-        (self.answers, self.failing) = (true, false);
+        (self.answers, self.failing, self.superseded) = (true, false, false);
         if !self.client.connected() {
             // Another poll failed in the meantime, which ended the machine's stream: this answer is ignored and the type polled
             // again.
@@ -331,6 +336,9 @@ impl Poller {
             false => Vec::new(),
         };
         self.hurry();
+        if self.superseded {
+            self.topics.values_mut().for_each(Topic::shorten);
+        }
         let due = self.topics.get(type_url).map_or(now, |topic| topic.due);
         (due - now, lost)
     }

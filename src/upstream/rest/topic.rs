@@ -157,6 +157,14 @@ impl Topic {
         }
     }
 
+    /// G-11: makes a pause as short as the first one is.
+    pub(super) fn shorten(&mut self) {
+        if let Some(pause) = &mut self.pause {
+            pause.shorten();
+            self.due = self.due.min(pause.due(false));
+        }
+    }
+
     /// Returns the error of the last poll, and when the next one is made.
     pub(super) fn trouble(&self) -> Option<(String, Instant)> {
         Some((self.trouble.clone()?, self.due))

@@ -152,7 +152,44 @@ fn a_route_that_only_a_client_wants() {
     assert!(stage.served(CDS).starts_with("c1 "));
 }
 
-/// A route that leaves the view because nobody wants it holds nothing any more, though a listener names it.
+/// D-03: a listener changes the name of its route, and clients give the old one up before they have the new one: what the old one leads
+/// to stays until the new one is known, at most for the bound.
+#[test]
+fn a_listener_takes_another_route() {
+    for (dialect, comes) in [(0, true), (0, false), (1, true), (1, false)].map(|(at, comes)| (BOTH[at], comes)) {
+        let mut stage = settled(dialect, USUAL);
+        stage.remove(CDS, "c0");
+        stage.remove(EDS, "c0");
+        stage.pass(Duration::from_secs(30));
+        assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+        stage.put(LDS, "l", listener("l", "next", 80));
+        stage.exchange();
+        stage.wanted.clear();
+        stage.unwant(RDS, "r");
+        stage.pass(ms(1000));
+        assert_eq!(stage.why(CDS, "c0"), "referenced by lds l", "{dialect:?}");
+        assert!(stage.served(EDS).starts_with("c0 "));
+        if comes {
+            stage.put(RDS, "next", route("next", &["c1"]));
+            stage.wanted.insert("next".to_owned());
+            stage.upstream.want(RDS, "next");
+            stage.exchange();
+        } else {
+            stage.pass(ms(999));
+            assert!(stage.served(CDS).starts_with("c0 "));
+            stage.pass(ms(1));
+        }
+        assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?} {comes}");
+        let end = if comes {
+            "-cds referenced free"
+        } else {
+            "-cds referenced clock"
+        };
+        assert!(stage.heard().contains(end));
+    }
+}
+
+/// A route that leaves the view because nobody wants it holds nothing after the bound, though a listener names it.
 #[test]
 fn a_route_that_leaves_the_view() {
     for dialect in BOTH {
@@ -162,7 +199,7 @@ fn a_route_that_leaves_the_view() {
         assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
         stage.wanted.clear();
         stage.unwant(RDS, "r");
-        stage.pass(ms(1));
+        stage.pass(ms(2000));
         assert_eq!(stage.served(RDS), "");
         assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
     }

@@ -50,6 +50,8 @@ fn a_client_that_drains() {
     let mut stage = settled(Dialect::Sotw, USUAL);
     stage.put(LDS, "l", listener("l", "r-2", 80));
     stage.put(RDS, "r-2", route("r-2", &["c1"]));
+    stage.upstream.want(RDS, "r-2");
+    stage.wanted.insert("r-2".to_owned());
     stage.remove(RDS, "r");
     stage.exchange();
     stage.remove(CDS, "c0");
@@ -57,7 +59,7 @@ fn a_client_that_drains() {
         stage.pass(QUARTER);
         assert_eq!(trouble(&stage), (false, false));
     }
-    stage.wanted.clear();
+    stage.wanted.remove("r");
     stage.exchange();
     stage.pass(Duration::ZERO);
     stage.publish(Vec::new());

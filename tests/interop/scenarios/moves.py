@@ -4,8 +4,9 @@ import time
 
 from peers import resources as make
 from peers.control_plane import certificate
-from peers.envoy import ADS_DELTA, AGGREGATED
-from peers.process import Failed, eventually
+from peers.envoy import ADS_DELTA, ADS_SOTW, AGGREGATED
+from peers.process import Failed, eventually, free_port
+from peers.traffic import ask
 from scenario import scenario
 from scenarios.envoy_http import proxy
 from scenarios.grpc_traffic import service
@@ -57,6 +58,68 @@ def another_listener_takes_the_address(world, dialect):
     traffic.reaches("b")
     if rejected := envoy.stat("listener_manager.lds.update_rejected"):
         raise Failed(f"Envoy rejected listeners {rejected} times")
+
+
+NAMES = "the control plane removes a cluster while clients still use it"
+
+
+@scenario("D-01, D-03, D-09", caches=("linear",), relay_only=NAMES)
+def listeners_name_other_routes_for_grpc(world):
+    """A cluster is removed, and held because its route leads to it. Then a listener names another route: no call fails before the
+    client has that."""
+    ports = world.backends.grpc
+    put_target(world, 0, ports["a"])
+    world.through_relay()
+    clients = world.grpc_go("xds:///shop"), world.grpc_python("xds:///shop")
+    records = [world.watch(client.records["xds:///shop"]) for client in clients]
+    for record in records:
+        record.reaches("a")
+    for step, backend in enumerate("bcabcabc"):
+        world.control_plane.apply(remove=[("cds", f"c{step}"), ("eds", f"c{step}")])
+        time.sleep(0.3)
+        put_target(world, step + 1, ports[backend], remove=[("rds", f"r{step}")])
+        for record in records:
+            record.reaches(backend)
+
+
+def put_target(world, step, port, remove=()):
+    """A gRPC target whose resources have names of their own in each step."""
+    route, cluster = f"r{step}", f"c{step}"
+    world.control_plane.apply(put=[make.api_listener("shop", make.rds(route)), make.routes(route, make.to(cluster, "")),
+                                   make.cluster(cluster), make.endpoints(cluster, port)], remove=list(remove))
+
+
+@scenario("D-01, D-03, D-09", AGGREGATED, caches=("linear", "snapshot"), relay_only=NAMES)
+def listeners_name_other_routes(world, dialect):
+    """The same with Envoy, which asks for the new route while the listener with the old one serves."""
+    envoy, traffic = proxy(world, dialect)
+    source, http = dialect.source(), world.backends.http
+    route, cluster = "main", "x"
+    for step, backend in enumerate("bcabcabc"):
+        world.control_plane.apply(remove=[("cds", cluster), ("eds", cluster)])
+        time.sleep(0.3)
+        gone, route, cluster = route, f"r{step}", f"c{step}"
+        world.control_plane.apply(put=[make.cluster(cluster, source), make.endpoints(cluster, http[backend]),
+                                       make.routes(route, make.to(cluster)), make.listener("web", world.port, make.rds(route, source))],
+                                  remove=[("rds", gone)])
+        traffic.reaches(backend)
+        eventually(f"Envoy has only {cluster}", lambda: set(envoy.clusters()) == {cluster})
+
+
+@scenario("B-16, B-22", (ADS_SOTW,), relay_only="go-control-plane lists listeners in any order, and a rejected state again and again")
+def an_address_that_a_new_listener_takes(world, dialect):
+    """One change moves a listener to another port, and a new one, whose name sorts first, to the port that it leaves."""
+    world.expect_rejections()
+    _, traffic = proxy(world, dialect)
+    source, other = dialect.source(), free_port()
+    world.control_plane.apply(put=[make.cluster("y", source), make.endpoints("y", world.backends.http["b"]),
+                                   make.routes("second", make.to("y"))])
+    world.control_plane.apply(put=[make.listener("a-first", world.port, make.rds("second", source)),
+                                   make.listener("web", other, make.rds("main", source))])
+    eventually("the old listener answers at its new port", lambda: ask(other)[0] == "a", within=MOVE)
+    eventually("the new listener has the old port", lambda: ask(world.port)[0] == "b", within=MOVE)
+    traffic.failures.clear()
+    traffic.reaches("b")
 
 
 @scenario("B-22, C-25", (ADS_DELTA,), caches=("linear",), relay_only="go-control-plane sends a rejected resource again, without end")

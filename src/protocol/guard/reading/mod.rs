@@ -17,7 +17,7 @@ const ROUTES: &str = "envoy.config.route.v3.RouteConfiguration";
 const CLUSTERS: &str = "envoy.config.cluster.v3.Cluster";
 
 /// Returns what a resource of this kind refers to. It is read once and kept with the resource.
-pub(super) fn references(kind: Kind, resource: &Resource) -> Option<&References> {
+pub(crate) fn references(kind: Kind, resource: &Resource) -> Option<&References> {
     resource.references(|body| read(kind, &body))
 }
 

@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use super::verdict::Say;
 use super::{Attempt, Subscription};
-use xds::{Answers, Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, Spots, TypeSight};
+use xds::{
+    Answers, Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, Spots, TypeSight, takers,
+};
 
 /// A response that is being written.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(super) struct Draft {
     endpoints: Vec<Name>,
     /// Whether any of it was asked for by the wildcard alone.
     covers: bool,
+    /// What the listeners in it were before.
+    before: Vec<Arc<Resource>>,
     /// The last collection of which it brings a member.
     collection: Option<Name>,
 }
@@ -41,6 +45,7 @@ impl Draft {
             last: None,
             endpoints: Vec::new(),
             covers: false,
+            before: Vec::new(),
             collection: None,
         }
     }
@@ -96,7 +101,10 @@ impl Draft {
         let removed = gone().map(|(name, _)| name.clone()).collect();
         let missing = gone().filter(|(_, missing)| **missing);
         let missing = missing.map(|(name, _)| name.clone()).collect();
-        let batch = Batch::new(self.items.into_values().collect(), removed).alone();
+        let last = takers(self.before.iter(), self.items.values().map(|item| &item.resource));
+        let batch = Batch::new(self.items.into_values().collect(), removed)
+            .alone()
+            .with_last(last);
         let batch = batch.with_missing(missing, kind == Kind::Vhds);
         (
             Arc::new(batch.with_errors(self.errors)),
@@ -178,6 +186,9 @@ impl Subscription {
         }
         if let Some(accepted) = row.whole().filter(|_| self.reader.lists_all()) {
             self.books.notes_mut().note_accepted(name, accepted);
+        }
+        if self.reader.full_state() && self.reader.traits().kind == Kind::Lds {
+            draft.before.extend(row.whole().cloned());
         }
         let item = self.reader.item(name, resource, attempt.slot, attempt.now);
         draft.covers |= !self.books.ledger().asks(name);

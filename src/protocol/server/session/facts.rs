@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::Subscription;
 use super::lens::{Extent, Lens};
+use super::verdict::Say;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
+use crate::server::notes::Again;
 use xds::{Answers, Authorities, Cut, Dialect, Name, Objection, Sight, Slot, Status, Target, TypeSight, TypeUrl};
 
 impl Subscription {
@@ -37,6 +39,15 @@ impl Subscription {
     ) -> R {
         let (type_url, viewer) = (self.reader.type_url().clone(), self.reader.viewer().clone());
         act(self, sight.type_sight(&type_url).seen_by(&viewer))
+    }
+
+    /// Whether a removal is due, as far as names were looked at.
+    pub(in crate::server) fn loses(&self, sight: &Sight, answers: &impl Answers) -> bool {
+        let (slot, agenda) = (self.type_sight(sight), self.books.agenda());
+        let mut listed = agenda.gone().chain(agenda.names());
+        let difference = self.difference(slot, answers);
+        let removes = difference.is_some_and(|difference| difference.removes());
+        removes || listed.any(|name| matches!(self.say(name, slot), Some(Say::Remove)))
     }
 
     pub(super) fn lens<'s, 'a>(&'s self, slot: TypeSight<'a>) -> Lens<'s, 'a> {
@@ -273,13 +284,18 @@ impl Subscription {
         self.asked.since()
     }
 
-    /// Returns when the client has waited for this long.
+    /// Returns when the client has waited for this long, or a full state is tried once more.
     pub(in crate::server) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
-        self.asked.ends(bound)
+        let again = match self.books.notes().again() {
+            Some(Again::At(at, _)) => Some(*at),
+            Some(Again::Due(_) | Again::Tried(_)) | None => None,
+        };
+        self.asked.ends(bound).into_iter().chain(again).min()
     }
 
     /// Takes note of the time. Returns whether the wait for an answer has just ended.
     pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) -> bool {
+        self.ripen_second_try(now);
         self.asked.waive(bound, now)
     }
 }

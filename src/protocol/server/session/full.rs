@@ -25,6 +25,10 @@ impl Subscription {
             let waits = partly || self.survey_in(slot, attempt.answers).adds;
             return Step::held(waits);
         }
+        if let Some(batch) = self.second_try() {
+            let clusters = Self::endpoints(batch.items().iter().map(|item| &item.resource));
+            return self.send(batch, None, false, clusters, attempt);
+        }
         if let Some(state) = state.filter(|state| self.is_plain(state)) {
             return self.poll_full_state(state, attempt);
         }
@@ -74,7 +78,8 @@ impl Subscription {
             None => Self::endpoints(changed),
         };
         let since = difference.and_then(Difference::oldest);
-        let batch = attempt.answers.full(&next);
+        let handover = difference.and_then(|difference| difference.handover(base.as_ref(), &next));
+        let batch = handover.unwrap_or_else(|| attempt.answers.full(&next));
         self.arrive(next, None);
         self.books.agenda_mut().set_hello(false);
         self.send(batch, since, false, clusters, attempt)

@@ -46,7 +46,7 @@ impl Subscription {
                 let objection = answers.objection(Objection::new(detail.code, &detail.message, flight.sent));
                 ReceiptKind::Nack {
                     response: flight.summary(),
-                    given_up: self.reject(&flight, &detail.message, &objection),
+                    given_up: self.reject(&flight, &detail.message, &objection, now),
                     message: detail.message.clone(),
                 }
             }
@@ -125,11 +125,10 @@ impl Subscription {
     }
 
     /// The client has rejected a response: it may hold any part of it. Returns how many names are given up.
-    fn reject(&mut self, flight: &Flight, message: &str, objection: &Arc<Objection>) -> usize {
+    fn reject(&mut self, flight: &Flight, message: &str, objection: &Arc<Objection>, now: Instant) -> usize {
         let again = self.books.rejections_mut().end(flight.nonce, false);
         if self.reader.full_state() {
-            // B-22: the rows stay, so that the next full state goes when something is due.
-            self.books.notes_mut().note_refused(objection.clone());
+            self.refuse(flight, objection, now);
             return 0;
         }
         let adds = !flight.batch.items().is_empty();
@@ -174,11 +173,14 @@ impl Subscription {
         let words = named_in(message);
         let (mut named, mut others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             members.into_iter().partition(|(name, _)| words.contains(name.as_str()));
+        // B-18: secrets that it has never accepted cannot be left out, and nothing can be listed in their place.
+        let mut all = named.keys().chain(others.keys());
+        let as_one = self.books.holds_back_as_one() && !all.all(|name| self.books.notes().accepted(name).is_some());
         let mut groups = Vec::new();
         let mut held_back = BTreeMap::new();
         if named.is_empty() || others.is_empty() {
             others.append(&mut named);
-            if alone || self.books.holds_back_as_one() {
+            if alone || as_one {
                 held_back.append(&mut others);
             }
             if let Some(middle) = others.keys().nth(others.len() / 2).cloned() {

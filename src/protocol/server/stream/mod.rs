@@ -3,6 +3,7 @@
 //! Owns the stream's nonces, subscriptions and gates. Knows nothing of transports, tasks and other clients.
 
 mod loss;
+mod naming;
 mod order;
 mod requests;
 

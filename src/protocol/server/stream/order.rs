@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use super::Server;
+use super::naming::Missing;
 use crate::end::End;
 use crate::server::response::Response;
 use crate::server::session::{Attempt, Step, Subscription};
@@ -42,15 +43,20 @@ impl Server {
             return None;
         }
         // D-03: removals are sent only after the bound, or when everything that could still need the removed resources is sent
-        // and settled (accepted or rejected).
+        // and settled (accepted or rejected), and the client has the routes that its listeners name now.
+        let ripe = self.removals.is_ripe(self.bound(), now);
         let calm = self.calm(sight, answers);
-        let ripe = calm || self.removals.is_ripe(self.bound(), now);
-        if !ripe {
+        let missing = self.missing_route(sight, now);
+        if let Some(Missing::Asked(since)) = missing {
+            self.removals.wait_from(since);
+            return None;
+        }
+        if !ripe && (missing.is_some() || !calm) {
             self.removals.wait(self.bound(), now);
             return None;
         }
         let response = self.poll_removals(sight, answers, now);
-        if !calm && response.is_some() {
+        if ripe && response.is_some() {
             self.expired_gates += 1;
         }
         // D-01: the next removal waits until this one is sent.
@@ -107,8 +113,7 @@ impl Server {
                     continue;
                 }
             }
-            let mut others = self.types.iter_mut().enumerate().filter(|(other, _)| *other != at);
-            let removals = others.all(|(_, other)| other.survey(sight, answers).has_all());
+            let removals = self.frees(at, sight, answers, now);
             match self.step(at, sight, answers, removals, now) {
                 Step::Send(response, _) if waiting && kind.gated() => {
                     self.expired_gates += 1;
@@ -214,7 +219,7 @@ impl Server {
             .min()
     }
 
-    fn bound(&self) -> Duration {
+    pub(super) fn bound(&self) -> Duration {
         self.settings.timers.order_gate
     }
 }

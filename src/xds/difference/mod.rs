@@ -2,12 +2,17 @@
 //!
 //! Owns the one operation behind first fetch, update, catching up and reconnecting. Does not know which of them it is.
 
+mod beats;
+mod handover;
+
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use imbl::ordmap::DiffItem;
+
+use beats::beats;
 
 use super::{Batch, Item, Kind, Known, Name, Resource, Room, Spots, State, Update};
 
@@ -22,6 +27,8 @@ pub struct Difference {
     additions: OnceLock<Option<Part>>,
     removals: OnceLock<Option<Part>>,
     kept: OnceLock<Arc<State>>,
+    /// By the state that is sent: all its listeners in an order of their own; `None` if they need none.
+    handover: OnceLock<(u64, Option<Arc<Batch>>)>,
 }
 
 /// What is left of a sorted list that is sent in cyclic order.
@@ -160,6 +167,7 @@ impl Difference {
             additions: OnceLock::new(),
             removals: OnceLock::new(),
             kept: OnceLock::new(),
+            handover: OnceLock::new(),
         }
     }
 
@@ -353,6 +361,7 @@ impl Difference {
             additions: OnceLock::new(),
             removals: OnceLock::new(),
             kept: OnceLock::new(),
+            handover: OnceLock::new(),
         };
         Part {
             batch: Arc::new(Batch::new(Vec::new(), Vec::new())),
@@ -377,20 +386,4 @@ pub const GONE_MAX: usize = 2048;
 
 fn oldest<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> Option<Instant> {
     resources.map(|resource| resource.received()).min()
-}
-
-fn beats(from: &State, to: &State) -> Vec<Arc<Resource>> {
-    if from.expiries().is_empty() && to.expiries().is_empty() {
-        return Vec::new();
-    }
-    let mut beats = Vec::new();
-    for item in from.expiries().diff(to.expiries()) {
-        let (DiffItem::Add(name, _) | DiffItem::Update { new: (name, _), .. } | DiffItem::Remove(name, _)) = item;
-        if let (Some(old), Some(new)) = (from.resource(name), to.resource(name))
-            && old.version() == new.version()
-        {
-            beats.push(new.clone());
-        }
-    }
-    beats
 }

@@ -1,0 +1,52 @@
+//! Removals wait for the routes that the client's listeners name (D-03).
+//!
+//! A client that is sent a listener with another route asks for that route afterwards, and until it has it, it sends traffic by the
+//! old one. Owns which route a removal waits for, and since when. Does not know what is removed.
+
+use std::time::Instant;
+
+use super::Server;
+use crate::server::session::Subscription;
+use xds::{Answers, Kind, Name, Sight};
+
+/// A route that a listener names, and that the client does not have yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Missing {
+    /// The client has not asked for it yet. Some take routes from elsewhere, and never do.
+    Named,
+    /// It last asked for routes then.
+    Asked(Instant),
+}
+
+impl Server {
+    /// Returns a route that the client is about to take: one of its listeners names it, and it was sent listeners, or has asked for
+    /// routes, not too long ago.
+    pub(super) fn missing_route(&self, sight: &Sight, now: Instant) -> Option<Missing> {
+        let counts = |since: &Instant| now < *since + self.bound();
+        let sent = self.types.iter().filter_map(Subscription::named_at).max()?;
+        let routes = || self.types.iter().filter(|one| one.type_url().kind() == Kind::Rds);
+        let asked = routes().map(Subscription::asked_at);
+        // Nearly always nothing was sent for a long time, and no listener is looked at.
+        asked.chain([sent]).find(counts)?;
+        let missing = |name: &Name| {
+            let asked = routes().filter(|one| one.asks_for(name)).map(Subscription::asked_at);
+            let missing = match asked.max() {
+                Some(asked) => counts(&asked).then_some(Missing::Asked(asked)),
+                None => counts(&sent).then_some(Missing::Named),
+            };
+            missing.filter(|_| !routes().any(|one| one.has_route(name, sight)))
+        };
+        let mut naming = self.types.iter().filter(|one| one.named_at().is_some());
+        naming.find_map(|one| one.find_route(sight, &missing))
+    }
+
+    /// Whether a type may remove something together with its additions, and at once: the client has all that is known of other types.
+    pub(super) fn frees(&mut self, at: usize, sight: &Sight, answers: &impl Answers, now: Instant) -> bool {
+        let mut others = self.types.iter_mut().enumerate().filter(|(other, _)| *other != at);
+        if !others.all(|(_, other)| other.survey(sight, answers).has_all()) {
+            return false;
+        }
+        let removes = self.types.get(at).is_some_and(|one| one.loses(sight, answers));
+        !removes || !self.removals.is_ripe(self.bound(), now) && self.missing_route(sight, now).is_none()
+    }
+}
