@@ -44,7 +44,10 @@ impl Overview {
     /// Adds a view and the function that returns the status of its streams.
     pub(super) fn add(&self, view: &Arc<View>, statuses: impl Fn() -> Vec<Status> + Send + Sync + 'static) {
         let mut streams = self.streams.lock();
-        streams.retain(|(view, _)| view.strong_count() > 0);
+        // Those that are gone are looked for only when there is no room, so that many views may come one after the other.
+        if streams.len() == streams.capacity() {
+            streams.retain(|(view, _)| view.strong_count() > 0);
+        }
         streams.push((Arc::downgrade(view), Box::new(statuses)));
     }
 
@@ -136,11 +139,15 @@ impl Overview {
     /// Returns the status of the streams of each view.
     fn statuses(&self, views: &[&Arc<View>]) -> Vec<Vec<Status>> {
         let all = self.streams.lock();
-        let of = |view: &&Arc<View>| {
-            let ours = all.iter().filter(|(of, _)| is(of, view));
-            ours.flat_map(|(_, statuses)| statuses()).collect()
-        };
-        views.iter().map(of).collect()
+        let mut of: BTreeMap<*const View, Vec<&Statuses>> = BTreeMap::new();
+        for (view, statuses) in all.iter() {
+            of.entry(view.as_ptr()).or_default().push(statuses);
+        }
+        let ours = |view: &&Arc<View>| of.get(&Arc::as_ptr(view)).into_iter().flatten();
+        views
+            .iter()
+            .map(|view| ours(view).flat_map(|statuses| statuses()).collect())
+            .collect()
     }
 }
 
@@ -150,10 +157,6 @@ fn left(servers: &[usize], authority: &str, views: &[Arc<View>]) -> BTreeSet<usi
     let others = views.iter().filter(|view| !servers.contains(&view.server()));
     let read = others.filter(|view| view.readers_of(of).0 > 0);
     read.map(|view| view.server()).collect()
-}
-
-fn is(of: &Weak<View>, view: &Arc<View>) -> bool {
-    std::ptr::eq(of.as_ptr(), Arc::as_ptr(view))
 }
 
 const fn is_open(status: &Status) -> bool {
