@@ -45,7 +45,7 @@ impl Upstream {
     fn answers_with(&mut self, type_url: &str, rejections: &[Rejection]) {
         let type_url = TypeUrl::new(type_url);
         let asked: Vec<TypeUrl> = self.client.take_questions().into_iter().collect();
-        assert_eq!(asked, [type_url.clone()], "the clients are asked");
+        assert_eq!(asked, std::slice::from_ref(&type_url), "the clients are asked");
         self.client.handle_rejections(&type_url, rejections);
     }
 

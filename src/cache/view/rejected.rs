@@ -15,8 +15,10 @@ use xds::{Known, Name, Slot, TypeUrl, Version};
 pub(super) struct Rejected {
     noted: Mutex<BTreeSet<TypeUrl>>,
     /// When the server was last told of each content.
-    reported: Mutex<BTreeMap<TypeUrl, BTreeMap<(Name, Version), Instant>>>,
+    reported: Mutex<BTreeMap<TypeUrl, Contents>>,
 }
+
+type Contents = BTreeMap<(Name, Version), Instant>;
 
 /// Of this many contents of a type, it is remembered that the server was told.
 const REPORTED_MAX: usize = 1024;

@@ -112,7 +112,7 @@ impl Guard {
                     .map(|cluster| (cluster.clone(), false)),
             };
             if source.is_none() && stage == Stage::Clusters {
-                if waits || !self.suspects(item, now) {
+                if !self.suspects(item, now) {
                     self.held.look_at(Stage::Members, item.clone());
                 }
                 return None;

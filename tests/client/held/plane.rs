@@ -98,13 +98,7 @@ impl Plane {
                 .iter()
                 .map(|(name, body)| (name.clone(), version(body)))
                 .collect();
-            let removed: Vec<String> = subscription
-                .told
-                .keys()
-                .chain(&subscription.asked)
-                .filter(|name| *name != "*" && !versions.contains_key(*name))
-                .cloned()
-                .collect();
+            let removed = subscription.lost(&versions);
             let changed = |name: &String| subscription.told.get(name) != versions.get(name);
             let changed: Vec<&String> = wanted.keys().filter(|name| changed(name)).collect();
             let has_all = removed.is_empty() && changed.is_empty();
@@ -123,12 +117,7 @@ impl Plane {
             let plane = Some(ControlPlane {
                 identifier: self.identifier.to_owned(),
             });
-            let resources = changed.into_iter().map(|name| Resource {
-                name: name.clone(),
-                version: versions[name].clone(),
-                resource: Some(any(type_url, &wanted[name])),
-                ..Resource::default()
-            });
+            let resources = changed.into_iter().map(|name| said(type_url, name, &wanted[name]));
             let mut resources: Vec<Resource> = resources.collect();
             while delta && self.split.is_some_and(|most| resources.len() > most) {
                 nonce += 1;
@@ -166,6 +155,24 @@ impl Plane {
         }
         self.nonce = nonce;
         replies
+    }
+}
+
+impl Subscription {
+    /// Returns what the client holds or has just asked for, and what is not there.
+    fn lost(&self, versions: &BTreeMap<String, String>) -> Vec<String> {
+        let known = self.told.keys().chain(&self.asked);
+        let lost = known.filter(|name| *name != "*" && !versions.contains_key(*name));
+        lost.cloned().collect()
+    }
+}
+
+fn said(type_url: &str, name: &str, body: &Bytes) -> Resource {
+    Resource {
+        name: name.to_owned(),
+        version: version(body),
+        resource: Some(any(type_url, body)),
+        ..Resource::default()
     }
 }
 
