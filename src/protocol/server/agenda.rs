@@ -26,8 +26,10 @@ pub(super) struct Agenda {
     short: bool,
     /// Whether the client asks for a name of which nothing is known, once that was looked for in this turn (C-20).
     dark: OnceLock<bool>,
-    /// The wildcard's state when it was last looked at, and whether it was certain.
-    state: (u64, bool),
+    /// The wildcard's state when it was last looked at.
+    state: u64,
+    /// Whether that was certain.
+    certain: bool,
     /// What there is to send, once that was looked for in this turn.
     survey: Option<Survey>,
 }
@@ -212,7 +214,8 @@ impl Agenda {
 
     /// Notes the wildcard's state. Returns whether it is another than before, and whether it has become certain.
     pub(super) const fn note_state(&mut self, id: u64, certain: bool) -> (bool, bool) {
-        let before = std::mem::replace(&mut self.state, (id, certain));
+        let before = (self.state, self.certain);
+        (self.state, self.certain) = (id, certain);
         (before.0 != id, certain && !before.1)
     }
 

@@ -30,8 +30,6 @@ pub(super) struct Draft {
     covers: bool,
     /// What the listeners in it were before.
     before: Vec<Arc<Resource>>,
-    /// The last collection of which it brings a member.
-    collection: Option<Name>,
 }
 
 impl Draft {
@@ -46,7 +44,6 @@ impl Draft {
             endpoints: Vec::new(),
             covers: false,
             before: Vec::new(),
-            collection: None,
         }
     }
 
@@ -194,9 +191,9 @@ impl Subscription {
         draft.covers |= !self.books.ledger().asks(name);
         draft.endpoints.extend(resource.endpoints().cloned());
         draft.items.insert(name.clone(), item);
-        draft.last = Some(name.clone());
         self.books.sent(name, resource);
-        self.answer_collection(name, draft);
+        let before = draft.last.replace(name.clone());
+        self.answer_collection(name, before.as_ref());
         if self.reader.reads_ttl() {
             self.books
                 .notes_mut()
@@ -205,18 +202,16 @@ impl Subscription {
         true
     }
 
-    /// C-22: the first member that is sent of a collection answers it.
-    fn answer_collection(&mut self, member: &Name, draft: &mut Draft) {
-        let Some(all) = self
-            .want
-            .covering(member)
-            .filter(|all| draft.collection.as_ref() != Some(all))
-        else {
+    /// C-22: the first member that is sent of a collection answers it. `before` is what was sent before it.
+    fn answer_collection(&mut self, member: &Name, before: Option<&Name>) {
+        let Some(all) = self.want.covering(member) else {
             return;
         };
+        if before.and_then(Name::collection).as_ref() == Some(&all) {
+            return;
+        }
         let open: Vec<Name> = self.open_texts(&all).cloned().collect();
         open.iter().for_each(|text| self.books.answered(text));
-        draft.collection = Some(all);
     }
 
     /// K-17: C-21: a virtual host is sent again whole. E-11: if the resource has no time to live any more, only the resource itself can
