@@ -104,7 +104,7 @@ impl Guard {
 pub(super) struct Elsewhere {
     pub(super) served: Arc<Cut>,
     /// All of them are.
-    all: bool,
+    pub(super) all: bool,
 }
 
 /// Whether a first whole state begins with these changes.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use imbl::ordmap::DiffItem;
 
+use super::baseline::Elsewhere;
 use super::held::Held;
 use super::removal::{Half, Item, Judged, Removal, removes};
 use xds::{Changes, Cut, HoldEnd, Kind, Known, MassHold, Name, Phase, State, TypeUrl, Within};
@@ -38,8 +39,8 @@ struct Part {
     open: bool,
     /// What clients were served when it began.
     before: Option<Arc<State>>,
-    /// They were served that by the view of another server.
-    elsewhere: bool,
+    /// They were served that by the view of another server; `true`: all of them.
+    elsewhere: Option<bool>,
     lost: BTreeSet<Name>,
     emptied: BTreeSet<Name>,
 }
@@ -47,7 +48,14 @@ struct Part {
 impl FirstStates {
     /// Notes that a first state begins or goes on with these changes; with `within: always` each message is one. What clients were served is
     /// what this view has, or `elsewhere`, if they read that.
-    pub(super) fn hear(&mut self, changes: &Changes, cut: &Cut, elsewhere: Option<&Cut>, within: Within, now: Instant) {
+    pub(super) fn hear(
+        &mut self,
+        changes: &Changes,
+        cut: &Cut,
+        elsewhere: Option<&Elsewhere>,
+        within: Within,
+        now: Instant,
+    ) {
         let (type_url, wildcard) = (&changes.type_url, changes.wildcard);
         let is_first = changes.phase.is_first();
         let alone = changes.phase == Phase::Steady && within == Within::Always;
@@ -62,14 +70,15 @@ impl FirstStates {
         let begins = is_first && changes.answered == Some(true) || removes;
         if begins {
             let before = |wildcard| {
-                let before = state(elsewhere.unwrap_or(cut), type_url, wildcard);
+                let served = elsewhere.map_or(cut, |elsewhere| &elsewhere.served);
+                let before = state(served, type_url, wildcard);
                 before.filter(|state| state.present() > 0)
             };
             let first = self.0.entry(type_url.clone()).or_insert_with(|| FirstState::new(now));
             first.judgement = first.judgement.filter(|_| first.is_open());
             *first.part_mut(wildcard) = Part {
                 before: before(wildcard),
-                elsewhere: elsewhere.is_some(),
+                elsewhere: elsewhere.map(|elsewhere| elsewhere.all),
                 ..Part::default()
             };
             let other = first.part_mut(!wildcard);
@@ -104,8 +113,16 @@ impl FirstStates {
 
     /// Returns what clients were served of this half by the view of another server.
     pub(super) fn elsewhere(&self, half: &Half) -> Option<&Arc<State>> {
-        let part = self.part(half).filter(|part| part.open && part.elsewhere)?;
+        let part = self.part(half).filter(|part| part.open && part.elsewhere.is_some())?;
         part.before.as_ref()
+    }
+
+    /// Whether the view of another server does not serve this any more: then its loss is none. `None`: no session reads that view; `true`: all
+    /// do.
+    pub(super) fn gone_elsewhere(&self, (half, name): &Item) -> Option<bool> {
+        let part = self.part(half).filter(|part| part.open)?;
+        let before = part.before.as_ref()?;
+        part.elsewhere.filter(|_| !is_present(before, name))
     }
 
     /// The half has lost the name; `emptied`: its endpoint assignment has become empty; `undecided`: no judgement holds it yet.

@@ -33,8 +33,7 @@ impl Guard {
             if kind.gated() && !change.updates.is_empty() {
                 self.directed = Some(now);
             }
-            let served = elsewhere.as_ref().map(|elsewhere| &*elsewhere.served);
-            self.first_states.hear(change, cut, served, within, now);
+            self.first_states.hear(change, cut, elsewhere.as_ref(), within, now);
             let half = (change.type_url.clone(), change.wildcard);
             let waits = self.waits(change, &half);
             let concerns = |update: &Update| {
@@ -96,13 +95,12 @@ impl Guard {
         change.updates.extend(gone);
     }
 
-    /// Whether a removal of this resource can wait. What clients are not served any more, because they read another server which has
+    /// Whether a removal of this resource can wait. What clients are not served any more, because all read another server which has
     /// removed it, is not brought back.
     fn can_wait(&self, item: &Item, state: Option<&State>, now: Instant) -> bool {
-        let served = |before: &Arc<State>| is_present(before, &item.1);
         state.is_some_and(|state| is_present(state, &item.1))
             && expiry(state, &item.1).is_none_or(|at| at > now + self.bound)
-            && self.first_states.elsewhere(&item.0).is_none_or(served)
+            && self.first_states.gone_elsewhere(item) != Some(true)
     }
 
     /// A removal begins to wait, or is said again.
@@ -110,8 +108,9 @@ impl Guard {
         let emptied = matches!(update, Update::Put(..));
         let endpoints = state.and_then(|state| state.resource(&item.1)?.endpoints());
         let known = self.held.get(item).map(Removal::judged);
+        let first = waits.first && self.first_states.gone_elsewhere(item).is_none();
         // What an earlier run has held for a reference was removed by the server on purpose, and is no loss.
-        if waits.first && known != Some(Judged::Not) {
+        if first && known != Some(Judged::Not) {
             self.first_states.lose(item, emptied, known.is_none(), now);
         }
         if known.is_some() {
@@ -119,7 +118,7 @@ impl Guard {
             return;
         }
         let quiet = waits.quiet && !emptied;
-        let judged = if waits.first { Judged::Undecided } else { Judged::Not };
+        let judged = if first { Judged::Undecided } else { Judged::Not };
         let reference = match waits.referred && !emptied {
             true => Reference::Unknown(false),
             false => Reference::Ignored(HoldEnd::Free),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use xds::{Cut, Dialect};
 
-use super::plane::{Content, cluster, endpoints, listener};
+use super::plane::{Content, cluster, endpoints, listener, route};
 use super::stage::{Stage, USUAL};
 use super::{BOTH, settled};
 use crate::{CDS, EDS, LDS, RDS, ms};
@@ -156,4 +156,22 @@ fn who_has_stayed_keeps_everything() {
     assert_eq!(stage.served(LDS), "l1 l2 l3 l4");
     stage.pass(ms(5_000));
     assert_eq!((stage.served(LDS).as_str(), stage.heard().as_str()), ("l2 l3 l4", ""));
+}
+
+/// A session has stayed, and its route leads to a cluster that the other server has removed: the cluster stays as long as the route.
+#[test]
+fn who_has_stayed_keeps_what_its_routes_name() {
+    for dialect in BOTH {
+        let mut other = settled(dialect, USUAL);
+        other.remove(CDS, "c0");
+        other.put(RDS, "r", route("r", &["c1"]));
+        other.pass(Duration::from_secs(20));
+        let mut stage = settled(dialect, USUAL);
+        stage.elsewhere = Some(other.upstream.cut.into());
+        stage.some_stayed = true;
+        stage.remove(CDS, "c0");
+        stage.restart();
+        stage.pass(Duration::from_secs(20));
+        assert_eq!(stage.why(CDS, "c0"), "referenced by rds r", "{dialect:?}");
+    }
 }

@@ -139,7 +139,15 @@ fn lost<'a>(zone: &Zone, before: &'a Cut, cut: &Cut) -> Vec<&'a str> {
     });
     let kept = |name: &Name| now.halves().any(|state| has(state, name));
     let silent = |name: &&Name| timed_out(cut, Type::Cds, name.as_str());
-    gone.filter(|name| !kept(name) && !silent(name))
+    // All who ask for it read another server, which has removed it: it is not brought back.
+    let view = &zone.writer.view;
+    let elsewhere = view.served_elsewhere().filter(|_| view.readers_of(None).0 == 0);
+    let gone_there = |name: &Name| {
+        elsewhere
+            .as_ref()
+            .is_some_and(|(there, _)| there.slot(kind).is_none_or(|slot| slot.resource(name).is_none()))
+    };
+    gone.filter(|name| !kept(name) && !silent(name) && !gone_there(name))
         .map(|name| name.as_str())
         .collect()
 }
