@@ -71,23 +71,24 @@ impl Shared {
 }
 
 impl Connection {
-    /// Opens connection number `number` to the target, for clients with this profile. If they stop reading, the kernel's buffer is
+    /// Opens connection number `number` to the target, for clients with this profile; it shows who client `client` is. If they stop reading, the kernel's buffer is
     /// small, so that it does not read for them.
     pub(crate) async fn open(
         target: &Target,
         number: u32,
+        client: u32,
         profile: &Profile,
         shared: Rc<Shared>,
         presence: Rc<Presence>,
     ) -> Result<Self, Violation> {
-        let headers = profile.identity.headers();
+        let headers = profile.identity.headers(client);
         let headers = headers.map_err(|error| Violation::Connection(Failure::Other, format!("{error:#}")))?;
         let stops = profile.behaviour.stops();
         let socket = connect(target.server, number, stops.then_some(RECEIVED_BYTES_MIN)).await?;
         socket.set_nodelay(true)?;
         let io = match &target.tls {
             None => Io::Plain(socket),
-            Some(secure) => Io::Tls(Box::new(secure.connect(socket).await?)),
+            Some(secure) => Io::Tls(Box::new(secure.connect(client, socket).await?)),
         };
         Ok(Self {
             io,

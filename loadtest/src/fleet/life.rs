@@ -113,12 +113,13 @@ impl Life {
         let mut connection = {
             let _permit = self.connecting.acquire().await;
             // All clients of a connection are of one group.
-            let profile = self.clients.first().map(|client| Arc::clone(&client.borrow().profile));
-            let Some(profile) = profile else {
+            let first = self.clients.first().map(|client| client.borrow());
+            let first = first.map(|client| (client.number, Arc::clone(&client.profile)));
+            let Some((client, profile)) = first else {
                 return End::Left(RETURN_AFTER);
             };
             let (shared, presence) = (Rc::clone(&self.shared), Rc::clone(&self.presence));
-            match Connection::open(&self.plan.target, self.number, &profile, shared, presence).await {
+            match Connection::open(&self.plan.target, self.number, client, &profile, shared, presence).await {
                 Ok(connection) => connection,
                 Err(violation) => return End::Fault((0, violation)),
             }

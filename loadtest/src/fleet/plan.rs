@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use crate::fleet::client::profile::{self, Profile};
 use crate::fleet::crew::Crew;
@@ -107,6 +107,28 @@ impl Plan {
             first.checked_next_multiple_of(every).is_some_and(|next| next < end)
         };
         self.members(clients, 1).filter(goes).map(|_| 1).sum()
+    }
+
+    /// Fails if a client lacks a file of its own. The files are read when their clients connect.
+    pub(crate) fn check_files(&self) -> anyhow::Result<()> {
+        let files = self.connections().flat_map(|connection| {
+            let number = connection.saturating_mul(self.per_connection.max(1));
+            let secure = self.target.tls.as_ref();
+            let shown = secure.map(|secure| secure.files(number)).unwrap_or_default();
+            let token = self
+                .profile(number)
+                .and_then(|profile| profile.identity.token_file(number));
+            shown.into_iter().chain(token).map(move |file| (number, file))
+        });
+        let mut missing = files.filter(|(_, file)| !file.is_file());
+        if let Some((number, file)) = missing.next() {
+            let more = missing.count();
+            bail!(
+                "{}: client {number} needs this file, which is not there; {more} more are missing",
+                file.display()
+            );
+        }
+        Ok(())
     }
 
     /// Returns the connections that are here.

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use crate::measure::record::{Live, float};
+use crate::measure::record::{Live, Percentiles, float};
 
 /// An address that answers with the last figures.
 pub(crate) struct Exposition {
@@ -93,17 +93,13 @@ fn text(live: &Live) -> String {
     out
 }
 
-fn metrics(live: &Live) -> [Metric; 9] {
+fn metrics(live: &Live) -> [Metric; 10] {
     let second = &live.second;
     let one = |value: Option<f64>| value.map(|value| (String::new(), value)).into_iter().collect();
     let count = |count: Option<u64>| one(count.map(float));
     let cores = |percent: Option<f64>| one(percent.map(|percent| percent / 100.0));
     let counted = live.counters.iter().map(|(what, count)| (label("what", what), *count));
     let phase = live.phase.iter().map(|phase| (label("phase", phase), 1.0));
-    let times = second.propagation_micros;
-    let times = times.map(|it| [("0.5", it.p50), ("0.9", it.p90), ("0.99", it.p99), ("1", it.max)]);
-    let times = times.into_iter().flatten();
-    let times = times.map(|(part, micros)| (label("quantile", part), float(micros) / 1e6));
     let gauge = |name, about, samples| (name, "gauge", about, samples);
     [
         ("counted_total", "counter", "What the report counts.", counted.collect()),
@@ -122,7 +118,12 @@ fn metrics(live: &Live) -> [Metric; 9] {
         gauge(
             "propagation_seconds",
             "How long the changes of the last second took.",
-            times.collect(),
+            quantiles(second.propagation_micros),
+        ),
+        gauge(
+            "join_seconds",
+            "How long the clients of the phase took from connecting until they had everything: the start-up of a pod.",
+            quantiles(live.joins_micros),
         ),
         gauge(
             "server_cpu_cores",
@@ -142,6 +143,15 @@ fn metrics(live: &Live) -> [Metric; 9] {
     ]
 }
 
+/// Returns times as samples.
+fn quantiles(micros: Option<Percentiles>) -> Vec<(String, f64)> {
+    let times = micros.map(|it| [("0.5", it.p50), ("0.9", it.p90), ("0.99", it.p99), ("1", it.max)]);
+    let times = times.into_iter().flatten();
+    times
+        .map(|(part, micros)| (label("quantile", part), float(micros) / 1e6))
+        .collect()
+}
+
 fn label(name: &str, value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     format!("{{{name}=\"{value}\"}}")
@@ -152,8 +162,10 @@ const PREFIX: &str = "distributary_load_";
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
-    use crate::measure::record::{Percentiles, Second};
+    use crate::measure::record::Second;
 
     /// A phase may be called anything; what is not known is left out.
     #[tokio::test]
@@ -189,6 +201,12 @@ mod tests {
                     clients: 7,
                     ..Second::default()
                 },
+                joins_micros: Some(Percentiles {
+                    p50: 40_000,
+                    p90: 50_000,
+                    p99: 60_000,
+                    max: 70_000,
+                }),
                 counters: [("streams ended: OK".to_owned(), 3.0)].into(),
             });
             let told = asked("/metrics?x").await;
@@ -197,6 +215,7 @@ mod tests {
                 "distributary_load_counted_total{what=\"streams ended: OK\"} 3",
                 "distributary_load_clients 7",
                 "distributary_load_propagation_seconds{quantile=\"0.99\"} 0.0025",
+                "distributary_load_join_seconds{quantile=\"0.5\"} 0.04",
                 "distributary_load_tool_cpu_cores 0.5",
                 "distributary_load_phase_info{phase=\"a \\\"b\\\"\"} 1",
             ] {
@@ -210,5 +229,25 @@ mod tests {
         };
         tokio::select! { () = exposition.run() => {}, () = story => {} }
         assert!(Exposition::bind(address).await.is_err());
+    }
+
+    /// The dashboard shows every metric, and no other.
+    #[test]
+    fn the_dashboard_shows_what_is_told() {
+        let dashboard = include_str!("../../../config/observability/load.json");
+        let words = dashboard.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let shown: BTreeSet<_> = words.filter_map(|word| word.strip_prefix(PREFIX)).collect();
+        let live = Live {
+            phase: None,
+            second: Second::default(),
+            joins_micros: None,
+            counters: [].into(),
+        };
+        let told: BTreeSet<_> = metrics(&live).into_iter().map(|(name, ..)| name).collect();
+        assert_eq!(shown, told);
+        let json: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+        let panels = json["panels"].as_array().unwrap();
+        let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
+        assert_eq!(ids.len(), panels.len());
     }
 }

@@ -54,10 +54,11 @@ impl Cast {
         // Without a relay, both ends are of this process.
         let ends = if arguments.direct { 2 } else { 1 };
         process::raise_open_files(connections(scenario) * ends + FILES_BESIDES)?;
-        let resumes = scenario.tls.is_none_or(|tls| tls.resumes);
+        let resumes = scenario.tls.as_ref().is_none_or(|tls| tls.resumes);
         let papers = scenario
             .tls
-            .map(|tls| Papers::new(tls.client_certificates))
+            .as_ref()
+            .map(|tls| Papers::new(tls.client_certificates, tls.client_names.clone()))
             .transpose()?;
         let secure = papers.as_ref().map(|papers| papers.secure(resumes)).transpose()?;
         let stage = Stage {
@@ -147,6 +148,7 @@ impl Stage<'_> {
         let above = networks.as_ref().map(|it| it.control_plane.address).or(own);
         let upstream = self.upstream(above, &crew, main);
         if self.is_through(main) {
+            self.check_relayed(&crew)?;
             // The token is for the control plane, and the relay sends it.
             crew = crew.without_tokens();
         }
@@ -176,13 +178,9 @@ impl Stage<'_> {
             let target = Target::local(below, self.secure.clone());
             (target, Server::Relay { relay, manner })
         };
-        let tokens = crew.profiles().any(|profile| profile.identity.token_file().is_some());
-        if tokens && target.tls.is_none() {
-            bail!(
-                "a token (--token-file, `token_file`) is sent only with TLS: write https:// in --server, or `tls: {{}}`"
-            );
-        }
+        check_tokens(&crew, &target)?;
         let mut plan = self.plan(target, world, crew);
+        plan.check_files()?;
         if !main {
             plan.clients = self.steady();
         }
@@ -195,6 +193,17 @@ impl Stage<'_> {
         Contender::new(plan, arguments.threads, server, origin)
     }
 
+    /// Fails if a relay would need files that are not there: what is signed here is for clients that ask the server themselves.
+    fn check_relayed(&self, crew: &Crew) -> anyhow::Result<()> {
+        let signs = |profile: &Profile| profile.identity.has_token() && profile.identity.token_file(0).is_none();
+        if self.arguments.trust.signs() || crew.profiles().any(|profile| signs(profile)) {
+            bail!(
+                "--client-ca and --token-key sign for clients that ask the server themselves: with --upstream, the relay needs --cert, --key and --token-file"
+            );
+        }
+        Ok(())
+    }
+
     /// Whether a relay stands between the clients and the user's control plane.
     fn is_through(&self, main: bool) -> bool {
         main && self.arguments.upstream.is_some() && !self.arguments.direct
@@ -203,10 +212,10 @@ impl Stage<'_> {
     /// Returns what the relay asks: the user's control plane, or this program's at `own`.
     fn upstream(&self, own: Option<SocketAddr>, crew: &Crew, main: bool) -> Option<Upstream> {
         if let Some(place) = self.arguments.upstream.as_ref().filter(|_| self.is_through(main)) {
-            let token = crew.profiles().find_map(|profile| profile.identity.token_file());
+            let token = crew.profiles().find_map(|profile| profile.identity.token_file(0));
             return Some(Upstream {
                 uri: place.uri(),
-                credentials: self.arguments.trust.credentials(token),
+                credentials: self.arguments.trust.credentials(token.as_deref()),
                 node: crew.profiles().next().and_then(|profile| profile.identity.of_relay()),
             });
         }
@@ -253,6 +262,16 @@ impl Stage<'_> {
         let clients = u64::from(self.scenario.clients.count) * weight(true) / weight(false).max(1);
         u32::try_from(clients).unwrap_or(u32::MAX)
     }
+}
+
+/// Fails if a token would be sent without TLS.
+fn check_tokens(crew: &Crew, target: &Target) -> anyhow::Result<()> {
+    if target.tls.is_none() && crew.profiles().any(|profile| profile.identity.has_token()) {
+        bail!(
+            "a token (--token-file, --token-key, `token_file`, `token_key`) is sent only with TLS: write https:// in --server, or `tls: {{}}`"
+        );
+    }
+    Ok(())
 }
 
 /// Starts the networks around a relay that listens at `relay` and asks the control plane at `control_plane`.

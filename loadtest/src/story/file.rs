@@ -16,6 +16,7 @@ use crate::fleet::client::profile::HOT;
 use crate::fleet::identity::IdentityShape;
 use crate::measure::quantities::{Size, Time};
 use crate::wire::kind::{Dialect, Kind};
+use crate::wire::pattern::Pattern;
 
 /// One scenario.
 #[derive(Clone, Debug, Deserialize)]
@@ -86,7 +87,7 @@ pub(crate) struct RelayShape {
     pub(crate) quiet: bool,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TlsShape {
     #[serde(default = "yes")]
@@ -94,6 +95,8 @@ pub(crate) struct TlsShape {
     /// Whether clients must show a certificate.
     #[serde(default)]
     pub(crate) client_certificates: bool,
+    /// The name in the certificate of each client, if each must show its own.
+    pub(crate) client_names: Option<Pattern>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -153,7 +156,9 @@ pub(crate) struct Group {
     /// Each as `KEY=VALUE`.
     #[serde(default)]
     pub(crate) headers: Vec<String>,
-    pub(crate) token_file: Option<PathBuf>,
+    pub(crate) token_file: Option<Pattern>,
+    pub(crate) token_key: Option<PathBuf>,
+    pub(crate) token_claims: Option<String>,
 }
 
 impl Group {
@@ -168,6 +173,8 @@ impl Group {
             user_agent: self.user_agent.clone(),
             headers: self.headers.clone(),
             token_file: self.token_file.clone(),
+            token_key: self.token_key.clone(),
+            token_claims: self.token_claims.clone(),
         }
     }
 }

@@ -102,7 +102,7 @@ fn a_token_is_sent_with_tls_and_only_then() {
     let folder = Folder::new().unwrap();
     let token = folder.0.join("token");
     std::fs::write(&token, "abc.def").unwrap();
-    let papers = Papers::new(false).unwrap();
+    let papers = Papers::new(false, None).unwrap();
     let (address, heard) = listen(Some(&papers), &["authorization", "Bearer abc.def"]);
     let ca = papers.identity().certificate.display();
     let words = format!("--server https://{address} --server-name {} --ca {ca}", Papers::NAME);

@@ -2,9 +2,11 @@
 //!
 //! Owns how bytes are read and written. Refuses to know what is in resources, who reads them, and what is measured.
 
+pub(crate) mod credentials;
 pub(crate) mod folder;
 pub(crate) mod http2;
 pub(crate) mod kind;
+pub(crate) mod pattern;
 pub(crate) mod place;
 mod reader;
 pub(crate) mod tls;

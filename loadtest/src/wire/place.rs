@@ -10,7 +10,9 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use http::uri::Authority;
 
-use crate::wire::tls::{Identity, Secure};
+use crate::wire::credentials::{ClientAuthority, Credentials};
+use crate::wire::pattern::Pattern;
+use crate::wire::tls::Secure;
 
 /// The heading of these flags in the help.
 pub(crate) const SERVER: &str = "Which server";
@@ -38,12 +40,21 @@ pub(crate) struct Trust {
     /// For https://: a PEM file with the CA certificates to trust; default: those that the system trusts.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
-    /// For https://: a PEM file with the certificate that clients present.
+    /// For https://: a PEM file with the certificate that clients present; the path may have the number in it, as --node-id.
     #[arg(long, global = true, value_name = "FILE", requires = "key")]
-    pub(crate) cert: Option<PathBuf>,
-    /// A PEM file with the private key of --cert.
+    cert: Option<Pattern>,
+    /// A PEM file with the private key of --cert; may have the number in it.
     #[arg(long, global = true, value_name = "FILE", requires = "cert")]
-    pub(crate) key: Option<PathBuf>,
+    key: Option<Pattern>,
+    /// For https://: a PEM file with the certificate of a CA that signs a certificate for each client, good for an hour.
+    #[arg(long, global = true, value_name = "FILE", requires_all = ["client_ca_key", "client_name"], conflicts_with = "cert")]
+    client_ca: Option<PathBuf>,
+    /// A PEM file with the private key of --client-ca.
+    #[arg(long, global = true, value_name = "FILE", requires = "client_ca")]
+    client_ca_key: Option<PathBuf>,
+    /// The name in each certificate that --client-ca signs, a URI or a DNS name; may have the number in it, as --node-id.
+    #[arg(long, global = true, value_name = "NAME", requires = "client_ca")]
+    client_name: Option<Pattern>,
     /// For https://: the name that the server's certificate must have; default: the host of the address.
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) server_name: Option<String>,
@@ -86,7 +97,7 @@ impl Place {
             true => {
                 let host = self.authority.host().trim_matches(['[', ']']);
                 let name = trust.server_name.as_deref().unwrap_or(host);
-                Some(Secure::new(trust.ca.as_deref(), name, trust.identity(), resumes)?)
+                Some(Secure::new(trust.ca.as_deref(), name, trust.shows()?, resumes)?)
             }
         };
         Ok(Target {
@@ -108,24 +119,39 @@ impl Target {
 impl Trust {
     /// Fails if TLS options are given for a place without TLS.
     pub(crate) fn check(&self, place: Option<&Place>) -> anyhow::Result<()> {
-        let given = self.ca.is_some() || self.cert.is_some() || self.server_name.is_some();
+        let given = self.ca.is_some() || self.cert.is_some() || self.client_ca.is_some() || self.server_name.is_some();
         if given && !place.is_some_and(|place| place.secure) {
-            bail!("--ca, --cert, --key and --server-name need a --server or --upstream with https://");
+            bail!("--ca, --cert, --key, --client-ca and --server-name need a --server or --upstream with https://");
         }
         Ok(())
     }
 
-    fn identity(&self) -> Option<Identity<'_>> {
-        let (certificate, key) = (self.cert.as_deref()?, self.key.as_deref()?);
-        Some(Identity { certificate, key })
+    fn shows(&self) -> anyhow::Result<Credentials> {
+        if let (Some(certificate), Some(key)) = (self.cert.clone(), self.key.clone()) {
+            return Ok(Credentials::Files { certificate, key });
+        }
+        match (&self.client_ca, &self.client_ca_key, self.client_name.clone()) {
+            (Some(certificate), Some(key), Some(names)) => {
+                let authority = ClientAuthority::read(certificate, key, names);
+                Ok(Credentials::Signed(Box::new(authority.context("--client-ca")?)))
+            }
+            _ => Ok(Credentials::None),
+        }
     }
 
-    /// Returns the same for a relay's control plane, and the token, as text of the relay's configuration; none if the URI is enough.
+    /// Whether certificates are signed here, so that a relay has no file of its own.
+    pub(crate) const fn signs(&self) -> bool {
+        self.client_ca.is_some()
+    }
+
+    /// Returns the same for a relay's control plane, and the token, as text of the relay's configuration; none if the URI is enough. A
+    /// relay has what the first client would have.
     pub(crate) fn credentials(&self, token: Option<&Path>) -> Option<String> {
+        let first = |file: &Option<Pattern>| file.as_ref().map(|file| file.path(0));
         let files = [
-            ("ca_certificate_file", &self.ca),
-            ("certificate_file", &self.cert),
-            ("private_key_file", &self.key),
+            ("ca_certificate_file", self.ca.clone()),
+            ("certificate_file", first(&self.cert)),
+            ("private_key_file", first(&self.key)),
         ];
         let given = files
             .iter()

@@ -4,8 +4,10 @@
 mod nodes;
 #[cfg(test)]
 mod tests;
+mod token;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
@@ -16,6 +18,9 @@ use distributary::proto::envoy::config::core::v3::node::UserAgentVersionType;
 use distributary::proto::google::protobuf::value::Kind;
 use distributary::proto::google::protobuf::{Struct, Value};
 use prost::Message as _;
+use token::{Signer, Token};
+
+use crate::wire::pattern::{Pattern, numbered};
 
 /// The heading of these flags in the help.
 pub(crate) const IDENTITY: &str = "Who the clients are";
@@ -46,9 +51,17 @@ pub(crate) struct IdentityShape {
     /// A header of every request; repeat for more.
     #[arg(long = "header", global = true, value_name = "KEY=VALUE")]
     pub(crate) headers: Vec<String>,
-    /// A file with a token that is sent with every request; only with TLS. It is read again for each connection.
+    /// A file with a token that is sent with every request; only with TLS. It is read again for each connection. The path may have
+    /// the number in it, as --node-id.
     #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) token_file: Option<PathBuf>,
+    pub(crate) token_file: Option<Pattern>,
+    /// A PEM file with a private key that signs a token for each client, good for an hour; only with TLS.
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "token_file")]
+    pub(crate) token_key: Option<PathBuf>,
+    /// What the tokens of --token-key claim, an object in JSON such as {"iss":"me"}; its texts may have the number in them, as
+    /// --node-id. Times are added.
+    #[arg(long, global = true, value_name = "JSON", requires = "token_key")]
+    pub(crate) token_claims: Option<String>,
 }
 
 /// The identity of the clients of a group.
@@ -57,15 +70,10 @@ pub(crate) struct ClientIdentity {
     /// The clients take them in turns. Without any, a client is called by its number.
     nodes: Vec<Node>,
     headers: Vec<(String, String)>,
-    token_file: Option<PathBuf>,
+    token: Option<Token>,
     /// How many nodes of a file were left out, because they are there twice.
     duplicates: usize,
 }
-
-/// What stands for the number of a client.
-const NUMBER: &str = "{n}";
-/// The largest token.
-const TOKEN_BYTES_MAX: u64 = 64 * 1024;
 
 impl IdentityShape {
     /// Returns this identity where it says something, and `other` where it does not.
@@ -75,6 +83,8 @@ impl IdentityShape {
         } else {
             &self.headers
         };
+        let own_token = self.token_file.is_some() || self.token_key.is_some();
+        let token = if own_token { self } else { other };
         Self {
             node_id: self.node_id.clone().or_else(|| other.node_id.clone()),
             node_cluster: self.node_cluster.clone().or_else(|| other.node_cluster.clone()),
@@ -83,7 +93,10 @@ impl IdentityShape {
             nodes: self.nodes.clone().or_else(|| other.nodes.clone()),
             user_agent: self.user_agent.clone().or_else(|| other.user_agent.clone()),
             headers: headers.clone(),
-            token_file: self.token_file.clone().or_else(|| other.token_file.clone()),
+            // A token of either kind replaces one of the other.
+            token_file: token.token_file.clone(),
+            token_key: token.token_key.clone(),
+            token_claims: self.token_claims.clone().or_else(|| other.token_claims.clone()),
         }
     }
 
@@ -122,12 +135,24 @@ impl IdentityShape {
         let identity = ClientIdentity {
             nodes,
             headers: headers.collect::<anyhow::Result<_>>()?,
-            token_file: self.token_file.clone(),
+            token: self.token()?,
             duplicates,
         };
         // A file that cannot be read is told before anything starts.
-        identity.headers()?;
+        identity.headers(0)?;
         Ok(identity)
+    }
+
+    fn token(&self) -> anyhow::Result<Option<Token>> {
+        match (&self.token_file, &self.token_key) {
+            (Some(_), Some(_)) => bail!("a client has one token: use a token file, or a key that signs tokens"),
+            (Some(file), None) => Ok(Some(Token::File(file.clone()))),
+            (None, Some(key)) => {
+                let claims = self.token_claims.as_deref().unwrap_or("{}");
+                Ok(Some(Token::Signed(Arc::new(Signer::new(key, claims)?))))
+            }
+            (None, None) => Ok(None),
+        }
     }
 
     /// Returns whether anything but the headers is said.
@@ -147,17 +172,16 @@ impl ClientIdentity {
             // All ids have the same length, so that the requests of all clients have the same length.
             node.id = format!("load-{number:07}");
         }
-        let digits = number.to_string();
         for text in [&mut node.id, &mut node.cluster] {
-            numbered(text, &digits);
+            *text = numbered(text, number);
         }
         if let Some(place) = &mut node.locality {
             for text in [&mut place.region, &mut place.zone, &mut place.sub_zone] {
-                numbered(text, &digits);
+                *text = numbered(text, number);
             }
         }
         if let Some(metadata) = &mut node.metadata {
-            number_all(metadata, &digits);
+            number_all(metadata, number);
         }
         node
     }
@@ -176,27 +200,29 @@ impl ClientIdentity {
         json.unwrap_or_else(|| serde_json::json!({ "id": self.node(number).id }))
     }
 
-    /// Returns the headers of a request, with the token as it is now.
-    pub(crate) fn headers(&self) -> anyhow::Result<Vec<(String, String)>> {
+    /// Returns the headers of a client's request, with its token as it is now.
+    pub(crate) fn headers(&self, number: u32) -> anyhow::Result<Vec<(String, String)>> {
         let mut headers = self.headers.clone();
-        if let Some(file) = &self.token_file {
-            let token = token(file).with_context(|| format!("the token in {}", file.display()))?;
-            headers.push(("authorization".to_owned(), format!("Bearer {token}")));
+        if let Some(token) = &self.token {
+            headers.push(("authorization".to_owned(), format!("Bearer {}", token.of(number)?)));
         }
         Ok(headers)
     }
 
-    pub(crate) fn token_file(&self) -> Option<&Path> {
-        self.token_file.as_deref()
+    /// Whether the requests have a token.
+    pub(crate) const fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// Returns the file with the token of a client; none if there is no token, or if it is signed here.
+    pub(crate) fn token_file(&self, number: u32) -> Option<PathBuf> {
+        self.token.as_ref()?.file(number)
     }
 
     /// Returns the same identity without its token.
     pub(crate) fn without_token(&self) -> Self {
-        let token_file = None;
-        Self {
-            token_file,
-            ..self.clone()
-        }
+        let token = None;
+        Self { token, ..self.clone() }
     }
 
     /// Returns the node of the first client as a relay presents it, as JSON; none if it is the usual one.
@@ -257,36 +283,15 @@ fn user_agent(text: &str) -> anyhow::Result<(String, Option<UserAgentVersionType
     Ok((name.to_owned(), version))
 }
 
-fn token(file: &Path) -> anyhow::Result<String> {
-    use std::io::Read as _;
-    let mut text = String::new();
-    let open = std::fs::File::open(file)?;
-    open.take(TOKEN_BYTES_MAX + 1).read_to_string(&mut text)?;
-    ensure!(
-        u64::try_from(text.len())? <= TOKEN_BYTES_MAX,
-        "is larger than {TOKEN_BYTES_MAX} bytes"
-    );
-    let token = text.trim();
-    let fits = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-    ensure!(fits, "must be one word of ASCII characters");
-    Ok(token.to_owned())
+fn number_all(object: &mut Struct, number: u32) {
+    object.fields.values_mut().for_each(|value| number_value(value, number));
 }
 
-fn numbered(text: &mut String, digits: &str) {
-    if text.contains(NUMBER) {
-        *text = text.replace(NUMBER, digits);
-    }
-}
-
-fn number_all(object: &mut Struct, digits: &str) {
-    object.fields.values_mut().for_each(|value| number_value(value, digits));
-}
-
-fn number_value(value: &mut Value, digits: &str) {
+fn number_value(value: &mut Value, number: u32) {
     match &mut value.kind {
-        Some(Kind::StringValue(text)) => numbered(text, digits),
-        Some(Kind::StructValue(object)) => number_all(object, digits),
-        Some(Kind::ListValue(list)) => list.values.iter_mut().for_each(|value| number_value(value, digits)),
+        Some(Kind::StringValue(text)) => *text = numbered(text, number),
+        Some(Kind::StructValue(object)) => number_all(object, number),
+        Some(Kind::ListValue(list)) => list.values.iter_mut().for_each(|value| number_value(value, number)),
         Some(Kind::NullValue(_) | Kind::NumberValue(_) | Kind::BoolValue(_)) | None => {}
     }
 }

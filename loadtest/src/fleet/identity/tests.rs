@@ -191,7 +191,7 @@ fn a_header_or_a_token_that_cannot_be_sent_is_told_before_the_run() {
             headers: vec![text.to_owned()],
             ..IdentityShape::default()
         };
-        shape.resolve().and_then(|identity| identity.headers())
+        shape.resolve().and_then(|identity| identity.headers(0))
     };
     assert_eq!(
         header("X-Team=edge").unwrap(),
@@ -202,7 +202,7 @@ fn a_header_or_a_token_that_cannot_be_sent_is_told_before_the_run() {
     }
     let token = |file: PathBuf| {
         let shape = IdentityShape {
-            token_file: Some(file),
+            token_file: Some(Pattern::same(&file)),
             ..IdentityShape::default()
         };
         shape.resolve()
@@ -210,13 +210,13 @@ fn a_header_or_a_token_that_cannot_be_sent_is_told_before_the_run() {
     let (_folder, path) = file(" abc.def\n");
     let identity = token(path.clone()).unwrap();
     assert_eq!(
-        identity.headers().unwrap(),
+        identity.headers(0).unwrap(),
         [("authorization".to_owned(), "Bearer abc.def".to_owned())]
     );
     // It is read again for the next connection.
     fs::write(&path, "new").unwrap();
-    assert_eq!(identity.headers().unwrap()[0].1, "Bearer new");
-    assert_eq!(identity.without_token().headers().unwrap(), []);
+    assert_eq!(identity.headers(0).unwrap()[0].1, "Bearer new");
+    assert_eq!(identity.without_token().headers(0).unwrap(), []);
     for wrong in ["", "two words", &"x".repeat(70_000)] {
         fs::write(&path, wrong).unwrap();
         assert!(token(path.clone()).is_err());
@@ -232,11 +232,11 @@ fn a_client_says_its_node() {
         ..IdentityShape::default()
     };
     let mut profile = Profile::plain(kind::Dialect::Delta, kind::Kind::Cds, 1);
-    profile.identity = std::sync::Arc::new(shape.resolve().unwrap());
+    profile.identity = Arc::new(shape.resolve().unwrap());
     #[expect(clippy::disallowed_methods, reason = "any instant will do")]
     let now = std::time::Instant::now();
-    let world = World::of(std::sync::Arc::new(Ledger::new(kind::Kind::Cds, 1, 100, now)));
-    let mut client = Client::new(5, std::sync::Arc::new(profile), world);
+    let world = World::of(Arc::new(Ledger::new(kind::Kind::Cds, 1, 100, now)));
+    let mut client = Client::new(5, Arc::new(profile), world);
     client.begin(now);
     let said = std::iter::from_fn(|| client.poll_output()).find_map(|output| match output {
         Output::Send(_, bytes) => Some(bytes),
@@ -247,4 +247,59 @@ fn a_client_says_its_node() {
         distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest::decode(said.get(5..).unwrap())
             .unwrap();
     assert_eq!(request.node.unwrap().id, "edge-5");
+}
+
+#[test]
+fn a_token_is_signed_for_each_client() {
+    use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode};
+    let folder = Folder::new().unwrap();
+    let pair = rcgen::KeyPair::generate().unwrap();
+    let key = folder.0.join("key.pem");
+    fs::write(&key, pair.serialize_pem()).unwrap();
+    let shape = |claims: &str| IdentityShape {
+        token_key: Some(key.clone()),
+        token_claims: Some(claims.to_owned()),
+        ..IdentityShape::default()
+    };
+    let identity = shape(r#"{"iss":"load","sub":"ns/{n%20}/web-{n}","aud":["x"],"tier":{"a":["{n}",1]}}"#).resolve();
+    let identity = identity.unwrap();
+    assert_eq!((identity.has_token(), identity.token_file(3)), (true, None));
+    let headers = identity.headers(47).unwrap();
+    let token = headers[0].1.strip_prefix("Bearer ").unwrap();
+    let public = DecodingKey::from_ec_der(pair.public_key_raw());
+    let mut checks = Validation::new(Algorithm::ES256);
+    checks.set_audience(&["x"]);
+    let claims = decode::<serde_json::Value>(token, &public, &checks).unwrap().claims;
+    assert_eq!(
+        (&claims["sub"], &claims["tier"]),
+        (&json!("ns/7/web-47"), &json!({ "a": ["47", 1] }))
+    );
+    assert_eq!(claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(), 3600);
+    assert!(!format!("{identity:?}").contains("PRIVATE"));
+
+    let wrong = |shape: IdentityShape| format!("{:#}", shape.resolve().unwrap_err());
+    assert!(wrong(shape("[]")).starts_with("token claims: write an object in JSON, not `[]`"));
+    let both = IdentityShape {
+        token_file: Some(Pattern::same(&key)),
+        ..shape("{}")
+    };
+    assert!(wrong(both).contains("one token"));
+    fs::write(&key, "no key").unwrap();
+    assert!(wrong(shape("{}")).contains("key.pem"));
+}
+
+#[test]
+fn a_token_of_either_kind_replaces_one_of_the_other() {
+    let file = IdentityShape {
+        token_file: Some("a-{n}".parse().unwrap()),
+        ..IdentityShape::default()
+    };
+    let signed = IdentityShape {
+        token_key: Some("k".into()),
+        ..IdentityShape::default()
+    };
+    let over = file.over(&signed);
+    assert_eq!((over.token_file, over.token_key), (file.token_file.clone(), None));
+    let over = signed.over(&file);
+    assert_eq!((over.token_file, over.token_key), (None, signed.token_key));
 }

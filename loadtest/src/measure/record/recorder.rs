@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::state::{Open, SECOND_LEAST, State, millis};
 use super::{
-    Assertion, Base, Breach, Distribution, FORM, Machine, Note, Phase, Quantity, Ratio, Record, Relation, Second,
-    TOOL_LOAD_LEAST, TOOL_SHARE_MAX, Unit, Verdict, float, surroundings,
+    Assertion, Base, Breach, Distribution, FORM, Machine, Note, Percentiles, Phase, Quantity, Ratio, Record, Relation,
+    Second, TOOL_LOAD_LEAST, TOOL_SHARE_MAX, Unit, Verdict, float, surroundings,
 };
 use crate::measure::process::{Meter, Process};
 use crate::measure::shard::{Shard, Share};
@@ -58,6 +58,8 @@ pub(crate) struct Fleets {
 pub(crate) struct Live {
     pub(crate) phase: Option<String>,
     pub(crate) second: Second,
+    /// How long the clients of the phase took to join, in microseconds; none if none has joined.
+    pub(crate) joins_micros: Option<Percentiles>,
     /// The counters of the run up to then, by name.
     pub(crate) counters: BTreeMap<String, f64>,
 }
@@ -314,6 +316,7 @@ impl Recorder {
         Ok(Live {
             phase: state.phase(),
             second,
+            joins_micros: state.joins(),
             counters: state.record.counters.clone(),
         })
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Distribution, Effort, Fleets, Phase, Record, Second, ServerCost, counter, float, known_sum};
+use super::{Distribution, Effort, Fleets, Percentiles, Phase, Record, Second, ServerCost, counter, float, known_sum};
 use crate::measure::process::Meter;
 use crate::measure::tally::{Feed, Tally};
 
@@ -37,6 +37,10 @@ pub(super) const SECOND_LEAST: Duration = Duration::from_millis(200);
 impl State {
     pub(super) fn phase(&self) -> Option<String> {
         self.open.as_ref().map(|open| open.phase.name.clone())
+    }
+
+    pub(super) fn joins(&self) -> Option<Percentiles> {
+        self.open.as_ref()?.phase.join.percentiles()
     }
 
     pub(super) fn blank(&self, name: &str, now: Instant) -> Phase {

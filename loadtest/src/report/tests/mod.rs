@@ -307,6 +307,7 @@ fn a_second_is_one_line() {
     let line = live::sentence(&Live {
         phase,
         second,
+        joins_micros: None,
         counters: [].into(),
     });
     let wanted = "changes | 8.00 s | 100 clients, 3 deliveries to come | 400 deliveries, p50 4.00 ms, p99 9.00 ms | 400 KiB/s | server 10.0 %, 5.00 MiB | tool 15.0 %";
@@ -320,6 +321,7 @@ fn a_second_is_one_line() {
     let line = live::sentence(&Live {
         phase: None,
         second,
+        joins_micros: None,
         counters: [].into(),
     });
     assert!(
@@ -331,6 +333,7 @@ fn a_second_is_one_line() {
         live::sentence(&Live {
             phase: None,
             second,
+            joins_micros: None,
             counters: [].into(),
         }),
         "between phases | 0 ms | 0 clients | 0 B/s | tool 0 %"
