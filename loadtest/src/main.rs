@@ -83,6 +83,7 @@ fn act(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<bool> {
             let stopped = async { drop(tokio::signal::ctrl_c().await) };
             print(&runtime()?.block_on(listen.run(&arguments.audience()?, stopped))?)
         }
+        Some(Command::Dump(dump)) => print(&runtime()?.block_on(dump.run(&arguments.audience()?))?),
         Some(Command::Play { recording }) => serve(arguments, recording),
         Some(Command::Merge { records }) => arguments.outputs.merge(records),
         Some(Command::Completions(completions)) => {

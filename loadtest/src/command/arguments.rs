@@ -14,6 +14,7 @@ use crate::measure::quantities::{bytes, seconds};
 use crate::measure::shard::MACHINES;
 use crate::measure::shard::Sharing;
 use crate::recording::Recording;
+use crate::recording::dumping::Dump;
 use crate::recording::listening::{Audience, Listen};
 use crate::recording::playing::{Playback, Player};
 use crate::report::Outputs;
@@ -147,6 +148,9 @@ pub(crate) enum Command {
     },
     /// Writes down what a control plane says to a few clients over time: `--server` is the control plane, `--nodes` the clients.
     Record(Listen),
+    /// Writes what a client is given as a bootstrap with which an Envoy starts, and as files for a relay: `--server` is the control
+    /// plane, `--node-id` and its like the client.
+    Dump(Dump),
     /// Serves a recording, at --control-plane, until Ctrl-C; for a run with a recording see --play.
     Play {
         /// What `distributary-load record` has written
@@ -217,11 +221,11 @@ impl Arguments {
         self.playback.start(recording, address, self.control_plane_dialect)
     }
 
-    /// Returns which control plane `record` hears, and as which clients.
+    /// Returns which control plane `record` or `dump` hears, and as which clients.
     pub(crate) fn audience(&self) -> anyhow::Result<Audience<'_>> {
         let place = self.server.as_ref();
         Ok(Audience {
-            place: place.context("record needs --server: the control plane to record")?,
+            place: place.context("--server is needed: the control plane that is heard")?,
             trust: &self.trust,
             identity: &self.identity,
             clients: self.clients,

@@ -83,6 +83,18 @@ pub(crate) const ALL: &[Said] = &[
         files: &[],
     },
     Said {
+        command: "dump",
+        examples: &[
+            (
+                "distributary-load dump --server cp:18000 --node-id edge-1 -o edge-1",
+                "write down what a client is given",
+            ),
+            ("envoy -c edge-1/bootstrap.json", "start an Envoy with it"),
+        ],
+        exit: USUAL,
+        files: &[],
+    },
+    Said {
         command: "play",
         examples: &[(
             "distributary-load play incident.jsonl --control-plane 127.0.0.1:18000",
@@ -106,7 +118,7 @@ fn groups(command: &str) -> &'static [&'static str] {
     match command {
         "run" => &[FLEET, SERVER, IDENTITY, MACHINES, RECORDING, REPORT],
         "merge" => &[REPORT],
-        "record" => &[FLEET, SERVER, IDENTITY],
+        "record" | "dump" => &[FLEET, SERVER, IDENTITY],
         "play" => &[SERVER, RECORDING],
         _ => &[],
     }

@@ -53,9 +53,9 @@ pub(crate) struct Audience<'a> {
 }
 
 /// What waits to be written; clients wait if the disk is slower.
-const HEARD_MAX: usize = 256;
+pub(super) const HEARD_MAX: usize = 256;
 /// How often it is looked what was heard.
-const LOOK: Duration = Duration::from_millis(10);
+pub(super) const LOOK: Duration = Duration::from_millis(10);
 
 /// What was told about each resource last, by client.
 type Last = BTreeMap<(usize, Kind, String), Option<Bytes>>;
@@ -143,7 +143,7 @@ impl Listen {
 }
 
 /// A client that asks for everything and for what that refers to, and comes back.
-fn everything(dialect: Dialect, identity: &Arc<ClientIdentity>) -> Profile {
+pub(super) fn everything(dialect: Dialect, identity: &Arc<ClientIdentity>) -> Profile {
     Profile {
         dialect,
         aggregated: true,
@@ -244,7 +244,8 @@ impl Tape {
     }
 }
 
-fn is_redacted(body: &[u8]) -> bool {
+/// Whether something in a message was replaced because it is secret.
+pub(super) fn is_redacted(body: &[u8]) -> bool {
     const MARK: &[u8] = b"[redacted]";
     body.windows(MARK.len()).any(|part| part == MARK)
 }

@@ -12,6 +12,8 @@
 //! {"end_ms":60000,"events":2}
 //! ```
 
+mod bootstrap;
+pub(crate) mod dumping;
 pub(crate) mod listening;
 pub(crate) mod playing;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Tests that the reader reads the same however the bytes are split, and that the checker finds every fault.
 
 mod again;
+mod dump;
 mod faults;
 mod foreign;
 mod habits;

@@ -331,7 +331,7 @@ async fn who_cannot_be_recorded_is_told() {
         .to_string()
     };
     let none = error(String::new()).await;
-    assert_eq!(none, "record needs --server: the control plane to record");
+    assert_eq!(none, "--server is needed: the control plane that is heard");
     let many = error("--server 127.0.0.1:1 --clients 9".to_owned()).await;
     assert!(
         many.starts_with("a recording has at most 8 clients, but there are 9"),

@@ -1,0 +1,202 @@
+//! Dumps what a client is given: asks a control plane once for everything and for what that refers to, and writes it as a bootstrap for
+//! Envoy and as files for a relay. Owns when everything is there, and that no secret is written without being asked for.
+
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use bytes::Bytes;
+use clap::Args;
+use distributary::json::{Schemas, Secrets};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::bootstrap::{Bootstrap, Given};
+use super::listening::{Audience, HEARD_MAX, LOOK, everything, is_redacted};
+use crate::fleet::crew::Crew;
+use crate::fleet::progress::Progress;
+use crate::fleet::{Fleet, Plan};
+use crate::measure::shard::Shard;
+use crate::origin::ledger::{Ear, Heard};
+use crate::origin::world::World;
+use crate::wire::kind::Kind;
+
+/// The arguments of `dump`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Dump {
+    /// The folder to write: `bootstrap.json` for Envoy; `relay.yaml` and `resources` for a relay.
+    #[arg(short, long, value_name = "FOLDER")]
+    output: PathBuf,
+    /// Replace the files if there are some.
+    #[arg(long)]
+    force: bool,
+    /// Write private keys and other secrets too, into files that only their owner reads; without it, they are refused.
+    #[arg(long)]
+    with_secrets: bool,
+}
+
+/// What a client was given last.
+type Last = BTreeMap<(Kind, String), Bytes>;
+
+
+/// Everything is there when the client has what it asked for and nothing came for so long.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// A relay that serves the files.
+const RELAY: &str = "# Serves what a client was given: distributary serve relay.yaml
+listeners:
+  - address: 127.0.0.1:15010
+admin:
+  address: 127.0.0.1:9901
+upstream:
+  xds_servers:
+    - server_uri: ./resources
+";
+
+impl Dump {
+    /// Dumps what the first client of an audience is given. Returns what was written, in sentences.
+    pub(crate) async fn run(&self, audience: &Audience<'_>) -> anyhow::Result<String> {
+        audience.trust.check(Some(audience.place))?;
+        let identity = Arc::new(audience.identity.resolve()?);
+        let (ear, heard) = sync_channel(HEARD_MAX);
+        let plan = Plan {
+            target: audience.place.target(audience.trust, true).await?,
+            clients: 1,
+            per_connection: 1,
+            world: World::listening(&Ear { client: 0, heard: ear }),
+            crew: Crew::of(everything(audience.dialect, &identity)),
+            shard: Shard::WHOLE,
+        };
+        plan.check_files()?;
+        let fleet = Fleet::start(&plan, 1)?;
+        fleet.admit(1);
+        let last = hear(&heard, &fleet.progress, audience.patience).await;
+        // A client that waits for room goes on.
+        drop(heard);
+        fleet.stop()?;
+        let (last, whole) = last.with_context(|| audience.place.uri())?;
+        let text = self.write(&identity.json(0), &last)?;
+        let waits = "the client still waits for something that it asked for and was not given\n";
+        Ok(text + if whole { "" } else { waits })
+    }
+
+    fn write(&self, node: &Value, last: &Last) -> anyhow::Result<String> {
+        let schemas = Schemas::standard();
+        let (mut given, mut left_out) = (Given::new(), Vec::new());
+        for ((kind, name), body) in last {
+            let shown = schemas.resource_json(kind.type_url(), body, Secrets::Show);
+            let (Ok(shown), Some(redacted)) = (shown, schemas.redacted(kind.type_url(), body)) else {
+                left_out.push(format!(
+                    "the {} entry `{name}` is left out: it has a type that this program does not know",
+                    kind.key()
+                ));
+                continue;
+            };
+            ensure!(
+                self.with_secrets || !is_redacted(&redacted) || is_redacted(body),
+                "the {} entry `{name}` has a secret, such as a private key; nothing was written. To dump it all the same: --with-secrets",
+                kind.key()
+            );
+            if shown.unknown_fields > 0 {
+                left_out.push(format!(
+                    "the {} entry `{name}` has {} fields that this program does not know; they are left out",
+                    kind.key(),
+                    shown.unknown_fields
+                ));
+            }
+            given.insert((*kind, name.clone()), serde_json::from_slice(&shown.text)?);
+        }
+        let bootstrap = Bootstrap::new(node, &given);
+        let resources = self.output.join("resources");
+        self.folder(&resources)?;
+        self.file(&self.output.join("bootstrap.json"), &pretty(&bootstrap.config)?)?;
+        self.file(&self.output.join("relay.yaml"), RELAY)?;
+        let mut text = format!("{}:", self.output.display());
+        for kind in Kind::ALL {
+            let own: Vec<_> = given.iter().filter(|((of, _), _)| *of == kind).collect();
+            if own.is_empty() {
+                continue;
+            }
+            let values: Value = own.iter().map(|(_, value)| (*value).clone()).collect();
+            self.file(&resources.join(format!("{}.json", kind.key())), &pretty(&values)?)?;
+            text.push_str(&format!(" {} {},", own.len(), kind.word()));
+        }
+        let mut text = text.trim_end_matches([',', ':']).to_owned() + "\n";
+        for sentence in left_out.iter().chain(&bootstrap.left_out) {
+            text.push_str(&format!("{sentence}\n"));
+        }
+        Ok(text)
+    }
+
+    fn folder(&self, path: &Path) -> anyhow::Result<()> {
+        let mut builder = DirBuilder::new();
+        let mode = if self.with_secrets { 0o700 } else { 0o755 };
+        let made = builder.recursive(true).mode(mode).create(path);
+        made.with_context(|| format!("cannot create {}", path.display()))
+    }
+
+    fn file(&self, path: &Path, text: &str) -> anyhow::Result<()> {
+        if self.force && path.exists() {
+            // The new file has its own mode.
+            std::fs::remove_file(path).with_context(|| format!("cannot replace {}", path.display()))?;
+        }
+        let mode = if self.with_secrets { 0o600 } else { 0o644 };
+        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
+        let mut file = file.with_context(|| {
+            format!(
+                "cannot create {}: choose another --output, or replace what is there with --force",
+                path.display()
+            )
+        })?;
+        let written = file.write_all(text.as_bytes());
+        written.with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// Hears what the client is given until everything is there, or for as long as `patience`. Returns it, and whether it is everything.
+async fn hear(heard: &Receiver<Heard>, progress: &Progress, patience: Duration) -> anyhow::Result<(Last, bool)> {
+    let (begun, mut last) = (now(), Last::new());
+    let mut news = begun;
+    loop {
+        for heard in heard.try_iter().take(HEARD_MAX) {
+            news = now();
+            let key = (heard.kind, heard.name);
+            match heard.body {
+                Some(body) => last.insert(key, body),
+                None => last.remove(&key),
+            };
+        }
+        if let Some(refusal) = progress.refusal() {
+            return Err(refusal.into());
+        }
+        if let Some(breach) = progress.violations().into_iter().next() {
+            bail!("the client saw a breach of the protocol: {}", breach.what);
+        }
+        if progress.complete() > 0 && news.elapsed() >= QUIET {
+            return Ok((last, true));
+        }
+        if begun.elapsed() > patience {
+            ensure!(
+                !last.is_empty(),
+                "the server gave nothing within {patience:?} (--deadline): is it there, and is this node known to it? See --node-id"
+            );
+            return Ok((last, false));
+        }
+        sleep(LOOK).await;
+    }
+}
+
+fn pretty(value: &Value) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}
+
+#[expect(clippy::disallowed_methods, reason = "a server has some time to answer")]
+fn now() -> Instant {
+    Instant::now()
+}
