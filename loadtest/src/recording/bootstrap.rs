@@ -112,7 +112,8 @@ mod tests {
 
     fn given(resources: &[(Kind, &str, Value)]) -> Given {
         let each = resources.iter().cloned();
-        each.map(|(kind, name, value)| ((kind, name.to_owned()), value)).collect()
+        each.map(|(kind, name, value)| ((kind, name.to_owned()), value))
+            .collect()
     }
 
     #[test]
@@ -125,10 +126,22 @@ mod tests {
                 "a",
                 json!({ "@type": "t", "name": "a", "type": "EDS", "eds_cluster_config": { "service_name": "s", "eds_config": source } }),
             ),
-            (Kind::Cds, "b", json!({ "name": "b", "type": "EDS", "eds_cluster_config": { "eds_config": source } })),
+            (
+                Kind::Cds,
+                "b",
+                json!({ "name": "b", "type": "EDS", "eds_cluster_config": { "eds_config": source } }),
+            ),
             (Kind::Cds, "c", json!({ "name": "c", "type": "STRICT_DNS" })),
-            (Kind::Eds, "s", json!({ "@type": "t", "cluster_name": "s", "endpoints": [1] })),
-            (Kind::Lds, "l", json!({ "name": "l", "filter_chains": [{ "filters": [{ "typed_config": rds }] }] })),
+            (
+                Kind::Eds,
+                "s",
+                json!({ "@type": "t", "cluster_name": "s", "endpoints": [1] }),
+            ),
+            (
+                Kind::Lds,
+                "l",
+                json!({ "name": "l", "filter_chains": [{ "filters": [{ "typed_config": rds }] }] }),
+            ),
             (Kind::Rds, "r", json!({ "@type": "t", "name": "r" })),
         ]);
         let made = Bootstrap::new(&json!({ "id": "edge-0" }), &given);
@@ -156,12 +169,24 @@ mod tests {
         let given = given(&[
             (Kind::Cds, "a", json!({ "name": "a", "type": "STATIC" })),
             (Kind::Lds, "tls", json!({ "name": "tls", "transport_socket": secret })),
-            (Kind::Lds, "lost", json!({ "rds": { "route_config_name": "r", "config_source": { "ads": {} } } })),
+            (
+                Kind::Lds,
+                "lost",
+                json!({ "rds": { "route_config_name": "r", "config_source": { "ads": {} } } }),
+            ),
         ]);
         let made = Bootstrap::new(&Value::Null, &given);
         assert_eq!(made.config["static_resources"]["listeners"], json!([]));
         assert_eq!(made.config["static_resources"]["clusters"].as_array().unwrap().len(), 1);
-        assert!(made.left_out[0].contains("`lost` is not in it: at /rds/config_source/ads it refers"), "{:?}", made.left_out);
-        assert!(made.left_out[1].contains("`tls` is not in it: at /transport_socket/sds/0/sds_config/ads"), "{:?}", made.left_out);
+        assert!(
+            made.left_out[0].contains("`lost` is not in it: at /rds/config_source/ads it refers"),
+            "{:?}",
+            made.left_out
+        );
+        assert!(
+            made.left_out[1].contains("`tls` is not in it: at /transport_socket/sds/0/sds_config/ads"),
+            "{:?}",
+            made.left_out
+        );
     }
 }

@@ -44,7 +44,6 @@ pub(crate) struct Dump {
 /// What a client was given last.
 type Last = BTreeMap<(Kind, String), Bytes>;
 
-
 /// Everything is there when the client has what it asked for and nothing came for so long.
 const QUIET: Duration = Duration::from_millis(500);
 

@@ -60,9 +60,20 @@ async fn a_dump_has_everything_in_its_place() {
         let clusters = bootstrap["static_resources"]["clusters"].as_array().unwrap();
         let listeners = bootstrap["static_resources"]["listeners"].as_array().unwrap();
         assert_eq!((clusters.len(), listeners.len()), (5, 5));
-        assert!(clusters.iter().all(|cluster| cluster["load_assignment"]["endpoints"].is_array()), "{clusters:#?}");
+        assert!(
+            clusters
+                .iter()
+                .all(|cluster| cluster["load_assignment"]["endpoints"].is_array()),
+            "{clusters:#?}"
+        );
         let text = bootstrap.to_string();
-        assert_eq!((text.matches("\"route_config\"").count(), text.matches("\"ads\"").count()), (5, 0));
+        assert_eq!(
+            (
+                text.matches("\"route_config\"").count(),
+                text.matches("\"ads\"").count()
+            ),
+            (5, 0)
+        );
         // What a relay reads is what the client was given.
         let tree = std::fs::read_to_string(output.join("resources/cds.json")).unwrap();
         assert!(tree.contains("type.googleapis.com/envoy.config.cluster.v3.Cluster") && tree.contains("\"ads\""));
@@ -103,10 +114,15 @@ async fn a_secret_is_dumped_only_if_it_is_asked_for() {
     let control_plane = serve(&world);
     let folder = Folder::new().unwrap();
     let output = folder.0.join("dumped");
-    let refused = dump(&control_plane, &output, "--deadline 2s").await.unwrap_err().to_string();
+    let refused = dump(&control_plane, &output, "--deadline 2s")
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(refused.starts_with("the lds entry `l` has a secret"), "{refused}");
     assert!(!output.exists(), "nothing is written");
-    dump(&control_plane, &output, "--deadline 2s --with-secrets").await.unwrap();
+    dump(&control_plane, &output, "--deadline 2s --with-secrets")
+        .await
+        .unwrap();
     for file in ["bootstrap.json", "resources/lds.json"] {
         let path = output.join(file);
         assert!(std::fs::read_to_string(&path).unwrap().contains("very private"));

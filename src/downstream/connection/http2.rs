@@ -20,7 +20,6 @@ use super::keepalive::Keepalive;
 use super::line::{HELPING_BYTES, Line};
 use super::open_call::{Kind, OpenCall};
 use super::open_calls::OpenCalls;
-use super::ration::Ration;
 use super::watch::Watch;
 use crate::clock;
 use crate::downstream::call::{Called, Calls, Links, UnaryCall};
@@ -35,7 +34,6 @@ pub(super) struct Http2<S> {
     watch: Box<Watch>,
     agenda: Arc<Agenda>,
     round: Round,
-    ration: Ration,
     /// The transport's own part in the agenda.
     ear: Ear,
     inner: Inner<S>,
@@ -110,7 +108,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http2<S> {
             watch: Box::new(Watch::new(age, keepalive)),
             agenda,
             round: Round::default(),
-            ration: Ration::default(),
             ear,
             inner: Inner {
                 links: Links {
@@ -155,13 +152,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
             watch,
             agenda,
             round,
-            ration,
             ear,
             inner,
         } = self.get_mut();
         let now = clock::now();
-        // The turn lasts until the end of this poll.
-        let _turn = ready!(ration.poll(cx, now));
         if watch.is_old(|| inner.open.are_settled(), now) {
             inner.drain(ear);
         }
@@ -176,9 +170,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Http2<S> {
         });
         inner.stuck = flow.stuck_at.is_some();
         inner.open.poll_givers(now);
-        if inner.allowance.is_asked() {
-            ration.spend(clock::now().saturating_duration_since(now), now);
-        }
         if let Poll::Ready(ended) = ended {
             return Poll::Ready(ended.map_err(|error| error.to_string()));
         }

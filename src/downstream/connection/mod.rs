@@ -11,7 +11,6 @@ mod line;
 mod open_call;
 mod open_calls;
 mod places;
-mod ration;
 mod watch;
 
 use std::pin::Pin;

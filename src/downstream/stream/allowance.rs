@@ -24,8 +24,6 @@ pub(in crate::downstream) struct Allowance {
     denied: bool,
     /// Whether a stream gave the transport a response.
     gave: bool,
-    /// Whether the client has asked for something that is worked on in this turn.
-    asked: bool,
 }
 
 /// How long the connection works on what its client asks for before other connections have their turn.
@@ -40,7 +38,6 @@ impl Allowance {
             spent: false,
             denied: false,
             gave: false,
-            asked: false,
         }
     }
 
@@ -48,20 +45,13 @@ impl Allowance {
     pub(in crate::downstream) const fn begin(&mut self) {
         self.read = REQUEST_BYTES_IN_A_TURN;
         self.spent = false;
-        self.asked = false;
     }
 
     /// The connection has worked on what its client asks for, in a turn that began then.
     pub(in crate::downstream) fn ask(&mut self, begun: Instant) {
-        self.asked = true;
         if clock::now().saturating_duration_since(begun) >= ASKED_IN_A_TURN {
             self.stop();
         }
-    }
-
-    /// Whether the client has asked for something that was worked on in this turn.
-    pub(in crate::downstream) const fn is_asked(&self) -> bool {
-        self.asked
     }
 
     /// Subtracts what was read.

@@ -106,8 +106,13 @@ impl Notes {
 
     /// Takes something away, if there is anything. Frees the storage if nothing is left in it.
     fn take<R: Default>(&mut self, take: impl FnOnce(&mut Written) -> R) -> R {
-        let taken = self.0.as_mut().map(|written| take(written)).unwrap_or_default();
-        self.0.take_if(|written| written.is_empty());
+        let Some(written) = &mut self.0 else {
+            return R::default();
+        };
+        let taken = take(written);
+        if written.is_empty() {
+            self.0 = None;
+        }
         taken
     }
 

@@ -98,7 +98,10 @@ impl Draft {
         let removed = gone().map(|(name, _)| name.clone()).collect();
         let missing = gone().filter(|(_, missing)| **missing);
         let missing = missing.map(|(name, _)| name.clone()).collect();
-        let last = takers(self.before.iter(), self.items.values().map(|item| &item.resource));
+        let last = match self.before.is_empty() {
+            true => Vec::new(),
+            false => takers(self.before.iter(), self.items.values().map(|item| &item.resource)),
+        };
         let batch = Batch::new(self.items.into_values().collect(), removed)
             .alone()
             .with_last(last);
