@@ -3,7 +3,7 @@
 //!
 //! The rooms, each of which uses only those above it:
 //!
-//! - [`measure`]: what is measured, and the record of a run
+//! - [`measure`](mod@measure): what is measured, and the record of a run
 //! - [`wire`]: bytes and addresses: protobuf, HTTP/2, TLS
 //! - [`origin`]: the resources, and the control plane that serves them
 //! - [`fleet`]: the clients, which ask for resources and check them, and their connections
