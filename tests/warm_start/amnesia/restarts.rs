@@ -77,7 +77,7 @@ async fn a_restored_route_refers() {
     put_clusters(&server, 4..8);
     let upstream = format!("server_uri: '{}', transport: sotw", server.address);
     let more = format!("timers: {{does_not_exist: 500ms}}\n{}", snapshots(&dir));
-    let text = configuration(&upstream, "2s", &more);
+    let text = configuration(&upstream, "5s", &more);
     let old = Relay::telling("amnesia-restored", &text);
     let wants: [(&str, &[&str]); 3] = [(LDS, &["*"]), (CDS, &["*"]), (RDS, &["r"])];
     let watcher = Watcher::start(old.address, &wants).await;
