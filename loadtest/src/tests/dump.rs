@@ -86,6 +86,28 @@ async fn a_dump_has_everything_in_its_place() {
 
 #[tokio::test]
 async fn a_secret_is_dumped_only_if_it_is_asked_for() {
+    let world = world_with_a_secret();
+    let control_plane = serve(&world);
+    let folder = Folder::new().unwrap();
+    let output = folder.0.join("dumped");
+    let refused = dump(&control_plane, &output, "--deadline 2s")
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(refused.starts_with("the lds entry `l` has a secret"), "{refused}");
+    assert!(!output.exists(), "nothing is written");
+    dump(&control_plane, &output, "--deadline 2s --with-secrets")
+        .await
+        .unwrap();
+    for file in ["bootstrap.json", "resources/lds.json"] {
+        let path = output.join(file);
+        assert!(std::fs::read_to_string(&path).unwrap().contains("very private"));
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+/// A world with one listener, in which is a private key.
+pub(super) fn world_with_a_secret() -> Arc<World> {
     let world = World::learning();
     let listener = Schemas::standard()
         .encode_text(
@@ -108,24 +130,9 @@ async fn a_secret_is_dumped_only_if_it_is_asked_for() {
                 }"#,
         )
         .unwrap();
+    assert!(listener.windows(12).any(|part| part == b"very private"));
     let ledger = world.ledger(Kind::Lds).unwrap();
     let index = ledger.tell(b"l", Some(listener), now()).unwrap();
     ledger.announce(&[index]);
-    let control_plane = serve(&world);
-    let folder = Folder::new().unwrap();
-    let output = folder.0.join("dumped");
-    let refused = dump(&control_plane, &output, "--deadline 2s")
-        .await
-        .unwrap_err()
-        .to_string();
-    assert!(refused.starts_with("the lds entry `l` has a secret"), "{refused}");
-    assert!(!output.exists(), "nothing is written");
-    dump(&control_plane, &output, "--deadline 2s --with-secrets")
-        .await
-        .unwrap();
-    for file in ["bootstrap.json", "resources/lds.json"] {
-        let path = output.join(file);
-        assert!(std::fs::read_to_string(&path).unwrap().contains("very private"));
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    }
+    world
 }

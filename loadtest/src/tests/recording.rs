@@ -9,6 +9,7 @@ use bytes::Bytes;
 use clap::Parser as _;
 use distributary::json::{Schemas, Secrets};
 
+use super::dump::world_with_a_secret;
 use super::now;
 use crate::command::arguments::{Arguments, Command};
 use crate::fleet::client::profile::Profile;
@@ -248,32 +249,7 @@ async fn each_node_gets_what_it_was_told() {
 /// A private key inside of a listener does not get into a recording.
 #[tokio::test]
 async fn secrets_are_left_out() {
-    let world = World::learning();
-    let listener = Schemas::standard()
-        .encode_text(
-            "envoy.config.listener.v3.Listener",
-            br#"name: "l"
-                filter_chains {
-                  transport_socket {
-                    name: "tls"
-                    typed_config {
-                      [type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext] {
-                        common_tls_context {
-                          tls_certificates {
-                            certificate_chain { inline_string: "public" }
-                            private_key { inline_string: "very private" }
-                          }
-                        }
-                      }
-                    }
-                  }
-                }"#,
-        )
-        .unwrap();
-    assert!(listener.windows(12).any(|part| part == b"very private"));
-    let ledger = world.ledger(Kind::Lds).unwrap();
-    let index = ledger.tell(b"l", Some(listener), now()).unwrap();
-    ledger.announce(&[index]);
+    let world = world_with_a_secret();
     let control_plane = ControlPlane::start(LOCAL, Arc::clone(&world), None).unwrap();
     let folder = Folder::new().unwrap();
     let file = folder.0.join("secret.jsonl");

@@ -214,9 +214,9 @@ impl Agenda {
 
     /// Notes the wildcard's state. Returns whether it is another than before, and whether it has become certain.
     pub(super) const fn note_state(&mut self, id: u64, certain: bool) -> (bool, bool) {
-        let before = (self.state, self.certain);
+        let (is_other, becomes_certain) = (self.state != id, certain && !self.certain);
         (self.state, self.certain) = (id, certain);
-        (before.0 != id, certain && !before.1)
+        (is_other, becomes_certain)
     }
 
     /// Whether names are left that this turn does not look at.

@@ -1,6 +1,6 @@
 //! What is lost in several messages is lost as one.
 
-use super::{EDS, Server, Watcher, endpoints, held, holding, nothing_held, relay};
+use super::{EDS, Server, Watcher, endpoints, held, holding, nothing_held, put_assignments, relay};
 
 /// A server returns without any endpoint assignment, and says so in one message, in two, and name by name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -8,8 +8,7 @@ async fn however_a_loss_is_split() {
     const NAMES: usize = 12;
     for split in [NAMES, NAMES / 2, 1] {
         let server = Server::start().await;
-        let names: Vec<String> = (10..10 + NAMES).map(|number| format!("e{number}")).collect();
-        names.iter().for_each(|name| server.put(EDS, name, endpoints(name, 2)));
+        let names = put_assignments(&server, 10..10 + NAMES);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let all = names.join(" ");
         server.split(split);
@@ -32,8 +31,7 @@ async fn however_emptiness_is_split() {
     const NAMES: usize = 12;
     for split in [NAMES, NAMES / 2, 1] {
         let server = Server::start().await;
-        let names: Vec<String> = (10..10 + NAMES).map(|number| format!("e{number}")).collect();
-        names.iter().for_each(|name| server.put(EDS, name, endpoints(name, 2)));
+        let names = put_assignments(&server, 10..10 + NAMES);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let all = names.join(" ");
         server.split(split);
@@ -56,8 +54,7 @@ async fn however_emptiness_is_split() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_few_go() {
     let server = Server::start().await;
-    let names: Vec<String> = (10..30).map(|number| format!("e{number}")).collect();
-    names.iter().for_each(|name| server.put(EDS, name, endpoints(name, 2)));
+    let names = put_assignments(&server, 10..30);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     server.split(1);
     let relay = relay("few", &server, "60s", "");

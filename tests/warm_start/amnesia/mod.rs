@@ -44,6 +44,13 @@ fn snapshots(dir: &Path) -> String {
     format!("snapshot: {{dir: '{}', interval: 50ms}}\n", dir.display())
 }
 
+/// Endpoint assignments of these numbers. Returns their names.
+fn put_assignments(server: &Server, numbers: std::ops::Range<usize>) -> Vec<String> {
+    let names: Vec<String> = numbers.map(|number| format!("e{number}")).collect();
+    names.iter().for_each(|name| server.put(EDS, name, endpoints(name, 2)));
+    names
+}
+
 /// Listeners of these numbers, each with its own address.
 fn put_listeners(server: &Server, numbers: std::ops::RangeInclusive<u32>) {
     server.edit(|content| {

@@ -1,6 +1,6 @@
 //! The same losses with `guard: off`: what is forgotten goes at once, so that what the other stories keep is at stake.
 
-use super::{LDS, Server, Watcher, endpoints, holds, listener, metric, put_listeners};
+use super::{LDS, Server, Watcher, holds, listener, metric, put_assignments, put_listeners};
 use crate::stage::{EDS, Relay, eventually};
 
 fn unguarded(name: &str, servers: &str, more: &str) -> Relay {
@@ -20,8 +20,7 @@ async fn a_loss_in_several_messages() {
     const NAMES: usize = 12;
     for split in [NAMES, NAMES / 2, 1] {
         let server = Server::start().await;
-        let names: Vec<String> = (10..10 + NAMES).map(|number| format!("e{number}")).collect();
-        names.iter().for_each(|name| server.put(EDS, name, endpoints(name, 2)));
+        let names = put_assignments(&server, 10..10 + NAMES);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         server.split(split);
         let relay = unguarded(&format!("split-{split}"), &one(&server), "");
