@@ -56,7 +56,15 @@ impl Session {
             Depth::Resource(type_url, _) | Depth::RejectionsAt(type_url) => portrait.type_url() == type_url,
         });
         looked_at
-            .map(|portrait| client_type(portrait, self.accounts.accepted(portrait.type_url()), depth))
+            .map(|portrait| {
+                let accepted = self.accounts.accepted(portrait.type_url());
+                let seats = self.seats.as_ref();
+                let server = seats.and_then(|seats| seats.server_of(portrait.type_url()));
+                ClientType {
+                    server,
+                    ..client_type(portrait, accepted, depth)
+                }
+            })
             .collect()
     }
 }
@@ -79,6 +87,7 @@ fn client_type(portrait: Portrait<'_>, accepted: Option<Instant>, depth: &Depth)
         accepted,
         unanswered_since: portrait.unanswered_since(),
         waiting_since: portrait.waiting_since(),
+        server: None,
         objections: portrait.objections().cloned().collect(),
         relayed: portrait.relayed().cloned(),
         ready: (*depth == Depth::Resources).then_some(portrait.is_quiet() && settled),
