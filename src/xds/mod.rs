@@ -42,7 +42,7 @@ pub use answers::{Answers, Unshared, doubted, full_state};
 pub use batch::{Batch, Dialect, Errors, Form, Item};
 pub use changes::{Changes, Phase, Update};
 pub use cut::{Cut, ServerState, Slot};
-pub use difference::{Difference, GONE_MAX, Part};
+pub use difference::{Difference, GONE_MAX, Part, Portion};
 pub use expression::Expression;
 pub use guard::{
     GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldChange, HoldEnd, HoldEvent, HoldOrder, HoldReason,
