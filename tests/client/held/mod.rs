@@ -623,6 +623,13 @@ fn garbage_refers_to_nothing() {
 /// What an earlier run has held for a reference waits for the word of the control plane, and says no time that has passed.
 #[test]
 fn a_memory_of_references() {
+    for extended in [None, Some("a test".into())] {
+        remembered_reference(extended);
+    }
+}
+
+/// The control plane stays silent: after the time that a person gave, no other one is shown.
+fn remembered_reference(extended: Option<Arc<str>>) {
     let settings = GuardSettings {
         references: ReferenceHold::For(Duration::from_secs(60)),
         ..USUAL
@@ -635,7 +642,7 @@ fn a_memory_of_references() {
         by: None,
         emptied: false,
         wildcard: true,
-        extended: None,
+        extended: extended.clone(),
     };
     let hold = Hold {
         type_url: TypeUrl::new(CDS),
@@ -646,6 +653,7 @@ fn a_memory_of_references() {
     stage.guard.remember(&[hold], now);
     stage.publish(Vec::new());
     assert_eq!(stage.why(CDS, "c0"), "referenced");
+    assert_eq!(stage.holds[0].until().is_some(), extended.is_some());
     stage.pass(Duration::from_secs(60));
     assert_eq!(stage.why(CDS, "c0"), "referenced");
     assert_eq!(stage.holds[0].until(), None);
