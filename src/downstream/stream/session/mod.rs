@@ -269,6 +269,7 @@ impl Session {
     fn ended(&self, end: End) -> Status {
         if end.code == Code::Unavailable {
             self.shared.metrics.unanswered.inc();
+            self.note_unanswered();
         }
         status(&self.shared, end)
     }
@@ -291,7 +292,7 @@ impl Session {
             seats.meet(node);
             return Ok(());
         }
-        self.accounts.enter(&self.shared.returns, node, &self.method, self.now);
+        self.accounts.enter(&self.shared, node, &self.method, self.now);
         let patience = self.settings().protocol.timers.move_after;
         let seats = Seats::enter(&self.shared.scopes, node, self.accounts.claims(), patience);
         self.seats = Some(seats.map_err(|error| no_place(&self.shared, error))?);
