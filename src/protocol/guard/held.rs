@@ -177,7 +177,9 @@ impl Held {
 
     /// This listener names a route that is not known yet, and may refer to a removal by it.
     pub(super) fn suspect(&mut self, item: &Item, source: Item, until: Instant) {
-        if let Some(removal) = self.get_mut(item) {
+        let Some(removal) = self.get_mut(item) else { return };
+        // Whoever sees nothing new must not be told again: an alarm that is over would make the removal be looked at without end.
+        if removal.suspected_until().is_none() || removal.by() != Some((&source, true)) {
             let before = removal.reason();
             removal.suspect(source, until);
             self.show(item, before, HoldEnd::Free);
