@@ -9,13 +9,17 @@ use crate::xds::TypeUrl;
 impl Seats {
     /// The client has rejected something of this type (E-24).
     pub fn reject(&self, type_url: &TypeUrl) {
-        let views = self.bindings.iter().filter_map(Binding::seat).map(Seat::view);
+        let owners = self.routes.owners();
+        let read = self.bindings.iter();
+        let read = read.filter(|binding| owners.have(binding.owner.as_deref(), type_url));
+        let views = read.filter_map(Binding::seat).map(Seat::view);
         views.for_each(|view| view.note_rejection(type_url));
     }
 
     /// The session is about to want the wildcard of this type (K-23).
     pub fn foresee(&self, type_url: &TypeUrl) {
-        if let Some(seat) = self.bindings.plain.seat() {
+        let owner = self.routes.owners().of(type_url, None);
+        if let Some(seat) = self.bindings.of(owner).and_then(Binding::seat) {
             seat.foresee(type_url);
         }
     }
