@@ -7,6 +7,7 @@ mod access;
 mod answers;
 mod authorities;
 mod batch;
+mod beside;
 mod changes;
 mod cut;
 mod difference;
@@ -41,6 +42,7 @@ pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Questio
 pub use answers::{Answers, Unshared, doubted, full_state};
 pub use authorities::{Authorities, authority_label};
 pub use batch::{Batch, Dialect, Errors, Form, Item};
+pub use beside::Beside;
 pub use changes::{Changes, Phase, Update};
 pub use cut::{Cut, ServerState, Slot};
 pub use difference::{Difference, GONE_MAX, Part};
