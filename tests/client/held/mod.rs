@@ -190,6 +190,27 @@ fn a_listener_takes_another_route() {
     }
 }
 
+/// The same where a person has held the cluster before, and that time is over: it is looked at once, and not without end.
+#[test]
+fn a_listener_takes_another_route_after_an_order() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        stage.remove(CDS, "c0");
+        stage.pass(ms(200));
+        let extend = HoldAction::Extend(Duration::from_secs(20));
+        assert_eq!(stage.order(hold(CDS, HoldReason::Referenced), extend), 1);
+        stage.pass(Duration::from_secs(30));
+        stage.put(LDS, "l", listener("l", "next", 80));
+        stage.exchange();
+        stage.wanted.clear();
+        stage.unwant(RDS, "r");
+        stage.pass(ms(1));
+        assert_eq!(stage.why(CDS, "c0"), "referenced by lds l", "{dialect:?}");
+        stage.pass(Duration::from_secs(3));
+        assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
+    }
+}
+
 /// A route that leaves the view because nobody wants it holds nothing after the bound, though a listener names it.
 #[test]
 fn a_route_that_leaves_the_view() {
