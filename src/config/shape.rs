@@ -273,6 +273,7 @@ pub(super) enum GuardShape {
 mapping!(GuardParts {
     "references" => references: Option<Scalar>,
     "mass" => mass: MassShape,
+    "unready" => unready: Option<Scalar>,
 });
 
 mapping!(MassShape {

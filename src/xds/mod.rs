@@ -6,6 +6,7 @@
 mod access;
 mod answers;
 mod batch;
+mod beside;
 mod changes;
 mod cut;
 mod difference;
@@ -40,6 +41,7 @@ pub mod xdstp;
 pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Question, Rights, Way};
 pub use answers::{Answers, Unshared, doubted, full_state};
 pub use batch::{Batch, Dialect, Errors, Form, Item};
+pub use beside::Beside;
 pub use changes::{Changes, Phase, Update};
 pub use cut::{Cut, ServerState, Slot};
 pub use difference::{Difference, GONE_MAX, Part, Portion};
