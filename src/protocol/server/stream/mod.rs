@@ -23,7 +23,7 @@ use crate::settings::StreamSettings;
 use classes::Node;
 use loss::Fate;
 pub use requests::Progress;
-use xds::{Access, Answers, Authorities, Cut, Dialect, Dirty, Sight, Status, TypeSight, TypeUrl, Want};
+use xds::{Access, Answers, Authorities, Cut, Dialect, Dirty, Name, Sight, Status, TypeSight, TypeUrl, Version, Want};
 
 /// One client stream.
 ///
@@ -186,6 +186,13 @@ impl Server {
         self.types
             .iter()
             .flat_map(move |one| one.wants_under(authority, served))
+    }
+
+    /// Whether the client was sent this content, and has not rejected it.
+    #[must_use]
+    pub fn holds(&self, type_url: &TypeUrl, name: &Name, version: Version) -> bool {
+        let mut types = self.types.iter().filter(|one| one.type_url() == type_url);
+        types.any(|one| one.holds(name, version))
     }
 
     /// Returns whether a view knows nothing of something that is wanted under an authority (G-03).
