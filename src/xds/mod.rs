@@ -45,7 +45,7 @@ pub use batch::{Batch, Dialect, Errors, Form, Item};
 pub use changes::{Changes, Phase, Update};
 pub use condemned::{Condemned, VerdictEnd, VerdictSettings};
 pub use cut::{Cut, ServerState, Slot};
-pub use difference::{Difference, GONE_MAX, Part};
+pub use difference::{Difference, GONE_MAX, Part, Portion};
 pub use expression::Expression;
 pub use guard::{
     GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldChange, HoldEnd, HoldEvent, HoldOrder, HoldReason,

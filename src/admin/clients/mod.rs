@@ -60,13 +60,14 @@ async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRej
         Err(fault) => return (StatusCode::BAD_REQUEST, fault).into_response(),
     };
     let room = wanted.limit.unwrap_or(usize::MAX);
+    let away = wanted.may_be_away().then(|| shown.status.census().away());
     let streams = Ordered::new(shown.status.census().clone(), whom, state, room);
     let questions = shown.status.questions();
     match wanted.format {
-        Format::Json => written::answer(questions, "application/json", |page| write_json(streams, page)).await,
+        Format::Json => written::answer(questions, "application/json", |page| write_json(streams, away, page)).await,
         Format::Text => {
             written::answer(questions, "text/plain; charset=utf-8", |page| {
-                write_lines(streams, page)
+                write_lines(streams, away, page)
             })
             .await
         }
@@ -74,6 +75,22 @@ async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRej
 }
 
 impl Wanted {
+    /// Whether clients without a stream are meant, of which nothing is known but that they wait.
+    fn may_be_away(&self) -> bool {
+        let Self {
+            node,
+            class,
+            type_url,
+            software,
+            ..
+        } = self;
+        let all = [node, class, type_url, software].iter().all(|filter| filter.is_none());
+        all && self
+            .state
+            .as_deref()
+            .is_none_or(|state| state == ClientState::Waiting.word())
+    }
+
     /// Returns whom the query chooses. An error says what is wrong with it.
     fn whom(&self) -> Result<(Whom, Option<ClientState>), String> {
         let whom = forms::whom(self.node.as_deref(), self.class.as_deref(), self.type_url.as_deref())?;
@@ -88,7 +105,7 @@ impl Wanted {
     }
 }
 
-async fn write_json(mut streams: Ordered, mut page: Page) -> Page {
+async fn write_json(mut streams: Ordered, away: Option<usize>, mut page: Page) -> Page {
     let clock = WallClock::read();
     page.write("{\"clients\":[").await;
     let mut separator = "\n";
@@ -101,13 +118,14 @@ async fn write_json(mut streams: Ordered, mut page: Page) -> Page {
         separator = ",\n";
     }
     let (more, late) = (streams.more(), streams.late());
-    page.write(&format!("\n],\"more\":{more},\"unanswered\":{late}}}\n"))
+    let away = away.map_or_else(String::new, |away| format!("\"away\":{away},"));
+    page.write(&format!("\n],{away}\"more\":{more},\"unanswered\":{late}}}\n"))
         .await;
     page
 }
 
 /// Writes a line for each stream.
-async fn write_lines(mut streams: Ordered, mut page: Page) -> Page {
+async fn write_lines(mut streams: Ordered, away: Option<usize>, mut page: Page) -> Page {
     let clock = WallClock::read();
     page.write(&shown::head()).await;
     while let Some((state, client)) = streams.next().await {
@@ -118,7 +136,13 @@ async fn write_lines(mut streams: Ordered, mut page: Page) -> Page {
         late => format!("streams that did not answer in time: {late}\n"),
     };
     let more = if streams.more() { "there are more\n" } else { "" };
-    page.write(&(late + more)).await;
+    let away = match away {
+        None | Some(0) => String::new(),
+        Some(away) => {
+            format!("clients that wait and have no stream now, because their last one ended unanswered: {away}\n")
+        }
+    };
+    page.write(&(late + more + &away)).await;
     page
 }
 

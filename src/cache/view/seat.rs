@@ -9,7 +9,7 @@ use super::View;
 use crate::interest::{Bell, ENDS_IN_A_TURN, Own, Seated, Set};
 use crate::{Claims, Full};
 use classes::Node;
-use xds::{Condemned, Cut, TypeUrl, Want};
+use xds::{Condemned, Cut, Target, TypeUrl, Want};
 
 /// One session's place at a view. Dropping it ends all that the session wants.
 pub struct Seat {
@@ -153,6 +153,14 @@ impl Seat {
             self.view.interest.notify_one();
         }
         Ok(())
+    }
+
+    /// The session is about to want the wildcard of this type: the server is asked for it now. If nobody comes to want it, it lingers and
+    /// ends.
+    pub fn foresee(&self, type_url: &TypeUrl) {
+        if self.view.leases.foresee(type_url, &Target::Wildcard) {
+            self.view.interest.notify_one();
+        }
     }
 
     /// The session has stated what it wants for now. Many sessions often want the same few targets, so a small set is replaced by

@@ -4,8 +4,8 @@
 //! it wants and lacks, and [`Fallback`] decides which server to read.
 
 mod bindings;
-mod rejecting;
 mod rerouted;
+mod telling;
 
 use std::sync::Arc;
 use std::task::{Context, Waker};

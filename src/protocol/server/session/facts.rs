@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Subscription;
-use super::lens::{Extent, Lens};
-use super::verdict::Say;
+use super::lens::{Extent, Lens, Say};
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::notes::Again;
@@ -52,20 +51,15 @@ impl Subscription {
     /// Whether a removal is due, as far as names were looked at.
     pub(in crate::server) fn loses(&self, sight: &Sight, answers: &impl Answers) -> bool {
         let (slot, agenda) = (self.type_sight(sight), self.books.agenda());
+        let lens = self.lens(slot);
         let mut listed = agenda.gone().chain(agenda.names());
         let difference = self.difference(slot, answers);
         let removes = difference.is_some_and(|difference| difference.removes());
-        removes || listed.any(|name| matches!(self.say(name, slot), Some(Say::Remove)))
+        removes || listed.any(|name| matches!(lens.say(name), Some(Say::Remove)))
     }
 
     pub(super) fn lens<'s, 'a>(&'s self, slot: TypeSight<'a>) -> Lens<'s, 'a> {
-        Lens {
-            reader: &self.reader,
-            want: &self.want,
-            ledger: self.books.ledger(),
-            agenda: self.books.agenda(),
-            slot,
-        }
+        Lens::new(&self.reader, &self.want, &self.books, slot)
     }
 
     /// Returns what servers are asked for: each name, and how the client wrote it; `None` stands for the wildcard.

@@ -222,6 +222,12 @@ impl Server {
         self.types.iter_mut().find_map(Subscription::poll_want)
     }
 
+    /// Whether the client may have anything of the type.
+    #[must_use]
+    pub fn may_have(&self, type_url: &TypeUrl) -> bool {
+        self.caller.may_have(type_url)
+    }
+
     /// Whether the client's rights come from these rules.
     #[must_use]
     pub fn is_under(&self, access: &Arc<Access>) -> bool {

@@ -1,6 +1,6 @@
-//! What the views that a session reads are told of its client: that it comes, and that it has rejected something (E-24).
+//! What a session and the views that it reads tell each other besides wants and changes.
 //!
-//! Owns which views. Does not know what was rejected.
+//! Owns which views are told, and which are asked. Does not know what was rejected, and why something is foreseen.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use super::{Binding, Seats};
 use crate::xds::{Condemned, Target, TypeUrl, Want};
 
 impl Seats {
-    /// The client has rejected something of this type.
+    /// The client has rejected something of this type (E-24).
     pub fn reject(&self, type_url: &TypeUrl) {
         let seats = self.bindings.iter().filter_map(Binding::seat);
         seats.for_each(|seat| seat.reject(type_url));
@@ -42,5 +42,12 @@ impl Seats {
     pub fn come(&self, now: Instant) {
         let seats = self.bindings.iter().filter_map(Binding::seat);
         seats.for_each(|seat| seat.come(&self.node, now));
+    }
+
+    /// The session is about to want the wildcard of this type (K-23).
+    pub fn foresee(&self, type_url: &TypeUrl) {
+        if let Some(seat) = self.bindings.plain.seat() {
+            seat.foresee(type_url);
+        }
     }
 }
