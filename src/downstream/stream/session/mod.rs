@@ -297,7 +297,9 @@ impl Session {
         self.accounts.enter(&self.shared, node, &self.method, self.now);
         let patience = self.settings().protocol.timers.move_after;
         let seats = Seats::enter(&self.shared.scopes, node, self.accounts.claims(), patience);
-        self.seats = Some(seats.map_err(|error| no_place(&self.shared, error))?);
+        let seats = seats.map_err(|error| no_place(&self.shared, error))?;
+        seats.come(self.now);
+        self.seats = Some(seats);
         // The rules may have changed since the stream was opened; from now on the seats are called when they change.
         self.take_rules();
         Ok(())
@@ -311,6 +313,9 @@ impl Session {
             if let Err(error) = seats.want(&self.shared.scopes, &want) {
                 return Err(no_place(&self.shared, error));
             }
+            if seats.is_served_older(&want) {
+                self.shared.metrics.verdicts.count_served_older(&want.type_url);
+            }
             if let Some(next) = foreseen(&want, &self.method, &self.server) {
                 seats.foresee(&next);
             }
@@ -322,7 +327,8 @@ impl Session {
     }
 
     fn sight(&self) -> Sight {
-        self.seats.as_ref().map(Seats::sight).unwrap_or_default()
+        let seats = self.seats.as_ref();
+        seats.map(|seats| seats.sight(&self.server)).unwrap_or_default()
     }
 
     fn encode(&mut self, response: &Response) -> Rope {
