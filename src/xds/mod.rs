@@ -9,6 +9,7 @@ mod authorities;
 mod batch;
 mod changes;
 mod cut;
+mod deflated;
 mod difference;
 mod expression;
 mod guard;
@@ -37,12 +38,13 @@ mod viewer;
 
 pub mod xdstp;
 
-pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Question, Rights, Way};
+pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Question, Rights, Way, is_secret};
 pub use answers::{Answers, Unshared, doubted, full_state};
 pub use authorities::{Authorities, authority_label};
 pub use batch::{Batch, Dialect, Errors, Form, Item};
 pub use changes::{Changes, Phase, Update};
 pub use cut::{Cut, ServerState, Slot};
+pub use deflated::Deflated;
 pub use difference::{Difference, GONE_MAX, Part};
 pub use expression::Expression;
 pub use guard::{
