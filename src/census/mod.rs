@@ -14,6 +14,7 @@ mod questions;
 mod rejections;
 mod service;
 mod standings;
+mod unserved;
 mod whole_answer;
 
 use std::collections::{BTreeSet, HashSet};
@@ -36,6 +37,7 @@ pub use questions::{Busy, QuestionTurn, Questions};
 pub use service::{Allowed, ClientStatusServer, SERVICE, StatusMethod};
 use standings::LastStandings;
 pub use standings::{ClientState, Standings, TypeStandings};
+pub use unserved::{Caller, Unserved};
 
 /// All client streams.
 #[derive(Clone)]
@@ -44,6 +46,7 @@ pub struct Census {
     /// Whose turn it is to ask some sessions.
     turn: Arc<Semaphore>,
     standings: Arc<LastStandings>,
+    unserved: Arc<Unserved>,
 }
 
 /// A question that goes round.
@@ -86,6 +89,7 @@ impl Census {
             scopes,
             turn: Arc::new(Semaphore::new(1)),
             standings: Arc::default(),
+            unserved: Arc::default(),
         }
     }
 
@@ -93,6 +97,12 @@ impl Census {
     #[must_use]
     pub fn views(&self) -> Vec<Arc<View>> {
         self.scopes.all()
+    }
+
+    /// Returns the clients that wait and have no stream, because their last one ended unanswered.
+    #[must_use]
+    pub fn unserved(&self) -> &Unserved {
+        &self.unserved
     }
 
     /// Returns the contents of the types that are chosen, to be read some at a time.

@@ -38,6 +38,8 @@ pub struct Standings {
     pub lagging: usize,
     /// [`ClientState::Waiting`].
     pub waiting: usize,
+    /// How many clients have waited for as long and have no stream at present, because their last one ended unanswered.
+    pub away: usize,
     /// [`ClientState::Current`].
     pub current: usize,
     /// The streams by type. A stream counts for each of its types.
@@ -51,7 +53,7 @@ pub struct TypeStandings {
     pub rejecting: usize,
     /// As in [`Standings::lagging`].
     pub lagging: usize,
-    /// As in [`Standings::waiting`].
+    /// As in [`Standings::waiting`] and [`Standings::away`].
     pub waiting: usize,
 }
 
@@ -85,6 +87,12 @@ impl Default for LastStandings {
 }
 
 impl Census {
+    /// Returns how many clients have waited for more than ten seconds and have no stream, because their last one ended unanswered.
+    #[must_use]
+    pub fn away(&self) -> usize {
+        self.unserved().after(PATIENCE, clock::now()).len()
+    }
+
     /// Returns how all client streams stand now, or stood a moment ago: less than a second in a small fleet, less than ten in any.
     pub async fn standings(&self) -> Arc<Standings> {
         // The semaphore is never closed.
@@ -101,6 +109,8 @@ impl Census {
         while let Some(stream) = round.next().await {
             counts.add(&stream, clock::now());
         }
+        let away = self.unserved().after(PATIENCE, clock::now());
+        away.iter().for_each(|type_url| counts.add_away(type_url));
         let counts = Arc::new(counts);
         let now = clock::now();
         let took = now.saturating_duration_since(begun);
@@ -171,6 +181,11 @@ impl Standings {
                 "waits for over 10 s for what nobody has answered",
                 "wait for over 10 s for what nobody has answered",
             ),
+            (
+                self.away,
+                "more client waits as long and has no stream now: its last one ended unanswered",
+                "more clients wait as long and have no stream now: their last ones ended unanswered",
+            ),
         ];
         for (count, one, several) in parts.into_iter().filter(|(count, ..)| *count > 0) {
             let what = if count == 1 { one } else { several };
@@ -188,6 +203,7 @@ impl Standings {
             "rejecting": self.rejecting,
             "lagging": self.lagging,
             "waiting": self.waiting,
+            "away": self.away,
             "why": self.words(),
         })
     }
@@ -207,9 +223,23 @@ impl Standings {
         };
         *place += 1;
     }
+
+    fn add_away(&mut self, type_url: &TypeUrl) {
+        self.away += 1;
+        self.types
+            .entry(type_url.clone())
+            .or_default()
+            .add(TypeStandings::WAITS);
+    }
 }
 
 impl TypeStandings {
+    const WAITS: Self = Self {
+        rejecting: 0,
+        lagging: 0,
+        waiting: 1,
+    };
+
     fn of(one: &ClientType, now: Instant) -> Self {
         let long = |since: Option<Instant>| since.is_some_and(|since| now.saturating_duration_since(since) >= PATIENCE);
         Self {
@@ -256,6 +286,7 @@ mod tests {
             accepted: None,
             unanswered_since: None,
             waiting_since: None,
+            server: None,
             objections: Vec::new(),
             relayed: None,
             resources: Vec::new(),
@@ -295,6 +326,7 @@ mod tests {
             ..of_type(EDS)
         };
         let rejects = ClientType {
+            server: None,
             objections: vec![Arc::new(Objection::new(13, "no", began))],
             ..of_type(EDS)
         };
@@ -318,5 +350,10 @@ mod tests {
         let words = "2 of 5 streams are up to date; 1 rejects something; 1 has not answered a response for over 10 s; \
                      1 waits for over 10 s for what nobody has answered";
         assert_eq!(counts.words(), words);
+        counts.add_away(&TypeUrl::new(EDS));
+        let of_type = counts.types[&TypeUrl::new(EDS)];
+        assert_eq!((counts.away, counts.streams(), of_type.waiting), (1, 5, 3));
+        let more = "; 1 more client waits as long and has no stream now: its last one ended unanswered";
+        assert_eq!(counts.words(), format!("{words}{more}"));
     }
 }

@@ -11,22 +11,25 @@ use super::{Name, Resource, Spot, Spots};
 /// The order of listeners that hand addresses to each other is looked for in so many steps; then the rest goes as it comes.
 const STEPS_MAX: usize = 16;
 
-/// Returns the listeners among `after` that take an address which another one has `before` and gives up, in the order in which a client
-/// can take them after all others. `before` has what these listeners were, as far as they were there. Listeners that exchange their
+/// Returns the listeners among those that are `listed` which take an address that another one had and gives up, in the order in which a
+/// client can take them after all others. `changed` has what those that differ were, and what they are. Listeners that exchange their
 /// addresses have no such order, and are left out.
 #[must_use]
 pub fn takers<'a>(
-    before: impl Iterator<Item = &'a Arc<Resource>>,
-    after: impl Iterator<Item = &'a Arc<Resource>>,
+    changed: impl Iterator<Item = (&'a Arc<Resource>, &'a Arc<Resource>)>,
+    listed: impl Iterator<Item = &'a Arc<Resource>>,
 ) -> Vec<Name> {
-    let after: BTreeMap<&Name, Vec<Spot>> = after.map(|one| (one.name(), Spot::of_listener(&one.body()))).collect();
-    let given = before.filter_map(|one| {
-        let kept: Spots = after.get(one.name())?.iter().cloned().collect();
-        let mut given = Spot::of_listener(&one.body());
+    let given = changed.filter_map(|(before, after)| {
+        let kept: Spots = Spots::of_listeners([after]);
+        let mut given = Spot::of_listener(&before.body());
         given.retain(|spot| !kept.collide(spot));
-        (!given.is_empty()).then(|| (one.name(), given))
+        (!given.is_empty()).then(|| (after.name(), given))
     });
     let mut given: BTreeMap<&Name, Vec<Spot>> = given.collect();
+    if given.is_empty() {
+        return Vec::new();
+    }
+    let after: BTreeMap<&Name, Vec<Spot>> = listed.map(|one| (one.name(), Spot::of_listener(&one.body()))).collect();
     let takes = |name: &Name, given: &Spots| after.get(name).into_iter().flatten().any(|spot| given.collide(spot));
     let all = |given: &BTreeMap<&Name, Vec<Spot>>| given.values().flatten().cloned().collect::<Spots>();
     let spots = all(&given);

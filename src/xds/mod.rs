@@ -5,7 +5,6 @@
 
 mod access;
 mod answers;
-mod authorities;
 mod batch;
 mod changes;
 mod cut;
@@ -17,6 +16,7 @@ mod handover;
 mod interest;
 mod name;
 mod objection;
+mod owners;
 mod pieces;
 mod printable;
 mod references;
@@ -40,12 +40,11 @@ pub mod xdstp;
 
 pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Question, Rights, Way, is_secret};
 pub use answers::{Answers, Unshared, doubted, full_state};
-pub use authorities::{Authorities, authority_label};
 pub use batch::{Batch, Dialect, Errors, Form, Item};
 pub use changes::{Changes, Phase, Update};
 pub use cut::{Cut, ServerState, Slot};
 pub use deflated::Deflated;
-pub use difference::{Difference, GONE_MAX, Part};
+pub use difference::{Difference, GONE_MAX, Part, Portion};
 pub use expression::Expression;
 pub use guard::{
     GuardSettings, Guards, HeldRemoval, Hold, HoldAction, HoldChange, HoldEnd, HoldEvent, HoldOrder, HoldReason,
@@ -55,6 +54,7 @@ pub use handover::takers;
 pub use interest::{Dirty, Target, Want};
 pub use name::Name;
 pub use objection::{Objection, named_in};
+pub use owners::{Owners, authority_label};
 pub use printable::{INVISIBLE, is_escaped, printable};
 pub use references::References;
 pub use rejection::Rejection;

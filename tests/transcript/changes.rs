@@ -1,6 +1,6 @@
 //! What convergence counts: a change is content that is new to a client, and that arrived after the client had its answer.
 
-use crate::story::{both, delta};
+use crate::story::{EVERYTHING, both, delta};
 
 /// What a client is sent because it has asked is no change, whether it was there before the request or arrived after it.
 #[test]
@@ -29,30 +29,33 @@ fn an_answer_is_no_change() {
 /// The age of a change is that of its content. The oldest one counts.
 #[test]
 fn a_change_counts_from_its_arrival() {
-    both(
-        "
-        origin put cds a@1 b@1, put eds e@1
-        client subscribe cds *
-        client <- cds [a@1 b@1], ack
-        client subscribe eds e
-        client <- eds [e@1], ack
-        wait 5s
-        origin put cds a@2, put eds e@2
-        client <- cds sotw [a@2 b@1] | delta [a@2]
-        client <- eds [e@2]
-        wait 3s
-        client ack cds => changed 3s
-        client ack eds => changed 3s
-        client stalls
-        origin put cds b@2
-        wait 2s
-        origin put cds a@3 c@1
-        wait 1s
-        client reads
-        client <- cds sotw [a@3 b@2 c@1] | delta [a@3 b@2 c@1]
-        client ack => changed 3s
-        ",
-    );
+    for (asked, absent) in EVERYTHING {
+        both(&format!(
+            "
+            origin put cds a@1 b@1, put eds e@1
+            client subscribe cds {asked}
+            client <- cds sotw [a@1 b@1] | delta [a@1 b@1]{absent}
+            client ack
+            client subscribe eds e
+            client <- eds [e@1], ack
+            wait 5s
+            origin put cds a@2, put eds e@2
+            client <- cds sotw [a@2 b@1] | delta [a@2]
+            client <- eds [e@2]
+            wait 3s
+            client ack cds => changed 3s
+            client ack eds => changed 3s
+            client stalls
+            origin put cds b@2
+            wait 2s
+            origin put cds a@3 c@1
+            wait 1s
+            client reads
+            client <- cds sotw [a@3 b@2 c@1] | delta [a@3 b@2 c@1]
+            client ack => changed 3s
+            "
+        ));
+    }
 }
 
 /// What did not exist when it was asked for, and exists later, is a change to a client that was answered.

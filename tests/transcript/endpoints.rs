@@ -1,57 +1,63 @@
 //! Endpoints after their clusters: what a warming client waits for.
 
-use crate::story::{both, delta, sotw};
+use crate::story::{EVERYTHING, both, delta, sotw};
 
 /// K-13, B-14, L-11, M-01: a changed cluster waits for its endpoints again, even the same ones; so they follow at once, and do
 /// not wait for the acknowledgement of the cluster.
 #[test]
 fn a_changed_cluster_is_followed_by_its_endpoints() {
-    both(
-        "
-        origin put cds s@1 x@1:eds y@1:eds=service, put eds x@1 service@1
-        client subscribe cds *
-        client <- cds [s@1 x@1 y@1], ack
-        client subscribe eds x service
-        client <- eds [service@1 x@1], ack
-        origin put cds x@2:eds
-        client <- cds sotw [s@1 x@2 y@1] | delta [x@2]
-        client <- eds [x@1]
-        client ack
-        nothing
-        origin put cds y@2:eds=service
-        client <- cds sotw [s@1 x@2 y@2] | delta [y@2]
-        client <- eds [service@1]
-        client ack
-        nothing
-        origin put cds s@2
-        client <- cds sotw [s@2 x@2 y@2] | delta [s@2]
-        client ack
-        nothing for 5s
-        ",
-    );
+    for (asked, absent) in EVERYTHING {
+        both(&format!(
+            "
+            origin put cds s@1 x@1:eds y@1:eds=service, put eds x@1 service@1
+            client subscribe cds {asked}
+            client <- cds sotw [s@1 x@1 y@1] | delta [s@1 x@1 y@1]{absent}
+            client ack
+            client subscribe eds x service
+            client <- eds [service@1 x@1], ack
+            origin put cds x@2:eds
+            client <- cds sotw [s@1 x@2 y@1] | delta [x@2]
+            client <- eds [x@1]
+            client ack
+            nothing
+            origin put cds y@2:eds=service
+            client <- cds sotw [s@1 x@2 y@2] | delta [y@2]
+            client <- eds [service@1]
+            client ack
+            nothing
+            origin put cds s@2
+            client <- cds sotw [s@2 x@2 y@2] | delta [s@2]
+            client ack
+            nothing for 5s
+            "
+        ));
+    }
 }
 
 /// K-13: a cluster that the client rejected and gets again, repaired, is followed by its endpoints, too.
 #[test]
 fn endpoints_follow_a_repaired_cluster() {
-    both(
-        "
-        origin put cds x@1:eds, put eds x@1
-        client subscribe cds *
-        client <- cds [x@1], ack
-        client subscribe eds x
-        client <- eds [x@1], ack
-        origin put cds x@bad:eds
-        client <- cds [x@bad]
-        client <- eds [x@1], ack
-        client nack cds
-        nothing for 5s
-        origin put cds x@good:eds
-        client <- cds [x@good]
-        client <- eds [x@1]
-        client ack
-        ",
-    );
+    for (asked, absent) in EVERYTHING {
+        both(&format!(
+            "
+            origin put cds x@1:eds, put eds x@1
+            client subscribe cds {asked}
+            client <- cds sotw [x@1] | delta [x@1]{absent}
+            client ack
+            client subscribe eds x
+            client <- eds [x@1], ack
+            origin put cds x@bad:eds
+            client <- cds [x@bad]
+            client <- eds [x@1], ack
+            client nack cds
+            nothing for 5s
+            origin put cds x@good:eds
+            client <- cds [x@good]
+            client <- eds [x@1]
+            client ack
+            "
+        ));
+    }
 }
 
 /// K-13, L-12: endpoints that were sent before the clusters of a new stream are sent once more after them.

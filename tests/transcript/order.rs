@@ -1,6 +1,6 @@
 //! Order between types: clusters and endpoints before the resources that refer to them, removals last.
 
-use crate::story::{both, delta, sotw};
+use crate::story::{EVERYTHING, both, delta, sotw};
 
 /// D-01, D-02: what can be sent at the same time is sent in one order, whatever the order of the requests.
 #[test]
@@ -414,44 +414,92 @@ fn a_route_waits_for_a_full_state_that_waits() {
 /// Any other listener that goes waits for that.
 #[test]
 fn an_address_goes_from_one_listener_to_another() {
-    both(
-        "
-        origin put lds a@1:leads=0.0.0.0:80 b@1:leads=0.0.0.0:81, put rds r@1
-        client subscribe lds *
-        client <- lds [a@1 b@1], ack
-        client subscribe rds r
-        client <- rds [r@1]
-        origin drop lds a b, put lds c@1:leads=0.0.0.0:80
-        client <- lds sotw [b@1 c@1] | delta [c@1] -[a]
-        client ack lds
-        nothing for 1s
-        client ack rds
-        client <- lds sotw [c@1] | delta -[b]
-        client ack
-        ",
-    );
+    for (asked, absent) in EVERYTHING {
+        both(&format!(
+            "
+            origin put lds a@1:leads=0.0.0.0:80 b@1:leads=0.0.0.0:81, put rds r@1
+            client subscribe lds {asked}
+            client <- lds sotw [a@1 b@1] | delta [a@1 b@1]{absent}
+            client ack
+            client subscribe rds r
+            client <- rds [r@1]
+            origin drop lds a b, put lds c@1:leads=0.0.0.0:80
+            client <- lds sotw [b@1 c@1] | delta [c@1] -[a]
+            client ack lds
+            nothing for 1s
+            client ack rds
+            client <- lds sotw [c@1] | delta -[b]
+            client ack
+            "
+        ));
+    }
+}
+
+/// C-26: a response that is full before it comes to the listener that goes removes it all the same.
+#[test]
+fn an_address_goes_to_a_listener_in_a_full_response() {
+    for asked in ["*", "* z"] {
+        delta(&format!(
+            "
+            relay chunk 1
+            origin put lds z@1:leads=0.0.0.0:80
+            client subscribe lds {asked}
+            client <- lds [z@1], ack
+            origin drop lds z, put lds a@1:leads=0.0.0.0:80 b@1
+            client <- lds [a@1] -[z]
+            client <- lds [b@1], ack
+            "
+        ));
+    }
+}
+
+/// D-03, B-22: a rejected full state is no reason to leave out what other types may still need, until something is added; then what was
+/// rejected is not listed again for their sake.
+#[test]
+fn a_removal_beside_a_rejected_full_state() {
+    for (asked, _) in EVERYTHING {
+        sotw(&format!(
+            "
+            origin put cds a@1 b@1, put rds r@1
+            client subscribe cds {asked}
+            client <- cds [a@1 b@1], ack
+            client subscribe rds r
+            client <- rds [r@1]
+            origin drop cds b, put cds a@bad
+            client <- cds [a@bad b@1], nack
+            nothing for 1s
+            origin put cds a@good
+            client <- cds [a@good], ack
+            client ack
+            nothing for 20s
+            "
+        ));
+    }
 }
 
 /// C-26: all addresses of a machine have the port of each, of IPv4 and IPv6 apart.
 #[test]
 fn an_address_that_is_a_part_of_another() {
-    both(
-        "
-        origin put lds a@1:leads=0.0.0.0:80 b@1:leads=[::]:80, put rds r@1
-        client subscribe lds *
-        client <- lds [a@1 b@1], ack
-        client subscribe rds r
-        client <- rds [r@1]
-        origin drop lds a b, put lds c@1:leads=127.0.0.1:80
-        client <- lds sotw [b@1 c@1] | delta [c@1] -[a]
-        client ack lds
-        nothing for 1s
-        client ack rds
-        client <- lds sotw [c@1] | delta -[b]
-        client ack
-        origin drop lds c, put lds d@1:leads=0.0.0.0:80
-        client <- lds sotw [d@1] | delta [d@1] -[c]
-        client ack
-        ",
-    );
+    for (asked, absent) in EVERYTHING {
+        both(&format!(
+            "
+            origin put lds a@1:leads=0.0.0.0:80 b@1:leads=[::]:80, put rds r@1
+            client subscribe lds {asked}
+            client <- lds sotw [a@1 b@1] | delta [a@1 b@1]{absent}
+            client ack
+            client subscribe rds r
+            client <- rds [r@1]
+            origin drop lds a b, put lds c@1:leads=127.0.0.1:80
+            client <- lds sotw [b@1 c@1] | delta [c@1] -[a]
+            client ack lds
+            nothing for 1s
+            client ack rds
+            client <- lds sotw [c@1] | delta -[b]
+            client ack
+            origin drop lds c, put lds d@1:leads=0.0.0.0:80
+            client <- lds sotw [d@1] | delta [d@1] -[c]
+            client ack
+            "
+        ));
+    }
 }

@@ -21,6 +21,7 @@ use crate::classes::Pattern;
 use crate::clock::WallClock;
 use crate::inquiry::{ClientStream, Depth, NodeMatcher, Question, Whom};
 use ordered::Ordered;
+use shown::Servers;
 
 /// The query of `/clients`.
 #[derive(Debug, Default, Deserialize)]
@@ -60,13 +61,20 @@ async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRej
         Err(fault) => return (StatusCode::BAD_REQUEST, fault).into_response(),
     };
     let room = wanted.limit.unwrap_or(usize::MAX);
+    let away = wanted.may_be_away().then(|| shown.status.census().away());
     let streams = Ordered::new(shown.status.census().clone(), whom, state, room);
     let questions = shown.status.questions();
     match wanted.format {
-        Format::Json => written::answer(questions, "application/json", |page| write_json(streams, page)).await,
+        Format::Json => {
+            let servers = shown.overview.look().names;
+            written::answer(questions, "application/json", |page| {
+                write_json((streams, servers), away, page)
+            })
+            .await
+        }
         Format::Text => {
             written::answer(questions, "text/plain; charset=utf-8", |page| {
-                write_lines(streams, page)
+                write_lines(streams, away, page)
             })
             .await
         }
@@ -74,6 +82,22 @@ async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRej
 }
 
 impl Wanted {
+    /// Whether clients without a stream are meant, of which nothing is known but that they wait.
+    fn may_be_away(&self) -> bool {
+        let Self {
+            node,
+            class,
+            type_url,
+            software,
+            ..
+        } = self;
+        let all = [node, class, type_url, software].iter().all(|filter| filter.is_none());
+        all && self
+            .state
+            .as_deref()
+            .is_none_or(|state| state == ClientState::Waiting.word())
+    }
+
     /// Returns whom the query chooses. An error says what is wrong with it.
     fn whom(&self) -> Result<(Whom, Option<ClientState>), String> {
         let whom = forms::whom(self.node.as_deref(), self.class.as_deref(), self.type_url.as_deref())?;
@@ -88,12 +112,12 @@ impl Wanted {
     }
 }
 
-async fn write_json(mut streams: Ordered, mut page: Page) -> Page {
+async fn write_json((mut streams, servers): (Ordered, Servers), away: Option<usize>, mut page: Page) -> Page {
     let clock = WallClock::read();
     page.write("{\"clients\":[").await;
     let mut separator = "\n";
     while let Some((state, client)) = streams.next().await {
-        let mut json = shown::json(&client, clock, None);
+        let mut json = shown::json(&client, clock, &servers, None);
         if let Some(fields) = json.as_object_mut() {
             fields.insert("state".to_owned(), state.word().into());
         }
@@ -101,13 +125,14 @@ async fn write_json(mut streams: Ordered, mut page: Page) -> Page {
         separator = ",\n";
     }
     let (more, late) = (streams.more(), streams.late());
-    page.write(&format!("\n],\"more\":{more},\"unanswered\":{late}}}\n"))
+    let away = away.map_or_else(String::new, |away| format!("\"away\":{away},"));
+    page.write(&format!("\n],{away}\"more\":{more},\"unanswered\":{late}}}\n"))
         .await;
     page
 }
 
 /// Writes a line for each stream.
-async fn write_lines(mut streams: Ordered, mut page: Page) -> Page {
+async fn write_lines(mut streams: Ordered, away: Option<usize>, mut page: Page) -> Page {
     let clock = WallClock::read();
     page.write(&shown::head()).await;
     while let Some((state, client)) = streams.next().await {
@@ -118,7 +143,13 @@ async fn write_lines(mut streams: Ordered, mut page: Page) -> Page {
         late => format!("streams that did not answer in time: {late}\n"),
     };
     let more = if streams.more() { "there are more\n" } else { "" };
-    page.write(&(late + more)).await;
+    let away = match away {
+        None | Some(0) => String::new(),
+        Some(away) => {
+            format!("clients that wait and have no stream now, because their last one ended unanswered: {away}\n")
+        }
+    };
+    page.write(&(late + more + &away)).await;
     page
 }
 
@@ -138,9 +169,10 @@ async fn one(
     let Ok(Query(extent)) = extent else {
         return forms::bad("write /clients/ID or /clients/ID?limit=COUNT\n");
     };
+    let servers = shown.overview.look().names;
     match find(&shown, &client).await {
         Ok((turn, first, round)) => written::answer_in(turn, "application/json", |page| {
-            write_streams(first, round, extent.limit, page)
+            write_streams(first, round, servers, extent.limit, page)
         }),
         Err(response) => response,
     }
@@ -173,12 +205,18 @@ async fn find(shown: &Shown, client: &str) -> Result<(QuestionTurn, ClientStream
 }
 
 /// Writes each of the streams in full.
-async fn write_streams(first: ClientStream, mut round: Round, limit: Option<usize>, mut page: Page) -> Page {
+async fn write_streams(
+    first: ClientStream,
+    mut round: Round,
+    servers: Servers,
+    limit: Option<usize>,
+    mut page: Page,
+) -> Page {
     let clock = WallClock::read();
     let mut before = "{\"streams\":[\n";
     let mut next = Some(first);
     while let Some(stream) = next {
-        let stream = shown::json(&stream, clock, limit);
+        let stream = shown::json(&stream, clock, &servers, limit);
         page.write(&format!("{before}{stream:#}")).await;
         before = ",\n";
         next = round.next().await;

@@ -200,7 +200,7 @@ function figuresOf(live, rejected, standings) {
   const groups = rejected === null ? null : grouped(rejected).length;
   return [
     // As old as the next figure, so that a reader can compare them.
-    figure("Clients", count(standings?.streams ?? counts.streams), `${many(counts.connections, "connection")}, ${many(counts.views, "view")}`),
+    figure("Clients", count(standings ? standings.streams + standings.away : counts.streams), `${many(counts.connections, "connection")}, ${many(counts.views, "view")}`),
     upToDate(standings, rejected),
     figure("Changes a second", rate(last.changes), `${rate(last.deliveries)} deliveries a second`),
     figure(
@@ -238,17 +238,18 @@ function upToDate(standings, rejected) {
   if (standings === null) {
     return figure("Up to date", "–", " ");
   }
-  const { streams, up_to_date: current, rejecting, lagging, waiting } = standings;
+  const { streams, up_to_date: current, rejecting, lagging, waiting, away } = standings;
+  const clients = count(streams + away);
   if (rejected !== null && rejected.length > 0 !== rejecting > 0) {
-    return figure("Up to date", `${count(current)} of ${count(streams)}`, "as counted some seconds ago", rejecting > 0 ? "wrong" : null);
+    return figure("Up to date", `${count(current)} of ${clients}`, "as counted some seconds ago", rejecting > 0 ? "wrong" : null);
   }
   const parts = [
     [rejecting, "rejects something", "reject something"],
     [lagging, "has not answered for over 10 s", "have not answered for over 10 s"],
-    [waiting, "waits for over 10 s", "wait for over 10 s"],
+    [waiting + away, "waits for over 10 s", "wait for over 10 s"],
   ].filter(([number]) => number > 0);
   const below = parts.map(([number, one, several]) => many(number, one, several)).join(", ");
-  return figure("Up to date", `${count(current)} of ${count(streams)}`, below || "nobody lags, waits or rejects", below ? "wrong" : null);
+  return figure("Up to date", `${count(current)} of ${clients}`, below || "nobody lags, waits or rejects", below ? "wrong" : null);
 }
 
 function rejectionsOf(groups) {

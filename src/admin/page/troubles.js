@@ -43,7 +43,7 @@ export function troubles({ servers, holds, groups, standings, faults, certs, mis
     ),
     ...counted(
       "waiting",
-      standings?.waiting ?? 0,
+      (standings?.waiting ?? 0) + (standings?.away ?? 0),
       "client waits for over 10 s for what nobody has answered",
       "clients wait for over 10 s for what nobody has answered",
       "#clients//waiting",

@@ -28,6 +28,9 @@ pub(super) struct Standings {
     pub(super) rejecting: u64,
     pub(super) lagging: u64,
     pub(super) waiting: u64,
+    /// Clients that wait and have no stream at present; an earlier version does not count them.
+    #[serde(default)]
+    pub(super) away: u64,
     /// The counts in a sentence.
     pub(super) why: String,
 }
@@ -65,6 +68,11 @@ pub(super) struct Lacking {
 }
 
 impl Standings {
+    /// Returns how many clients there are.
+    pub(super) const fn clients(&self) -> u64 {
+        self.streams.saturating_add(self.away)
+    }
+
     pub(super) fn json(&self) -> Value {
         json!({
             "streams": self.streams,
@@ -72,6 +80,7 @@ impl Standings {
             "rejecting": self.rejecting,
             "lagging": self.lagging,
             "waiting": self.waiting,
+            "away": self.away,
         })
     }
 }

@@ -111,7 +111,9 @@ fn unanswered(relay: &str) -> Vec<String> {
 /// Returns that too many clients of a relay do not answer, or wait for what nobody answers.
 fn lagging(relay: &str, clients: Option<&Standings>, over: f64) -> Option<Fault> {
     #[expect(clippy::cast_precision_loss, reason = "a share needs no more digits")]
-    let over = |clients: &Standings| (clients.lagging + clients.waiting) as f64 > over * clients.streams as f64;
+    let over = |clients: &Standings| {
+        (clients.lagging + clients.waiting + clients.away) as f64 > over * clients.clients() as f64
+    };
     let clients = clients.filter(|clients| over(clients))?;
     let words = format!("{relay}: {}; --clients shows them", clients.why);
     Some(Fault::new(format!("lagging {relay}"), words))
@@ -169,7 +171,7 @@ impl Report {
         let digest: Version = compare::digest(views);
         // Of one moment, as the share of those that are up to date.
         let standings = clusters.clients.as_ref();
-        let clients = standings.map_or(health.streams, |of| of.streams);
+        let clients = standings.map_or(health.streams, Standings::clients);
         self.table.push_in(
             tone,
             [
@@ -177,7 +179,7 @@ impl Report {
                 health.version.clone(),
                 word.to_owned(),
                 clients.to_string(),
-                standings.map_or_else(String::new, |of| format!("{}/{}", of.up_to_date, of.streams)),
+                standings.map_or_else(String::new, |of| format!("{}/{}", of.up_to_date, of.clients())),
                 format!("{well}/{}", used().count()),
                 resources.to_string(),
                 rejected.to_string(),

@@ -11,12 +11,13 @@ use tonic::Status;
 
 use super::deliveries::Deliveries;
 use crate::cache::Claims;
+use crate::census::Caller;
 use crate::classes::Node;
 use crate::clock;
 use crate::downstream::admission::Stay;
 use crate::downstream::full::Full;
 use crate::downstream::log::{Log, Rejected};
-use crate::downstream::returns::{Returns, Visit};
+use crate::downstream::returns::Visit;
 use crate::downstream::services::{Method, Transport};
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
@@ -60,6 +61,8 @@ struct Presence {
     settings: Arc<ConnectionSettings>,
     /// Set on an aggregated stream of a client with an id, after the first request.
     visit: Option<Visit>,
+    /// Since when the client has waited on earlier streams, if its last one ended unanswered.
+    waits: Option<Instant>,
     /// The traced changes in responses on their way.
     traced: Deliveries,
     /// How often its gates have opened by themselves, as far as that is counted.
@@ -89,6 +92,7 @@ impl Accounts {
                 since: now,
                 settings,
                 visit: None,
+                waits: None,
                 traced: Deliveries::default(),
                 expired_gates: 0,
             }),
@@ -149,14 +153,41 @@ impl Accounts {
     }
 
     /// Notes which client this is, on a stream on which it may ask for any type.
-    pub(super) fn enter(&mut self, returns: &Arc<Returns>, node: &Node, method: &Method, now: Instant) {
+    pub(super) fn enter(&mut self, shared: &Shared, node: &Node, method: &Method, now: Instant) {
         tracing::debug!(
             node = %node.id, peer = %self.peer(), identity = %self.identity(), stream = %self.number(),
             dialect = self.presence.dialect.word(), user_agent = %node.user_agent, "a stream begins"
         );
         if !node.id.is_empty() && method.service.is_none() && self.presence.visit.is_none() {
-            self.presence.visit = Some(returns.enter(&node.id, method.transport == Transport::V2, now));
+            self.presence.visit = Some(shared.returns.enter(&node.id, method.transport == Transport::V2, now));
         }
+        let unserved = shared.status.census().unserved();
+        self.presence.waits = unserved.come_back(self.caller(node, method), now);
+    }
+
+    /// Returns since when the client has waited on earlier streams, if its last one ended unanswered.
+    pub(super) fn waits(&self) -> Option<Instant> {
+        self.presence.waits
+    }
+
+    /// Notes that the stream ends unanswered, after the client has waited for the type since then.
+    pub(super) fn unanswered(
+        &self,
+        shared: &Shared,
+        (node, method): (&Node, &Method),
+        (type_url, since): (&TypeUrl, Instant),
+        now: Instant,
+    ) {
+        let unserved = shared.status.census().unserved();
+        unserved.leave(self.caller(node, method), type_url, since, now);
+    }
+
+    fn caller(&self, node: &Node, method: &Method) -> Caller {
+        let address = match self.peer() {
+            Peer::Tcp(address) => Some(address.ip()),
+            Peer::Unix => None,
+        };
+        Caller::new(&node.id, address, method.service.as_ref())
     }
 
     /// Notes to what the client was subscribed when the stream ended, for whatever reason.

@@ -31,8 +31,6 @@ pub(super) struct Removal {
     order: Option<Order>,
     /// When the resource expires.
     expires: Option<Instant>,
-    /// What a cluster takes its endpoints from.
-    endpoints: Option<Name>,
 }
 
 /// Whether it is a part of a large loss.
@@ -76,7 +74,6 @@ impl Removal {
             reference,
             order: None,
             expires,
-            endpoints: None,
         }
     }
 
@@ -129,16 +126,6 @@ impl Removal {
     /// When it was said first.
     pub(super) const fn said(&self) -> Instant {
         self.said
-    }
-
-    /// What the cluster takes its endpoints from.
-    pub(super) const fn endpoints(&self) -> Option<&Name> {
-        self.endpoints.as_ref()
-    }
-
-    /// The cluster takes its endpoints from this.
-    pub(super) fn set_endpoints(&mut self, endpoints: Option<Name>) {
-        self.endpoints = endpoints;
     }
 
     /// The control plane says it, or says it again.
@@ -200,6 +187,11 @@ impl Removal {
     /// A person holds it until then.
     pub(super) fn extend(&mut self, order: &Order) {
         self.order = self.order.take().max(Some(order.clone()));
+    }
+
+    /// What a person said of it is over, and the control plane has not spoken of it yet.
+    pub(super) fn forget_order(&mut self) {
+        self.order = None;
     }
 
     /// Until when a person holds it.

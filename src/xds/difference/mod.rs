@@ -3,9 +3,7 @@
 //! Owns the one operation behind first fetch, update, catching up and reconnecting. Does not know which of them it is.
 
 mod beats;
-mod handover;
 
-use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -14,7 +12,7 @@ use imbl::ordmap::DiffItem;
 
 use beats::beats;
 
-use super::{Batch, Item, Kind, Known, Name, Resource, Room, Spots, State, Update};
+use super::{Batch, Known, Name, Resource, State, Update};
 
 /// What must be sent to a client so that it holds another state than now. It is the same for all clients with the same start
 /// and the same goal.
@@ -24,11 +22,23 @@ pub struct Difference {
     changed: Run<Arc<Resource>>,
     beats: Arc<[Arc<Resource>]>,
     removed: Run<Name>,
-    additions: OnceLock<Option<Part>>,
-    removals: OnceLock<Option<Part>>,
-    kept: OnceLock<Arc<State>>,
-    /// By the state that is sent: all its listeners in an order of their own; `None` if they need none.
-    handover: OnceLock<(u64, Option<Arc<Batch>>)>,
+    additions: OnceLock<Part>,
+    removals: OnceLock<Part>,
+    kept: OnceLock<Part>,
+    all: OnceLock<Part>,
+}
+
+/// Which response of those to which a difference leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Portion {
+    /// Changes, as far as there is room, and the removals that must not wait.
+    Additions,
+    /// Removals, as far as there is room.
+    Removals,
+    /// A full state that still lists what is to be removed.
+    Kept,
+    /// A full state.
+    All,
 }
 
 /// What is left of a sorted list that is sent in cyclic order.
@@ -42,10 +52,12 @@ struct Run<T> {
 /// As much of a difference as one response carries.
 #[derive(Debug)]
 pub struct Part {
-    /// Its resources and removed names.
-    pub batch: Arc<Batch>,
+    /// What is sent; `None`: a list of all that the client has then.
+    pub batch: Option<Arc<Batch>>,
     /// When the oldest change in it was received.
     pub since: Option<Instant>,
+    /// The endpoints that new or changed clusters in it wait for (K-13).
+    pub endpoints: Vec<Name>,
     /// What the client was then sent in all.
     pub next: Arc<State>,
     /// The name with which the part ends, if more is to be sent.
@@ -55,6 +67,25 @@ pub struct Part {
 }
 
 impl Part {
+    /// Creates a part that ends with the name `cursor`, and after which the client has all of `next`.
+    #[must_use]
+    pub fn new(
+        batch: Option<Arc<Batch>>,
+        since: Option<Instant>,
+        endpoints: Vec<Name>,
+        (next, rest): (Arc<State>, Option<Arc<Difference>>),
+        cursor: Option<Name>,
+    ) -> Self {
+        Self {
+            batch,
+            since,
+            endpoints,
+            next,
+            cursor: cursor.filter(|_| rest.is_some()),
+            rest,
+        }
+    }
+
     /// Returns what is still to be sent.
     #[must_use]
     pub const fn rest(&self) -> Option<&Arc<Difference>> {
@@ -74,13 +105,7 @@ impl Drop for Part {
                 continue;
             };
             let parts = [additions.into_inner(), removals.into_inner()];
-            next.extend(
-                parts
-                    .into_iter()
-                    .flatten()
-                    .flatten()
-                    .filter_map(|mut part| part.rest.take()),
-            );
+            next.extend(parts.into_iter().flatten().filter_map(|mut part| part.rest.take()));
         }
     }
 }
@@ -159,15 +184,20 @@ impl Difference {
         let past = |name: &Name| cursor.is_some_and(|cursor| name <= cursor);
         let first = changed.partition_point(|resource: &Arc<Resource>| past(resource.name()));
         let gone_first = removed.partition_point(|name| past(name));
+        let (changed, removed) = (Run::new(changed, first), Run::new(removed, gone_first));
+        Self::new(to.id(), changed, beats(from, to).into(), removed)
+    }
+
+    const fn new(goal: u64, changed: Run<Arc<Resource>>, beats: Arc<[Arc<Resource>]>, removed: Run<Name>) -> Self {
         Self {
-            goal: to.id(),
-            changed: Run::new(changed, first),
-            beats: beats(from, to).into(),
-            removed: Run::new(removed, gone_first),
+            goal,
+            changed,
+            beats,
+            removed,
             additions: OnceLock::new(),
             removals: OnceLock::new(),
             kept: OnceLock::new(),
-            handover: OnceLock::new(),
+            all: OnceLock::new(),
         }
     }
 
@@ -239,136 +269,69 @@ impl Difference {
         self.next(Bound::Included(name.as_str())) == Some(name)
     }
 
-    /// When the oldest of the changes was received.
-    #[must_use]
-    pub fn oldest(&self) -> Option<Instant> {
-        oldest(self.changed())
+    /// Names that were sent, that the state does not have, and of which no removal was sent yet.
+    pub fn removed(&self) -> impl Iterator<Item = &Name> {
+        self.removed.iter()
     }
 
-    /// Returns the changes that fit into a response of about `chunk` bytes. A listener that goes shares the response with one that
-    /// takes its address (C-26). `None` if nothing changed.
+    /// Returns this response, which is composed once for all who get it.
     #[must_use]
-    pub fn additions(&self, from: Option<&Arc<State>>, to: &Arc<State>, chunk: usize) -> Option<&Part> {
-        let make = || (self.changed.left > 0).then(|| self.begin_additions(from, to, chunk));
-        self.additions.get_or_init(make).as_ref()
-    }
-
-    /// Returns the removals that fit into a response. `None` if nothing is removed.
-    #[must_use]
-    pub fn removals(&self, from: Option<&Arc<State>>, to: &Arc<State>, chunk: usize) -> Option<&Part> {
-        let make = || (self.removed.left > 0).then(|| self.begin_removals(from, to, chunk));
-        self.removals.get_or_init(make).as_ref()
-    }
-
-    /// Returns the state that a full state lists while removals wait for other types: what is current, and what is to be removed.
-    /// What has no body, or gives its address to another listener, cannot be listed.
-    #[must_use]
-    pub fn kept(&self, from: Option<&Arc<State>>, to: &Arc<State>) -> &Arc<State> {
-        self.kept.get_or_init(|| {
-            let freed = self.freed(from, self.changed.iter());
-            let gone = self.removed.iter().filter(|name| !freed.contains(*name));
-            let held = gone.filter_map(|name| from?.resource(name));
-            let puts = held
-                .filter(|held| !held.is_hollow())
-                .map(|held| Update::Put(held.clone(), None));
-            let puts: Vec<Update> = puts.collect();
-            if puts.is_empty() {
-                to.clone()
-            } else {
-                Arc::new(to.told(&puts))
-            }
-        })
-    }
-
-    /// Returns the removed listeners whose addresses these listeners take.
-    fn freed<'a>(&self, from: Option<&Arc<State>>, taking: impl Iterator<Item = &'a Arc<Resource>>) -> BTreeSet<Name> {
-        if self.removed.left == 0 || from.is_none_or(|from| from.type_url().kind() != Kind::Lds) {
-            return BTreeSet::new();
-        }
-        let taken = Spots::of_listeners(taking);
-        let gives = |name: &&Name| {
-            let held = from.and_then(|from| from.resource(name));
-            held.is_some_and(|held| taken.are_of(held))
+    pub fn part(&self, portion: Portion, compose: impl FnOnce() -> Part) -> &Part {
+        let cell = match portion {
+            Portion::Additions => &self.additions,
+            Portion::Removals => &self.removals,
+            Portion::Kept => &self.kept,
+            Portion::All => &self.all,
         };
-        self.removed.iter().filter(gives).cloned().collect()
+        cell.get_or_init(compose)
     }
 
-    fn begin_additions(&self, from: Option<&Arc<State>>, to: &Arc<State>, chunk: usize) -> Part {
-        let mut room = Room::new(chunk);
-        let fits = self.changed.iter().take_while(|resource| room.takes(resource.weight()));
-        let mut now: Vec<Arc<Resource>> = fits.cloned().collect();
-        let changed = self.changed.after(now.len());
-        let cursor = now.last().map(|resource| resource.name().clone());
-        now.sort_unstable_by(|one, other| one.name().cmp(other.name()));
-        let freed = self.freed(from, now.iter());
-        let removed = if freed.is_empty() {
-            self.removed.clone()
-        } else {
-            let rest = self.removed.iter().filter(|name| !freed.contains(*name));
-            let mut rest: Vec<Name> = rest.cloned().collect();
-            rest.sort_unstable();
-            Run::new(rest, 0)
-        };
-        let freed: Vec<Name> = freed.into_iter().collect();
-        let items = now.iter().map(|resource| Item::plain(resource.clone())).collect();
-        let mut part = self.left(from, to, &now, &freed, changed, removed, cursor);
-        part.since = oldest(now.iter());
-        part.batch = Arc::new(Batch::new(items, freed));
-        part
-    }
-
-    fn begin_removals(&self, from: Option<&Arc<State>>, to: &Arc<State>, chunk: usize) -> Part {
-        let mut room = Room::new(chunk);
-        let fits = self
-            .removed
-            .iter()
-            .take(GONE_MAX)
-            .take_while(|name| room.takes_name(name));
-        let mut gone: Vec<Name> = fits.cloned().collect();
-        let removed = self.removed.after(gone.len());
-        let cursor = gone.last().cloned();
-        gone.sort_unstable();
-        let mut part = self.left(from, to, &[], &gone, self.changed.clone(), removed, cursor);
-        part.batch = Arc::new(Batch::new(Vec::new(), gone));
-        part
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the two halves of a part, and of what is left")]
-    fn left(
+    /// Returns what a client has in all that was sent the next `changed` changes and these removals, which are in order; and what is left
+    /// then.
+    #[must_use]
+    pub fn after(
         &self,
         from: Option<&Arc<State>>,
         to: &Arc<State>,
-        now: &[Arc<Resource>],
+        changed: usize,
         gone: &[Name],
-        changed: Run<Arc<Resource>>,
-        removed: Run<Name>,
-        cursor: Option<Name>,
-    ) -> Part {
-        let all = changed.left == 0 && removed.left == 0;
-        let next = || {
-            let nothing = || Arc::new(State::new(to.type_url().clone()));
-            let puts = now
-                .iter()
-                .map(|resource| Update::Put(resource.clone(), to.expiry(resource.name())));
-            let updates: Vec<Update> = puts.chain(gone.iter().cloned().map(Update::Forget)).collect();
-            Arc::new(from.cloned().unwrap_or_else(nothing).told(&updates))
-        };
-        let rest = || Self {
-            goal: self.goal,
-            changed,
-            beats: self.beats.clone(),
-            removed,
-            additions: OnceLock::new(),
-            removals: OnceLock::new(),
-            kept: OnceLock::new(),
-            handover: OnceLock::new(),
-        };
-        Part {
-            batch: Arc::new(Batch::new(Vec::new(), Vec::new())),
-            since: None,
-            next: if all { to.clone() } else { next() },
-            cursor: cursor.filter(|_| !all),
-            rest: (!all).then(|| Arc::new(rest())),
+    ) -> (Arc<State>, Option<Arc<Self>>) {
+        let left = (self.changed.after(changed), self.removals_after(gone));
+        if left.0.left == 0 && left.1.left == 0 {
+            return (to.clone(), None);
+        }
+        let puts = self.changed().take(changed);
+        let puts = puts.map(|resource| Update::Put(resource.clone(), to.expiry(resource.name())));
+        let updates: Vec<Update> = puts.chain(gone.iter().cloned().map(Update::Forget)).collect();
+        let nothing = || Arc::new(State::new(to.type_url().clone()));
+        let next = from.cloned().unwrap_or_else(nothing).told(&updates);
+        let rest = Self::new(self.goal, left.0, self.beats.clone(), left.1);
+        (Arc::new(next), Some(Arc::new(rest)))
+    }
+
+    fn removals_after(&self, gone: &[Name]) -> Run<Name> {
+        let goes = |name: &Name| gone.binary_search(name).is_ok();
+        if self.removed.iter().take(gone.len()).all(goes) {
+            return self.removed.after(gone.len());
+        }
+        let mut rest: Vec<Name> = self.removed.iter().filter(|name| !goes(name)).cloned().collect();
+        rest.sort_unstable();
+        Run::new(rest, 0)
+    }
+
+    /// Returns the state that a full state lists if only these removals are sent, which are in order: what is current, and what is to be
+    /// removed later. What has no body cannot be listed.
+    #[must_use]
+    pub fn listed(&self, from: Option<&Arc<State>>, to: &Arc<State>, gone: &[Name]) -> Arc<State> {
+        let kept = self.removed.iter().filter(|name| gone.binary_search(name).is_err());
+        let held = kept
+            .filter_map(|name| from?.resource(name))
+            .filter(|held| !held.is_hollow());
+        let puts: Vec<Update> = held.map(|held| Update::Put(held.clone(), None)).collect();
+        if puts.is_empty() {
+            to.clone()
+        } else {
+            Arc::new(to.told(&puts))
         }
     }
 
@@ -383,7 +346,3 @@ impl Difference {
 /// How many names one response may remove. A name costs far more than its bytes, and other clients have their turns between two
 /// responses.
 pub const GONE_MAX: usize = 2048;
-
-fn oldest<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> Option<Instant> {
-    resources.map(|resource| resource.received()).min()
-}

@@ -11,6 +11,7 @@ mod syncz;
 mod visitors;
 mod waiting;
 
+use std::process::{Command, Output};
 use std::sync::Arc;
 
 use distributary::admin::{Admin, Clusters, Guard, History, Logging, NameCounts, Overview, Process, Shown};
@@ -89,6 +90,20 @@ impl Window {
         assert_eq!(all["unanswered"], 0, "{all}");
         all["clients"].as_array().unwrap().clone()
     }
+}
+
+/// Runs a command of the relay at these admin addresses while the relays go on. Returns its exit code and what it has written.
+async fn command(arguments: &[&str], windows: &[&Window]) -> (Option<i32>, String, String) {
+    let admin: Vec<String> = windows
+        .iter()
+        .map(|window| window.0.socket().unwrap().to_string())
+        .collect();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_distributary"));
+    command.args(arguments).args(["--admin", &admin.join(",")]);
+    let ran = tokio::task::spawn_blocking(move || command.output().unwrap());
+    let Output { status, stdout, stderr } = ran.await.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
 }
 
 async fn client(relay: &Relay, dialect: Dialect, type_url: &str, id: &str) -> Subscriber {

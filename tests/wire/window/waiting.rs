@@ -1,29 +1,18 @@
 //! `distributary wait` against relays whose clients answer late, reject, or are not there.
 
-use std::process::{Command, Output};
-
 use distributary::config::{Config, Flags};
 use distributary::proto::envoy::config::cluster::v3::{Cluster, cluster::EdsClusterConfig};
 use distributary::xds::{Dialect, TypeUrl, Update};
 use prost::Message as _;
 use serde_json::Value;
 
-use super::{Window, client};
+use super::{Window, client, command};
 use crate::rest::put;
 use crate::support::{CDS, Relay, resource};
 
-/// Runs the command while the relays go on.
+/// Runs `distributary wait` while the relays go on.
 async fn wait(windows: &[&Window], arguments: &[&str]) -> (Option<i32>, String, String) {
-    let admin: Vec<String> = windows
-        .iter()
-        .map(|window| window.0.socket().unwrap().to_string())
-        .collect();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_distributary"));
-    command.arg("wait").args(arguments).args(["--admin", &admin.join(",")]);
-    let ran = tokio::task::spawn_blocking(move || command.output().unwrap());
-    let Output { status, stdout, stderr } = ran.await.unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (status.code(), text(stdout), text(stderr))
+    command(&[&["wait"], arguments].concat(), windows).await
 }
 
 /// Two relays: the command returns once the clients of both have accepted it, and says who has not if that takes too long.

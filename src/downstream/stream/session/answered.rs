@@ -55,13 +55,43 @@ impl Session {
             Depth::Types | Depth::Resources | Depth::Rejections => true,
             Depth::Resource(type_url, _) | Depth::RejectionsAt(type_url) => portrait.type_url() == type_url,
         });
-        looked_at
-            .map(|portrait| client_type(portrait, self.accounts.accepted(portrait.type_url()), depth))
-            .collect()
+        let types = looked_at.map(|portrait| {
+            let accepted = self.accounts.accepted(portrait.type_url());
+            let seats = self.seats.as_ref();
+            ClientType {
+                server: seats.and_then(|seats| seats.server_of(portrait.type_url())),
+                ..client_type(portrait, (accepted, self.waits_since(portrait)), depth)
+            }
+        });
+        types.collect()
+    }
+
+    /// Returns since when the client waits for something of the type: on earlier streams too, until one of them was answered.
+    fn waits_since(&self, portrait: Portrait<'_>) -> Option<Instant> {
+        let before = self.accounts.waits().filter(|_| !self.answered());
+        portrait
+            .waiting_since()
+            .map(|since| before.map_or(since, |before| before.min(since)))
+    }
+
+    /// The stream ends unanswered: its client still waits.
+    pub(super) fn note_unanswered(&self) {
+        let Some(node) = self.server.node() else { return };
+        let sight = self.sight();
+        let portraits = self.server.portraits(&sight);
+        let waits = portraits.filter_map(|portrait| Some((portrait.type_url(), self.waits_since(portrait)?)));
+        if let Some(longest) = waits.min_by_key(|(_, since)| *since) {
+            self.accounts
+                .unanswered(&self.shared, (node, &self.method), longest, self.now);
+        }
     }
 }
 
-fn client_type(portrait: Portrait<'_>, accepted: Option<Instant>, depth: &Depth) -> ClientType {
+fn client_type(
+    portrait: Portrait<'_>,
+    (accepted, waiting_since): (Option<Instant>, Option<Instant>),
+    depth: &Depth,
+) -> ClientType {
     let resources: Vec<ClientResource> = match depth {
         Depth::Types => Vec::new(),
         Depth::Resources => portrait.stands().map(resource).collect(),
@@ -78,7 +108,8 @@ fn client_type(portrait: Portrait<'_>, accepted: Option<Instant>, depth: &Depth)
         sent: portrait.sent(),
         accepted,
         unanswered_since: portrait.unanswered_since(),
-        waiting_since: portrait.waiting_since(),
+        waiting_since,
+        server: None,
         objections: portrait.objections().cloned().collect(),
         relayed: portrait.relayed().cloned(),
         ready: (*depth == Depth::Resources).then_some(portrait.is_quiet() && settled),

@@ -6,6 +6,7 @@
 
 mod answered;
 mod called;
+mod foreseen;
 mod requests;
 mod syncz;
 mod traced;
@@ -29,6 +30,7 @@ use crate::downstream::shared::Shared;
 use crate::protocol::{Code, End, Response, Server};
 use crate::wire::{Encoding, Rope, Share, acknowledgement};
 use crate::xds::{self, Dialect, Sight};
+use foreseen::foreseen;
 use syncz::Syncz;
 
 /// One client stream.
@@ -278,6 +280,7 @@ impl Session {
     fn ended(&self, end: End) -> Status {
         if end.code == Code::Unavailable {
             self.shared.metrics.unanswered.inc();
+            self.note_unanswered();
         }
         status(&self.shared, end)
     }
@@ -300,7 +303,7 @@ impl Session {
             seats.meet(node);
             return Ok(());
         }
-        self.accounts.enter(&self.shared.returns, node, &self.method, self.now);
+        self.accounts.enter(&self.shared, node, &self.method, self.now);
         let patience = self.settings().protocol.timers.move_after;
         let seats = Seats::enter(&self.shared.scopes, node, self.accounts.claims(), patience);
         self.seats = Some(seats.map_err(|error| no_place(&self.shared, error))?);
@@ -316,6 +319,9 @@ impl Session {
             said = true;
             if let Err(error) = seats.want(&self.shared.scopes, &want) {
                 return Err(no_place(&self.shared, error));
+            }
+            if let Some(next) = foreseen(&want, &self.method, &self.server) {
+                seats.foresee(&next);
             }
         }
         if said {

@@ -70,11 +70,6 @@ impl Row {
         }
     }
 
-    /// Whether it was this version that was sent.
-    pub(in crate::server) fn was_sent(&self, version: Version) -> bool {
-        self.sent().is_some_and(|sent| sent.version() == version)
-    }
-
     /// Returns what was sent, if it can be sent again.
     pub(in crate::server) fn whole(&self) -> Option<&Arc<Resource>> {
         self.sent().filter(|resource| !resource.is_hollow())

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::draft::Draft;
-use super::verdict::Say;
+use super::lens::Say;
 use super::{Attempt, Step, Subscription};
 use crate::server::flights::Flight;
 use crate::server::rejections::Group;
 use crate::server::response::Response;
-use xds::{Answers, Batch, Difference, GONE_MAX, Kind, Name, Resource, Room, Spots, TypeSight};
+use xds::{Answers, Batch, Difference, GONE_MAX, Name, Room, Spots, TypeSight};
 
 impl Subscription {
     /// Returns the next step.
@@ -28,10 +28,13 @@ impl Subscription {
         if busy {
             return Step::held(self.survey_in(attempt.slot, attempt.answers).adds);
         }
-        if self.reader.full_state() {
-            return self.poll_full(attempt);
+        let plain = attempt.slot.wildcard().filter(|state| self.is_plain(state));
+        if self.reader.full_state()
+            && let Some(step) = self.hold_full(plain.is_some(), attempt)
+        {
+            return step;
         }
-        match attempt.slot.wildcard().filter(|state| self.is_plain(state)) {
+        match plain {
             Some(state) => self.poll_shared(state, attempt),
             None => self.poll_own(attempt),
         }
@@ -57,7 +60,7 @@ impl Subscription {
         let long = self.books.notes_mut().take_long();
         long.into_iter().for_each(|name| draft.deny(name));
         let waits = trial.is_none() && self.write_due(&mut draft, difference, attempt);
-        self.write_removals(&mut draft, attempt);
+        self.write_removals(&mut draft, difference, attempt);
         let greets = self.greets(attempt.slot) && !self.books.agenda().is_short();
         if draft.is_empty() && !greets {
             return self.rest(waits, difference, attempt.slot);
@@ -83,7 +86,7 @@ impl Subscription {
         while let Some(group) = self.books.next_group() {
             let mut all = Draft::new(Room::boundless());
             for name in &group.names {
-                if let Some(say @ (Say::Put(_) | Say::Other(_))) = self.say(name, attempt.slot) {
+                if let Some(say @ (Say::Put(_) | Say::Other(_))) = self.lens(attempt.slot).say(name) {
                     self.write(name, say, &mut all, attempt);
                 }
             }
@@ -102,7 +105,7 @@ impl Subscription {
         difference: Option<&Difference>,
         attempt: &Attempt<'_, impl Answers>,
     ) -> bool {
-        let ripe = attempt.removals && self.removals_are_ripe(attempt) && self.removes(attempt.slot);
+        let ripe = self.removals_are_ripe(attempt) && self.removes(attempt.slot);
         let mut waits = false;
         let mut walk = self.books.agenda().walk();
         while let Some((name, say)) = self.next_due(&mut walk, difference, attempt.slot) {
@@ -120,43 +123,66 @@ impl Subscription {
         waits
     }
 
-    /// C-26: removals go when nothing is added, because a client applies the removals of a response that it rejects; a full state leaves
-    /// out what goes beside what it adds. A listener that goes shares the response with one that takes its address: the client applies
-    /// removals first.
-    fn write_removals(&mut self, draft: &mut Draft, attempt: &Attempt<'_, impl Answers>) {
-        let full = self.reader.full_state();
-        let all = if full {
-            self.may_remove(attempt.removals)
+    /// Writes the removals that go with this response.
+    fn write_removals(
+        &mut self,
+        draft: &mut Draft,
+        difference: Option<&Difference>,
+        attempt: &Attempt<'_, impl Answers>,
+    ) {
+        let (all, full) = (self.removes_all(draft.adds(), attempt), self.reader.full_state());
+        // The walk may not have come to a listener that is gone.
+        let behind = difference.into_iter().flat_map(Difference::removed);
+        let behind = behind.filter(|_| !all && draft.hands_on());
+        let max = if all && !full { GONE_MAX } else { usize::MAX };
+        let gone = self.books.agenda().gone().chain(behind).take(max);
+        let gone: Vec<Name> = gone.filter(|_| all || draft.hands_on()).cloned().collect();
+        let taken = if gone.is_empty() {
+            Spots::default()
         } else {
-            attempt.removals && !draft.adds() && !self.books.agenda().is_short()
+            draft.addresses()
         };
-        let shares = !all && draft.adds() && self.reader.traits().kind == Kind::Lds;
-        let taken = shares.then(|| draft.addresses());
-        if all || shares {
-            let max = if full { usize::MAX } else { GONE_MAX };
-            let gone: Vec<Name> = self.books.agenda().gone().take(max).cloned().collect();
-            for name in gone {
-                if self.is_busy(&name) || !matches!(self.say(&name, attempt.slot), Some(Say::Remove)) {
-                    self.books.agenda_mut().look(name);
-                } else if taken.as_ref().is_none_or(|taken| self.gives(&name, taken)) {
-                    self.write(&name, Say::Remove, draft, attempt);
-                }
+        for name in gone {
+            if self.is_busy(&name) || !matches!(self.lens(attempt.slot).say(&name), Some(Say::Remove)) {
+                self.books.agenda_mut().look(name);
+                continue;
+            }
+            let frees = self
+                .books
+                .ledger()
+                .get(&name)
+                .sent()
+                .is_some_and(|held| taken.are_of(held));
+            if frees || all {
+                self.write_gone(&name, false, frees || full, draft, attempt.slot);
             }
         }
-        let wait = !full && draft.adds() && self.books.agenda().gone().next().is_some();
-        self.books.notes_mut().note_removals(wait, attempt.now);
+        let left = self.books.agenda().gone().next().is_some();
+        self.note_waiting_removals(left, draft.adds(), attempt);
     }
 
-    /// Whether removals have waited for additions as long as they may.
+    /// C-26: whether all removals that are due go with the next response. They go when nothing is added, because a client applies the
+    /// removals of a response that it rejects. D-03: a full state leaves out what other types do not need any more, and what the client
+    /// has rejected is not listed again for their sake. Whatever this says, a listener that goes shares the response with one that takes
+    /// its address, because the client applies removals first.
+    pub(super) fn removes_all(&self, adds: bool, attempt: &Attempt<'_, impl Answers>) -> bool {
+        if self.reader.full_state() {
+            attempt.removals || (adds || self.books.agenda().hello()) && self.books.notes().refused().is_some()
+        } else {
+            attempt.removals && !adds && !self.books.agenda().is_short()
+        }
+    }
+
+    /// Whether removals may go, and have waited for additions as long as they may.
     pub(super) fn removals_are_ripe(&self, attempt: &Attempt<'_, impl Answers>) -> bool {
         let since = self.books.notes().removals_wait_since();
-        since.is_some_and(|since| attempt.now >= since + attempt.bound)
+        attempt.removals && since.is_some_and(|since| attempt.now >= since + attempt.bound)
     }
 
-    /// Whether the client was sent a listener of this name with one of these addresses.
-    pub(super) fn gives(&self, name: &Name, taken: &Spots) -> bool {
-        let row = self.books.ledger().get(name);
-        row.whole().is_some_and(|held| taken.are_of(held))
+    /// Notes whether removals are `left` behind additions. Full states have both.
+    pub(super) fn note_waiting_removals(&mut self, left: bool, adds: bool, attempt: &Attempt<'_, impl Answers>) {
+        let waits = left && adds && !self.reader.full_state();
+        self.books.notes_mut().note_removals(waits, attempt.now);
     }
 
     /// Nothing can be sent now.
@@ -181,15 +207,19 @@ impl Subscription {
         }
     }
 
-    /// Sends a response to a client that waits for these endpoints afterwards.
+    /// Sends a response to a client that waits for these endpoints afterwards. K-13: it may have none of the changes that it rejected.
     pub(super) fn send(
         &mut self,
         batch: Arc<Batch>,
         since: Option<Instant>,
         more: bool,
-        clusters: Vec<Name>,
+        mut endpoints: Vec<Name>,
         attempt: &mut Attempt<'_, impl Answers>,
     ) -> Step {
+        if self.books.notes().refused().is_some() {
+            let all = batch.items().iter().filter_map(|item| item.resource.endpoints());
+            endpoints = all.cloned().collect();
+        }
         let nonce = attempt.nonces.next();
         let asked = self.asked.last();
         self.asked.answered(attempt.now);
@@ -209,11 +239,6 @@ impl Subscription {
             batch,
             since: since.map(|since| since.max(asked)),
         };
-        Step::Send(Box::new(response), clusters)
-    }
-
-    /// Returns the endpoints that these clusters take.
-    pub(super) fn endpoints<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> Vec<Name> {
-        resources.filter_map(|resource| resource.endpoints().cloned()).collect()
+        Step::Send(Box::new(response), endpoints)
     }
 }

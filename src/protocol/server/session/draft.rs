@@ -1,12 +1,13 @@
-//! The content of one response that is written for one client.
+//! The content of one response, composed for one client or for all at the same point.
 //!
-//! Owns what is in it, and that exactly this counts as sent. Does not choose the names.
+//! Owns the rules for what is in it: since when it is new, which endpoints wait for it (K-13), which listeners hand on addresses, and that
+//! exactly this counts as sent. Does not choose the names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::verdict::Say;
+use super::lens::Say;
 use super::{Attempt, Subscription};
 use xds::{
     Answers, Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, Spots, TypeSight, takers,
@@ -28,8 +29,8 @@ pub(super) struct Draft {
     endpoints: Vec<Name>,
     /// Whether any of it was asked for by the wildcard alone.
     covers: bool,
-    /// What the listeners in it were before.
-    before: Vec<Arc<Resource>>,
+    /// The new or changed listeners in it, each with what it was before.
+    listeners: Vec<(Option<Arc<Resource>>, Arc<Resource>)>,
 }
 
 impl Draft {
@@ -43,7 +44,7 @@ impl Draft {
             last: None,
             endpoints: Vec::new(),
             covers: false,
-            before: Vec::new(),
+            listeners: Vec::new(),
         }
     }
 
@@ -71,13 +72,35 @@ impl Draft {
         self.last.clone().filter(|_| self.room.is_full())
     }
 
-    /// Returns the addresses of the listeners in it.
-    pub(super) fn addresses(&self) -> Spots {
-        Spots::of_listeners(self.resources())
+    /// Returns since when it has anything that is new to the client.
+    pub(super) const fn since(&self) -> Option<Instant> {
+        self.since
     }
 
-    fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.items.values().map(|item| &item.resource)
+    /// Takes the endpoints that its clusters wait for.
+    pub(super) fn take_endpoints(&mut self) -> Vec<Name> {
+        std::mem::take(&mut self.endpoints)
+    }
+
+    /// Counts what is new or changed, if there is room. `held` is what the client was sent under that name.
+    pub(super) fn count(&mut self, kind: Kind, resource: &Arc<Resource>, held: Option<&Arc<Resource>>) -> bool {
+        if !self.room.takes(resource.weight()) {
+            return false;
+        }
+        if held.is_none_or(|held| held.version() != resource.version()) {
+            self.since = self.since.into_iter().chain([resource.received()]).min();
+        }
+        self.endpoints.extend(resource.endpoints().cloned());
+        if kind == Kind::Lds {
+            let before = held.filter(|held| !held.is_hollow());
+            self.listeners.push((before.cloned(), resource.clone()));
+        }
+        true
+    }
+
+    /// Adds a resource that was counted.
+    pub(super) fn put(&mut self, name: &Name, item: Item) {
+        self.items.insert(name.clone(), item);
     }
 
     /// Adds that a name does not exist.
@@ -85,33 +108,57 @@ impl Draft {
         self.gone.insert(name, true);
     }
 
-    /// K-13: all of its clusters wait for their endpoints.
-    pub(super) fn follow_all(&mut self) {
-        self.endpoints = Subscription::endpoints(self.resources());
+    /// Adds that a name is gone, if there is room or it `must` be in this response. `missing`: the client held nothing.
+    pub(super) fn remove(&mut self, name: &Name, missing: bool, must: bool) -> bool {
+        let fits = must || self.gone.len() < GONE_MAX && self.room.takes_name(name);
+        if fits {
+            self.gone.insert(name.clone(), missing);
+        }
+        fits
     }
 
-    /// Returns what is sent, since when that is new, whether more follows, and the endpoints that clusters in it wait for. A full state
-    /// leaves out what is gone, and does not name it.
-    pub(super) fn finish(self, kind: Kind, full: bool) -> (Arc<Batch>, Option<Instant>, bool, Vec<Name>) {
+    /// Whether any listener in it is new or changed.
+    pub(super) const fn hands_on(&self) -> bool {
+        !self.listeners.is_empty()
+    }
+
+    /// Returns the addresses of the new or changed listeners in it.
+    pub(super) fn addresses(&self) -> Spots {
+        Spots::of_listeners(self.listeners.iter().map(|(_, listener)| listener))
+    }
+
+    /// B-16: returns those of the listed listeners that take addresses of others, which are written after all others.
+    pub(super) fn takers<'a>(&'a self, listed: impl Iterator<Item = &'a Arc<Resource>>) -> Vec<Name> {
+        let changed = self.listeners.iter();
+        takers(
+            changed.filter_map(|(before, after)| Some((before.as_ref()?, after))),
+            listed,
+        )
+    }
+
+    /// Returns what is sent to one client, since when that is new, whether more follows, and the endpoints that clusters in it wait for. A
+    /// full state leaves out what is gone, and does not name it.
+    pub(super) fn finish(mut self, kind: Kind, full: bool) -> (Arc<Batch>, Option<Instant>, bool, Vec<Name>) {
         let more = self.room.is_full() && self.adds();
+        let last = match full {
+            true => self.takers(self.items.values().map(|item| &item.resource)),
+            false => Vec::new(),
+        };
         let gone = || self.gone.iter().filter(|_| !full);
-        let removed = gone().map(|(name, _)| name.clone()).collect();
         let missing = gone().filter(|(_, missing)| **missing);
         let missing = missing.map(|(name, _)| name.clone()).collect();
-        let last = match self.before.is_empty() {
-            true => Vec::new(),
-            false => takers(self.before.iter(), self.items.values().map(|item| &item.resource)),
-        };
-        let batch = Batch::new(self.items.into_values().collect(), removed)
-            .alone()
-            .with_last(last);
-        let batch = batch.with_missing(missing, kind == Kind::Vhds);
-        (
-            Arc::new(batch.with_errors(self.errors)),
-            self.since,
-            more,
-            self.endpoints,
-        )
+        let endpoints = std::mem::take(&mut self.endpoints);
+        let errors = std::mem::take(&mut self.errors);
+        let since = self.since;
+        let batch = self.batch(full).alone().with_last(last);
+        let batch = batch.with_missing(missing, kind == Kind::Vhds).with_errors(errors);
+        (Arc::new(batch), since, more, endpoints)
+    }
+
+    /// Returns its resources, and what it takes away.
+    pub(super) fn batch(self, full: bool) -> Batch {
+        let removed = self.gone.into_keys().filter(|_| !full);
+        Batch::new(self.items.into_values().collect(), removed.collect())
     }
 
     /// Adds a resource that the client holds already.
@@ -149,25 +196,31 @@ impl Subscription {
                 }
                 fits
             }
-            Say::Remove | Say::Missing => {
-                let full = self.reader.full_state();
-                let fits = full || draft.gone.len() < GONE_MAX && draft.room.takes_name(name);
-                if fits {
-                    self.write_error(name, draft, attempt.slot);
-                    if matches!(say, Say::Missing) {
-                        draft.deny(name.clone());
-                    } else {
-                        draft.gone.insert(name.clone(), false);
-                    }
-                    self.books.gone(name);
-                }
-                fits
-            }
+            // A full state names nothing that is gone.
+            Say::Remove => self.write_gone(name, false, self.reader.full_state(), draft, attempt.slot),
+            Say::Missing => self.write_gone(name, true, self.reader.full_state(), draft, attempt.slot),
             Say::Error => {
                 self.write_error(name, draft, attempt.slot);
                 true
             }
         }
+    }
+
+    /// Adds that a name is gone, if there is room or it `must` be in this response. `missing`: the client held nothing.
+    pub(super) fn write_gone(
+        &mut self,
+        name: &Name,
+        missing: bool,
+        must: bool,
+        draft: &mut Draft,
+        slot: TypeSight<'_>,
+    ) -> bool {
+        let fits = draft.remove(name, missing, must);
+        if fits {
+            self.write_error(name, draft, slot);
+            self.books.gone(name);
+        }
+        fits
     }
 
     fn write_resource(
@@ -177,23 +230,15 @@ impl Subscription {
         draft: &mut Draft,
         attempt: &Attempt<'_, impl Answers>,
     ) -> bool {
-        if !draft.room.takes(resource.weight()) {
-            return false;
-        }
         let row = self.books.ledger().get(name);
-        if !row.was_sent(resource.version()) {
-            draft.since = draft.since.into_iter().chain([resource.received()]).min();
+        if !draft.count(self.reader.traits().kind, resource, row.sent()) {
+            return false;
         }
         if let Some(accepted) = row.whole().filter(|_| self.reader.lists_all()) {
             self.books.notes_mut().note_accepted(name, accepted);
         }
-        if self.reader.full_state() && self.reader.traits().kind == Kind::Lds {
-            draft.before.extend(row.whole().cloned());
-        }
-        let item = self.reader.item(name, resource, attempt.slot, attempt.now);
+        draft.put(name, self.reader.item(name, resource, attempt.slot, attempt.now));
         draft.covers |= !self.books.ledger().asks(name);
-        draft.endpoints.extend(resource.endpoints().cloned());
-        draft.items.insert(name.clone(), item);
         self.books.sent(name, resource);
         let before = draft.last.replace(name.clone());
         self.answer_collection(name, before.as_ref());
@@ -240,7 +285,7 @@ impl Subscription {
 
     /// B-31: adds the error of a name, unless the client was sent it.
     fn write_error(&mut self, name: &Name, draft: &mut Draft, slot: TypeSight<'_>) {
-        if let Some(error) = self.due_error(name, slot) {
+        if let Some(error) = self.lens(slot).due_error(name) {
             self.books.notes_mut().note_error(name.clone(), error.clone());
             draft.errors.insert(name.clone(), error);
         }

@@ -5,15 +5,14 @@
 use std::sync::Arc;
 
 use super::draft::Draft;
-use super::lens::Look;
-use super::verdict::Say;
+use super::lens::{Look, Say};
 use super::{Attempt, Step, Subscription};
 use crate::server::ledger::Row;
 use xds::{Answers, Difference, Known, Name, Resource, State, TypeSight};
 
 impl Subscription {
-    /// Returns the next step.
-    pub(super) fn poll_full(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
+    /// Returns the next step, unless a response may be composed of what is due now. `plain`: the client is like all others at its point.
+    pub(super) fn hold_full(&mut self, plain: bool, attempt: &mut Attempt<'_, impl Answers>) -> Option<Step> {
         let slot = attempt.slot;
         // B-20, G-20: an empty or incomplete state is sent only once it is certain that nothing is missing. K-16: content from an
         // earlier run of the relay deletes nothing at a client whose first request has another version.
@@ -23,77 +22,34 @@ impl Subscription {
             // D-01: a route may lead to a resource that waits.
             let partly = slot.wildcard().is_some_and(|state| state.present() > 0);
             let waits = partly || self.survey_in(slot, attempt.answers).adds;
-            return Step::held(waits);
+            return Some(Step::held(waits));
         }
         if let Some(batch) = self.second_try() {
-            let clusters = Self::endpoints(batch.items().iter().map(|item| &item.resource));
-            return self.send(batch, None, false, clusters, attempt);
+            return Some(self.send(batch, None, false, Vec::new(), attempt));
         }
-        if let Some(state) = state.filter(|state| self.is_plain(state)) {
-            return self.poll_full_state(state, attempt);
+        if plain {
+            return None;
         }
         let difference = self.difference(slot, attempt.answers);
         if !self.sift(difference.as_deref(), slot) {
-            return Step::Blocked;
+            return Some(Step::Blocked);
         }
         let survey = self.survey_in(slot, attempt.answers);
         if survey.is_due() {
             if self.hides_any(difference.as_deref(), slot) {
-                return Step::held(survey.adds);
+                return Some(Step::held(survey.adds));
             }
             if self.tells_nothing(slot) {
-                return Step::Idle;
+                return Some(Step::Idle);
             }
         }
-        self.poll_own(attempt)
-    }
-
-    /// Returns the next step of a client that is like all others.
-    fn poll_full_state(&mut self, state: &Arc<State>, attempt: &mut Attempt<'_, impl Answers>) -> Step {
-        self.books.agenda_mut().clear();
-        let difference = self.difference(attempt.slot, attempt.answers);
-        let difference = difference.as_deref();
-        let adds = difference.is_some_and(Difference::adds) || self.books.agenda().hello();
-        let lacks = difference.is_some_and(Difference::removes);
-        if !adds && !lacks {
-            self.arrive(state.clone(), None);
-            return Step::Idle;
-        }
-        // K-16: only the server itself can say that something is gone.
-        let removes = lacks && state.certain();
-        if !(adds || removes && attempt.removals) {
-            return if removes { Step::Removals } else { Step::Idle };
-        }
-        // D-03: removed resources are still listed until the other types do not need them any more.
-        let base = self.books.ledger().base().cloned();
-        let keeps = lacks && !(removes && self.may_remove(attempt.removals));
-        let kept = difference.filter(|_| keeps);
-        let next = kept
-            .map_or(state, |difference| difference.kept(base.as_ref(), state))
-            .clone();
-        let changed = difference.into_iter().flat_map(Difference::changed);
-        let clusters = match self.books.notes().refused() {
-            // K-13: the client may have none of the changes that it rejected.
-            Some(_) => Self::endpoints(next.resources()),
-            None => Self::endpoints(changed),
-        };
-        let since = difference.and_then(Difference::oldest);
-        let handover = difference.and_then(|difference| difference.handover(base.as_ref(), &next));
-        let batch = handover.unwrap_or_else(|| attempt.answers.full(&next));
-        self.arrive(next, None);
-        self.books.agenda_mut().set_hello(false);
-        self.send(batch, since, false, clusters, attempt)
+        None
     }
 
     /// Whether the client's first request had the version of another state, and nothing was sent since.
     fn brought_other(&self, state: &State) -> bool {
         let brought = self.books.notes().brought().filter(|_| self.books.agenda().hello());
         brought.is_some_and(|brought| *brought != *state.sum().to_string())
-    }
-
-    /// Whether a full state may leave out what is gone: what the client has rejected is not listed again for the sake of other types.
-    pub(super) fn may_remove(&self, removals: bool) -> bool {
-        removals || self.books.notes().refused().is_some()
     }
 
     /// K-16, G-20: whether a name is unknown of which the client may hold anything, and can neither be listed nor left out. A full state
@@ -144,10 +100,6 @@ impl Subscription {
                 (None, _) if full => self.books.gone(&name),
                 (None, _) => {}
             }
-        }
-        if self.books.notes().refused().is_some() {
-            // K-13: the client may have none of the changes that it rejected.
-            draft.follow_all();
         }
     }
 }

@@ -1,11 +1,13 @@
-//! Partial answers to a wildcard that are the same for all clients at the same point.
+//! Responses that are the same for all clients at the same point: those of a wildcard alone that have no rows of their own.
 //!
-//! Owns the step from one shared map to the next. Knows nothing of names that were requested.
+//! What is due for them is the difference between two shared maps. Owns the step from one to the next. Knows nothing of names that were
+//! requested.
 
 use std::sync::Arc;
 
+use super::draft::Draft;
 use super::{Attempt, Step, Subscription};
-use xds::{Answers, Batch, Difference, Part, State};
+use xds::{Answers, Batch, Difference, Item, Name, Part, Portion, Room, Spots, State, full_state};
 
 impl Subscription {
     /// Returns the next step of a client that is like all others at the same point.
@@ -14,6 +16,7 @@ impl Subscription {
         let Some(difference) = self.difference(attempt.slot, attempt.answers) else {
             return self.greet(attempt);
         };
+        let full = self.reader.full_state();
         let removes = difference.removes() && state.certain() && !self.reader.forgets();
         // B-24: what is left of a difference is on its way in no response.
         if self.books.agenda().rest(state).is_none() && self.overlaps(&difference) {
@@ -23,39 +26,92 @@ impl Subscription {
                 false => Step::Idle,
             };
         }
-        let (base, chunk) = (self.books.ledger().base().cloned(), attempt.answers.chunk());
-        let ripe = removes && attempt.removals && self.removals_are_ripe(attempt);
-        let part = match difference.additions(base.as_ref(), state, chunk).filter(|_| !ripe) {
-            Some(part) => Some(part),
-            None if removes && attempt.removals => difference.removals(base.as_ref(), state, chunk),
-            None => None,
-        };
-        let Some(part) = part else {
-            if removes {
-                let greeting = self.greet(attempt);
-                return if matches!(greeting, Step::Idle) {
-                    Step::Removals
-                } else {
-                    greeting
-                };
-            }
+        let ripe = removes && self.removals_are_ripe(attempt);
+        let greets = self.greets(attempt.slot);
+        let adds = difference.adds() && !ripe || full && greets;
+        let all = removes && self.removes_all(adds, attempt);
+        if !adds && !all {
             if !difference.removes() || self.reader.forgets() {
                 self.arrive(state.clone(), None);
-            } else {
+            } else if !removes {
                 self.books.agenda_mut().set_rest(Some(difference));
             }
-            return self.greet(attempt);
+            let greeting = self.greet(attempt);
+            let waits = removes && matches!(greeting, Step::Idle);
+            return if waits { Step::Removals } else { greeting };
+        }
+        let portion = match (full, all) {
+            (true, true) => Portion::All,
+            (true, false) => Portion::Kept,
+            (false, true) => Portion::Removals,
+            (false, false) => Portion::Additions,
         };
+        let part = difference.part(portion, || self.compose(&difference, state, portion, attempt));
         self.advance(part, state);
-        self.books
-            .notes_mut()
-            .note_removals(removes && difference.adds() && !ripe, attempt.now);
-        if !part.batch.items().is_empty() || self.greets(attempt.slot) {
+        self.note_waiting_removals(removes, adds, attempt);
+        let batch = part.batch.clone().unwrap_or_else(|| attempt.answers.full(&part.next));
+        if full || greets || !batch.items().is_empty() {
             self.books.agenda_mut().set_hello(false);
         }
         let more = part.rest().is_some_and(|rest| rest.adds());
-        let clusters = Self::endpoints(part.batch.items().iter().map(|item| &item.resource));
-        self.send(part.batch.clone(), part.since, more, clusters, attempt)
+        self.send(batch, part.since, more, part.endpoints.clone(), attempt)
+    }
+
+    /// Composes a response for all clients at this point.
+    fn compose(
+        &self,
+        difference: &Difference,
+        state: &Arc<State>,
+        portion: Portion,
+        attempt: &Attempt<'_, impl Answers>,
+    ) -> Part {
+        let (base, full) = (self.books.ledger().base(), self.reader.full_state());
+        let (kind, all) = (
+            self.reader.traits().kind,
+            matches!(portion, Portion::All | Portion::Removals),
+        );
+        let held = |name: &Name| base.and_then(|base| base.entries().get(name)?.resource());
+        let mut draft = Draft::new(if full {
+            Room::boundless()
+        } else {
+            Room::new(attempt.answers.chunk())
+        });
+        let (mut changed, mut last) = (0, None);
+        let due = difference.changed().filter(|_| portion != Portion::Removals);
+        for resource in due {
+            if !draft.count(kind, resource, held(resource.name())) {
+                break;
+            }
+            changed += 1;
+            last = Some(resource.name());
+            if !full {
+                draft.put(resource.name(), Item::plain(resource.clone()));
+            }
+        }
+        let removes = difference.removes() && state.certain();
+        let taken = if removes { draft.addresses() } else { Spots::default() };
+        let mut gone = Vec::new();
+        for name in difference.removed() {
+            let frees = held(name).is_some_and(|held| taken.are_of(held));
+            if !(frees || all) {
+                continue;
+            }
+            if !draft.remove(name, false, frees || full) {
+                break;
+            }
+            last = if portion == Portion::Removals { Some(name) } else { last };
+            gone.push(name.clone());
+        }
+        gone.sort_unstable();
+        let (since, endpoints) = (draft.since(), draft.take_endpoints());
+        if full {
+            let listed = difference.listed(base, state, &gone);
+            let late = draft.takers(listed.resources());
+            let batch = (!late.is_empty()).then(|| Arc::new(full_state(&listed).with_last(late)));
+            return Part::new(batch, since, endpoints, (listed, None), None);
+        }
+        let left = difference.after(base, state, changed, &gone);
+        Part::new(Some(Arc::new(draft.batch(full))), since, endpoints, left, last.cloned())
     }
 
     /// Whether anything in the difference is on its way.
@@ -85,7 +141,8 @@ impl Subscription {
                 self.books.agenda_mut().set_rest(Some(rest.clone()));
             }
             // K-19: a partial answer in SotW has no removals.
-            None => self.arrive(state.clone(), None),
+            None if self.reader.forgets() => self.arrive(state.clone(), None),
+            None => self.arrive(part.next.clone(), None),
         }
     }
 
@@ -97,13 +154,15 @@ impl Subscription {
         self.books.agenda_mut().set_rest(rest);
     }
 
-    /// B-20, C-17: the first answer is sent even if it is empty, once that is certain.
+    /// B-20, C-17: the first answer is sent even if it is empty, once that is certain. B-14: a full state lists all that was sent.
     fn greet(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
         if !self.greets(attempt.slot) {
             return Step::Idle;
         }
         self.books.agenda_mut().set_hello(false);
-        let batch = Arc::new(Batch::new(Vec::new(), Vec::new()));
+        let base = self.books.ledger().base().filter(|_| self.reader.full_state());
+        let batch = base.map(|base| attempt.answers.full(base));
+        let batch = batch.unwrap_or_else(|| Arc::new(Batch::new(Vec::new(), Vec::new())));
         self.send(batch, None, false, Vec::new(), attempt)
     }
 }
