@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::draft::Draft;
-use super::verdict::Say;
+use super::lens::Say;
 use super::{Attempt, Step, Subscription};
 use crate::server::flights::Flight;
 use crate::server::rejections::Group;
@@ -86,7 +86,7 @@ impl Subscription {
         while let Some(group) = self.books.next_group() {
             let mut all = Draft::new(Room::boundless());
             for name in &group.names {
-                if let Some(say @ (Say::Put(_) | Say::Other(_))) = self.say(name, attempt.slot) {
+                if let Some(say @ (Say::Put(_) | Say::Other(_))) = self.lens(attempt.slot).say(name) {
                     self.write(name, say, &mut all, attempt);
                 }
             }
@@ -143,7 +143,7 @@ impl Subscription {
             draft.addresses()
         };
         for name in gone {
-            if self.is_busy(&name) || !matches!(self.say(&name, attempt.slot), Some(Say::Remove)) {
+            if self.is_busy(&name) || !matches!(self.lens(attempt.slot).say(&name), Some(Say::Remove)) {
                 self.books.agenda_mut().look(name);
                 continue;
             }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::verdict::Say;
+use super::lens::Say;
 use super::{Attempt, Subscription};
 use xds::{
     Answers, Batch, Dialect, Errors, Form, GONE_MAX, Item, Kind, Name, Resource, Room, Spots, TypeSight, takers,
@@ -285,7 +285,7 @@ impl Subscription {
 
     /// B-31: adds the error of a name, unless the client was sent it.
     fn write_error(&mut self, name: &Name, draft: &mut Draft, slot: TypeSight<'_>) {
-        if let Some(error) = self.due_error(name, slot) {
+        if let Some(error) = self.lens(slot).due_error(name) {
             self.books.notes_mut().note_error(name.clone(), error.clone());
             draft.errors.insert(name.clone(), error);
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Subscription;
-use super::verdict::{Say, Verdict};
+use super::lens::{Say, Verdict};
 use crate::server::agenda::{PASSED_MAX, SWEPT_MAX, Walk};
 use crate::server::ledger::Entry;
 use crate::server::survey::Survey;
@@ -24,7 +24,7 @@ impl Subscription {
         while !walk.is_short()
             && let Some(name) = walk.next(self.books.agenda(), difference)
         {
-            let listed = match self.judge(&name, slot) {
+            let listed = match self.lens(slot).judge(&name) {
                 Verdict::Due(Say::Remove) if !self.is_busy(&name) => self.books.agenda_mut().leave(&name),
                 Verdict::Due(say) => return Some((name, say)),
                 Verdict::Hidden => self.books.agenda_mut().wait(&name),
@@ -70,7 +70,7 @@ impl Subscription {
             let Some(name) = self.books.agenda().gone().next().cloned() else {
                 return false;
             };
-            if matches!(self.say(&name, slot), Some(Say::Remove)) {
+            if matches!(self.lens(slot).say(&name), Some(Say::Remove)) {
                 return true;
             }
             self.books.agenda_mut().look(name);

@@ -5,8 +5,7 @@
 use std::sync::Arc;
 
 use super::draft::Draft;
-use super::lens::Look;
-use super::verdict::Say;
+use super::lens::{Look, Say};
 use super::{Attempt, Step, Subscription};
 use crate::server::ledger::Row;
 use xds::{Answers, Difference, Known, Name, Resource, State, TypeSight};

@@ -18,7 +18,6 @@ mod refused;
 mod requests;
 mod settling;
 mod shared;
-mod verdict;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,18 +1,16 @@
 //! What is due of one name: the one comparison of what the client was sent with what it should hold.
 //!
-//! Owns what must be sent of a name, and what follows for its row if that is nothing. Changes nothing, and does not know when anything is
-//! sent, and with what else.
+//! Owns what must be sent of a name, and what follows for its row if that is nothing. Changes nothing.
 
 use std::sync::Arc;
 
-use super::Subscription;
-use super::lens::{Extent, Look};
+use super::{Extent, Lens, Look};
 use crate::server::ledger::Row;
-use xds::{Dialect, Known, Name, Reason, Resource, ResourceError, TypeSight};
+use xds::{Dialect, Known, Name, Reason, Resource, ResourceError};
 
 /// What must be sent of a name.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Say<'a> {
+pub(in crate::server::session) enum Say<'a> {
     /// The resource.
     Put(&'a Arc<Resource>),
     /// The resource, under its own name (C-20, A-09).
@@ -29,14 +27,14 @@ pub(super) enum Say<'a> {
 
 impl Say<'_> {
     /// Whether it adds, changes or answers anything.
-    pub(super) const fn adds(self) -> bool {
+    pub(in crate::server::session) const fn adds(self) -> bool {
         matches!(self, Self::Put(_) | Self::Other(_) | Self::Missing | Self::Error)
     }
 }
 
 /// What follows from a look at a name.
 #[derive(Debug)]
-pub(super) enum Verdict<'a> {
+pub(in crate::server::session) enum Verdict<'a> {
     /// Something is due.
     Due(Say<'a>),
     /// Nothing is due, and its row is this from now on.
@@ -47,32 +45,31 @@ pub(super) enum Verdict<'a> {
     Nothing,
 }
 
-impl Subscription {
+impl<'a> Lens<'_, 'a> {
     /// Returns what must be sent of a name.
-    pub(super) fn say<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Option<Say<'a>> {
-        match self.judge(name, slot) {
+    pub(in crate::server::session) fn say(&self, name: &Name) -> Option<Say<'a>> {
+        match self.judge(name) {
             Verdict::Due(say) => Some(say),
             Verdict::Settled(_) | Verdict::Hidden | Verdict::Nothing => None,
         }
     }
 
     /// Compares what the client was sent under a name with what it should hold.
-    pub(super) fn judge<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Verdict<'a> {
+    pub(in crate::server::session) fn judge(&self, name: &Name) -> Verdict<'a> {
         let row = self.books.ledger().get(name);
         let verdict = if self.want.has_collection(name) {
-            self.judge_collection(name, &row, slot)
+            self.judge_collection(name, &row)
         } else {
-            self.judge_single(name, &row, slot)
+            self.judge_single(name, &row)
         };
-        if !matches!(verdict, Verdict::Due(_)) && self.due_error(name, slot).is_some() {
+        if !matches!(verdict, Verdict::Due(_)) && self.due_error(name).is_some() {
             return Verdict::Due(Say::Error);
         }
         verdict
     }
 
-    fn judge_single<'a>(&self, name: &Name, row: &Row, slot: TypeSight<'a>) -> Verdict<'a> {
-        let lens = self.lens(slot);
-        match lens.look(name, row) {
+    fn judge_single(&self, name: &Name, row: &Row) -> Verdict<'a> {
+        match self.look(name, row) {
             Look::Unknown if row.perhaps() && self.reader.has_aliases() => Verdict::Hidden,
             Look::Unknown => Verdict::Nothing,
             Look::Put(found) if self.reader.cannot_read(found) && matches!(row, Row::Asked) => {
@@ -82,7 +79,7 @@ impl Subscription {
             Look::Put(found) if found.name() != self.want.meaning(name) => {
                 // C-20: the resource goes as the client should hold it under its own name.
                 let held = self.books.ledger().get(found.name());
-                match lens.look(found.name(), &held) {
+                match self.look(found.name(), &held) {
                     Look::Put(own) if row.waits() || row.perhaps() => Verdict::Due(Say::Other(own)),
                     Look::Put(own) if !held.is(own.version()) && !held.refuses(own.version()) => {
                         Verdict::Due(Say::Other(own))
@@ -93,10 +90,10 @@ impl Subscription {
             Look::Put(found) if row.refuses(found.version()) => Verdict::Nothing,
             Look::Put(found) if !row.is(found.version()) => Verdict::Due(Say::Put(found)),
             // E-09: only the resource itself tells the client that an error is over.
-            Look::Put(found) if self.books.notes().error(name).is_some() && self.error(name, slot).is_none() => {
+            Look::Put(found) if self.books.notes().error(name).is_some() && self.error(name).is_none() => {
                 Verdict::Due(Say::Put(found))
             }
-            Look::Put(found) if self.beats(found, slot) => Verdict::Due(Say::Beat(found)),
+            Look::Put(found) if self.beats(found) => Verdict::Due(Say::Beat(found)),
             // A pointer takes less memory than a version.
             Look::Put(found) if row.sent().is_none() => Verdict::Settled(Row::Sent(found.clone())),
             Look::Put(_) => Verdict::Nothing,
@@ -109,7 +106,7 @@ impl Subscription {
                 // B-18: it may be listed as it was accepted.
                 Row::Refused(..) if self.reader.lists_all() => Verdict::Settled(Row::Perhaps),
                 Row::Perhaps | Row::Brought(_) | Row::Refused(..) | Row::Again(_) | Row::Sent(_) => {
-                    self.judge_gone(name, slot)
+                    self.judge_gone(name)
                 }
             },
         }
@@ -118,11 +115,11 @@ impl Subscription {
     /// B-18: that a resource is gone cannot be said in a partial answer in SotW: the client may keep it, and if it comes back, it is
     /// sent again. Secrets are listed as long as the client asks for them: Envoy keeps and wants them, for example until a listener is
     /// drained. K-17: not if it was sent a time to live with the secret. B-31: not if the client can be told of its absence.
-    fn judge_gone<'a>(&self, name: &Name, slot: TypeSight<'a>) -> Verdict<'a> {
+    fn judge_gone(&self, name: &Name) -> Verdict<'a> {
         if !self.reader.forgets() {
             return Verdict::Due(Say::Remove);
         }
-        let told = self.reader.reads_errors() && self.error(name, slot).is_some();
+        let told = self.reader.reads_errors() && self.error(name).is_some();
         let mortal = self.books.notes().beat(name).is_some();
         if self.reader.lists_all() && self.books.ledger().asks(name) && !mortal && !told {
             Verdict::Nothing
@@ -132,8 +129,8 @@ impl Subscription {
     }
 
     /// C-22: an empty collection is answered by its name, any other by its members.
-    fn judge_collection<'a>(&self, name: &Name, row: &Row, slot: TypeSight<'a>) -> Verdict<'a> {
-        let extent = self.lens(slot).extent(name);
+    fn judge_collection(&self, name: &Name, row: &Row) -> Verdict<'a> {
+        let extent = self.extent(name);
         let waits = matches!(row, Row::Asked | Row::Perhaps);
         let full = self.reader.full_state();
         match extent {
@@ -142,7 +139,7 @@ impl Subscription {
             Extent::Empty | Extent::Some if full && waits => Verdict::Due(Say::Missing),
             Extent::Empty if self.reader.dialect() == Dialect::Delta => {
                 // K-16: a server that did not answer in time is no reason to take away members that the client may hold.
-                let silent = matches!(self.lens(slot).known(name), Some(Known::Absent(Reason::TimedOut)));
+                let silent = matches!(self.known(name), Some(Known::Absent(Reason::TimedOut)));
                 let all = self.want.meaning(name);
                 let holds = silent && self.books.ledger().within(all, "").any(|entry| entry.perhaps());
                 if waits && !holds {
@@ -152,43 +149,43 @@ impl Subscription {
                 }
             }
             // A member answers it when it is sent, and may go before that.
-            Extent::Some if waits && self.has_due_member(name, slot) => Verdict::Nothing,
+            Extent::Some if waits && self.has_due_member(name) => Verdict::Nothing,
             Extent::Empty | Extent::Some => Verdict::Settled(Row::Nothing),
         }
     }
 
-    fn has_due_member(&self, collection: &Name, slot: TypeSight<'_>) -> bool {
-        let mut members = slot.members(self.want.meaning(collection));
-        members.any(|member| self.say(member.name(), slot).is_some())
+    fn has_due_member(&self, collection: &Name) -> bool {
+        let mut members = self.slot.members(self.want.meaning(collection));
+        members.any(|member| self.say(member.name()).is_some())
     }
 
     /// Whether the client must be sent a heartbeat: it holds exactly this content. E-11: if the resource has no time to live any
     /// more, only the resource itself can say so.
-    fn beats(&self, resource: &Resource, slot: TypeSight<'_>) -> bool {
+    fn beats(&self, resource: &Resource) -> bool {
         if !self.reader.reads_ttl() {
             return false;
         }
-        self.books.notes().beat(resource.name()) != slot.beat(resource)
+        self.books.notes().beat(resource.name()) != self.slot.beat(resource)
     }
 
     /// Returns the error that the client must get for a name. K-16: in SotW, only an error can say that a name does not exist.
-    pub(super) fn error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
+    pub(in crate::server::session) fn error(&self, name: &Name) -> Option<Arc<ResourceError>> {
         let meant = self.want.meaning(name);
         // B-31: an error has a name, so there is none for the empty name.
         let silent = || {
-            let absent = matches!(self.lens(slot).known(name), Some(Known::Absent(_)));
+            let absent = matches!(self.known(name), Some(Known::Absent(_)));
             self.reader.dialect() == Dialect::Sotw && !meant.is_blank() && absent
         };
-        let said = slot.error(meant).cloned();
+        let said = self.slot.error(meant).cloned();
         said.or_else(|| silent().then(|| Arc::new(ResourceError::not_found())))
     }
 
     /// B-31: returns the error of a name if the client was not sent it yet.
-    pub(super) fn due_error(&self, name: &Name, slot: TypeSight<'_>) -> Option<Arc<ResourceError>> {
+    pub(in crate::server::session) fn due_error(&self, name: &Name) -> Option<Arc<ResourceError>> {
         if !self.reader.reads_errors() || !self.books.ledger().asks(name) {
             return None;
         }
-        self.error(name, slot)
+        self.error(name)
             .filter(|error| self.books.notes().error(name) != Some(error))
     }
 }

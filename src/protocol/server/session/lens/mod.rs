@@ -1,23 +1,26 @@
-//! What a client should hold under a name.
+//! What a client should hold under a name, and what of that is due.
 //!
-//! Owns how rights, canonical names, other names, collections and the two halves of a view decide that. Changes nothing.
+//! Owns how rights, canonical names, other names, collections and the two halves of a view decide that. Does not know when anything is
+//! sent, and with what else.
+
+mod verdict;
 
 use std::sync::Arc;
 
 use super::reader::Reader;
-use crate::server::agenda::Agenda;
-use crate::server::ledger::{Ledger, Row};
+use crate::server::books::Books;
+use crate::server::ledger::Row;
 use crate::server::want::Want;
+pub(super) use verdict::{Say, Verdict};
 use xds::{Known, Name, Reason, Resource, TypeSight};
 
 /// A client's view of one type, at one moment.
 #[derive(Clone, Copy)]
 pub(in crate::server) struct Lens<'s, 'a> {
-    pub(super) reader: &'s Reader,
-    pub(super) want: &'s Want,
-    pub(super) ledger: &'s Ledger,
-    pub(super) agenda: &'s Agenda,
-    pub(super) slot: TypeSight<'a>,
+    reader: &'s Reader,
+    want: &'s Want,
+    books: &'s Books,
+    slot: TypeSight<'a>,
 }
 
 /// What a client should hold under a name.
@@ -43,7 +46,16 @@ pub(in crate::server) enum Extent {
 /// A name of a resource that exists under another name, for a client that cannot ask by such a name.
 static NOWHERE: Known = Known::Absent(Reason::Said);
 
-impl<'a> Lens<'_, 'a> {
+impl<'s, 'a> Lens<'s, 'a> {
+    pub(super) const fn new(reader: &'s Reader, want: &'s Want, books: &'s Books, slot: TypeSight<'a>) -> Self {
+        Self {
+            reader,
+            want,
+            books,
+            slot,
+        }
+    }
+
     /// Returns what is known of the name that a text means. C-20: only some types have aliases.
     pub(in crate::server) fn known(&self, text: &Name) -> Option<&'a Known> {
         let name = self.want.meaning(text);
@@ -67,7 +79,7 @@ impl<'a> Lens<'_, 'a> {
             Some(_) => false,
         };
         let mut dark = false;
-        let asks = self.ledger.asks(key);
+        let asks = self.books.ledger().asks(key);
         if asks {
             if let Some(found) = found {
                 return Look::Put(found);
@@ -115,7 +127,7 @@ impl<'a> Lens<'_, 'a> {
     /// C-20, A-09: returns the resource of this name if the client asks for it by another one.
     fn by_other_name(&self, key: &Name, found: Option<&'a Arc<Resource>>) -> Option<&'a Arc<Resource>> {
         if key.is_empty() && self.reader.has_nameless() {
-            let mut asked = self.ledger.asked().filter(|name| !name.is_empty());
+            let mut asked = self.books.ledger().asked().filter(|name| !name.is_empty());
             let known = self.known(asked.next()?)?.resource();
             return known.filter(|found| found.name().is_empty());
         }
@@ -126,7 +138,7 @@ impl<'a> Lens<'_, 'a> {
         };
         let mut aliases = found.aliases().iter();
         aliases
-            .any(|alias| self.ledger.asks(alias) && means(alias))
+            .any(|alias| self.books.ledger().asks(alias) && means(alias))
             .then_some(found)
     }
 
@@ -137,9 +149,9 @@ impl<'a> Lens<'_, 'a> {
             Some(sent) => sent
                 .aliases()
                 .iter()
-                .any(|alias| alias != key && self.ledger.asks(alias) && dark(alias)),
-            None => self.agenda.is_dark(|| {
-                let mut names = self.ledger.asked().filter(|name| !name.is_collection());
+                .any(|alias| alias != key && self.books.ledger().asks(alias) && dark(alias)),
+            None => self.books.agenda().is_dark(|| {
+                let mut names = self.books.ledger().asked().filter(|name| !name.is_collection());
                 names.any(dark)
             }),
         }
