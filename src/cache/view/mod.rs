@@ -289,6 +289,7 @@ impl View {
         self.cut.store(Arc::new(cut));
         self.generation.store(generation, Ordering::Relaxed);
         drop(replaced);
+        self.wake_onlookers();
         for ring in rings {
             match ring {
                 Ring::Everybody(type_url) => self.ring_everybody(type_url, generation, &mut woken),
