@@ -6,6 +6,7 @@
 //! `scopes` are all views, with the `routes` to servers and the `node_ids` that control planes see. Its rooms: `view`, which knows
 //! `interest`; and `shared`, which knows neither.
 
+mod beside;
 mod claims;
 mod docket;
 mod interest;

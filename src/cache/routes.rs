@@ -96,6 +96,21 @@ impl Routes {
         }
     }
 
+    /// Whether all names have the same owner.
+    pub(super) fn is_plain(&self) -> bool {
+        self.owned.is_empty()
+    }
+
+    /// Returns all owners.
+    pub(super) fn all_owners(&self) -> impl Iterator<Item = Option<&str>> {
+        std::iter::once(None).chain(self.owned.keys().map(|owner| Some(&**owner)))
+    }
+
+    /// Returns the servers of an owner, by priority.
+    pub(super) fn servers(&self, owner: Option<&str>) -> &[usize] {
+        self.route(owner).map_or(&[], |route| &route.servers)
+    }
+
     /// Who is asked for what.
     #[must_use]
     pub const fn owners(&self) -> &Owners {

@@ -286,6 +286,12 @@ impl Scopes {
         (node, twin)
     }
 
+    /// Returns the view of a class and a server, if there is one.
+    pub(super) fn find(&self, class: &Class, server: usize) -> Option<Arc<View>> {
+        let views = self.views.lock();
+        views.open.get(&(class.clone(), server)).map(|open| open.view.clone())
+    }
+
     /// All views, in the order of their classes and servers.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<View>> {

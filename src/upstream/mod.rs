@@ -46,4 +46,4 @@ pub use rest::{PollLeg, Poller, Polling, Question, RestServer};
 pub use status::{Phase, Status};
 pub use target::{CallHead, Target, UpstreamSettings};
 pub use way::Way;
-pub use writer::{Talk, Writer};
+pub use writer::{FindBeside, Talk, Writer};

@@ -305,6 +305,7 @@ impl View {
         self.generation.store(generation, Ordering::Relaxed);
         self.verdicts.renew(&self.cut());
         drop(replaced);
+        self.wake_onlookers();
         for ring in rings {
             match ring {
                 Ring::Everybody(type_url) => self.ring_everybody(type_url, generation, &mut woken),

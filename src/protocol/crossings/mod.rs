@@ -27,7 +27,7 @@ type Item = ((TypeUrl, bool), Name);
 /// - B, inputs: `hear` and `hold`, with all that the control plane says, before and after the guard; `handle_order`, from people; `handle_unwanted`; `set`.
 /// - D, outputs: `release`, after each published change of this view and of those beside it, and when `poll_timeout` is due;
 ///   `take_holds`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Crossings {
     /// How long a change waits if the other source does not have what it leads to, and how long while its server is away.
     bound: Duration,
@@ -57,20 +57,8 @@ struct Crossing {
 }
 
 impl Crossings {
-    /// Creates a machine whose changes wait so long at most: if the other source says that it does not have what they lead to, and
-    /// while its server is away. If that is zero, nothing waits.
-    #[must_use]
-    pub const fn new(bound: Duration, unready: Duration) -> Self {
-        Self {
-            bound,
-            unready,
-            waiting: BTreeMap::new(),
-            events: BTreeMap::new(),
-            changed: false,
-        }
-    }
-
-    /// Replaces the times. What waits goes by the new ones.
+    /// Changes wait so long at most from now on: if the other source says that it does not have what they lead to, and while its server
+    /// is away. If that is zero, as at first, nothing waits.
     pub const fn set(&mut self, bound: Duration, unready: Duration) {
         self.bound = bound;
         self.unready = unready;

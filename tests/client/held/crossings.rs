@@ -40,7 +40,7 @@ impl Pair {
             theirs.then(|| found.lock().unwrap().clone())
         };
         let wants = move |_: &TypeUrl, name: &xds::Name| wanted.lock().unwrap().contains(name.as_str());
-        main.crossings = Some((Crossings::new(ms(2000), USUAL.unready), Beside::new(find, wants)));
+        main.crossings = Some((crossings(), Beside::new(find, wants)));
         let mut pair = Self {
             main,
             aside,
@@ -75,6 +75,12 @@ impl Pair {
     fn leads(&self, clusters: &[&str]) -> bool {
         self.main.body(RDS, "r") == Some(route("r", clusters))
     }
+}
+
+fn crossings() -> Crossings {
+    let mut crossings = Crossings::default();
+    crossings.set(ms(2000), USUAL.unready);
+    crossings
 }
 
 #[test]
@@ -203,7 +209,7 @@ fn clusters_of_another_source() {
 fn one_source_orders_its_own() {
     let mut pair = Pair::usual(Dialect::Delta);
     let alone = Beside::new(|_, _| None, |_, _| true);
-    pair.main.crossings = Some((Crossings::new(ms(2000), USUAL.unready), alone));
+    pair.main.crossings = Some((crossings(), alone));
     pair.lead(&["b", "unknown"]);
     assert!(pair.leads(&["b", "unknown"]));
 }
