@@ -79,9 +79,12 @@ impl Subscription {
     }
 
     /// Begins a turn, and lists what may be due: the next rows, if all must be looked at, as when an incomplete wildcard has become
-    /// certain; and the next members of collections that may be new.
-    pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>) {
+    /// certain, or errors need not wait any more (`holds_errors`); and the next members of collections that may be new.
+    pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>, holds_errors: bool) {
         self.books.agenda_mut().begin();
+        if self.reader.hold_errors(holds_errors) {
+            self.look_at_rows();
+        }
         let state = slot.wildcard().filter(|_| self.want.wildcard());
         let (other, certain) = state.map_or((false, false), |state| {
             self.books.agenda_mut().note_state(state.id(), state.certain())
