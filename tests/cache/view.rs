@@ -262,6 +262,49 @@ fn aliases_ring_and_keep() {
     assert_eq!(heard(&by_other), ["istio_address other"]);
 }
 
+/// K-23: what is foreseen is asked for although nobody wants it. It lingers, and nobody seems to wait for it.
+#[test]
+fn what_is_foreseen_is_asked_for() {
+    let (view, now) = (view(), start());
+    let first = seat(&view, &eds(), &["a"]);
+    first.foresee(&cds());
+    first.foresee(&cds());
+    assert_eq!(asked(&view.take_wants(now)), ["+cds *", "+eds a"]);
+    assert_eq!(view.unanswered().len(), 1, "only a client waits");
+    first.foresee(&cds());
+    assert_eq!(asked(&view.take_wants(now + LINGER / 2)), [""; 0]);
+    assert_eq!(asked(&view.take_wants(now + LINGER * 2)), ["-cds *"]);
+    assert!(!view.is_idle());
+
+    // Who comes to want it finds it asked for, and it stays.
+    first.foresee(&cds());
+    assert_eq!(asked(&view.take_wants(now)), ["+cds *"]);
+    let second = seat(&view, &cds(), &["*"]);
+    assert_eq!(asked(&view.take_wants(now + LINGER * 2)), [""; 0]);
+    drop((first, second));
+    let _ = view.take_wants(now);
+    let _ = view.take_wants(now + LINGER * 2);
+    assert!(view.is_idle());
+}
+
+/// Where nothing lingers, nothing is asked for that nobody wants.
+#[test]
+fn without_linger_nothing_is_foreseen() {
+    let view = View::new(
+        Class::default(),
+        ViewSettings {
+            linger: Duration::ZERO,
+            ..settings()
+        },
+    );
+    let first = seat(&view, &eds(), &["a"]);
+    first.foresee(&cds());
+    assert_eq!(asked(&view.take_wants(start())), ["+eds a"]);
+    drop(first);
+    let _ = view.take_wants(start());
+    assert!(view.is_idle());
+}
+
 #[test]
 fn a_wildcard_lingers_and_is_forgotten_as_a_whole() {
     let (view, now) = (view(), start());

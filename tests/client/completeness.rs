@@ -57,6 +57,59 @@ fn half_a_message_is_no_quiet() {
     assert_eq!(upstream.wildcard(CDS), "a=1 complete");
 }
 
+/// G-20: a server that answers a later request of the stream has said all that it had. What it paused before that, it may pause again.
+#[test]
+fn a_later_answer_ends_the_wait() {
+    let mut upstream = Upstream::new(Dialect::Delta);
+    upstream.want(CDS, "*");
+    upstream.want(LDS, "*");
+    upstream.connect();
+    assert_eq!(upstream.sent(), ["cds", "lds"]);
+    upstream.hears(delta(CDS, "n1", &["a=1"], &[]));
+    upstream.pass(ms(20));
+    upstream.hears(delta(CDS, "n2", &["b=1"], &[]));
+    upstream.hears(delta(LDS, "n3", &["c=1"], &[]));
+    upstream.sent();
+    upstream.pass(ms(69));
+    assert_eq!(upstream.wildcard(CDS), "a=1 b=1");
+    upstream.pass(ms(1));
+    assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
+    // Nothing later was asked for.
+    upstream.pass(ms(179));
+    assert_eq!(upstream.wildcard(LDS), "c=1");
+    // A name that is asked for later is a later request too.
+    upstream.want(EDS, "e");
+    upstream.sent();
+    upstream.hears(delta(EDS, "n4", &["e=1"], &[]));
+    upstream.pass(ms(0));
+    assert_eq!(upstream.wildcard(LDS), "c=1 complete");
+}
+
+/// A server that answers a later request first does not answer in order, and one that goes on after that neither: it must be quiet for as
+/// long as any other.
+#[test]
+fn a_server_that_does_not_answer_in_order() {
+    let mut upstream = Upstream::new(Dialect::Delta);
+    upstream.want(CDS, "*");
+    upstream.want(LDS, "*");
+    upstream.connect();
+    upstream.sent();
+    upstream.hears(delta(LDS, "n1", &["c=1"], &[]));
+    upstream.hears(delta(CDS, "n2", &["a=1"], &[]));
+    upstream.sent();
+    upstream.want(EDS, "e");
+    upstream.sent();
+    upstream.pass(ms(249));
+    assert_eq!(upstream.wildcard(CDS), "a=1");
+    upstream.hears(delta(EDS, "n3", &["e=1"], &[]));
+    upstream.hears(delta(CDS, "n4", &["b=1"], &[]));
+    upstream.sent();
+    upstream.pass(ms(249));
+    assert_eq!(upstream.wildcard(CDS), "a=1 b=1");
+    upstream.pass(ms(1));
+    assert_eq!(upstream.wildcard(CDS), "a=1 b=1 complete");
+}
+
 /// A distant server is given four round trips.
 #[test]
 fn a_far_server_gets_more_time() {

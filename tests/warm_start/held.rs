@@ -114,16 +114,6 @@ async fn asked(plane: &mut Plane, types: &[&str]) -> Call {
     call
 }
 
-/// Runs a command of the program for this relay. Returns the exit code and what it prints.
-fn command(relay: &Relay, words: &[&str]) -> (Option<i32>, String) {
-    let out = std::process::Command::new(env!("CARGO_BIN_EXE_distributary"))
-        .args(words)
-        .args(["--admin", &relay.admin_address().to_string()])
-        .output()
-        .unwrap();
-    (out.status.code(), String::from_utf8(out.stdout).unwrap())
-}
-
 /// Waits until `/holds` contains a text.
 async fn holds(relay: &Relay, text: &str) -> String {
     eventually(text, || {
@@ -164,8 +154,8 @@ async fn an_empty_state_is_not_passed_on() {
             continue;
         }
         let shown = holds(&relay, "-lds-mass-1  1 lds of ").await;
-        assert_eq!(command(&relay, &["holds"]).0, Some(1));
-        assert_eq!(command(&relay, &["status"]).0, Some(1));
+        assert_eq!(relay.command(&["holds"]).0, Some(1));
+        assert_eq!(relay.command(&["status"]).0, Some(1));
         assert!(
             shown.contains("much was lost at once") && shown.contains("; 2 clients\n  l\n"),
             "{shown}"
@@ -223,14 +213,11 @@ async fn routes_that_lead_nowhere() {
     let shown = holds(&relay, "-cds-referenced  1 cds of ").await;
     assert!(shown.contains("old, to which rds r refers"), "{shown}");
     // That is no trouble before it is old.
-    let (code, out) = command(&relay, &["holds"]);
+    let (code, out) = relay.command(&["holds"]);
     assert!(code == Some(0) && out.contains("old, to which rds r refers\n"), "{out}");
-    let (code, out) = command(&relay, &["status"]);
+    let (code, out) = relay.command(&["status"]);
     assert!(code == Some(0) && out.contains("HELD"), "{out}");
-    let (code, out) = command(
-        &relay,
-        &["holds", "extend", "cds/old", "--reason", "wait", "--for", "5m"],
-    );
+    let (code, out) = relay.command(&["holds", "extend", "cds/old", "--reason", "wait", "--for", "5m"]);
     assert!(
         code == Some(0) && out.starts_with("1 held removal is held at least until "),
         "{out}"
@@ -247,7 +234,7 @@ async fn routes_that_lead_nowhere() {
         let answer = relay.post(wrong);
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{wrong}: {answer}");
     }
-    let (code, out) = command(&relay, &["holds", "release", "cds/old", "--reason", "it is dead"]);
+    let (code, out) = relay.command(&["holds", "release", "cds/old", "--reason", "it is dead"]);
     assert_eq!(
         (code, out.as_str()),
         (Some(0), "1 held removal is passed on: 1 cds by reference\n")
@@ -255,7 +242,7 @@ async fn routes_that_lead_nowhere() {
     assert!(relay.admin("/changes").contains("\"ended\": \"person\""));
     assert_eq!(delta.next().await.removed, ["old"]);
     holds(&relay, "nothing is held").await;
-    assert_eq!(command(&relay, &["holds"]), (Some(0), "nothing is held\n".to_owned()));
+    assert_eq!(relay.command(&["holds"]), (Some(0), "nothing is held\n".to_owned()));
 }
 
 /// What is held, until when, and what a person has ordered, outlives a restart of the relay: it begins no new time.

@@ -163,6 +163,16 @@ impl Relay {
         self.ask("GET", path, "", "")
     }
 
+    /// Runs a command of the program for it. Returns the exit code and what it prints.
+    pub(crate) fn command(&self, words: &[&str]) -> (Option<i32>, String) {
+        let out = Command::new(env!("CARGO_BIN_EXE_distributary"))
+            .args(words)
+            .args(["--admin", &self.admin.to_string()])
+            .output()
+            .unwrap();
+        (out.status.code(), String::from_utf8(out.stdout).unwrap())
+    }
+
     /// Where its admin address is.
     pub(crate) const fn admin_address(&self) -> SocketAddr {
         self.admin

@@ -16,6 +16,7 @@ mod calls;
 mod churn;
 mod classes;
 mod cork;
+mod foreseen;
 mod hostile;
 mod identity;
 mod laggards;

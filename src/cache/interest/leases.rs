@@ -84,6 +84,18 @@ impl Leases {
         Ok(shard.wait(number, set, Some(claims)))
     }
 
+    /// Upstream is told of the target although nobody wants it yet: somebody is about to. It lingers from then on.
+    pub(crate) fn foresee(&self, type_url: &TypeUrl, target: &Target) -> bool {
+        let mut shard = self.shard(target).lock();
+        let new = shard.find(type_url, target).is_none();
+        if new {
+            self.kept.fetch_add(1, Ordering::Relaxed);
+            let number = shard.open(type_url, target, &self.hasher);
+            shard.foresee(number);
+        }
+        new
+    }
+
     /// Makes a set a copy of another one.
     pub(crate) fn copy(&self, from: &Set, to: &Set) {
         for lease in from.all() {

@@ -41,6 +41,8 @@ struct Lease {
     waiters: Waiters,
     /// Whether upstream knows.
     told: bool,
+    /// Whether upstream is told of it even if nobody waits for it yet.
+    foreseen: bool,
     /// Whether it is in the list of pending leases.
     pending: bool,
     /// When it ends, if nobody wants it and the writer has seen that. Few leases linger.
@@ -112,6 +114,7 @@ impl Shard {
             target: target.clone(),
             waiters: Waiters::default(),
             told: false,
+            foreseen: false,
             pending: false,
             until: None,
         });
@@ -169,6 +172,14 @@ impl Shard {
             self.lingering.remove(&(*until, number));
         }
         !lease.told && note(&mut self.pending, lease, number)
+    }
+
+    /// Somebody is about to wait for it.
+    pub(super) fn foresee(&mut self, number: u32) {
+        if let Some(Some(lease)) = self.leases.get_mut(number as usize) {
+            lease.foreseen = true;
+            note(&mut self.pending, lease, number);
+        }
     }
 
     /// Removes a set whose sessions wait. Returns whether that was the last one.
@@ -230,10 +241,13 @@ impl Shard {
                 } else if !lease.told {
                     turn.new.push((lease.type_url.clone(), waiter));
                 }
-            } else if !lease.told {
+            } else if !lease.told && !(lease.foreseen && !linger.is_zero()) {
                 // K-23: upstream never heard of it, so there is nothing to linger for.
                 self.close(number, turn);
             } else if lease.until.is_none() {
+                if !std::mem::replace(&mut lease.told, true) {
+                    turn.wants.push(lease.want(true));
+                }
                 let linger = if fleeting(&lease.type_url, &lease.target) {
                     Duration::ZERO
                 } else {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::View;
 use crate::interest::{Bell, ENDS_IN_A_TURN, Own, Seated, Set};
 use crate::{Claims, Full};
-use xds::{TypeUrl, Want};
+use xds::{Target, TypeUrl, Want};
 
 /// One session's place at a view. Dropping it ends all that the session wants.
 pub struct Seat {
@@ -66,8 +66,8 @@ impl View {
 }
 
 impl Seat {
-    pub(crate) fn new(view: Arc<View>, authority: Option<Arc<str>>, claims: Arc<Claims>) -> Self {
-        let (number, seated) = view.sets.enter(authority, claims);
+    pub(crate) fn new(view: Arc<View>, owner: Option<Arc<str>>, claims: Arc<Claims>) -> Self {
+        let (number, seated) = view.sets.enter(owner, claims);
         Self { view, number, seated }
     }
 
@@ -77,10 +77,10 @@ impl Seat {
         &self.view
     }
 
-    /// Returns another seat at the same view, for the names of one authority.
+    /// Returns another seat at the same view, for the names of another owner.
     #[must_use]
-    pub fn beside(&self, authority: Arc<str>) -> Self {
-        Self::new(self.view.clone(), Some(authority), self.claims().clone())
+    pub fn beside(&self, owner: Option<Arc<str>>) -> Self {
+        Self::new(self.view.clone(), owner, self.claims().clone())
     }
 
     /// The claims of the session's connection.
@@ -129,6 +129,14 @@ impl Seat {
             self.view.interest.notify_one();
         }
         Ok(())
+    }
+
+    /// The session is about to want the wildcard of this type: the server is asked for it now. If nobody comes to want it, it lingers and
+    /// ends.
+    pub fn foresee(&self, type_url: &TypeUrl) {
+        if self.view.leases.foresee(type_url, &Target::Wildcard) {
+            self.view.interest.notify_one();
+        }
     }
 
     /// The session has stated what it wants for now. Many sessions often want the same few targets, so a small set is replaced by

@@ -238,6 +238,8 @@ pub(super) struct Patience {
     pub(super) quiet: Duration,
     /// The same, learned from how this server answers for this type.
     pub(super) learned: Option<Duration>,
+    /// The same, for any server that has never paused.
+    pub(super) steady: Duration,
 }
 
 impl Patience {
@@ -246,6 +248,7 @@ impl Patience {
         Quiet {
             needed: learned.min(self.quiet),
             unknown: self.quiet,
+            overtaken: self.steady,
         }
     }
 
@@ -254,6 +257,7 @@ impl Patience {
         Quiet {
             needed: self.quiet,
             unknown: self.quiet,
+            overtaken: self.quiet,
         }
     }
 }

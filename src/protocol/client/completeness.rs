@@ -46,6 +46,8 @@ struct Open {
     more: bool,
     /// The last message had an entry whose name is in doubt.
     doubtful: bool,
+    /// The server has answered a later request of the stream since it last sent something new.
+    overtaken: bool,
 }
 
 /// The result of a response or of the passing of time.
@@ -64,6 +66,8 @@ pub(super) struct Quiet {
     pub(super) needed: Duration,
     /// The same for a server whose rhythm is not known.
     pub(super) unknown: Duration,
+    /// The same for a server that has gone on to a later request, and never paused before that.
+    pub(super) overtaken: Duration,
 }
 
 /// Even if the server stays busy, its first answer takes no longer than this.
@@ -178,6 +182,7 @@ impl Completeness {
                 unanswered: true,
                 more: false,
                 doubtful: false,
+                overtaken: false,
             });
             open.doubtful = heard.uncertain;
             open.more = heard.more == Some(true);
@@ -187,6 +192,7 @@ impl Completeness {
                 open.spoke = now;
                 open.quiet_since = now;
                 open.unanswered = true;
+                open.overtaken = false;
             }
         }
         if heard.more == Some(false) && !heard.uncertain {
@@ -221,6 +227,15 @@ impl Completeness {
         }
     }
 
+    /// The server answers a later request of the same stream. Nearly every server answers in order, so that it has said all that it had,
+    /// if it has begun to. Returns whether it has.
+    pub(super) const fn overtaken(&mut self) -> bool {
+        if let Some(open) = &mut self.open {
+            open.overtaken = true;
+        }
+        self.open.is_some()
+    }
+
     /// The relay's ACKs for all responses so far are sent.
     pub(super) fn answered(&mut self, now: Instant) {
         if let Some(open) = &mut self.open
@@ -247,7 +262,7 @@ impl Completeness {
         match &self.open {
             Some(open) if open.more || open.doubtful => None,
             Some(open) if open.unanswered => Some(open.first + AT_MOST),
-            Some(open) => Some((open.quiet_since + quiet.needed).min(open.first + AT_MOST)),
+            Some(open) => Some((open.quiet_since + open.needed(quiet)).min(open.first + AT_MOST)),
             None if self.complete && !self.unconfirmed.is_empty() => self.calm_since.map(|since| since + CALM),
             None => None,
         }
@@ -260,8 +275,9 @@ impl Completeness {
         if let Some(open) = self.open.take() {
             self.complete = true;
             // A server that was never quiet did not show the end of its answer.
-            let silent = !open.unanswered && open.quiet_since + quiet.needed <= now;
-            self.guessed = (silent && quiet.needed < quiet.unknown).then_some(open.spoke);
+            let needed = open.needed(quiet);
+            let silent = !open.unanswered && open.quiet_since + needed <= now;
+            self.guessed = (silent && needed < quiet.unknown).then_some(open.spoke);
             return Settled {
                 complete: true,
                 gone: Vec::new(),
@@ -283,5 +299,15 @@ impl Completeness {
             .filter(|(_, declared)| !declared || ignored)
             .map(|(name, _)| name)
             .collect()
+    }
+}
+
+impl Open {
+    /// How long the server must be quiet. What it has paused so far it may pause again.
+    fn needed(&self, quiet: Quiet) -> Duration {
+        match self.overtaken {
+            true => quiet.needed.min(quiet.overtaken + self.pause * 2),
+            false => quiet.needed,
+        }
     }
 }

@@ -17,6 +17,7 @@ mod kept;
 mod late;
 mod node;
 mod noted;
+mod order;
 mod outbound;
 mod parted;
 mod refusals;
@@ -36,6 +37,7 @@ use agenda::Agenda;
 use feed::Feed;
 use ingest::Message;
 use reporting::Reporting;
+use sweep::TYPES_REMEMBERED;
 use unserved::Unserved;
 use ways::Ways;
 
@@ -112,19 +114,18 @@ pub enum Request {
 }
 
 /// State that belongs to the present stream alone.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Stream {
     node_sent: bool,
     /// How long the transport takes for a round trip.
     round_trip: Duration,
+    /// The number of first requests so far.
+    requested: u32,
     /// Types were dropped on this stream, so it is not known any more whether the server was asked for a new type before.
     forgetful: bool,
     /// From this number of types on, those that nobody wants are dropped.
     sweep_at: usize,
 }
-
-/// While the stream lasts, up to this number of types that nobody wants is kept.
-const TYPES_REMEMBERED: usize = 1024;
 
 impl Client {
     /// Creates the client's half for a server that will see the relay as `node`.
@@ -242,10 +243,9 @@ impl Client {
     /// A stream was opened; `round_trip` is how long its transport takes for a round trip.
     pub fn handle_connected(&mut self, round_trip: Duration) {
         self.stream = Some(Stream {
-            node_sent: false,
             round_trip,
-            forgetful: false,
             sweep_at: TYPES_REMEMBERED,
+            ..Stream::default()
         });
         let told = self.versions_of == self.dialect;
         let all: Vec<TypeUrl> = self.feeds.keys().cloned().collect();
@@ -338,7 +338,7 @@ impl Client {
             Dialect::Delta => Request::Delta(feed.delta_request(legacy, now)?),
         };
         self.note(&type_url);
-        self.asked = first.then_some(type_url);
+        self.note_asked(first.then_some(type_url));
         self.introduce(&mut request);
         Some(request)
     }
@@ -371,6 +371,7 @@ impl Client {
         let message = read(type_url, &feed.outbound.ways);
         feed.hear(&message);
         let valid = message.entries.len();
+        let place = feed.unanswered();
         let (changes, message) = feed.receive(message, self.dialect, now);
         self.received = Some(message.received(type_url, valid));
         let ack = message.answer();
@@ -379,6 +380,7 @@ impl Client {
             feed.unanswerable(now);
         }
         feed.outbound.received(ack, self.dialect, now);
+        place.into_iter().for_each(|place| self.overtake(place));
         self.note_pause(type_url);
         self.note(type_url);
         changes.into_iter().collect()

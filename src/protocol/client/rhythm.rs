@@ -89,6 +89,7 @@ impl Client {
             does_not_exist: self.settings.does_not_exist * times,
             quiet: self.settings.wildcard_quiet.max(round_trip * ROUND_TRIPS_UNKNOWN),
             learned: self.rhythm.quiet(type_url, round_trip),
+            steady: MARGIN.max(round_trip * ROUND_TRIPS),
         }
     }
 }

@@ -2,8 +2,11 @@
 //!
 //! Owns when they are dropped. Does not know what is wanted.
 
-use super::{Client, TYPES_REMEMBERED};
+use super::Client;
 use xds::TypeUrl;
+
+/// While the stream lasts, up to this number of types that nobody wants is kept.
+pub(super) const TYPES_REMEMBERED: usize = 1024;
 
 impl Client {
     /// Drops types that nobody wants, so that a client that invents types without end does not fill this table.

@@ -91,6 +91,10 @@ impl Guard {
         now: Instant,
     ) -> Option<Vec<Update>> {
         let removal = self.held.get(item)?;
+        if removal.is_remembered() && removal.ordered_until().is_some_and(|until| until <= now) {
+            self.held.change(item, HoldEnd::Clock, Removal::forget_order);
+            return None;
+        }
         if removal.waits(now) {
             // What refers to it is looked for when nothing else holds it.
             self.held.refer(item, None);

@@ -143,7 +143,11 @@ impl Held {
 
     /// This listener names a route that is not known yet, and may refer to a removal by it.
     pub(super) fn suspect(&mut self, item: &Item, source: Item, until: Instant) {
-        self.note(item, HoldEnd::Free, |removal| removal.suspect(source, until));
+        // Whoever sees nothing new must not be told again: an alarm that is over would make the removal be looked at without end.
+        let suspected = self.get(item).filter(|removal| removal.suspected_until().is_some());
+        if suspected.and_then(Removal::by) != Some((&source, true)) {
+            self.note(item, HoldEnd::Free, |removal| removal.suspect(source, until));
+        }
     }
 
     /// A removal does not wait any more, because of `end`.

@@ -42,16 +42,15 @@ impl References {
         if !follows && !self.edges.is_empty() {
             self.clear();
         }
-        let referring = cut.slots().filter(|(type_url, _)| follows && refers(type_url.kind()));
-        let referring = referring.flat_map(|(type_url, _)| [(type_url.clone(), true), (type_url.clone(), false)]);
-        let halves: BTreeSet<Half> = referring
-            .chain(held.halves().cloned())
-            .chain(self.read.keys().cloned())
-            .collect();
         let mut gone = Vec::new();
-        for half in halves {
+        let halves = cut
+            .slots()
+            .flat_map(|(type_url, _)| [(type_url, true), (type_url, false)]);
+        for (type_url, wildcard) in halves {
+            let half = (type_url.clone(), wildcard);
             let before = self.read.get(&half).map(|(state, _)| state.id());
-            let now = state(cut, &half.0, half.1);
+            let counts = before.is_some() || follows && refers(type_url.kind()) || held.has_half(&half);
+            let now = state(cut, type_url, wildcard).filter(|_| counts);
             if before != now.as_ref().map(|state| state.id()) {
                 self.read_half(half, now, held, &mut gone);
             }

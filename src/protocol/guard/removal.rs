@@ -189,6 +189,11 @@ impl Removal {
         self.order = self.order.take().max(Some(order.clone()));
     }
 
+    /// What a person said of it is over, and the control plane has not spoken of it yet.
+    pub(super) fn forget_order(&mut self) {
+        self.order = None;
+    }
+
     /// Until when a person holds it.
     pub(super) fn ordered_until(&self) -> Option<Instant> {
         self.order.as_ref().map(|(until, _)| *until)

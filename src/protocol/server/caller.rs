@@ -145,6 +145,12 @@ impl Caller {
         }
     }
 
+    /// Whether the client may have anything of the type.
+    pub(super) fn may_have(&self, type_url: &TypeUrl) -> bool {
+        let rights = self.rights.as_ref();
+        rights.is_none_or(|rights| rights.grant(type_url) != Grant::Nothing)
+    }
+
     /// returns the type of a request.
     pub(super) fn resolve(&self, text: &str, types: &Types) -> Result<TypeUrl, End> {
         match &self.service {

@@ -189,6 +189,27 @@ fn a_listener_takes_another_route() {
     }
 }
 
+/// The same where a person has held the cluster before, and that time is over: it is looked at once, and not without end.
+#[test]
+fn a_listener_takes_another_route_after_an_order() {
+    for dialect in BOTH {
+        let mut stage = settled(dialect, USUAL);
+        stage.remove(CDS, "c0");
+        stage.pass(ms(200));
+        let extend = HoldAction::Extend(Duration::from_secs(20));
+        assert_eq!(stage.order(hold(CDS, HoldReason::Referenced), extend), 1);
+        stage.pass(Duration::from_secs(30));
+        stage.put(LDS, "l", listener("l", "next", 80));
+        stage.exchange();
+        stage.wanted.clear();
+        stage.unwant(RDS, "r");
+        stage.pass(ms(1));
+        assert_eq!(stage.why(CDS, "c0"), "referenced by lds l", "{dialect:?}");
+        stage.pass(Duration::from_secs(3));
+        assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
+    }
+}
+
 /// A route that leaves the view because nobody wants it holds nothing after the bound, though a listener names it.
 #[test]
 fn a_route_that_leaves_the_view() {
@@ -623,6 +644,13 @@ fn garbage_refers_to_nothing() {
 /// What an earlier run has held for a reference waits for the word of the control plane, and says no time that has passed.
 #[test]
 fn a_memory_of_references() {
+    for extended in [None, Some("a test".into())] {
+        remembered_reference(extended);
+    }
+}
+
+/// The control plane stays silent: after the time that a person gave, no other one is shown.
+fn remembered_reference(extended: Option<Arc<str>>) {
     let settings = GuardSettings {
         references: ReferenceHold::For(Duration::from_secs(60)),
         ..USUAL
@@ -635,7 +663,7 @@ fn a_memory_of_references() {
         by: None,
         emptied: false,
         wildcard: true,
-        extended: None,
+        extended: extended.clone(),
     };
     let hold = Hold {
         type_url: TypeUrl::new(CDS),
@@ -646,6 +674,7 @@ fn a_memory_of_references() {
     stage.guard.remember(&[hold], now);
     stage.publish(Vec::new());
     assert_eq!(stage.why(CDS, "c0"), "referenced");
+    assert_eq!(stage.holds[0].until().is_some(), extended.is_some());
     stage.pass(Duration::from_secs(60));
     assert_eq!(stage.why(CDS, "c0"), "referenced");
     assert_eq!(stage.holds[0].until(), None);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cache::View;
-use xds::{Cut, Hold, HoldReason, Known, Name, ReferenceHold, State, TypeUrl};
+use xds::{Cut, Hold, HoldReason, Known, Name, Reason, ReferenceHold, State, TypeUrl};
 
 use crate::abilities::timed_out;
 use crate::body::Type;
@@ -84,7 +84,7 @@ fn groundless(zone: &Zone, cut: &Cut, now: Instant) -> Option<String> {
                 .filter(|_| hold.reason == HoldReason::Referenced)
                 .map(|by| (&by.type_url, &by.name));
             while let Some((of, source)) = next {
-                if !has(of, source) || !chain.insert((of, source)) {
+                if !(has(of, source) || is_unconfirmed(cut, of, source)) || !chain.insert((of, source)) {
                     return Some(format!(
                         "{:?} {name} is held by {source}, which is gone or held by it",
                         hold.type_url
@@ -107,6 +107,12 @@ fn groundless(zone: &Zone, cut: &Cut, now: Instant) -> Option<String> {
 /// Whether a cut has a resource.
 fn has(cut: &Cut, type_url: &TypeUrl, name: &Name) -> bool {
     cut.slot(type_url).is_some_and(|slot| slot.resource(name).is_some())
+}
+
+/// K-16: whether the control plane did not confirm a name in time. Clients keep it, so what it leads to stays.
+fn is_unconfirmed(cut: &Cut, type_url: &TypeUrl, name: &Name) -> bool {
+    let known = cut.slot(type_url).and_then(|slot| slot.known(name));
+    matches!(known, Some(Known::Absent(Reason::TimedOut)))
 }
 
 /// Whether an earlier run of the relay had a resource that nobody has asked for yet, or held it.

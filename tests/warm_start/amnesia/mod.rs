@@ -30,13 +30,22 @@ const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 
 /// A relay of one server, whose holds last so long.
 fn relay(name: &str, server: &Server, hold: &str, more: &str) -> Relay {
-    let text = configuration(&format!("server_uri: '{}'", server.address), hold, more);
-    Relay::telling(&format!("amnesia-{name}"), &text)
+    Relay::telling(&format!("amnesia-{name}"), &configuration(&one(server), hold, more))
 }
 
-fn configuration(server: &str, hold: &str, more: &str) -> String {
+/// The entry of a server.
+fn one(server: &Server) -> String {
+    format!("{{server_uri: '{}'}}", server.address)
+}
+
+/// A configuration with these servers, in which holds last so long.
+fn configuration(servers: &str, hold: &str, more: &str) -> String {
+    guarded(servers, &format!("{{mass: {{hold: {hold}}}}}"), more)
+}
+
+fn guarded(servers: &str, guard: &str, more: &str) -> String {
     format!(
-        "upstream: {{xds_servers: [{{{server}}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nguard: {{mass: {{hold: {hold}}}}}\n{more}"
+        "upstream: {{xds_servers: [{servers}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nguard: {guard}\n{more}"
     )
 }
 
@@ -120,17 +129,7 @@ async fn nothing_held(relay: &Relay) {
 /// Runs an order, and returns what it says.
 fn order(relay: &Relay, words: &[&str]) -> (Option<i32>, String) {
     let words = [words, &["--reason", "a test"]].concat();
-    command(relay, &words)
-}
-
-/// Runs a command of the program for this relay. Returns the exit code and what it prints.
-fn command(relay: &Relay, words: &[&str]) -> (Option<i32>, String) {
-    let out = std::process::Command::new(env!("CARGO_BIN_EXE_distributary"))
-        .args(words)
-        .args(["--admin", &relay.admin_address().to_string()])
-        .output()
-        .unwrap();
-    (out.status.code(), String::from_utf8(out.stdout).unwrap())
+    relay.command(&words)
 }
 
 /// The value of a metric with these labels; 0 if there is none.

@@ -1,8 +1,7 @@
 //! Orders of people: they act on what they name, say what they did, and end with what they were given for.
 
 use super::{
-    LDS, RDS, Server, Watcher, command, held, holding, metric, nothing_held, of, order, put_listeners, put_path, relay,
-    route,
+    LDS, RDS, Server, Watcher, held, holding, metric, nothing_held, of, order, put_listeners, put_path, relay, route,
 };
 use crate::stage::{CDS, EDS, Relay, eventually};
 
@@ -129,6 +128,6 @@ async fn what_has_a_judgement_of_its_own_stays() {
     watcher.has(LDS, "").await;
     watcher.loses_only("l").await;
     assert_eq!(out, "1 held removal is passed on: 1 lds of judgement 1\n");
-    let (code, out) = command(&relay, &["holds"]);
+    let (code, out) = relay.command(&["holds"]);
     assert!(code == Some(1) && out.contains("cds"), "{out}");
 }

@@ -75,7 +75,7 @@ async fn a_restored_route_refers() {
     let server = Server::start().await;
     put_path(&server, &["c0", "c1", "c2", "c3"]);
     put_clusters(&server, 4..8);
-    let upstream = format!("server_uri: '{}', transport: sotw", server.address);
+    let upstream = format!("{{server_uri: '{}', transport: sotw}}", server.address);
     let more = format!("timers: {{does_not_exist: 500ms}}\n{}", snapshots(&dir));
     let text = configuration(&upstream, "5s", &more);
     let old = Relay::telling("amnesia-restored", &text);

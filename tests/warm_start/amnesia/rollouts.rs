@@ -1,8 +1,6 @@
 //! A control plane that names what it has by version, as the sample of go-control-plane does: an ordinary rollout is no incident.
 
-use super::{
-    LDS, RDS, Server, Watcher, cluster, command, configuration, endpoints, holding, listener, put_path, route,
-};
+use super::{LDS, RDS, Server, Watcher, cluster, configuration, endpoints, holding, listener, put_path, route};
 use crate::stage::{CDS, EDS, Relay};
 
 /// Over SotW. The old listener of an Envoy wants its route for as long as it drains: the old cluster is kept for it. That is listed,
@@ -22,7 +20,7 @@ async fn a_rollout_over_sotw() {
             .unwrap()
             .insert("l".to_owned(), listener("l", "r-1", 10_000));
     });
-    let upstream = format!("server_uri: '{}', transport: sotw", server.address);
+    let upstream = format!("{{server_uri: '{}', transport: sotw}}", server.address);
     let relay = Relay::telling("amnesia-rollout", &configuration(&upstream, "60s", ""));
     let draining = Watcher::start(relay.address, &[(RDS, &["r-1"]), (LDS, &["*"]), (CDS, &["*"])]).await;
     draining.has(RDS, "r-1").await;
@@ -43,10 +41,10 @@ async fn a_rollout_over_sotw() {
     let new = Watcher::start(relay.address, &[(RDS, &["r-2"]), (LDS, &["*"]), (CDS, &["*"])]).await;
     new.has(RDS, "r-2").await;
     holding(&relay, "cds", "referenced", "c-1").await;
-    let (code, out) = command(&relay, &["holds"]);
+    let (code, out) = relay.command(&["holds"]);
     assert!(out.contains("c-1"), "{out}");
     assert_eq!(code, Some(0), "{out}");
-    let (code, out) = command(&relay, &["status"]);
+    let (code, out) = relay.command(&["status"]);
     assert_eq!(code, Some(0), "{out}");
     draining.loses_only("").await;
     // The old listener is drained.

@@ -1,17 +1,11 @@
 //! The same losses with `guard: off`: what is forgotten goes at once, so that what the other stories keep is at stake.
 
-use super::{LDS, Server, Watcher, holds, listener, metric, put_assignments, put_listeners};
-use crate::stage::{EDS, Relay, eventually};
+use super::failover::gone_for_good;
+use super::{LDS, Server, Watcher, guarded, holds, metric, one, put_assignments, put_listeners};
+use crate::stage::{EDS, Relay};
 
-fn unguarded(name: &str, servers: &str, more: &str) -> Relay {
-    let text = format!(
-        "upstream: {{xds_servers: [{servers}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\nadmin: {{address: '127.0.0.1:0'}}\nguard: off\n{more}"
-    );
-    Relay::telling(&format!("unguarded-{name}"), &text)
-}
-
-fn one(server: &Server) -> String {
-    format!("{{server_uri: '{}'}}", server.address)
+fn unguarded(name: &str, servers: &str) -> Relay {
+    Relay::telling(&format!("unguarded-{name}"), &guarded(servers, "off", ""))
 }
 
 /// However the loss is split, all of it goes.
@@ -23,7 +17,7 @@ async fn a_loss_in_several_messages() {
         let names = put_assignments(&server, 10..10 + NAMES);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         server.split(split);
-        let relay = unguarded(&format!("split-{split}"), &one(&server), "");
+        let relay = unguarded(&format!("split-{split}"), &one(&server));
         let watcher = Watcher::start(relay.address, &[(EDS, &names)]).await;
         watcher.has(EDS, &names.join(" ")).await;
         server.forget(EDS, &names);
@@ -36,7 +30,7 @@ async fn a_loss_in_several_messages() {
 async fn listeners_that_are_forgotten() {
     let server = Server::start().await;
     put_listeners(&server, 1..=3);
-    let relay = unguarded("forgotten", &one(&server), "");
+    let relay = unguarded("forgotten", &one(&server));
     let watcher = Watcher::start(relay.address, &[(LDS, &["*"])]).await;
     watcher.has(LDS, "l1 l2 l3").await;
     server.forget(LDS, &["l1", "l2"]);
@@ -51,28 +45,5 @@ async fn listeners_that_are_forgotten() {
 /// What the second server removes does not come back with the first one either: this needs no guard.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_gone_does_not_come_back() {
-    let mut first = Server::start().await;
-    let second = Server::start().await;
-    for server in [&first, &second] {
-        put_listeners(server, 1..=4);
-    }
-    let servers = format!("{{server_uri: '{}', transport: sotw}}, {}", first.address, one(&second));
-    let relay = unguarded("back", &servers, "");
-    first.mute(EDS);
-    let moving = Watcher::start(relay.address, &[(EDS, &["unknown"]), (LDS, &["*"])]).await;
-    moving.has(LDS, "l1 l2 l3 l4").await;
-    first.stop().await;
-    second.put(LDS, "second", listener("second", "r", 9999));
-    moving.has(LDS, "l1 l2 l3 l4 second").await;
-    second.remove(LDS, "l1");
-    moving.has(LDS, "l2 l3 l4 second").await;
-    first.edit(|content| {
-        let of_kind = content.get_mut(LDS).unwrap();
-        of_kind.remove("l1");
-        of_kind.insert("first".to_owned(), listener("first", "r", 9998));
-    });
-    first.return_().await;
-    eventually("the first server again", || (moving.sent("first") > 0).then_some(())).await;
-    moving.has(LDS, "first l2 l3 l4").await;
-    assert_eq!(moving.sent("l1"), 1, "it came back; lost: {}", moving.lost());
+    gone_for_good("sotw", |servers| unguarded("back", servers)).await;
 }

@@ -6,6 +6,7 @@
 
 mod answered;
 mod called;
+mod foreseen;
 mod requests;
 mod syncz;
 mod traced;
@@ -29,6 +30,7 @@ use crate::downstream::shared::Shared;
 use crate::protocol::{Code, End, Response, Server};
 use crate::wire::{Rope, Share, acknowledgement};
 use crate::xds::{self, Dialect, Sight};
+use foreseen::foreseen;
 use syncz::Syncz;
 
 /// One client stream.
@@ -308,6 +310,9 @@ impl Session {
             said = true;
             if let Err(error) = seats.want(&self.shared.scopes, &want) {
                 return Err(no_place(&self.shared, error));
+            }
+            if let Some(next) = foreseen(&want, &self.method, &self.server) {
+                seats.foresee(&next);
             }
         }
         if said {

@@ -58,6 +58,8 @@ pub(super) struct Feed {
     phase: Phase,
     /// When the first whole state is over at the latest; `None` before anything was asked for on this stream.
     first_until: Option<Instant>,
+    /// Its place in the order in which types were first requested on this stream.
+    place: u32,
 }
 
 /// D-10: how long after the first request of a type the server's first whole state is over at the latest. A server that has nothing new
@@ -85,6 +87,7 @@ impl Feed {
             pause: None,
             phase: Phase::First,
             first_until: None,
+            place: 0,
         }
     }
 

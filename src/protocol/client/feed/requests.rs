@@ -32,6 +32,16 @@ impl Feed {
         Some(request)
     }
 
+    /// The first request of the type was sent, as the one with this number on the stream.
+    pub(in crate::client) const fn opened(&mut self, place: u32) {
+        self.place = place;
+    }
+
+    /// The number of the first request of the type, unless the server has answered the type on this stream.
+    pub(in crate::client) fn unanswered(&self) -> Option<u32> {
+        (!self.outbound.answered).then_some(self.place)
+    }
+
     /// Returns the next request in SotW.
     pub(in crate::client) fn sotw_request(&mut self, legacy: bool, now: Instant) -> Option<DiscoveryRequest> {
         let (request, joined) = self.outbound.sotw(&self.type_url, legacy, &self.accepted, now)?;

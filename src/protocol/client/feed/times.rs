@@ -14,6 +14,12 @@ impl Feed {
         self.collections.answered(now);
     }
 
+    /// The type in this place answers. Returns whether that changes when the wildcard is complete: it does if the server was asked for it
+    /// later, and has begun to answer here.
+    pub(in crate::client) const fn overtaken(&mut self, by: u32) -> bool {
+        self.place < by && self.completeness.overtaken()
+    }
+
     /// Takes the pause that the server has shown since the last call.
     pub(in crate::client) const fn take_pause(&mut self) -> Option<Duration> {
         self.pause.take()
