@@ -107,7 +107,7 @@ fn a_removal_does_not_wait_for_ever() {
             client reads 1
             client <- eds [a@2], ack
             origin put eds a@3
-            wait 4s
+            wait 1s
             client reads 1
             client <- eds [b@2], ack
             origin put eds b@3

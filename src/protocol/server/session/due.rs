@@ -204,7 +204,7 @@ impl Subscription {
 
     /// Whether there is nothing to send until something changes or the client asks.
     pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
-        let waits = self.books.agenda().hello() || !self.books.rejections().is_empty();
+        let waits = self.books.agenda().hello() || !self.books.rejections().is_empty() || self.reader.holds_errors();
         if waits || !self.books.agenda().is_empty() || self.books.notes().refused().is_some() {
             return false;
         }

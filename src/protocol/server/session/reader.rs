@@ -63,9 +63,9 @@ impl Reader {
         self.features.errors
     }
 
-    /// Whether an error may be all that a response has.
-    pub(super) const fn sends_errors_alone(&self) -> bool {
-        self.features.errors && !self.holds_errors
+    /// Whether errors that are due wait for another response.
+    pub(super) const fn holds_errors(&self) -> bool {
+        self.features.errors && self.holds_errors
     }
 
     /// Notes whether errors wait for another response. Returns whether they have waited until now.

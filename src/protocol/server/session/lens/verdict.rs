@@ -63,7 +63,7 @@ impl<'a> Lens<'_, 'a> {
             self.judge_single(name, &row)
         };
         let quiet = !matches!(verdict, Verdict::Due(_));
-        if quiet && self.reader.sends_errors_alone() && self.due_error(name).is_some() {
+        if quiet && !self.reader.holds_errors() && self.due_error(name).is_some() {
             return Verdict::Due(Say::Error);
         }
         verdict
