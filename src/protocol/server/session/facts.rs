@@ -11,11 +11,17 @@ use super::lens::{Lens, Say};
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::notes::Again;
-use xds::{Answers, Cut, Dialect, Name, Objection, Owners, Sight, Slot, Status, Target, TypeSight, TypeUrl};
+use xds::{Answers, Cut, Dialect, Name, Objection, Owners, Sight, Slot, Status, Target, TypeSight, TypeUrl, Version};
 
 impl Subscription {
     pub(in crate::server) const fn type_url(&self) -> &TypeUrl {
         self.reader.type_url()
+    }
+
+    /// Whether the client was sent this content, and has not rejected it.
+    pub(in crate::server) fn holds(&self, name: &Name, version: Version) -> bool {
+        let mut texts = self.want.texts(name).chain([name]);
+        self.books.notes().refused().is_none() && texts.any(|text| self.books.ledger().get(text).is(version))
     }
 
     /// Returns what is known of the type, as this client sees it.

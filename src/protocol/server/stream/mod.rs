@@ -23,7 +23,7 @@ use crate::settings::StreamSettings;
 use classes::{Features, Node};
 use loss::Fate;
 pub use requests::Progress;
-use xds::{Access, Answers, Cut, Dialect, Dirty, Name, Owners, Sight, Status, TypeSight, TypeUrl, Want};
+use xds::{Access, Answers, Cut, Dialect, Dirty, Name, Owners, Sight, Status, TypeSight, TypeUrl, Version, Want};
 
 /// One client stream.
 ///
@@ -189,6 +189,13 @@ impl Server {
     /// Returns everything that is wanted and has another owner now than before.
     pub fn wants_moved<'a>(&'a self, before: &'a Owners, now: &'a Owners) -> impl Iterator<Item = Want> + 'a {
         self.wants_if(|type_url, name| before.of(type_url, name) != now.of(type_url, name))
+    }
+
+    /// Whether the client was sent this content, and has not rejected it.
+    #[must_use]
+    pub fn holds(&self, type_url: &TypeUrl, name: &Name, version: Version) -> bool {
+        let mut types = self.types.iter().filter(|one| one.type_url() == type_url);
+        types.any(|one| one.holds(name, version))
     }
 
     fn wants_if<'a>(
