@@ -79,9 +79,12 @@ impl Subscription {
     }
 
     /// Begins a turn, and lists what may be due: the next rows, if all must be looked at, as when an incomplete wildcard has become
-    /// certain; and the next members of collections that may be new.
-    pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>) {
+    /// certain, or errors need not wait any more (`holds_errors`); and the next members of collections that may be new.
+    pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>, holds_errors: bool) {
         self.books.agenda_mut().begin();
+        if self.reader.hold_errors(holds_errors) {
+            self.look_at_rows();
+        }
         if let Some(state) = slot.wildcard().filter(|_| self.want.wildcard()) {
             // What was sent since the last rest, from a state after that, is in no map: so no difference shows that it is gone.
             let met = self
@@ -206,7 +209,7 @@ impl Subscription {
 
     /// Whether there is nothing to send until something changes or the client asks.
     pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
-        let waits = self.books.agenda().hello() || !self.books.rejections().is_empty();
+        let waits = self.books.agenda().hello() || !self.books.rejections().is_empty() || self.reader.holds_errors();
         if waits || !self.books.agenda().is_empty() || self.books.notes().refused().is_some() {
             return false;
         }

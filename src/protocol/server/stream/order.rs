@@ -66,9 +66,10 @@ impl Server {
 
     /// Adds new members of collections, and finds out what the client sees. Returns whether there is room for all names.
     fn prepare(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
+        let holds_errors = self.sent() == 0 && self.node().is_some_and(|node| node.is_grpc());
         for one in &mut self.types {
             one.look_up(sight, answers);
-            one.with_sight(sight, |one, slot| one.prepare(slot));
+            one.with_sight(sight, |one, slot| one.prepare(slot, holds_errors));
         }
         let max = self.settings.limits.names_per_stream;
         if max == 0 || !self.types.iter().any(Subscription::has_collections) {
