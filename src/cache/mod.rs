@@ -7,6 +7,7 @@
 //! `interest`; and `shared`, which knows neither.
 
 mod claims;
+mod docket;
 mod interest;
 mod node_ids;
 mod notices;
@@ -17,6 +18,7 @@ mod vacancy;
 mod view;
 
 pub use claims::Claims;
+pub use docket::Docket;
 pub use interest::{Bell, Inquiries, Rang, Woken};
 pub use routes::{Route, Routes, WakeOnFailure};
 pub use scopes::Scopes;

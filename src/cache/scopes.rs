@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::claims::{Claims, is_fair};
+use super::docket::Docket;
 use super::node_ids::NodeIds;
 use super::notices::Notices;
 use super::routes::{Route, Routes};
@@ -36,6 +37,7 @@ pub struct Scopes {
     generation: AtomicU64,
     views: Mutex<Views>,
     vacancy: Arc<Vacancy>,
+    docket: Arc<Docket>,
     news: Notify,
     connections: AtomicU64,
     notices: Notices,
@@ -77,6 +79,7 @@ impl Scopes {
                 created: Vec::new(),
             }),
             vacancy: Arc::default(),
+            docket: Arc::default(),
             news: Notify::new(),
             connections: AtomicU64::new(1),
             notices: Notices::default(),
@@ -94,6 +97,12 @@ impl Scopes {
             view.set_guard(guards.of(self.rule(view.class())));
         }
         self.guards.store(Arc::new(guards));
+    }
+
+    /// The views in which clients have rejected something, and when content is condemned.
+    #[must_use]
+    pub const fn docket(&self) -> &Arc<Docket> {
+        &self.docket
     }
 
     /// Returns the position of the rule of a class; `None` if it has none, or if the rule is not in effect any more.
@@ -125,7 +134,7 @@ impl Scopes {
         self.vacancy.bring(versions)
     }
 
-    /// Which servers are asked for the names of each authority.
+    /// Which servers are asked for the names of each owner.
     #[must_use]
     pub fn routes(&self) -> Arc<Routes> {
         self.routes.load_full()
@@ -169,14 +178,14 @@ impl Scopes {
     pub fn enter(
         &self,
         node: &Arc<Node>,
-        authority: Option<&Arc<str>>,
+        owner: Option<&Arc<str>>,
         server: usize,
         claims: &Arc<Claims>,
     ) -> Result<Seat, NoPlace> {
-        self.seat(node, authority, authority.is_some(), server, claims)
+        self.seat(node, owner, owner.is_some(), server, claims)
     }
 
-    /// Does the same. With `shared`, all classes of clients share the names of the authority.
+    /// Does the same. With `shared`, all classes of clients share what the owner has.
     ///
     /// # Errors
     ///
@@ -184,7 +193,7 @@ impl Scopes {
     pub fn seat(
         &self,
         node: &Arc<Node>,
-        authority: Option<&Arc<str>>,
+        owner: Option<&Arc<str>>,
         shared: bool,
         server: usize,
         claims: &Arc<Claims>,
@@ -193,7 +202,7 @@ impl Scopes {
         let mut views = self.views.lock();
         if let Some(open) = views.open.get(&key) {
             // The seat is taken before the lock is released, so that no sweep can end the view in between.
-            let seat = Seat::new(open.view.clone(), authority.cloned(), claims.clone());
+            let seat = Seat::new(open.view.clone(), owner.cloned(), claims.clone());
             open.view.come_through(&node.relays);
             let first = open.first.clone();
             drop(views);
@@ -215,13 +224,13 @@ impl Scopes {
             wake_on_failure,
             key.0.clone(),
             views.settings,
-            self.vacancy.clone(),
+            (self.vacancy.clone(), self.docket.clone()),
         );
         view.set_guard(self.guards.load().of(self.rule(&key.0)));
-        if let Some(left) = views.left(&key, self.routes.load().route(authority.map(|of| &**of))) {
+        if let Some(left) = views.left(&key, self.routes.load().route(owner.map(|of| &**of))) {
             view.note_elsewhere(left);
         }
-        let seat = Seat::new(view.clone(), authority.cloned(), claims.clone());
+        let seat = Seat::new(view.clone(), owner.cloned(), claims.clone());
         view.come_through(&node.relays);
         views.created.push(view.clone());
         let open = Open {

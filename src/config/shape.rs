@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::bootstrap::{NodeShape, Upstream};
+use super::bootstrap::{NodeShape, Upstream, XdsServer};
 use super::reading::{Raw, Scalar, Shape, ShapeFaults, Spanned, mapping, word_or};
 use crate::json::Tree;
 
@@ -13,12 +13,14 @@ mapping!(File {
     "admin" => admin: Admin,
     "probes" => probes: Option<Probes>,
     "upstream" => upstream: Upstream,
+    "sources" => sources: Vec<Spanned<Source>>,
     "classes" => classes: Vec<Spanned<Class>>,
     "rules" => rules: Option<Spanned<Vec<Spanned<AccessRule>>>>,
     "secrets" => secrets: Option<Scalar>,
     "limits" => limits: LimitsShape,
     "timers" => timers: TimersShape,
     "guard" => guard: Option<GuardShape>,
+    "verdicts" => verdicts: Option<VerdictsShape>,
     "chunk" => chunk: Option<Scalar>,
     "transport_v2" => transport_v2: Option<bool>,
     "anonymous" => anonymous: Option<bool>,
@@ -82,6 +84,15 @@ mapping!(Admin {
 
 mapping!(Probes {
     "address" needs => address: Option<Scalar>,
+});
+
+mapping!(Source {
+    "name" => name: Option<Scalar>,
+    "types" needs => types: Option<Texts>,
+    "xds_servers" needs => xds_servers: Option<Spanned<Vec<Spanned<XdsServer>>>>,
+    "fallback_on_reachability_only" => fallback_on_reachability_only: Option<bool>,
+    "shared" => shared: Option<Spanned<bool>>,
+    "node" => node: Option<Spanned<NodeShape>>,
 });
 
 mapping!(Class {
@@ -230,6 +241,7 @@ mapping!(LimitsShape {
     "views" => views: Option<Scalar>,
     "names_per_view" => names_per_view: Option<Scalar>,
     "pinned_bytes_per_view" => pinned_bytes_per_view: Option<Scalar>,
+    "history_bytes" => history_bytes: Option<Scalar>,
 });
 
 mapping!(TimersShape {
@@ -263,6 +275,20 @@ pub(super) enum GuardShape {
 mapping!(GuardParts {
     "references" => references: Option<Scalar>,
     "mass" => mass: MassShape,
+    "unready" => unready: Option<Scalar>,
+});
+
+/// When content is condemned.
+#[derive(Clone, Debug)]
+pub(super) enum VerdictsShape {
+    /// Its parts.
+    Parts(VerdictParts),
+    /// A word.
+    Word(Scalar),
+}
+
+mapping!(VerdictParts {
+    "after" => after: Option<Scalar>,
 });
 
 mapping!(MassShape {
@@ -308,6 +334,23 @@ mapping!(AtLeast {
     "listeners" => listeners: Option<Scalar>,
     "other" => other: Option<Scalar>,
 });
+
+impl Shape for VerdictsShape {
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
+        if tree.text().is_some() {
+            return Scalar::read(tree, key, found).map(Self::Word);
+        }
+        if tree.items().is_some() {
+            found.expected("`off`, or a mapping", tree, key);
+            return None;
+        }
+        VerdictParts::read(tree, key, found).map(Self::Parts)
+    }
+
+    fn schema() -> serde_json::Value {
+        word_or(VerdictParts::schema())
+    }
+}
 
 impl Shape for GuardShape {
     fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {

@@ -94,6 +94,8 @@ pub enum Depth {
     Rejections,
     /// The same of one type, at one view: see [`Question::is_at_view`].
     RejectionsAt(TypeUrl),
+    /// These resources of a type, in the same way. Of those who reject a full state, those that they blame.
+    Among(TypeUrl, Arc<BTreeSet<Name>>),
     /// This resource of a type.
     Resource(TypeUrl, Name),
 }
@@ -147,6 +149,8 @@ pub struct ClientType {
     pub unanswered_since: Option<Instant>,
     /// Since when the client waits for something that nobody has answered.
     pub waiting_since: Option<Instant>,
+    /// The number of the server that the wildcard and names without an authority are read from.
+    pub server: Option<usize>,
     /// Why the client rejects what it has rejected and not accepted since.
     pub objections: Vec<Arc<Objection>>,
     /// What the client says that its own clients reject, if it is a relay.
@@ -235,7 +239,10 @@ impl Question {
     /// it may read several views.
     #[must_use]
     pub const fn is_at_view(&self) -> bool {
-        matches!(self.depth, Depth::Resource(..) | Depth::RejectionsAt(_))
+        matches!(
+            self.depth,
+            Depth::Resource(..) | Depth::RejectionsAt(_) | Depth::Among(..)
+        )
     }
 }
 

@@ -168,6 +168,17 @@ impl Cut {
         (next, changed)
     }
 
+    /// Returns the cut in which both halves of a type are what `of` makes of them.
+    #[must_use]
+    pub fn with_halves(&self, type_url: &TypeUrl, mut of: impl FnMut(&Arc<State>) -> Arc<State>) -> Self {
+        let mut next = self.clone();
+        if let Some(slot) = next.types.get_mut(type_url) {
+            slot.wildcard = slot.wildcard.as_ref().map(&mut of);
+            slot.named = of(&slot.named);
+        }
+        next
+    }
+
     /// Returns the cut in which nothing is known of the type's wildcard any more.
     #[must_use]
     pub fn without_wildcard(&self, type_url: &TypeUrl) -> Self {

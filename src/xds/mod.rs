@@ -5,10 +5,12 @@
 
 mod access;
 mod answers;
-mod authorities;
 mod batch;
+mod beside;
 mod changes;
+mod condemned;
 mod cut;
+mod deflated;
 mod difference;
 mod expression;
 mod guard;
@@ -16,6 +18,7 @@ mod handover;
 mod interest;
 mod name;
 mod objection;
+mod owners;
 mod pieces;
 mod printable;
 mod references;
@@ -37,12 +40,14 @@ mod viewer;
 
 pub mod xdstp;
 
-pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Question, Rights, Way};
+pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Question, Rights, Way, is_secret};
 pub use answers::{Answers, Unshared, doubted, full_state};
-pub use authorities::{Authorities, authority_label};
 pub use batch::{Batch, Dialect, Errors, Form, Item};
+pub use beside::Beside;
 pub use changes::{Changes, Phase, Update};
+pub use condemned::{Condemned, VerdictEnd, VerdictSettings};
 pub use cut::{Cut, ServerState, Slot};
+pub use deflated::Deflated;
 pub use difference::{Difference, GONE_MAX, Part, Portion};
 pub use expression::Expression;
 pub use guard::{
@@ -53,6 +58,7 @@ pub use handover::takers;
 pub use interest::{Dirty, Target, Want};
 pub use name::Name;
 pub use objection::{Objection, named_in};
+pub use owners::{Owners, authority_label};
 pub use printable::{INVISIBLE, is_escaped, printable};
 pub use references::References;
 pub use rejection::Rejection;

@@ -60,9 +60,15 @@ impl Upper {
 }
 
 fn scopes() -> Scopes {
-    let served = crate::names::SERVED
-        .iter()
-        .map(|name| (Arc::from(*name), Route::default()));
+    let served = crate::names::SERVED.iter().map(|name| {
+        (
+            Arc::from(*name),
+            Route {
+                shared: true,
+                ..Route::default()
+            },
+        )
+    });
     classes::scopes(&Classes::default(), Routes::new(Route::default(), served.collect()), 0)
 }
 
@@ -370,7 +376,7 @@ impl Ahead {
         if wanted {
             place.rest();
         }
-        let sight = place.sight();
+        let sight = place.sight(&self.server);
         let mut replies = Vec::new();
         if let Some(due) = self
             .server

@@ -132,6 +132,12 @@ impl<'a> Portrait<'a> {
         all.filter(|stand| stand.standing == Standing::Rejected)
     }
 
+    /// Returns why the client has rejected all that it was sent, if it has rejected a full state.
+    #[must_use]
+    pub fn rejects_all(self) -> Option<&'a Arc<Objection>> {
+        self.subscription.books.notes().refused()
+    }
+
     /// Whether everything is known that the client asks for by its wildcard, and every response is answered.
     #[must_use]
     pub fn is_quiet(self) -> bool {
