@@ -2,13 +2,15 @@
 //!
 //! Owns that each view has one writer, and when the relay counts as ready. Knows nothing of what is written.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use parking_lot::Mutex;
 
-use super::fleet::{Fed, Fleet};
+use super::fleet::{Fed, Fleet, Member};
 use super::introduced::Introduced;
 use super::overview::Overview;
 use super::reload::Live;
@@ -28,7 +30,12 @@ pub(super) async fn feed(
     overview: &Overview,
 ) {
     let (scopes, metrics) = (&shared.scopes, &shared.metrics);
-    drop(spawn(ready(fleet.clone(), live.clone(), shared.health.clone())));
+    drop(spawn(ready(
+        fleet.clone(),
+        live.clone(),
+        warm.cloned(),
+        shared.health.clone(),
+    )));
     // The node changes with a restart only.
     let node = live.config().node.clone();
     let census = shared.status.census().clone();
@@ -42,7 +49,7 @@ pub(super) async fn feed(
             let Some(member) = fleet.get(view.server()) else {
                 continue;
             };
-            let mut node = || Arc::new(introduced.node(&view, &member.name));
+            let mut node = || Arc::new(introduced.node(&view, &member));
             let files = match plan::files(view.class()) {
                 Ok(files) => files,
                 Err(error) => {
@@ -70,13 +77,37 @@ pub(super) async fn feed(
     }
 }
 
-/// The relay is ready as soon as one of the servers for names without an authority was reached once.
-async fn ready(fleet: Arc<Fleet>, live: Arc<Live>, health: Arc<Health>) {
+/// K-36: the relay is ready once a server was reached for the names without an owner, and one of each source, or a snapshot of one is
+/// there.
+async fn ready(fleet: Arc<Fleet>, live: Arc<Live>, warm: Option<Arc<Warm>>, health: Arc<Health>) {
+    let saved = match warm {
+        Some(warm) => warm.look().await,
+        None => BTreeSet::new(),
+    };
     loop {
         let changed = fleet.changed();
         let by_class = live.config().classes.have_credentials();
+        let lists = fleet.needed();
+        let is_saved = |list: &[Arc<Member>]| {
+            let mut names = list.iter().filter_map(|member| member.in_snapshots());
+            names.any(|name| saved.contains(name))
+        };
+        let left = Mutex::new((0..lists.len()).collect::<BTreeSet<usize>>());
+        let there = |list: usize| {
+            let mut left = left.lock();
+            left.remove(&list);
+            if left.is_empty() {
+                health.advance(Status::Ready);
+            }
+        };
+        let lists = lists.into_iter().enumerate().map(|(at, list)| {
+            if is_saved(&list) {
+                there(at);
+            }
+            reach(list, by_class, move || there(at))
+        });
         tokio::select! {
-            () = reach(fleet.top(), by_class, &health) => {}
+            _ = futures_util::future::join_all(lists) => {}
             () = changed => {}
         }
     }
@@ -85,11 +116,11 @@ async fn ready(fleet: Arc<Fleet>, live: Arc<Live>, health: Arc<Health>) {
 /// Tries the servers in their order: the next one once those before it have failed, until one is reached. Those that failed are
 /// tried until they are reached, too, so that operators see whether they are there. Files count as reached once they were read
 /// without errors.
-async fn reach(servers: Vec<Fed>, by_class: bool, health: &Health) {
+async fn reach(servers: Vec<Arc<Member>>, by_class: bool, reached: impl FnOnce()) {
     let mut targets = Vec::new();
     let mut tried: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
     for server in servers {
-        match server {
+        match server.fed.clone() {
             Fed::Grpc(target, settings) => targets.push((target, settings)),
             Fed::Rest(server, polling) => tried.push(Box::pin(async move { server.reached(&polling, by_class).await })),
             Fed::Files(source) => tried.push(Box::pin(async move { source.reached().await })),
@@ -111,7 +142,7 @@ async fn reach(servers: Vec<Fed>, by_class: bool, health: &Health) {
             },
         }
     }
-    health.advance(Status::Ready);
+    reached();
     while tried.next().await.is_some() {}
     std::future::pending().await
 }

@@ -14,8 +14,9 @@ use tokio::task::AbortHandle;
 
 use super::plan;
 use crate::cache::{Route, Routes};
-use crate::config::{self, Config, Source};
+use crate::config::{self, Config, Reach};
 use crate::json::Schemas;
+use crate::proto::envoy::config::core::v3::Node;
 use crate::telemetry::Metrics;
 use crate::upstream::{Files, Polling, RestServer, Status, Target, UpstreamSettings};
 
@@ -34,8 +35,10 @@ struct Members {
     all: BTreeMap<usize, Arc<Member>>,
     /// The number of the next new server.
     next: usize,
-    /// The servers of each authority, by priority. The empty authority stands for names that are not `xdstp`.
+    /// The servers of each owner, by priority. The empty owner stands for names without one.
     routes: BTreeMap<String, Vec<usize>>,
+    /// The lists among them without which clients cannot be served.
+    needed: Vec<Vec<usize>>,
     /// Since when these are in no route.
     left: BTreeMap<usize, Instant>,
 }
@@ -96,20 +99,29 @@ impl Fleet {
                 .filter_map(|at| numbers.get(*at).copied())
                 .collect::<Vec<_>>()
         };
-        let route = |servers: &[usize], reachability_only| Route {
+        let route = |servers: &[usize], reachability_only, shared| Route {
             servers: numbered(servers).into(),
             reachability_only,
+            shared,
         };
         let authorities = upstream.authorities.iter();
-        let authorities = authorities.map(|(name, authority)| {
-            let servers = route(&authority.servers, authority.reachability_only);
-            (Arc::from(name.as_str()), servers)
-        });
-        let routes = Routes::new(route(&upstream.top, false), authorities.collect());
-        let others = upstream.authorities.iter();
-        let others = others.map(|(name, authority)| (name.clone(), numbered(&authority.servers)));
-        members.routes = std::iter::once((String::new(), numbered(&upstream.top)))
-            .chain(others)
+        let authorities = authorities.map(|(name, of)| (name.clone(), route(&of.servers, of.reachability_only, true)));
+        let sources = upstream.sources.iter();
+        let sources = sources.map(|of| (of.key(), route(&of.servers, of.reachability_only, of.shared)));
+        let owned: BTreeMap<String, Route> = authorities.chain(sources).collect();
+        let top = route(&upstream.top, false, false);
+        let lists = owned
+            .iter()
+            .map(|(owner, route)| (owner.clone(), route.servers.to_vec()));
+        members.routes = std::iter::once((String::new(), top.servers.to_vec()))
+            .chain(lists)
+            .collect();
+        let owned = owned.into_iter().map(|(owner, route)| (Arc::from(owner), route));
+        let routes = Routes::of(top, owned.collect(), upstream.owners());
+        let sources = upstream.sources.iter().map(|source| &source.servers);
+        members.needed = std::iter::once(&upstream.top)
+            .chain(sources)
+            .map(|list| numbered(list))
             .collect();
         members.leave(&numbers, now);
         drop(members);
@@ -133,17 +145,17 @@ impl Fleet {
     fn member(&self, name: String, server: &config::Server, config: &Config) -> Member {
         let (metrics, mark) = (&self.metrics, &self.mark);
         let mut reading = None;
-        let fed = match &server.source {
-            Source::Grpc(grpc) => {
+        let fed = match &server.reach {
+            Reach::Grpc(grpc) => {
                 let target = Target::new(&name, grpc.clone(), metrics.upstream(&name));
                 Fed::Grpc(target, Arc::new(plan::upstream(config, mark, server.features)))
             }
-            Source::Rest(rest) => {
+            Reach::Rest(rest) => {
                 let target = RestServer::new(&name, rest.clone(), metrics.upstream(&name));
                 let polling = plan::polling(config, mark, server.features, self.schemas.clone());
                 Fed::Rest(target, Arc::new(polling))
             }
-            Source::Files(path) => {
+            Reach::Files(path) => {
                 let files = Files::new(&name, path, metrics.files(&name));
                 let dictionary = plan::dictionary(config, self.schemas.clone());
                 let reads = files.clone().run(plan::file_bytes(config), dictionary);
@@ -164,17 +176,20 @@ impl Fleet {
         self.members.lock().all.get(&number).cloned()
     }
 
-    /// Returns the servers of each authority.
+    /// Returns the servers of each owner.
     pub(super) fn routes(&self) -> BTreeMap<String, Vec<usize>> {
         self.members.lock().routes.clone()
     }
 
-    /// Returns the servers for names without an authority.
-    pub(super) fn top(&self) -> Vec<Fed> {
+    /// Returns the lists of servers without which clients cannot be served: for names without an owner, and of each source.
+    pub(super) fn needed(&self) -> Vec<Vec<Arc<Member>>> {
         let members = self.members.lock();
-        let top = members.routes.get("").into_iter().flatten();
-        let top = top.filter_map(|number| members.all.get(number));
-        top.map(|member| member.fed.clone()).collect()
+        let of = |list: &Vec<usize>| {
+            list.iter()
+                .filter_map(|number| members.all.get(number).cloned())
+                .collect()
+        };
+        members.needed.iter().map(of).collect()
     }
 
     /// Waits for the next change of the servers after this call.
@@ -214,6 +229,11 @@ impl Members {
 }
 
 impl Member {
+    /// Returns the node that the server sees of the relay.
+    pub(super) fn node(&self, relay: &Node) -> Node {
+        self.server.node(relay)
+    }
+
     /// Returns the name of its snapshots; none for files, which are on disk anyway.
     pub(super) fn in_snapshots(&self) -> Option<&str> {
         match self.fed {

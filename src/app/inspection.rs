@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::plan::{dictionary, file_bytes};
 use crate::clock;
-use crate::config::{Config, Credentials, Server, Source, Tls};
+use crate::config::{Config, Credentials, Reach, Server, Tls};
 use crate::json::{Schemas, Unknown};
 use crate::small_file;
 use crate::tls::{self, ServerTls};
@@ -38,7 +38,7 @@ impl Inspection {
             None => Self::new(file, None),
         };
         for server in config.iter().flat_map(|config| &config.upstream.servers) {
-            if let Source::Files(path) = &server.source {
+            if let Reach::Files(path) = &server.reach {
                 found.resources(
                     path,
                     &format!("server {}: ", server.uri),
@@ -133,10 +133,10 @@ impl Inspection {
     /// Checks the files that the relay would read later, or for each connection.
     fn server(&mut self, server: &Server) {
         let key = format!("server {}: ", server.uri);
-        let (credentials, token) = match &server.source {
-            Source::Grpc(grpc) => (&grpc.credentials, &grpc.token),
-            Source::Rest(rest) => (&rest.credentials, &rest.token),
-            Source::Files(_) => return,
+        let (credentials, token) = match &server.reach {
+            Reach::Grpc(grpc) => (&grpc.credentials, &grpc.token),
+            Reach::Rest(rest) => (&rest.credentials, &rest.token),
+            Reach::Files(_) => return,
         };
         if let Credentials::Tls(settings) = credentials {
             self.credentials(settings, &key);

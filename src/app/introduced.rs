@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::fleet::Member;
 use super::plan;
 use crate::cache::{Scopes, View};
 use crate::classes::Rule;
@@ -31,9 +32,9 @@ impl<'a> Introduced<'a> {
         }
     }
 
-    /// Returns the node for a new view of the server called `name`.
-    pub(super) fn node(&mut self, view: &Arc<View>, name: &str) -> Node {
-        let (node, twin) = self.scopes.introduce(view, self.relay);
+    /// Returns the node for a new view of this server.
+    pub(super) fn node(&mut self, view: &Arc<View>, server: &Member) -> Node {
+        let (node, twin) = self.scopes.introduce(view, &server.node(self.relay));
         if let Some(twin) = twin {
             self.metrics.shared_node_ids.inc();
             let mut rules = [view.class().rule.clone(), twin.rule.clone()];
@@ -44,7 +45,7 @@ impl<'a> Introduced<'a> {
                     class => class,
                 };
                 tracing::warn!(
-                    server = name,
+                    server = server.name,
                     node = ?node.id,
                     class = class(view.class()),
                     other = class(&twin),

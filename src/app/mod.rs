@@ -127,9 +127,6 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
 
     let shared = share(&config, &mark, scopes.clone(), &metrics, &health, status, &guard.tokens);
     let warm = Warm::new(&config, &fleet, &scopes, &metrics);
-    if let Some(warm) = &warm {
-        drop(spawn(warm.clone().look(health.clone())));
-    }
     let (trigger, drain) = shutdown::drain();
     let (listening, servers) = Listening::begin(&config, admin_tls, &shared, &drain)?;
     // Nobody else sets it.

@@ -13,7 +13,7 @@ use crate::cache::{Scopes, View};
 use crate::census::visit;
 use crate::telemetry::Faults;
 use crate::upstream::{Phase, Status};
-use crate::xds::{Authorities, Name, ServerState, Target, TypeUrl};
+use crate::xds::{Name, Owners, ServerState, Target, TypeUrl};
 
 /// How many missing names are shown, and how many characters of each.
 const NAMES_SHOWN: usize = 5;
@@ -76,7 +76,7 @@ impl Overview {
     pub(super) fn count(&self) -> NameCounts {
         let mut counts = NameCounts::new();
         for view in self.scopes.all() {
-            count(&view, self.scopes.routes().served(), &mut counts);
+            count(&view, self.scopes.routes().owners(), &mut counts);
         }
         counts
     }
@@ -132,7 +132,7 @@ impl Overview {
             sessions,
             watching,
             types,
-            lacking: lacking(&views, self.scopes.routes().served(), authority),
+            lacking: lacking(&views, self.scopes.routes().owners(), authority),
         })
     }
 
@@ -233,14 +233,12 @@ fn label(type_url: &TypeUrl) -> String {
     type_url.word().to_owned()
 }
 
-/// Returns what is subscribed under the authority and was not answered yet.
-fn lacking(views: &[&Arc<View>], served: &Authorities, authority: &str) -> Lacking {
+/// Returns what is subscribed of the owner and was not answered yet.
+fn lacking(views: &[&Arc<View>], owners: &Owners, owner: &str) -> Lacking {
     let mut all = Lacking::default();
     for view in views {
-        let ours = |(_, target): &(TypeUrl, Target)| match target {
-            Target::Wildcard => authority.is_empty(),
-            Target::Name(name) => served.of(name).unwrap_or_default() == authority,
-        };
+        let ours =
+            |(type_url, target): &(TypeUrl, Target)| owners.of(type_url, target.name()).unwrap_or_default() == owner;
         let lacking: Vec<_> = view.unanswered().into_iter().filter(ours).collect();
         all.sessions += view.sessions_of(&lacking).len();
         all.count += lacking.len();
@@ -251,11 +249,11 @@ fn lacking(views: &[&Arc<View>], served: &Authorities, authority: &str) -> Lacki
     all
 }
 
-/// G-15: counts the names of a view. Only authorities in `served` are counted apart, because clients may invent any other.
-fn count(view: &View, served: &Authorities, counts: &mut NameCounts) {
+/// G-15: counts the names of a view. Only what has an owner is counted apart, because clients may invent any other.
+fn count(view: &View, owners: &Owners, counts: &mut NameCounts) {
     visit(view, |entry| {
-        let authority = entry.name.as_ref().and_then(|name| served.of(name)).unwrap_or_default();
-        let key = (authority.to_owned(), entry.cached, entry.type_url);
+        let owner = owners.of(&entry.type_url, entry.name.as_ref()).unwrap_or_default();
+        let key = (owner.to_owned(), entry.cached, entry.type_url);
         *counts.entry(key).or_default() += 1;
     });
 }
@@ -337,7 +335,7 @@ mod tests {
             assert_eq!(seat.want(&want), Ok(()));
         }
         let mut counts = BTreeMap::new();
-        count(&view, &Authorities::from_iter(["a"]), &mut counts);
+        count(&view, &Owners::from_iter(["a"]), &mut counts);
         let counts: Vec<String> = counts
             .iter()
             .map(|((authority, cached, _), count)| format!("{authority} {} {count}", cached.word()))

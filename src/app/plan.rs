@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::cache::{Scopes, ViewSettings};
 use crate::classes::{Class, CredentialFiles, Unfit};
-use crate::config::{Config, Credentials, Identity, Limits, Source, Tls};
+use crate::config::{Config, Credentials, Identity, Limits, Reach, Tls};
 use crate::json::{Schemas, Unknown};
 use crate::protocol::{ClientSettings, Guard};
 use crate::upstream::{ClassFiles, Dictionary};
@@ -120,10 +120,10 @@ pub(super) fn admission(limits: &Limits) -> downstream::AdmissionLimits {
 pub(super) fn secured(config: &Config) -> Vec<(String, Tls)> {
     let servers = config.upstream.servers.iter().enumerate();
     let secured = servers.filter_map(|(at, server)| {
-        let credentials = match &server.source {
-            Source::Grpc(grpc) => &grpc.credentials,
-            Source::Rest(rest) => &rest.credentials,
-            Source::Files(_) => return None,
+        let credentials = match &server.reach {
+            Reach::Grpc(grpc) => &grpc.credentials,
+            Reach::Rest(rest) => &rest.credentials,
+            Reach::Files(_) => return None,
         };
         match credentials {
             Credentials::Tls(tls) => Some((config.upstream.name(at), tls.clone())),

@@ -15,7 +15,7 @@ use super::plan;
 use crate::cache::{Knowledge, Scopes, View};
 use crate::config::Config;
 use crate::snapshot::{Folder, Identity, SnapshotError, read};
-use crate::telemetry::{Health, Metrics, Status};
+use crate::telemetry::Metrics;
 use crate::xds::{Hold, Types};
 
 /// The snapshots of a relay.
@@ -24,8 +24,6 @@ pub(super) struct Warm {
     interval: Duration,
     types: Types,
     fleet: Arc<Fleet>,
-    /// The servers for names that are not `xdstp`.
-    top: BTreeSet<String>,
     scopes: Arc<Scopes>,
     metrics: Arc<Metrics>,
     /// By identity: the view that was written last, and its generation then.
@@ -57,14 +55,10 @@ impl Warm {
     ) -> Option<Arc<Self>> {
         let snapshot = config.snapshot.as_ref()?;
         let folder = Folder::new(snapshot.dir.clone(), snapshot.include_secrets, config.limits.views);
-        let routes = fleet.routes();
-        let top = routes.get("").into_iter().flatten();
-        let top = top.filter_map(|number| fleet.get(*number)?.in_snapshots().map(str::to_owned));
         Some(Arc::new(Self {
             folder: Arc::new(folder),
             interval: snapshot.interval,
             types: plan::types(config),
-            top: top.collect(),
             fleet: fleet.clone(),
             scopes: scopes.clone(),
             metrics: metrics.clone(),
@@ -72,8 +66,8 @@ impl Warm {
         }))
     }
 
-    /// Checks the snapshots on disk. If one can be served, the relay is ready.
-    pub(super) async fn look(self: Arc<Self>, health: Arc<Health>) {
+    /// Checks the snapshots on disk. Returns the servers of which one can be served.
+    pub(super) async fn look(&self) -> BTreeSet<String> {
         let (folder, types) = (self.folder.clone(), self.types.clone());
         let found = blocking(move || {
             let read = |path: PathBuf| read(&path, &types, plan::now()).map(|snapshot| snapshot.of.server);
@@ -84,16 +78,20 @@ impl Warm {
             Err(error) => vec![Err(error)],
         };
         let mut usable = 0;
+        let mut servers = BTreeSet::new();
         for file in found {
             match file {
-                Ok(server) => usable += usize::from(self.top.contains(&server)),
+                Ok(server) => {
+                    usable += 1;
+                    servers.insert(server);
+                }
                 Err(error) => self.refused(&error),
             }
         }
         if usable > 0 {
-            health.advance(Status::Ready);
             tracing::info!(dir = %self.folder.dir().display(), usable, "clients can be served from snapshots");
         }
+        servers
     }
 
     /// Loads the snapshot of a view, if there is one.

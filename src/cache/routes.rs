@@ -1,31 +1,31 @@
-//! Which servers are asked for the names of each authority.
+//! Which servers are asked for the names of each owner: an authority, a source, or none.
 //!
 //! Owns the order of servers, by number. Does not know what a server is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use xds::Authorities;
+use xds::Owners;
 
-/// The list of servers for old-style names, and one for each authority (F-11).
+/// The list of servers for names without an owner, and one for each authority (F-11) and source (F-18).
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
     top: Route,
-    authorities: BTreeMap<Arc<str>, Route>,
-    served: Authorities,
-    /// Authorities that had servers of their own before a change of the configuration, and have the route of old-style names now.
-    retired: BTreeSet<Arc<str>>,
+    owned: BTreeMap<Arc<str>, Route>,
+    owners: Owners,
     /// The number of changes of the configuration before these.
     generation: u64,
 }
 
-/// The servers of one authority, by priority (G-01).
+/// The servers of one owner, by priority (G-01).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Their numbers; equal servers of several lists have one number (F-12).
     pub servers: Arc<[usize]>,
     /// Whether a failure is enough to leave a server (G-04).
     pub reachability_only: bool,
+    /// Whether all classes of clients share what is read there (F-13, F-20).
+    pub shared: bool,
 }
 
 /// Which sessions must look again when the server begins to fail.
@@ -45,34 +45,32 @@ impl Default for Route {
         Self {
             servers: Arc::new([0]),
             reachability_only: false,
+            shared: false,
         }
     }
 }
 
 impl Routes {
-    /// Creates routes from these lists.
+    /// Creates routes from these lists: of the top, and of authorities.
     #[must_use]
     pub fn new(top: Route, authorities: BTreeMap<Arc<str>, Route>) -> Self {
-        let served = authorities.keys().cloned().collect();
+        let owners = authorities.keys().cloned().collect();
+        Self::of(top, authorities, owners)
+    }
+
+    /// Does the same for these owners, which have these lists.
+    #[must_use]
+    pub const fn of(top: Route, owned: BTreeMap<Arc<str>, Route>, owners: Owners) -> Self {
         Self {
             top,
-            authorities,
-            served,
-            retired: BTreeSet::new(),
+            owned,
+            owners,
             generation: 0,
         }
     }
 
-    /// Returns these routes as those that follow `before`. An authority that has lost its servers stays apart, because sessions read
-    /// it apart. Its names are read as a session without it reads them: from the servers of old-style names, in the client's class.
-    pub(super) fn after(mut self, before: &Self) -> Self {
-        for authority in before.authorities.keys() {
-            if !self.authorities.contains_key(authority) {
-                self.retired.insert(authority.clone());
-                self.authorities.insert(authority.clone(), self.top.clone());
-            }
-        }
-        self.served = self.authorities.keys().cloned().collect();
+    /// Returns these routes as those that follow `before`.
+    pub(super) const fn after(mut self, before: &Self) -> Self {
         self.generation = before.generation + 1;
         self
     }
@@ -83,36 +81,30 @@ impl Routes {
         self.generation
     }
 
-    /// Whether all classes of clients share the names of an authority (F-13).
+    /// Whether all classes of clients share what an owner has.
     #[must_use]
-    pub fn is_shared(&self, authority: Option<&str>) -> bool {
-        authority.is_some_and(|authority| !self.retired.contains(authority))
+    pub fn is_shared(&self, owner: Option<&str>) -> bool {
+        self.route(owner).is_some_and(|route| route.shared)
     }
 
-    /// Returns the authorities that have servers of their own here, and had none before.
-    pub fn added<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = (&'a Arc<str>, &'a Route)> {
-        let all = self.authorities.iter();
-        all.filter(|(authority, _)| !before.authorities.contains_key(*authority))
-    }
-
-    /// Returns the servers of an authority, or those of old-style names.
+    /// Returns the servers of an owner, or those of names without one.
     #[must_use]
-    pub fn route(&self, authority: Option<&str>) -> Option<&Route> {
-        match authority {
+    pub fn route(&self, owner: Option<&str>) -> Option<&Route> {
+        match owner {
             None => Some(&self.top),
-            Some(authority) => self.authorities.get(authority),
+            Some(owner) => self.owned.get(owner),
         }
     }
 
-    /// The authorities that have servers of their own.
+    /// Who is asked for what.
     #[must_use]
-    pub const fn served(&self) -> &Authorities {
-        &self.served
+    pub const fn owners(&self) -> &Owners {
+        &self.owners
     }
 
     /// Returns which sessions at the views of a server must be woken when that server fails.
     pub(super) fn wake_on_failure(&self, server: usize) -> WakeOnFailure {
-        let routes = std::iter::once(&self.top).chain(self.authorities.values());
+        let routes = std::iter::once(&self.top).chain(self.owned.values());
         let mut wake_on_failure = WakeOnFailure::Nobody;
         for route in routes {
             let Some(at) = route.servers.iter().position(|at| *at == server) else {

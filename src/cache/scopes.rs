@@ -134,7 +134,7 @@ impl Scopes {
         self.vacancy.bring(versions)
     }
 
-    /// Which servers are asked for the names of each authority.
+    /// Which servers are asked for the names of each owner.
     #[must_use]
     pub fn routes(&self) -> Arc<Routes> {
         self.routes.load_full()
@@ -178,14 +178,14 @@ impl Scopes {
     pub fn enter(
         &self,
         node: &Arc<Node>,
-        authority: Option<&Arc<str>>,
+        owner: Option<&Arc<str>>,
         server: usize,
         claims: &Arc<Claims>,
     ) -> Result<Seat, NoPlace> {
-        self.seat(node, authority, authority.is_some(), server, claims)
+        self.seat(node, owner, owner.is_some(), server, claims)
     }
 
-    /// Does the same. With `shared`, all classes of clients share the names of the authority.
+    /// Does the same. With `shared`, all classes of clients share what the owner has.
     ///
     /// # Errors
     ///
@@ -193,7 +193,7 @@ impl Scopes {
     pub fn seat(
         &self,
         node: &Arc<Node>,
-        authority: Option<&Arc<str>>,
+        owner: Option<&Arc<str>>,
         shared: bool,
         server: usize,
         claims: &Arc<Claims>,
@@ -202,7 +202,7 @@ impl Scopes {
         let mut views = self.views.lock();
         if let Some(open) = views.open.get(&key) {
             // The seat is taken before the lock is released, so that no sweep can end the view in between.
-            let seat = Seat::new(open.view.clone(), authority.cloned(), claims.clone());
+            let seat = Seat::new(open.view.clone(), owner.cloned(), claims.clone());
             open.view.come_through(&node.relays);
             let first = open.first.clone();
             drop(views);
@@ -227,10 +227,10 @@ impl Scopes {
             (self.vacancy.clone(), self.docket.clone()),
         );
         view.set_guard(self.guards.load().of(self.rule(&key.0)));
-        if let Some(left) = views.left(&key, self.routes.load().route(authority.map(|of| &**of))) {
+        if let Some(left) = views.left(&key, self.routes.load().route(owner.map(|of| &**of))) {
             view.note_elsewhere(left);
         }
-        let seat = Seat::new(view.clone(), authority.cloned(), claims.clone());
+        let seat = Seat::new(view.clone(), owner.cloned(), claims.clone());
         view.come_through(&node.relays);
         views.created.push(view.clone());
         let open = Open {

@@ -286,6 +286,7 @@ mod tests {
             accepted: None,
             unanswered_since: None,
             waiting_since: None,
+            server: None,
             objections: Vec::new(),
             relayed: None,
             resources: Vec::new(),
@@ -325,6 +326,7 @@ mod tests {
             ..of_type(EDS)
         };
         let rejects = ClientType {
+            server: None,
             objections: vec![Arc::new(Objection::new(13, "no", began))],
             ..of_type(EDS)
         };

@@ -58,6 +58,48 @@ fn class(config: &Config, node: &Node, identity: &[&str]) -> String {
     )
 }
 
+/// Returns which servers are asked, if that depends on what for; `None` if all is asked of the same ones.
+fn served(config: &Config, type_url: Option<&TypeUrl>, name: Option<&Name>) -> Option<String> {
+    let upstream = &config.upstream;
+    if upstream.sources.is_empty() && upstream.authorities.is_empty() {
+        return None;
+    }
+    let list = |servers: &[usize]| {
+        let names: Vec<String> = servers.iter().map(|at| upstream.name(*at)).collect();
+        names.join(", then ")
+    };
+    let Some(type_url) = type_url else {
+        let sources = upstream.sources.iter().map(|source| {
+            let types = source.types.iter().map(|name| TypeUrl::new(name));
+            let words: Vec<String> = types.map(|one| one.word().to_owned()).collect();
+            format!(
+                "{} of source {}: {}",
+                words.join(", "),
+                source.name,
+                list(&source.servers)
+            )
+        });
+        let authorities = upstream.authorities.iter();
+        let authorities = authorities.map(|(name, of)| format!("names under {name}: {}", list(&of.servers)));
+        let rest = format!("all else: {}", list(&upstream.top));
+        let lines: Vec<String> = sources.chain(authorities).chain([rest]).collect();
+        return Some(format!("servers: {}", lines.join("; ")));
+    };
+    let owners = upstream.owners();
+    let owner = owners.of(type_url, name);
+    let source = upstream.sources.iter().find(|source| Some(&*source.key()) == owner);
+    let authority = owner.and_then(|owner| upstream.authorities.get(owner));
+    Some(match (source, authority) {
+        (Some(source), _) => format!("servers: {} (source {})", list(&source.servers), source.name),
+        (None, Some(authority)) => format!(
+            "servers: {} (authority {})",
+            list(&authority.servers),
+            owner.unwrap_or_default()
+        ),
+        (None, None) => format!("servers: {}", list(&upstream.top)),
+    })
+}
+
 impl Explain {
     /// Prints which rule decides, if that was asked. Returns whether it was.
     pub(super) fn run(&self, config: &Config, out: &mut impl Write) -> std::io::Result<bool> {
@@ -99,6 +141,9 @@ impl Explain {
         write!(out, "{}", config.access.explain(&question))?;
         if !config.classes.rules().is_empty() {
             writeln!(out, "{}", class(config, &node, &identity))?;
+        }
+        if let Some(servers) = served(config, self.type_url.as_ref(), name.as_ref()) {
+            writeln!(out, "{servers}")?;
         }
         Ok(true)
     }

@@ -36,11 +36,11 @@ pub use listener::{Address, Listener, ListenerTls, TlsVersion};
 pub use log_filter::LogFilter;
 pub(crate) use quantity::duration;
 pub use reference::{NoKey, Reference};
-pub use server::{Credentials, Endpoint, Grpc, Identity, Rejections, Rest, Server, Source, Tls, Transport};
+pub use server::{Credentials, Endpoint, Grpc, Identity, Reach, Rejections, Rest, Server, Tls, Transport};
 pub use supply::Supply;
 pub use supply::Workload;
 pub use unix::{SocketFile, is_abstract, system_path};
-pub use upstream::{Authority, Upstream};
+pub use upstream::{Authority, TypeSource, Upstream};
 pub use validate::host_name;
 pub use written::{Written, hide_secrets};
 

@@ -5,22 +5,26 @@ use std::path::PathBuf;
 
 use super::Supply;
 use super::uri::Located;
+use crate::proto::envoy::config::core::v3::Node;
+use crate::proto::google::protobuf::Struct;
 use crate::xds::ServerFeatures;
 
 /// A control plane; equal entries in several lists are one server (F-12).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Server {
     /// The URI as configured.
     pub uri: String,
     /// What the URI refers to.
-    pub source: Source,
+    pub reach: Reach,
     /// The server's features.
     pub features: ServerFeatures,
+    /// The parts of the relay's node that only this server sees; equal servers with different nodes are two (F-12).
+    pub node: Option<Box<Node>>,
 }
 
-/// A kind of source of resources.
+/// How resources are reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum Reach {
     /// An xDS server with gRPC streams.
     Grpc(Grpc),
     /// A file, or a directory of files.
@@ -120,6 +124,28 @@ pub enum Rejections {
     Report,
     /// They stay with the relay.
     Keep,
+}
+
+impl Server {
+    /// Returns the node that the server sees of the relay: what is written for this server, over the relay's own.
+    #[must_use]
+    pub fn node(&self, relay: &Node) -> Node {
+        let mut node = relay.clone();
+        let Some(own) = &self.node else { return node };
+        if !own.id.is_empty() {
+            node.id.clone_from(&own.id);
+        }
+        if !own.cluster.is_empty() {
+            node.cluster.clone_from(&own.cluster);
+        }
+        if own.locality.is_some() {
+            node.locality.clone_from(&own.locality);
+        }
+        if let Some(Struct { fields }) = own.metadata.clone() {
+            node.metadata.get_or_insert_default().fields.extend(fields);
+        }
+        node
+    }
 }
 
 impl Endpoint {

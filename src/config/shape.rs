@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::bootstrap::{NodeShape, Upstream};
+use super::bootstrap::{NodeShape, Upstream, XdsServer};
 use super::reading::{Raw, Scalar, Shape, ShapeFaults, Spanned, mapping, word_or};
 use crate::json::Tree;
 
@@ -13,6 +13,7 @@ mapping!(File {
     "admin" => admin: Admin,
     "probes" => probes: Option<Probes>,
     "upstream" => upstream: Upstream,
+    "sources" => sources: Vec<Spanned<Source>>,
     "classes" => classes: Vec<Spanned<Class>>,
     "rules" => rules: Option<Spanned<Vec<Spanned<AccessRule>>>>,
     "secrets" => secrets: Option<Scalar>,
@@ -83,6 +84,15 @@ mapping!(Admin {
 
 mapping!(Probes {
     "address" needs => address: Option<Scalar>,
+});
+
+mapping!(Source {
+    "name" => name: Option<Scalar>,
+    "types" needs => types: Option<Texts>,
+    "xds_servers" needs => xds_servers: Option<Spanned<Vec<Spanned<XdsServer>>>>,
+    "fallback_on_reachability_only" => fallback_on_reachability_only: Option<bool>,
+    "shared" => shared: Option<Spanned<bool>>,
+    "node" => node: Option<Spanned<NodeShape>>,
 });
 
 mapping!(Class {
@@ -265,6 +275,7 @@ pub(super) enum GuardShape {
 mapping!(GuardParts {
     "references" => references: Option<Scalar>,
     "mass" => mass: MassShape,
+    "unready" => unready: Option<Scalar>,
 });
 
 /// When content is condemned.

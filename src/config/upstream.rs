@@ -1,11 +1,13 @@
 //! The control planes, and which names each of them serves. Connects to nothing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Server;
+use crate::xds::Owners;
 
 /// The control planes. The numbers in the lists are positions in `servers`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Upstream {
     /// Every server once, however many lists name it (F-12).
     pub servers: Vec<Server>,
@@ -13,6 +15,8 @@ pub struct Upstream {
     pub top: Vec<usize>,
     /// The servers for each authority; a name of any other authority is treated like one without (F-11, F-13).
     pub authorities: BTreeMap<String, Authority>,
+    /// The servers for some types (F-18).
+    pub sources: Vec<TypeSource>,
     /// How a client of the relay builds a listener's name from a target, if configured.
     pub client_default_listener_resource_name_template: Option<String>,
     /// How a server behind the relay builds a listener's name from its address, if configured.
@@ -20,6 +24,23 @@ pub struct Upstream {
 }
 
 impl Upstream {
+    /// Returns who is asked for what.
+    #[must_use]
+    pub fn owners(&self) -> Owners {
+        let authorities = self.authorities.keys().map(|name| Arc::from(name.as_str()));
+        let sources = self.sources.iter().flat_map(|source| {
+            let key: Arc<str> = source.key().into();
+            source.types.iter().map(move |name| (name.clone(), key.clone()))
+        });
+        Owners::new(authorities, sources.collect())
+    }
+
+    /// Whether there is anything that all classes of clients share.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        !self.authorities.is_empty() || self.sources.iter().any(|source| source.shared)
+    }
+
     /// Returns a server's name in logs and metrics: its URI, with a number if several servers have the same one.
     #[must_use]
     pub fn name(&self, at: usize) -> String {
@@ -28,6 +49,29 @@ impl Upstream {
             0 => uri.to_owned(),
             before => format!("{uri} ({})", before + 1),
         }
+    }
+}
+
+/// A source: the servers for some types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeSource {
+    /// Its name.
+    pub name: String,
+    /// The full names of its types; no type has two sources.
+    pub types: Vec<Box<str>>,
+    /// In order of priority; at least one.
+    pub servers: Vec<usize>,
+    /// A95: whether the next server is asked as soon as one cannot be reached, even if nothing is missing.
+    pub reachability_only: bool,
+    /// F-20: whether all classes of clients share what is read there.
+    pub shared: bool,
+}
+
+impl TypeSource {
+    /// Returns what it has where authorities have their names. No authority begins like this.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("#{}", self.name)
     }
 }
 

@@ -149,6 +149,8 @@ pub struct ClientType {
     pub unanswered_since: Option<Instant>,
     /// Since when the client waits for something that nobody has answered.
     pub waiting_since: Option<Instant>,
+    /// The number of the server that the wildcard and names without an authority are read from.
+    pub server: Option<usize>,
     /// Why the client rejects what it has rejected and not accepted since.
     pub objections: Vec<Arc<Objection>>,
     /// What the client says that its own clients reject, if it is a relay.

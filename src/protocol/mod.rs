@@ -4,6 +4,7 @@
 
 mod backoff;
 mod client;
+mod crossings;
 mod demand;
 mod dialects;
 mod end;
@@ -25,6 +26,7 @@ pub use client::{
     Client, ClientSettings, Cutter, DeltaResponse, FIELD_BYTES_MIN, Parted, Received, Reported, Request, Rhythm,
     SotwResponse, Unreadable, come_through, read_delta, read_sotw, stated,
 };
+pub use crossings::Crossings;
 pub use demand::{Demand, Leg};
 pub use dialects::{Declined, Dialects, Next, Trial, Why};
 pub use end::{Code, End};

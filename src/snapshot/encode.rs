@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{FORMAT, Identity, MAGIC, SnapshotError, tag};
 use crate::classes::ClientKind;
 use crate::clock::WallClock;
-use crate::xds::{Condemned, Cut, HeldRemoval, Hold, Kind, Known, Name, Reason, Resource, State, TypeUrl};
+use crate::xds::{Condemned, Cut, HeldRemoval, Hold, HoldReason, Kind, Known, Name, Reason, Resource, State, TypeUrl};
 
 /// Writes what is known. Leaves out what must not outlive the relay: resources with a time to live, resources that must not be
 /// cached, and without `secrets` all keys and certificates.
@@ -73,7 +73,9 @@ fn encode(into: &mut impl Write, of: &Identity, cut: &Cut, secrets: bool) -> io:
         }
         half(into, tag::NAMED, type_url, &slot.named)?;
     }
-    for hold in cut.holds().iter() {
+    // A change that waits is said anew.
+    let holds = cut.holds().iter();
+    for hold in holds.filter(|hold| hold.reason != HoldReason::Unready) {
         for (name, removal) in &hold.removals {
             held(into, hold, name, removal)?;
         }

@@ -13,6 +13,17 @@ pub enum Target {
     Name(Name),
 }
 
+impl Target {
+    /// The name; `None` stands for the wildcard.
+    #[must_use]
+    pub const fn name(&self) -> Option<&Name> {
+        match self {
+            Self::Wildcard => None,
+            Self::Name(name) => Some(name),
+        }
+    }
+}
+
 /// A subscription that begins or ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Want {

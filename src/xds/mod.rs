@@ -5,8 +5,8 @@
 
 mod access;
 mod answers;
-mod authorities;
 mod batch;
+mod beside;
 mod changes;
 mod condemned;
 mod cut;
@@ -17,6 +17,7 @@ mod handover;
 mod interest;
 mod name;
 mod objection;
+mod owners;
 mod pieces;
 mod printable;
 mod references;
@@ -40,8 +41,8 @@ pub mod xdstp;
 
 pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Question, Rights, Way};
 pub use answers::{Answers, Unshared, doubted, full_state};
-pub use authorities::{Authorities, authority_label};
 pub use batch::{Batch, Dialect, Errors, Form, Item};
+pub use beside::Beside;
 pub use changes::{Changes, Phase, Update};
 pub use condemned::{Condemned, VerdictEnd, VerdictSettings};
 pub use cut::{Cut, ServerState, Slot};
@@ -55,6 +56,7 @@ pub use handover::takers;
 pub use interest::{Dirty, Target, Want};
 pub use name::Name;
 pub use objection::{Objection, named_in};
+pub use owners::{Owners, authority_label};
 pub use printable::{INVISIBLE, is_escaped, printable};
 pub use references::References;
 pub use rejection::Rejection;

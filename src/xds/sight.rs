@@ -1,4 +1,4 @@
-//! What one session reads: for each authority, the content of one server.
+//! What one session reads: for each owner of names, the content of one server.
 //!
 //! Owns the way from a name to the cut that it is read from. Does not choose the server: whoever binds the session does.
 
@@ -7,18 +7,17 @@ use std::sync::{Arc, LazyLock};
 use imbl::OrdSet;
 
 use super::{
-    Authorities, Cut, Expiry, Known, Name, Reason, Resource, ResourceError, ServerState, Slot, State, TypeUrl, Viewer,
+    Cut, Expiry, Known, Name, Owners, Reason, Resource, ResourceError, ServerState, Slot, State, TypeUrl, Viewer,
 };
 
-/// One cut for the old-style names, and one for each authority that the session uses. No name has two.
+/// One cut for each authority and source that the session uses, and one for all else. No name has two.
 #[derive(Clone, Debug, Default)]
 pub struct Sight {
     plain: Arc<Cut>,
-    /// By authority. Most sessions have none.
-    authorities: Vec<(Arc<str>, Arc<Cut>)>,
-    /// The authorities that have servers of their own.
-    served: Authorities,
-    /// Authorities of which the session may still come to read another server; `None`: the old-style names.
+    /// By owner. Most sessions have none.
+    owned: Vec<(Arc<str>, Arc<Cut>)>,
+    owners: Owners,
+    /// Owners of which the session may still come to read another server; `None`: that of all other names.
     others: Vec<Option<Arc<str>>>,
 }
 
@@ -27,7 +26,8 @@ pub struct Sight {
 pub struct TypeSight<'a> {
     type_url: &'a TypeUrl,
     sight: &'a Sight,
-    plain: Option<&'a Slot>,
+    /// What its names have that belong to no authority.
+    usual: Option<&'a Slot>,
     viewer: Option<&'a Viewer>,
 }
 
@@ -41,102 +41,65 @@ static NOTHING: LazyLock<Arc<State>> = LazyLock::new(|| Arc::new(State::new(Type
 impl From<Arc<Cut>> for Sight {
     /// For a session that requests old-style names only.
     fn from(plain: Arc<Cut>) -> Self {
-        Self::new(plain, Authorities::default())
+        Self::new(plain, Owners::default())
     }
 }
 
 impl Sight {
-    /// Reads old-style names from `plain`; the authorities in `served` have servers of their own.
+    /// Reads from `plain` all that has none of these owners.
     #[must_use]
-    pub const fn new(plain: Arc<Cut>, served: Authorities) -> Self {
+    pub const fn new(plain: Arc<Cut>, owners: Owners) -> Self {
         Self {
             plain,
-            authorities: Vec::new(),
-            served,
+            owned: Vec::new(),
+            owners,
             others: Vec::new(),
         }
     }
 
-    /// The session may still come to read another server of this authority than the one that it reads.
-    pub fn add_other(&mut self, authority: Option<Arc<str>>) {
-        self.others.push(authority);
+    /// The session may still come to read another server for what this owner has than the one that it reads.
+    pub fn add_other(&mut self, owner: Option<Arc<str>>) {
+        self.others.push(owner);
     }
 
-    /// Reads the names of this authority from this cut.
-    pub fn add(&mut self, authority: Arc<str>, cut: Arc<Cut>) {
-        match self.place(&authority) {
-            Ok(at) => drop(self.authorities.get_mut(at).map(|known| known.1 = cut)),
-            Err(at) => self.authorities.insert(at, (authority, cut)),
+    /// Reads what this owner has from this cut.
+    pub fn add(&mut self, owner: Arc<str>, cut: Arc<Cut>) {
+        match self.place(&owner) {
+            Ok(at) => drop(self.owned.get_mut(at).map(|known| known.1 = cut)),
+            Err(at) => self.owned.insert(at, (owner, cut)),
         }
     }
 
-    fn place(&self, authority: &str) -> Result<usize, usize> {
-        self.authorities.binary_search_by(|(known, _)| (**known).cmp(authority))
+    fn place(&self, owner: &str) -> Result<usize, usize> {
+        self.owned.binary_search_by(|(known, _)| (**known).cmp(owner))
     }
 
-    fn cut(&self, authority: &str) -> Option<&Arc<Cut>> {
-        let at = self.place(authority).ok()?;
-        self.authorities.get(at).map(|(_, cut)| cut)
-    }
-
-    /// Returns the authority from whose cut a name is read; `None`: the cut of the old-style names.
-    #[must_use]
-    pub fn authority<'a>(&self, name: &'a Name) -> Option<&'a str> {
-        self.served.of(name)
+    /// Returns the cut from which the names of an owner are read.
+    fn cut(&self, owner: Option<&str>) -> Option<&Arc<Cut>> {
+        let Some(owner) = owner else {
+            return Some(&self.plain);
+        };
+        let at = self.place(owner).ok()?;
+        self.owned.get(at).map(|(_, cut)| cut)
     }
 
     /// Returns what the session reads of a type.
     #[must_use]
     pub fn type_sight<'a>(&'a self, type_url: &'a TypeUrl) -> TypeSight<'a> {
+        let cut = self.cut(self.owners.source(type_url));
         TypeSight {
             type_url,
             sight: self,
-            plain: self.plain.slot(type_url),
+            usual: cut.and_then(|cut| cut.slot(type_url)),
             viewer: None,
-        }
-    }
-
-    /// Whether the server for this name can be reached, as far as the relay knows.
-    #[must_use]
-    pub fn reachable(&self, name: Option<&Name>) -> bool {
-        if name.is_some_and(Name::is_blank) {
-            return true;
-        }
-        match name.and_then(|name| self.authority(name)) {
-            None => self.plain.server_state().reachable(),
-            Some(authority) => self.cut(authority).is_some_and(|cut| cut.server_state().reachable()),
         }
     }
 
     /// Whether any server that the session reads has failed and has not answered since.
     #[must_use]
     pub fn any_failing(&self) -> bool {
-        let mut all = std::iter::once(&self.plain).chain(self.authorities.iter().map(|(_, cut)| cut));
+        let mut all = std::iter::once(&self.plain).chain(self.owned.iter().map(|(_, cut)| cut));
         all.any(|cut| cut.server_state() == ServerState::Failing)
-    }
-
-    /// Whether the server for this name has failed and has not answered since.
-    #[must_use]
-    pub fn failing(&self, name: Option<&Name>) -> bool {
-        let authority = name.and_then(|name| self.authority(name));
-        let cut = authority.map_or(Some(&self.plain), |authority| self.cut(authority));
-        cut.is_some_and(|cut| cut.server_state() == ServerState::Failing)
-    }
-
-    /// Whether all servers for this name have failed, and none has answered since.
-    #[must_use]
-    pub fn lost(&self, name: Option<&Name>) -> bool {
-        let authority = name.and_then(|name| self.authority(name));
-        self.failing(name) && !self.others.iter().any(|other| other.as_deref() == authority)
-    }
-
-    /// Why the server for this name has not answered, as far as the relay knows.
-    #[must_use]
-    pub fn reason(&self, name: Option<&Name>) -> Option<&str> {
-        match name.and_then(Name::authority) {
-            None => self.plain.reason(),
-            Some(authority) => self.cut(authority)?.reason(),
-        }
     }
 }
 
@@ -160,26 +123,57 @@ impl<'a> TypeSight<'a> {
         self.type_url.traits().withheld || self.viewer.is_some_and(Viewer::has_nothing)
     }
 
-    /// Returns the authority from whose cut a name is read; `None`: the cut of the old-style names.
-    #[must_use]
-    pub fn authority(self, name: &Name) -> Option<&str> {
-        self.sight.authority(name)
+    /// Returns the owner of a name; `None` as a name stands for the wildcard.
+    fn owner(self, name: Option<&Name>) -> Option<&'a str> {
+        self.sight.owners.of(self.type_url, name)
     }
 
-    /// Returns what the wildcard covers for this client, if anybody wants it. It covers old-style names only.
+    /// Returns the cut from which a name is read.
+    fn cut(self, name: Option<&Name>) -> Option<&'a Arc<Cut>> {
+        self.sight.cut(self.owner(name))
+    }
+
+    /// Whether the server for this name can be reached, as far as the relay knows; `None` as a name stands for the wildcard.
+    #[must_use]
+    pub fn reachable(self, name: Option<&Name>) -> bool {
+        let blank = name.is_some_and(Name::is_blank);
+        blank || self.cut(name).is_some_and(|cut| cut.server_state().reachable())
+    }
+
+    /// Whether the server for this name has failed and has not answered since.
+    #[must_use]
+    pub fn failing(self, name: Option<&Name>) -> bool {
+        let cut = self.cut(name);
+        cut.is_some_and(|cut| cut.server_state() == ServerState::Failing)
+    }
+
+    /// Whether all servers for this name have failed, and none has answered since.
+    #[must_use]
+    pub fn lost(self, name: Option<&Name>) -> bool {
+        let owner = self.owner(name);
+        self.failing(name) && !self.sight.others.iter().any(|other| other.as_deref() == owner)
+    }
+
+    /// Why the server for this name has not answered, as far as the relay knows.
+    #[must_use]
+    pub fn reason(self, name: Option<&Name>) -> Option<&'a str> {
+        self.cut(name)?.reason()
+    }
+
+    /// Returns what the wildcard covers for this client, if anybody wants it. It covers no name of an authority with servers of its own.
     #[must_use]
     pub fn wildcard(self) -> Option<&'a Arc<State>> {
         if self.has_nothing() {
             return Some(&NOTHING);
         }
-        let state = self.plain?.wildcard.as_ref()?;
+        let state = self.usual?.wildcard.as_ref()?;
         self.viewer.map_or(Some(state), |viewer| viewer.seen_of(state))
     }
 
     /// Whether everything is known that the wildcard covers.
     #[must_use]
     pub fn is_complete(self) -> bool {
-        let state = self.plain.and_then(|slot| slot.wildcard.as_ref());
+        let state = self.usual.and_then(|slot| slot.wildcard.as_ref());
         self.has_nothing() || state.is_some_and(|state| state.complete())
     }
 
@@ -249,21 +243,21 @@ impl<'a> TypeSight<'a> {
     /// Whether the server for this name has answered for the type on its present stream.
     #[must_use]
     pub fn answered(self, name: Option<&Name>) -> bool {
-        let slot = name.map_or(self.plain, |name| self.slot(name));
+        let slot = name.map_or(self.usual, |name| self.slot(name));
         slot.is_some_and(|slot| slot.answered)
     }
 
     /// Whether that server can be reached and has answered for the type, and so has passed over the name.
     #[must_use]
     pub fn past(self, name: &Name) -> bool {
-        self.sight.reachable(Some(name)) && self.answered(Some(name))
+        self.reachable(Some(name)) && self.answered(Some(name))
     }
 
     /// Returns the names for which their server did not answer in time, whoever asks for them.
     pub fn silent(self) -> impl Iterator<Item = &'a OrdSet<Name>> {
-        let others = self.sight.authorities.iter();
-        let others = others.filter_map(move |(_, cut)| cut.slot(self.type_url));
-        let all = self.plain.into_iter().chain(others).map(|slot| slot.named.silent());
+        let cuts = std::iter::once(&self.sight.plain).chain(self.sight.owned.iter().map(|(_, cut)| cut));
+        let slots = cuts.filter_map(move |cut| cut.slot(self.type_url));
+        let all = slots.map(|slot| slot.named.silent());
         all.filter(|names| !names.is_empty())
     }
 
@@ -274,9 +268,9 @@ impl<'a> TypeSight<'a> {
     }
 
     fn slot(self, name: &Name) -> Option<&'a Slot> {
-        match self.sight.authority(name) {
-            None => self.plain,
-            Some(authority) => self.sight.cut(authority)?.slot(self.type_url),
+        match self.sight.owners.authority(name) {
+            None => self.usual,
+            Some(authority) => self.sight.cut(Some(authority))?.slot(self.type_url),
         }
     }
 }

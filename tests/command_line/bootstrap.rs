@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use distributary::config::{Bootstrap, Config, Credentials, Flags, Source, Supply, Tls};
+use distributary::config::{Bootstrap, Config, Credentials, Flags, Reach, Supply, Tls};
 
 use crate::{Relay, file, output, program};
 
@@ -42,7 +42,7 @@ fn the_bootstrap_for_grpc_is_one() {
     let upstream = read.upstream;
     let uris: Vec<&str> = upstream.servers.iter().map(|server| server.uri.as_str()).collect();
     assert_eq!(uris, ["relay-1:15010", "[::1]:15010"]);
-    let Some(Source::Grpc(grpc)) = upstream.servers.first().map(|server| &server.source) else {
+    let Some(Reach::Grpc(grpc)) = upstream.servers.first().map(|server| &server.reach) else {
         panic!("a server that streams");
     };
     let tls = Tls {

@@ -16,6 +16,7 @@ mod folder;
 mod holds;
 mod reference;
 mod rules;
+mod sources;
 mod spiffe;
 mod stories;
 
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use distributary::config::{
-    Address, Config, Credentials, Flags, Grpc, Identity, Listener, ListenerTls, Server, Source, Supply, Tls, TlsVersion,
+    Address, Config, Credentials, Flags, Grpc, Identity, Listener, ListenerTls, Reach, Server, Supply, Tls, TlsVersion,
 };
 
 const SERVER: &str = "upstream: {xds_servers: [{server_uri: cp:1}]}\n";
@@ -49,9 +50,9 @@ fn top(config: &Config) -> Vec<&Server> {
 
 /// Returns the first server's settings; it must be a gRPC server.
 fn first(config: &Config) -> &Grpc {
-    match &top(config)[0].source {
-        Source::Grpc(grpc) => grpc,
-        other @ (Source::Files(_) | Source::Rest(_)) => panic!("{other:?}"),
+    match &top(config)[0].reach {
+        Reach::Grpc(grpc) => grpc,
+        other @ (Reach::Files(_) | Reach::Rest(_)) => panic!("{other:?}"),
     }
 }
 

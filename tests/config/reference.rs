@@ -58,6 +58,7 @@ fn the_reference_shows_every_key() {
                 "/node/metadata",
                 "/upstream/authorities",
                 "/upstream/node/metadata",
+                "/sources/0/node/metadata",
                 "/upstream/certificate_providers",
                 "/upstream/allowed_grpc_services",
             ];
@@ -70,8 +71,11 @@ fn the_reference_shows_every_key() {
         };
         for key in listed.split(", ") {
             // A server has the same keys in every list; one shows them.
-            let pointer =
-                format!("{path}/{key}").replace("/authorities/endpoints.example.com/xds_servers", "/xds_servers");
+            let pointer = format!("{path}/{key}")
+                .replace("/authorities/endpoints.example.com/xds_servers", "/xds_servers")
+                .replace("/sources/0/xds_servers", "/upstream/xds_servers")
+                .replace("/sources/1/xds_servers", "/upstream/xds_servers")
+                .replace("/sources/1/", "/sources/0/");
             assert!(
                 whole.pointer(&pointer).is_some(),
                 "config/reference.yaml lacks {pointer}"

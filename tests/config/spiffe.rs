@@ -1,6 +1,6 @@
 //! Where a SPIFFE Workload API is, and what is said of wrong ones.
 
-use distributary::config::{Config, Credentials, Flags, Identity, Source, Supply, Workload};
+use distributary::config::{Config, Credentials, Flags, Identity, Reach, Supply, Workload};
 
 const SERVER: &str = "upstream: {xds_servers: [{server_uri: 'cp:1'}]}\n";
 
@@ -80,7 +80,7 @@ fn listeners() {
 fn control_planes() {
     let of = |config: &str| {
         let config = good(&server(config), &Flags::default());
-        let Source::Grpc(grpc) = config.upstream.servers[0].source.clone() else {
+        let Reach::Grpc(grpc) = config.upstream.servers[0].reach.clone() else {
             panic!("it streams")
         };
         let Credentials::Tls(tls) = grpc.credentials else {

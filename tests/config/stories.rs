@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use distributary::classes::{Locality, Node};
-use distributary::config::{Config, Credentials, Endpoint, Flags, Source, Transport};
+use distributary::config::{Config, Credentials, Endpoint, Flags, Reach, Transport};
 use distributary::proto::envoy::config::core::v3 as core;
 
 use crate::{first, folder, top};
@@ -44,7 +44,7 @@ fn quick_start() {
     let [server] = &config.upstream.servers[..] else {
         panic!("one source")
     };
-    assert_eq!(server.source, Source::Files(folder().join("quickstart")));
+    assert_eq!(server.reach, Reach::Files(folder().join("quickstart")));
 }
 
 #[test]

@@ -58,11 +58,12 @@ impl Stage {
     }
 
     fn with(classes: Classes, top: &[usize], authority: &[usize], reachability_only: bool) -> Self {
-        let route = |servers: &[usize], reachability_only| Route {
+        let route = |servers: &[usize], reachability_only, shared| Route {
             servers: servers.into(),
             reachability_only,
+            shared,
         };
-        let authorities = BTreeMap::from([(Arc::from("a"), route(authority, reachability_only))]);
+        let authorities = BTreeMap::from([(Arc::from("a"), route(authority, reachability_only, true))]);
         let settings = ViewSettings {
             linger: Duration::from_secs(30),
             names_per_view: 1000,
@@ -70,7 +71,7 @@ impl Stage {
         };
         #[expect(clippy::disallowed_methods, reason = "some instant to begin from")]
         let now = Instant::now();
-        let routes = Routes::new(route(top, false), authorities);
+        let routes = Routes::new(route(top, false, false), authorities);
         Self {
             scopes: Scopes::new(classes.clone(), routes, settings, 0),
             classes,

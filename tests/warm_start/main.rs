@@ -35,6 +35,7 @@ mod reloaded;
 #[path = "../upstream/secured.rs"]
 #[expect(dead_code, reason = "this control plane can do more")]
 mod secured;
+mod sources;
 mod stage;
 mod story;
 mod tiers;

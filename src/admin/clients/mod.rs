@@ -21,6 +21,7 @@ use crate::classes::Pattern;
 use crate::clock::WallClock;
 use crate::inquiry::{ClientStream, Depth, NodeMatcher, Question, Whom};
 use ordered::Ordered;
+use shown::Servers;
 
 /// The query of `/clients`.
 #[derive(Debug, Default, Deserialize)]
@@ -64,7 +65,13 @@ async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRej
     let streams = Ordered::new(shown.status.census().clone(), whom, state, room);
     let questions = shown.status.questions();
     match wanted.format {
-        Format::Json => written::answer(questions, "application/json", |page| write_json(streams, away, page)).await,
+        Format::Json => {
+            let servers = shown.overview.look().names;
+            written::answer(questions, "application/json", |page| {
+                write_json((streams, servers), away, page)
+            })
+            .await
+        }
         Format::Text => {
             written::answer(questions, "text/plain; charset=utf-8", |page| {
                 write_lines(streams, away, page)
@@ -105,12 +112,12 @@ impl Wanted {
     }
 }
 
-async fn write_json(mut streams: Ordered, away: Option<usize>, mut page: Page) -> Page {
+async fn write_json((mut streams, servers): (Ordered, Servers), away: Option<usize>, mut page: Page) -> Page {
     let clock = WallClock::read();
     page.write("{\"clients\":[").await;
     let mut separator = "\n";
     while let Some((state, client)) = streams.next().await {
-        let mut json = shown::json(&client, clock, None);
+        let mut json = shown::json(&client, clock, &servers, None);
         if let Some(fields) = json.as_object_mut() {
             fields.insert("state".to_owned(), state.word().into());
         }
@@ -162,9 +169,10 @@ async fn one(
     let Ok(Query(extent)) = extent else {
         return forms::bad("write /clients/ID or /clients/ID?limit=COUNT\n");
     };
+    let servers = shown.overview.look().names;
     match find(&shown, &client).await {
         Ok((turn, first, round)) => written::answer_in(turn, "application/json", |page| {
-            write_streams(first, round, extent.limit, page)
+            write_streams(first, round, servers, extent.limit, page)
         }),
         Err(response) => response,
     }
@@ -197,12 +205,18 @@ async fn find(shown: &Shown, client: &str) -> Result<(QuestionTurn, ClientStream
 }
 
 /// Writes each of the streams in full.
-async fn write_streams(first: ClientStream, mut round: Round, limit: Option<usize>, mut page: Page) -> Page {
+async fn write_streams(
+    first: ClientStream,
+    mut round: Round,
+    servers: Servers,
+    limit: Option<usize>,
+    mut page: Page,
+) -> Page {
     let clock = WallClock::read();
     let mut before = "{\"streams\":[\n";
     let mut next = Some(first);
     while let Some(stream) = next {
-        let stream = shown::json(&stream, clock, limit);
+        let stream = shown::json(&stream, clock, &servers, limit);
         page.write(&format!("{before}{stream:#}")).await;
         before = ",\n";
         next = round.next().await;

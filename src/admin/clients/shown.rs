@@ -56,13 +56,20 @@ fn line_of(cells: [&str; 8]) -> String {
     format!("{number:10} {state:9} {dialect:7} {since:20} {address:21} {class:16} {types:40} {node}\n")
 }
 
+/// The names of servers by number.
+pub(super) type Servers = BTreeMap<usize, String>;
+
 /// Returns one stream as JSON, with at most so many resources of each type.
-pub(super) fn json(client: &ClientStream, clock: WallClock, limit: Option<usize>) -> Value {
+pub(super) fn json(client: &ClientStream, clock: WallClock, servers: &Servers, limit: Option<usize>) -> Value {
     let node = &client.node;
     let types: Map<String, Value> = client
         .types
         .iter()
-        .map(|one| (one.type_url.full_name().to_owned(), type_json(one, clock, limit)))
+        .map(|one| {
+            let server = one.server.and_then(|at| servers.get(&at));
+            let shown = type_json(one, server.map(String::as_str), clock, limit);
+            (one.type_url.full_name().to_owned(), shown)
+        })
         .collect();
     json!({
         "stream": client.number.to_string(),
@@ -87,10 +94,11 @@ pub(super) fn json(client: &ClientStream, clock: WallClock, limit: Option<usize>
     })
 }
 
-fn type_json(one: &ClientType, clock: WallClock, limit: Option<usize>) -> Value {
+fn type_json(one: &ClientType, server: Option<&str>, clock: WallClock, limit: Option<usize>) -> Value {
     let time = |at: Option<Instant>| at.map(|at| clock.time(at));
     let mut shown = json!({
         "status": one.status.word(),
+        "server": server,
         "wildcard": one.wildcard,
         "names": one.names,
         "last_sent": time(one.sent),

@@ -165,11 +165,14 @@ impl State {
 }
 
 impl Clusters {
-    /// Returns why none of the servers for names without an authority was reached, as far as it is known: the first of them with
-    /// their errors.
+    /// Returns why no server was reached for names without an authority, or none of a source, as far as it is known: the first of them
+    /// with their errors.
     pub(super) fn reasons(&self) -> Vec<String> {
-        let top = self.authorities.get("").into_iter().flatten();
-        let failed = top.filter_map(|server| Some((&server.uri, server.last_error.as_ref()?)));
+        let needed = self.authorities.iter();
+        let needed = needed.filter(|(name, _)| name.is_empty() || name.starts_with('#'));
+        let failed = needed
+            .flat_map(|(_, servers)| servers)
+            .filter_map(|server| Some((&server.uri, server.last_error.as_ref()?)));
         let reason = |(uri, error): (&String, &String)| {
             let said: String = error.chars().take(REASON_CHARS).collect();
             printable(&format!("{uri}: {said}")).into_owned()

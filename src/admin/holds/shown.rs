@@ -84,7 +84,11 @@ fn text_of(found: &Holding, summary: &Summary, clock: WallClock) -> String {
             text.push_str(", which has no endpoints any more");
         }
         if let Some(by) = &removal.by {
-            let _ = write!(text, ", {}", referring(by, &found.view.holds()));
+            let why = match hold.reason {
+                HoldReason::Unready => lacking(by),
+                HoldReason::Mass | HoldReason::Referenced => referring(by, &found.view.holds()),
+            };
+            let _ = write!(text, ", {why}");
         }
         if let Some(reason) = &removal.extended {
             let _ = write!(text, "; extended: {}", printable(reason));
@@ -115,6 +119,16 @@ pub(super) fn referring(by: &Referrer, holds: &[Hold]) -> String {
     format!("to which {} {} refers{more}", type_url.word(), printable(name.as_str()))
 }
 
+/// Returns what a change waits for: `which waits for eds a`.
+fn lacking(by: &Referrer) -> String {
+    let more = if by.said { "" } else { ", whose server is away" };
+    format!(
+        "which waits for {} {}{more}",
+        by.type_url.word(),
+        printable(by.name.as_str())
+    )
+}
+
 /// Returns one held resource as JSON.
 pub(super) fn resource(name: &Name, removal: &HeldRemoval, clock: WallClock) -> Value {
     json!({
@@ -135,6 +149,7 @@ const fn why(reason: HoldReason, trouble: bool) -> &'static str {
             "for over 15 min, something that the control plane still sends has referred to them"
         }
         (HoldReason::Referenced, false) => "something served refers to them",
+        (HoldReason::Unready, _) => "they are changed, and another source does not have what they lead to",
     }
 }
 

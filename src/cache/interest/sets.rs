@@ -37,8 +37,8 @@ struct Tables {
 #[derive(Default)]
 pub(crate) struct Seated {
     pub(crate) bell: Bell,
-    /// The authority whose names the session reads here; `None`: old-style names.
-    authority: Option<Arc<str>>,
+    /// The owner of what the session reads here; `None`: what has no owner.
+    owner: Option<Arc<str>>,
     /// Those of its connection.
     claims: Arc<Claims>,
     /// Whether it reads another view, and waits here for a reason to read this one.
@@ -50,8 +50,8 @@ pub(crate) struct Seated {
 }
 
 impl Seated {
-    pub(crate) fn authority(&self) -> Option<&str> {
-        self.authority.as_deref()
+    pub(crate) fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
     }
 
     /// What its connection takes of the limits.
@@ -115,9 +115,9 @@ pub(crate) enum Own {
 }
 
 impl Sets {
-    pub(crate) fn enter(&self, authority: Option<Arc<str>>, claims: Arc<Claims>) -> (u32, Arc<Seated>) {
+    pub(crate) fn enter(&self, owner: Option<Arc<str>>, claims: Arc<Claims>) -> (u32, Arc<Seated>) {
         let seated = Arc::new(Seated {
-            authority,
+            owner,
             claims,
             ..Seated::default()
         });

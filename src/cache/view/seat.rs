@@ -68,8 +68,8 @@ impl View {
 }
 
 impl Seat {
-    pub(crate) fn new(view: Arc<View>, authority: Option<Arc<str>>, claims: Arc<Claims>) -> Self {
-        let (number, seated) = view.sets.enter(authority, claims);
+    pub(crate) fn new(view: Arc<View>, owner: Option<Arc<str>>, claims: Arc<Claims>) -> Self {
+        let (number, seated) = view.sets.enter(owner, claims);
         Self { view, number, seated }
     }
 
@@ -101,10 +101,10 @@ impl Seat {
         self.view.note_rejection(type_url);
     }
 
-    /// Returns another seat at the same view, for the names of one authority.
+    /// Returns another seat at the same view, for the names of another owner.
     #[must_use]
-    pub fn beside(&self, authority: Arc<str>) -> Self {
-        Self::new(self.view.clone(), Some(authority), self.claims().clone())
+    pub fn beside(&self, owner: Option<Arc<str>>) -> Self {
+        Self::new(self.view.clone(), owner, self.claims().clone())
     }
 
     /// The claims of the session's connection.

@@ -65,10 +65,10 @@ impl View {
         self.readers_if(|_| true)
     }
 
-    /// How many read and how many watch it for the names of one authority, or for old-style names.
+    /// How many read and how many watch it for what one owner has, or for all that has no owner.
     #[must_use]
-    pub fn readers_of(&self, authority: Option<&str>) -> (usize, usize) {
-        self.readers_if(|seated| seated.authority() == authority)
+    pub fn readers_of(&self, owner: Option<&str>) -> (usize, usize) {
+        self.readers_if(|seated| seated.owner() == owner)
     }
 
     fn readers_if(&self, counts: impl Fn(&Seated) -> bool) -> (usize, usize) {

@@ -8,7 +8,7 @@ use crate::classes::{Rule, Selector};
 use crate::config::class::template;
 use crate::config::reading::Scalar;
 use crate::config::shape::{Class, ClassCredentials};
-use crate::config::{Credentials, Source, Upstream};
+use crate::config::{Credentials, Reach, Upstream};
 
 /// Returns the paths of one class, which may contain fields of its `key`.
 pub(super) fn class_credentials(
@@ -60,10 +60,10 @@ pub(super) fn shown_to(check: &mut Check, classes: &[Spanned<Class>], upstream: 
         let servers = upstream.top.iter().filter_map(|at| upstream.servers.get(*at));
         let mut any = servers.clone().next().is_none();
         for server in servers {
-            let credentials = match &server.source {
-                Source::Grpc(grpc) => &grpc.credentials,
-                Source::Rest(rest) => &rest.credentials,
-                Source::Files(_) => continue,
+            let credentials = match &server.reach {
+                Reach::Grpc(grpc) => &grpc.credentials,
+                Reach::Rest(rest) => &rest.credentials,
+                Reach::Files(_) => continue,
             };
             match credentials {
                 Credentials::Tls(_) => any = true,

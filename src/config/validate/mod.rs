@@ -15,6 +15,7 @@ mod rules;
 mod server;
 mod sharing;
 mod snapshot;
+mod sources;
 mod spiffe;
 mod timers;
 mod tokens;
@@ -47,12 +48,14 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     let probes = listeners::probes(&mut check, file.probes.as_ref(), &addresses, &admin);
     let admin_rules = admin::rules(&mut check, file.admin.rules);
     let admin_hosts = admin::hosts(&mut check, file.admin.hosts.as_ref());
-    let (upstream, bootstrap_node) = bootstrap::upstream(&mut check, file.upstream, flags, &addresses);
+    let (mut upstream, bootstrap_node) = bootstrap::upstream(&mut check, file.upstream, flags, &addresses);
+    let credentials = file.classes.iter().position(|class| class.value.credentials.is_some());
+    sources::sources(&mut check, file.sources, &mut upstream, &addresses, credentials);
     credentials::shown_to(&mut check, &file.classes, &upstream);
     let node = node::node(&mut check, file.node, bootstrap_node);
     let verdict_after = verdicts::after(&mut check, file.verdicts);
     let guard = guard::guards(&mut check, file.guard, &file.classes);
-    let classes = sharing::classes(&mut check, file.classes, &node.id, !upstream.authorities.is_empty());
+    let classes = sharing::classes(&mut check, file.classes, &node.id, upstream.is_shared());
     let secrets = rules::secrets(&mut check, file.secrets.as_ref(), flags.secrets.as_deref());
     let access = rules::access(&mut check, file.rules, secrets);
     let mut config = Config {

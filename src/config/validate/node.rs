@@ -5,13 +5,35 @@ use crate::config::bootstrap::NodeShape;
 use crate::proto::envoy::config::core::v3::{Locality, Node};
 use crate::proto::google::protobuf::Struct;
 
+/// Returns the parts of a node that are written, for one server.
+pub(super) fn part(check: &mut Check, key: &str, own: NodeShape) -> Node {
+    let id = id(check, key, &own);
+    Node {
+        id: id.unwrap_or_default(),
+        ..merged(own, NodeShape::default())
+    }
+}
+
 /// Merges the node in the file over that of the bootstrap, field by field.
 pub(super) fn node(check: &mut Check, own: NodeShape, theirs: NodeShape) -> Node {
-    let given = check.read("node.id", own.id.as_ref(), |id| match id {
+    let given = id(check, "node", &own);
+    let theirs_id = theirs.id.as_ref().map(|id| id.value.clone());
+    let id = given.or(theirs_id).filter(|id| !id.is_empty());
+    Node {
+        id: id.unwrap_or_else(host_name),
+        ..merged(own, theirs)
+    }
+}
+
+fn id(check: &mut Check, key: &str, own: &NodeShape) -> Option<String> {
+    check.read(&format!("{key}.id"), own.id.as_ref(), |id| match id {
         "" => Err("the id is empty; leave `id` out to use the host's name".to_owned()),
         id => Ok(id.to_owned()),
-    });
-    let id = given.or(theirs.id.map(|id| id.value)).filter(|id| !id.is_empty());
+    })
+}
+
+/// Returns the node without its id.
+fn merged(own: NodeShape, theirs: NodeShape) -> Node {
     let either = |own: Option<String>, theirs: Option<String>| own.or(theirs).unwrap_or_default();
     let place = Locality {
         region: either(own.locality.region, theirs.locality.region),
@@ -21,7 +43,6 @@ pub(super) fn node(check: &mut Check, own: NodeShape, theirs: NodeShape) -> Node
     let mut metadata = theirs.metadata;
     metadata.extend(own.metadata);
     Node {
-        id: id.unwrap_or_else(host_name),
         cluster: either(own.cluster, theirs.cluster),
         metadata: (!metadata.is_empty()).then_some(Struct { fields: metadata }),
         locality: Some(place).filter(|place| *place != Locality::default()),

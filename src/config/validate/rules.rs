@@ -184,7 +184,7 @@ fn authority(text: &str, fields: &[&str]) -> Result<Pattern, String> {
 }
 
 /// `cds`, which is the type of v3 and of v2; or the full name of one type.
-fn types(text: &str) -> Result<Vec<Box<str>>, String> {
+pub(super) fn types(text: &str) -> Result<Vec<Box<str>>, String> {
     if text.contains(['.', '/']) {
         return Ok(vec![type_url(text)?.full_name().into()]);
     }

@@ -10,21 +10,21 @@ use super::spiffe::{NOT_BOTH, Supplies};
 use super::{Check, Scalar, paths, workload};
 use crate::config::bootstrap::{CallCreds, ChannelCreds, TlsConfig, TokenConfig, XdsServer};
 use crate::config::uri::Located;
-use crate::config::{Credentials, Grpc, Identity, Rejections, Rest, Server, Source, Supply, Tls, Transport};
+use crate::config::{Credentials, Grpc, Identity, Reach, Rejections, Rest, Server, Supply, Tls, Transport};
 use crate::xds::ServerFeatures;
 
 /// Returns a server of which only the URI is given.
 pub(super) fn plain_server(uri: &str) -> Result<Server, String> {
-    let source = match Located::parse(uri)? {
-        Located::Files(path) => Source::Files(path),
-        Located::Grpc { endpoint, tls } => Source::Grpc(Grpc {
+    let reach = match Located::parse(uri)? {
+        Located::Files(path) => Reach::Files(path),
+        Located::Grpc { endpoint, tls } => Reach::Grpc(Grpc {
             endpoint,
             credentials: default_credentials(tls.unwrap_or_default()),
             token: None,
             transport: Transport::default(),
             rejections: Rejections::default(),
         }),
-        Located::Rest { endpoint, tls, prefix } => Source::Rest(Rest {
+        Located::Rest { endpoint, tls, prefix } => Reach::Rest(Rest {
             endpoint,
             credentials: default_credentials(tls),
             token: None,
@@ -33,8 +33,9 @@ pub(super) fn plain_server(uri: &str) -> Result<Server, String> {
     };
     Ok(Server {
         uri: uri.to_owned(),
-        source,
+        reach,
         features: ServerFeatures::default(),
+        node: None,
     })
 }
 
@@ -75,22 +76,23 @@ pub(super) fn server(check: &mut Check, key: &str, entry: &Spanned<XdsServer>) -
         let path = paths::placed(check, &format!("{key}.server_uri"), Some(uri.place), path);
         return Some(Server {
             uri: uri.value.clone(),
-            source: Source::Files(path),
+            reach: Reach::Files(path),
             features: ServerFeatures::default(),
+            node: None,
         });
     }
     let credentials = credentials(check, &format!("{key}.channel_creds"), &entry.channel_creds, tls)?;
     let token = token(check, &format!("{key}.call_creds"), &entry.call_creds, &credentials)?;
-    let source = match located {
-        Located::Files(path) => Source::Files(path),
-        Located::Grpc { endpoint, .. } => Source::Grpc(Grpc {
+    let reach = match located {
+        Located::Files(path) => Reach::Files(path),
+        Located::Grpc { endpoint, .. } => Reach::Grpc(Grpc {
             endpoint,
             credentials,
             token,
             transport: transport.unwrap_or_default(),
             rejections: rejections.unwrap_or_default(),
         }),
-        Located::Rest { endpoint, prefix, .. } => Source::Rest(Rest {
+        Located::Rest { endpoint, prefix, .. } => Reach::Rest(Rest {
             endpoint,
             credentials,
             token,
@@ -99,8 +101,9 @@ pub(super) fn server(check: &mut Check, key: &str, entry: &Spanned<XdsServer>) -
     };
     Some(Server {
         uri: uri.value.clone(),
-        source,
+        reach,
         features,
+        node: None,
     })
 }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crate::config::reading::Spanned;
+use crate::proto::envoy::config::core::v3::Node;
 
-use super::{Check, server};
+use super::{Check, server, sources};
 use crate::config::bootstrap::{Authority as Entry, Bootstrap, XdsServer};
-use crate::config::{Address, Authority, Endpoint, Server, Source, Upstream};
+use crate::config::{Address, Authority, Endpoint, Reach, Server, Upstream};
 
 pub(super) fn servers(
     check: &mut Check,
@@ -17,10 +18,7 @@ pub(super) fn servers(
     listeners: &[Address],
 ) -> Upstream {
     let problems = check.problems();
-    let mut servers = Servers {
-        listeners,
-        found: Vec::new(),
-    };
+    let mut servers = Servers::new(listeners, Vec::new(), None);
     let key = format!("{prefix}xds_servers");
     let top = if flags.is_empty() {
         list(check, &key, &file.xds_servers, &mut servers)
@@ -34,6 +32,12 @@ pub(super) fn servers(
     let mut authorities = BTreeMap::new();
     for (name, entry) in &file.authorities {
         let key = format!("{prefix}authorities.{name}");
+        if sources::is_marked(name) {
+            let place = entry.xds_servers.first().map(|server| server.place);
+            let message =
+                format!("`{name}` is not an authority: no name has it, and a `#` stands before the names of sources");
+            check.at(place, &key, message);
+        }
         let authority = authority(check, &key, name, entry, &top, &mut servers);
         authorities.insert(name.clone(), authority);
     }
@@ -52,6 +56,7 @@ pub(super) fn servers(
         servers: servers.found,
         top,
         authorities,
+        sources: Vec::new(),
         client_default_listener_resource_name_template: template.map(|written| written.value.clone()),
         server_listener_resource_name_template: file.server_template.as_ref().map(|written| written.value.clone()),
     }
@@ -86,7 +91,12 @@ fn authority(
 }
 
 /// Returns the positions of the servers of a list.
-fn list(check: &mut Check, key: &str, entries: &[Spanned<XdsServer>], servers: &mut Servers<'_>) -> Vec<usize> {
+pub(super) fn list(
+    check: &mut Check,
+    key: &str,
+    entries: &[Spanned<XdsServer>],
+    servers: &mut Servers<'_>,
+) -> Vec<usize> {
     let mut list = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let key = format!("{key}[{index}]");
@@ -113,19 +123,35 @@ fn plain_list(check: &mut Check, uris: &[String], servers: &mut Servers<'_>) -> 
 }
 
 /// The distinct servers so far.
-struct Servers<'a> {
+pub(super) struct Servers<'a> {
     listeners: &'a [Address],
     found: Vec<Server>,
+    /// What those see of the relay that are added.
+    node: Option<Box<Node>>,
 }
 
-impl Servers<'_> {
+impl<'a> Servers<'a> {
+    /// Continues with these. Those that follow see this part of a node over the relay's own.
+    pub(super) fn new(listeners: &'a [Address], found: Vec<Server>, node: Option<Node>) -> Self {
+        let node = node.filter(|node| *node != Node::default()).map(Box::new);
+        Self { listeners, found, node }
+    }
+
+    pub(super) fn into_found(self) -> Vec<Server> {
+        self.found
+    }
+
     /// Adds the position of `server` to `list`.
-    fn add(&mut self, server: Server, list: &mut Vec<usize>) -> Result<(), String> {
+    fn add(&mut self, mut server: Server, list: &mut Vec<usize>) -> Result<(), String> {
+        // Files see no node.
+        if !matches!(server.reach, Reach::Files(_)) {
+            server.node.clone_from(&self.node);
+        }
         let uri = &server.uri;
-        let endpoint = match &server.source {
-            Source::Grpc(grpc) => Some(&grpc.endpoint),
-            Source::Rest(rest) => Some(&rest.endpoint),
-            Source::Files(_) => None,
+        let endpoint = match &server.reach {
+            Reach::Grpc(grpc) => Some(&grpc.endpoint),
+            Reach::Rest(rest) => Some(&rest.endpoint),
+            Reach::Files(_) => None,
         };
         let mine = |listener: &&Address| endpoint.is_some_and(|endpoint| leads_to(endpoint, listener));
         if let Some(listener) = self.listeners.iter().find(mine) {

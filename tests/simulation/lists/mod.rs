@@ -120,13 +120,14 @@ impl Source {
     }
 }
 
-fn route(servers: usize, reachability_only: bool, rng: &mut Rng) -> Route {
+fn route(servers: usize, reachability_only: bool, shared: bool, rng: &mut Rng) -> Route {
     let mut left: Vec<usize> = (0..servers).collect();
     let count = rng.range(if rng.clone().chance(80) { 2 } else { 1 }, servers);
     let servers = (0..count).map(|_| left.remove(rng.below(left.len()))).collect();
     Route {
         servers,
         reachability_only,
+        shared,
     }
 }
 
@@ -157,10 +158,10 @@ impl World {
         let rng = &mut self.course.rng;
         let servers = rng.range(2, 4);
         self.origins.zones = side(self.course.besides, 0, servers, rng);
-        let top = route(servers, false, rng);
+        let top = route(servers, false, false, rng);
         let authorities: BTreeMap<Arc<str>, Route> = SERVED
             .iter()
-            .map(|authority| (Arc::from(*authority), route(servers, rng.chance(50), rng)))
+            .map(|authority| (Arc::from(*authority), route(servers, rng.chance(50), true, rng)))
             .collect();
         let routes = Routes::new(top, authorities);
         let (sides, classes) = self.origins.with_sides(seed, self.course.besides);

@@ -60,9 +60,15 @@ impl Upper {
 }
 
 fn scopes() -> Scopes {
-    let served = crate::names::SERVED
-        .iter()
-        .map(|name| (Arc::from(*name), Route::default()));
+    let served = crate::names::SERVED.iter().map(|name| {
+        (
+            Arc::from(*name),
+            Route {
+                shared: true,
+                ..Route::default()
+            },
+        )
+    });
     classes::scopes(&Classes::default(), Routes::new(Route::default(), served.collect()), 0)
 }
 

@@ -124,6 +124,7 @@ fn reload(relay: &Relay, turn: u64) {
     let route = Route {
         servers: servers.into(),
         reachability_only: false,
+        shared: false,
     };
     relay.shared.scopes.reroute(Routes::new(route, BTreeMap::new()));
 }

@@ -1,13 +1,13 @@
-//! The bindings of one session, by authority.
+//! The bindings of one session, by owner.
 //!
 //! Owns where they are kept. Does not know what a binding does.
 
 use super::Binding;
 
-/// The binding of names of old style, and one for each authority with servers of its own.
+/// The binding of names without an owner, and one for each authority and source that the session uses.
 pub(super) struct Bindings {
     pub(super) plain: Binding,
-    /// In the order of their authorities. Most sessions want no name of such an authority, and then nothing is allocated.
+    /// In the order of their owners. Most sessions want nothing of such an owner, and then nothing is allocated.
     #[expect(clippy::box_collection, reason = "every stream has this value")]
     others: Option<Box<Vec<Binding>>>,
 }
@@ -17,22 +17,33 @@ impl Bindings {
         Self { plain, others: None }
     }
 
-    /// Returns the binding of an authority.
-    pub(super) fn of(&self, authority: &str) -> Option<&Binding> {
+    /// Returns the binding of an owner.
+    pub(super) fn of(&self, owner: Option<&str>) -> Option<&Binding> {
+        if owner.is_none() {
+            return Some(&self.plain);
+        }
         let others = self.others();
-        others.get(place(others, Some(authority)).ok()?)
+        others.get(place(others, owner).ok()?)
     }
 
-    /// Adds the binding of an authority, or replaces the one it had.
+    /// Adds the binding of an authority or a source, or replaces the one it had.
     pub(super) fn add(&mut self, binding: Binding) {
         let others = self.others.get_or_insert_default();
-        match place(others, binding.authority.as_deref()) {
+        match place(others, binding.owner.as_deref()) {
             Ok(at) => drop(others.get_mut(at).map(|known| *known = binding)),
             Err(at) => others.insert(at, binding),
         }
     }
 
-    /// Whether there is only the one of names of old style.
+    /// Keeps only those of authorities and sources for which this is true, beside the plain one.
+    pub(super) fn retain(&mut self, keeps: impl Fn(&Binding) -> bool) {
+        if let Some(others) = &mut self.others {
+            others.retain(keeps);
+        }
+        self.others.take_if(|others| others.is_empty());
+    }
+
+    /// Whether there is only the one of names without an owner.
     pub(super) const fn is_plain(&self) -> bool {
         self.others.is_none()
     }
@@ -41,7 +52,7 @@ impl Bindings {
         std::iter::once(&self.plain).chain(self.others())
     }
 
-    /// Returns those of authorities.
+    /// Returns those of authorities and sources.
     pub(super) fn others(&self) -> &[Binding] {
         self.others.as_deref().map_or(&[][..], Vec::as_slice)
     }
@@ -52,6 +63,6 @@ impl Bindings {
     }
 }
 
-fn place(others: &[Binding], authority: Option<&str>) -> Result<usize, usize> {
-    others.binary_search_by(|binding| binding.authority.as_deref().cmp(&authority))
+fn place(others: &[Binding], owner: Option<&str>) -> Result<usize, usize> {
+    others.binary_search_by(|binding| binding.owner.as_deref().cmp(&owner))
 }

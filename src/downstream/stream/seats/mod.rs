@@ -1,6 +1,6 @@
-//! The seats of one session: at the views of all servers that it watches. For each authority it reads one of these views.
+//! The seats of one session: at the views of all servers that it watches. For each owner of names it reads one of these views.
 //!
-//! Owns the seats, and that no authority is read from two views. Knows nothing of responses: the machine of the session says what
+//! Owns the seats, and that nothing is read from two views. Knows nothing of responses: the machine of the session says what
 //! it wants and lacks, and [`Fallback`] decides which server to read.
 
 mod bindings;
@@ -18,7 +18,7 @@ use crate::classes::Node;
 use crate::clock;
 use crate::inquiry::Inquiry;
 use crate::protocol::{Fallback, Look, Server, Step};
-use crate::xds::{Authorities, Condemned, Dirty, ServerState, Sight, Target, TypeUrl, Want};
+use crate::xds::{Condemned, Dirty, Owners, ServerState, Sight, TypeUrl, Want};
 
 /// The seats of one session.
 pub struct Seats {
@@ -30,9 +30,10 @@ pub struct Seats {
     reader: Option<Waker>,
 }
 
-/// The servers and seats of one authority of the session.
+/// The servers and seats of one owner for the session.
 struct Binding {
-    authority: Option<Arc<str>>,
+    /// The authority or the source; `None`: all names without an owner.
+    owner: Option<Arc<str>>,
     servers: Arc<[usize]>,
     fallback: Fallback,
     /// One for each watched server, by priority.
@@ -88,20 +89,14 @@ impl Seats {
     ///
     /// When a view would hold more names than allowed.
     pub fn want(&mut self, scopes: &Scopes, want: &Want) -> Result<(), NoPlace> {
-        let authority = match &want.target {
-            Target::Wildcard => None,
-            Target::Name(name) => self.routes.served().of(name),
-        };
-        let Some(authority) = authority else {
-            return self.bindings.plain.want(want);
-        };
-        if let Some(binding) = self.bindings.of(authority) {
+        let owner = self.routes.owners().of(&want.type_url, want.target.name());
+        if let Some(binding) = self.bindings.of(owner) {
             return binding.want(want);
         }
         if !want.wanted {
             return Ok(());
         }
-        let authority: Arc<str> = Arc::from(authority);
+        let owner = owner.map(Arc::from);
         let patience = self.bindings.plain.fallback.patience();
         let places = Places {
             scopes,
@@ -109,7 +104,7 @@ impl Seats {
             node: &self.node,
             claims: &self.claims(),
         };
-        let binding = Binding::new(&places, Some(&authority), patience)?;
+        let binding = Binding::new(&places, owner.as_ref(), patience)?;
         let outcome = binding.want(want);
         self.bindings.add(binding);
         self.listen_again();
@@ -193,16 +188,16 @@ impl Seats {
             let seat = binding.seat();
             seat.map(|seat| seat.cut(&self.node, holds)).unwrap_or_default()
         };
-        let mut sight = Sight::new(cut(&self.bindings.plain), self.routes.served().clone());
+        let mut sight = Sight::new(cut(&self.bindings.plain), self.routes.owners().clone());
         for binding in self.bindings.others() {
-            if let Some(authority) = &binding.authority {
-                sight.add(authority.clone(), cut(binding));
+            if let Some(owner) = &binding.owner {
+                sight.add(owner.clone(), cut(binding));
             }
         }
         // Whether there are others matters only where one has failed.
         if sight.any_failing() {
             for binding in self.bindings.iter().filter(|binding| binding.has_others()) {
-                sight.add_other(binding.authority.clone());
+                sight.add_other(binding.owner.clone());
             }
         }
         sight
@@ -261,14 +256,17 @@ impl Seats {
         clock::earliest(times)
     }
 
-    /// Returns the number of the server that is read for an authority.
+    /// Returns the number of the server that is read for an owner.
     #[must_use]
-    pub fn server(&self, authority: Option<&str>) -> Option<usize> {
-        let binding = match authority {
-            None => &self.bindings.plain,
-            Some(authority) => self.bindings.of(authority)?,
-        };
+    pub fn server(&self, owner: Option<&str>) -> Option<usize> {
+        let binding = self.bindings.of(owner)?;
         binding.servers.get(binding.fallback.bound()).copied()
+    }
+
+    /// Returns the number of the server from which the wildcard of a type is read, and its names without an authority.
+    #[must_use]
+    pub fn server_of(&self, type_url: &TypeUrl) -> Option<usize> {
+        self.server(self.routes.owners().of(type_url, None))
     }
 
     fn claims(&self) -> Arc<Claims> {
@@ -278,20 +276,20 @@ impl Seats {
 }
 
 impl Places<'_> {
-    fn seat(&self, authority: Option<&Arc<str>>, server: usize) -> Result<Seat, NoPlace> {
-        let shared = self.routes.is_shared(authority.map(|authority| &**authority));
-        self.scopes.seat(self.node, authority, shared, server, self.claims)
+    fn seat(&self, owner: Option<&Arc<str>>, server: usize) -> Result<Seat, NoPlace> {
+        let shared = self.routes.is_shared(owner.map(|owner| &**owner));
+        self.scopes.seat(self.node, owner, shared, server, self.claims)
     }
 }
 
 impl Binding {
-    fn new(places: &Places<'_>, authority: Option<&Arc<str>>, patience: Duration) -> Result<Self, NoPlace> {
-        let route = places.routes.route(authority.map(|authority| &**authority));
+    fn new(places: &Places<'_>, owner: Option<&Arc<str>>, patience: Duration) -> Result<Self, NoPlace> {
+        let route = places.routes.route(owner.map(|owner| &**owner));
         let route = route.cloned().unwrap_or_default();
         let first = route.servers.first();
-        let seat = first.map(|server| places.seat(authority, *server));
+        let seat = first.map(|server| places.seat(owner, *server));
         Ok(Self {
-            authority: authority.cloned(),
+            owner: owner.cloned(),
             fallback: Fallback::new(route.servers.len(), route.reachability_only, patience),
             servers: route.servers,
             seats: seat.transpose()?.into_iter().collect(),
@@ -319,12 +317,12 @@ impl Binding {
         if self.fallback.at_rest() && server_state != Some(ServerState::Failing) {
             return false;
         }
-        let authority = self.authority.clone();
-        let authority = authority.as_deref();
+        let owner = self.owner.clone();
+        let owner = owner.as_deref();
         while let Some(step) = {
             let left = usize::from(self.fallback.is_leaving());
             let others = self.seats.iter().skip(left);
-            let others = others.map(|seat| look(seat, authority, places.routes.served(), server));
+            let others = others.map(|seat| look(seat, owner, places.routes.owners(), server));
             let looks: Vec<Look> = std::iter::repeat_n(Look::LEFT, left).chain(others).collect();
             self.fallback.handle_looks(&looks, server.sent() > 0, now)
         } {
@@ -361,17 +359,17 @@ impl Binding {
         moved
     }
 
-    /// G-06: takes a seat at the next server's view, and subscribes there to everything that the session wants of the authority.
-    /// Returns whether there was room.
+    /// G-06: takes a seat at the next server's view, and subscribes there to everything that the session wants of the owner. Returns
+    /// whether there was room.
     fn watch_next(&mut self, places: &Places<'_>, server: &Server) -> bool {
-        let authority = self.authority.as_deref();
+        let owner = self.owner.as_deref();
         let Some(next) = self.servers.get(self.seats.len()) else {
             return false;
         };
-        let seat = places.seat(self.authority.as_ref(), *next).and_then(|seat| {
+        let seat = places.seat(self.owner.as_ref(), *next).and_then(|seat| {
             seat.watch(true);
             server
-                .wants(authority, places.routes.served())
+                .wants(owner, places.routes.owners())
                 .try_for_each(|want| seat.want(&want))?;
             Ok(seat)
         });
@@ -389,11 +387,11 @@ impl Binding {
     }
 }
 
-fn look(seat: &Seat, authority: Option<&str>, served: &Authorities, server: &Server) -> Look {
+fn look(seat: &Seat, owner: Option<&str>, owners: &Owners, server: &Server) -> Look {
     let cut = seat.view().cut();
     Look {
         server_state: cut.server_state(),
-        lacks: server.lacks(authority, served, &cut),
-        fresh: server.is_fresh(authority, served, &cut),
+        lacks: server.lacks(owner, owners, &cut),
+        fresh: server.is_fresh(owner, owners, &cut),
     }
 }

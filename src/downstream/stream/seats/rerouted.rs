@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
+use super::bindings::Bindings;
 use super::{Binding, Places, Seats};
-use crate::cache::{Route, Scopes, Seat};
+use crate::cache::{NoPlace, Route, Scopes, Seat};
 use crate::protocol::{Fallback, Server};
-use crate::xds::Want;
+use crate::xds::{Owners, Want};
 
 impl Seats {
-    /// Takes up the present routes. Returns whether names are read for another authority than before.
+    /// Takes up the present routes. Returns whether anything is read for another owner than before.
     pub(super) fn reroute(&mut self, scopes: &Scopes, server: &Server) -> bool {
         let routes = scopes.routes();
         let before = std::mem::replace(&mut self.routes, routes.clone());
@@ -24,13 +25,11 @@ impl Seats {
         };
         self.bindings.iter_mut().for_each(|binding| binding.reroute(&places));
         let mut parted = false;
-        for (authority, route) in routes.added(&before) {
-            let binding = self.bindings.plain.part(&places, authority, route, server);
-            if let Some(binding) = binding {
-                parted = true;
-                self.bindings.add(binding);
-            }
+        for want in server.wants_moved(before.owners(), routes.owners()) {
+            parted |= part(&mut self.bindings, &places, before.owners(), &want);
         }
+        let known = |binding: &Binding| routes.route(binding.owner.as_deref()).is_some();
+        self.bindings.retain(known);
         if parted {
             self.listen_again();
         }
@@ -39,62 +38,54 @@ impl Seats {
 }
 
 impl Binding {
-    /// Takes up the present servers of the authority.
+    /// Takes up the present servers of the owner.
     fn reroute(&mut self, places: &Places<'_>) {
-        let authority = self.authority.as_deref();
-        let Some(route) = places.routes.route(authority) else {
+        let owner = self.owner.as_deref();
+        let Some(route) = places.routes.route(owner) else {
             return;
         };
         let left = usize::from(self.fallback.is_leaving());
         let same = self.servers.get(left..) == Some(&route.servers)
             && self.fallback.reachability_only() == route.reachability_only
-            && self.seats.iter().skip(left).all(|seat| places.fits(seat, authority));
+            && self.seats.iter().skip(left).all(|seat| places.fits(seat, owner));
         if same || self.seats.is_empty() {
             return;
         }
         let seat = self.seats.swap_remove(self.fallback.bound());
-        *self = Self::reading(seat, places, self.authority.take(), route, self.fallback.patience());
+        *self = Self::reading(seat, places, self.owner.take(), route, self.fallback.patience());
+    }
+
+    /// Begins a subscription that was read from the view of `seat`. A server that the session leaves is asked for nothing that it was not
+    /// asked for.
+    fn take_over(&self, want: &Want, seat: &Seat) -> Result<(), NoPlace> {
+        let left = usize::from(self.fallback.is_leaving());
+        let asked = self.seats.iter().enumerate();
+        let mut asked = asked.filter(|(at, own)| *at >= left || Arc::ptr_eq(own.view(), seat.view()));
+        Ok(asked.try_for_each(|(_, own)| own.want(want))?)
     }
 
     /// Creates the binding of a session that reads the view of this seat, whether that is one of the route or not.
     fn reading(
         seat: Seat,
         places: &Places<'_>,
-        authority: Option<Arc<str>>,
+        owner: Option<Arc<str>>,
         route: &Route,
         patience: std::time::Duration,
     ) -> Self {
         let here = seat.view().server();
         seat.watch(false);
-        let stays = route.servers.first() == Some(&here) && places.fits(&seat, authority.as_deref());
+        let stays = route.servers.first() == Some(&here) && places.fits(&seat, owner.as_deref());
         let servers: Arc<[usize]> = match stays {
             true => route.servers.clone(),
             false => std::iter::once(here).chain(route.servers.iter().copied()).collect(),
         };
         let fallback = Fallback::new(servers.len(), route.reachability_only, patience);
         Self {
-            authority,
+            owner,
             servers,
             fallback: if stays { fallback } else { fallback.leave_first() },
             seats: vec![seat],
         }
-    }
-
-    /// Takes the names of an authority that has servers of its own now out of this binding. Returns their binding, which reads
-    /// the same view at first; none if the session wants none of them.
-    fn part(&self, places: &Places<'_>, authority: &Arc<str>, route: &Route, server: &Server) -> Option<Self> {
-        let wants: Vec<Want> = server.wants(Some(authority), places.routes.served()).collect();
-        let seat = self.seat().filter(|_| !wants.is_empty())?.beside(authority.clone());
-        for mut want in wants {
-            // The view is asked for all of it already, so there is room.
-            let begun = seat.want(&want);
-            debug_assert!(begun.is_ok(), "the view has room for what it has");
-            want.wanted = false;
-            let ended = self.want(&want);
-            debug_assert!(ended.is_ok(), "an end needs no room");
-        }
-        let patience = self.fallback.patience();
-        Some(Self::reading(seat, places, Some(authority.clone()), route, patience))
     }
 
     /// Gives up the server that the session had to leave, once it reads another one.
@@ -108,10 +99,45 @@ impl Binding {
     }
 }
 
+/// Moves a subscription to the owner that it has now. If the session has used nothing of that owner, its new binding reads the same
+/// view as before at first. Otherwise the client keeps what it was sent until the owner's server has answered. Returns whether
+/// there was anything to move.
+fn part(bindings: &mut Bindings, places: &Places<'_>, before: &Owners, want: &Want) -> bool {
+    let owner_of = |owners: &Owners| owners.of(&want.type_url, want.target.name()).map(Arc::<str>::from);
+    let (old, new) = (owner_of(before), owner_of(places.routes.owners()));
+    let Some(from) = bindings.of(old.as_deref()) else {
+        return false;
+    };
+    let Some(seat) = from.seat() else { return false };
+    let begun = match bindings.of(new.as_deref()) {
+        Some(binding) => binding.take_over(want, seat),
+        None => {
+            let Some(route) = places.routes.route(new.as_deref()) else {
+                return false;
+            };
+            let (seat, patience) = (seat.beside(new.clone()), from.fallback.patience());
+            // The view is asked for it already, so there is room.
+            let begun = seat.want(want).map_err(NoPlace::from);
+            bindings.add(Binding::reading(seat, places, new, route, patience));
+            begun
+        }
+    };
+    if let Err(error) = begun {
+        tracing::warn!(%error, "a session cannot ask the server that the configuration names now");
+    }
+    let over = Want {
+        wanted: false,
+        ..want.clone()
+    };
+    let ended = bindings.of(old.as_deref()).map(|from| from.want(&over));
+    debug_assert!(ended.is_none_or(|ended| ended.is_ok()), "an end needs no room");
+    true
+}
+
 impl Places<'_> {
-    /// Whether the seat is at a view of the class for which an authority is read.
-    fn fits(&self, seat: &Seat, authority: Option<&str>) -> bool {
-        let shared = self.routes.is_shared(authority);
+    /// Whether the seat is at a view of the class for which the names of an owner are read.
+    fn fits(&self, seat: &Seat, owner: Option<&str>) -> bool {
+        let shared = self.routes.is_shared(owner);
         *seat.view().class() == Scopes::class(self.node, shared)
     }
 }

@@ -59,7 +59,11 @@ impl Session {
         });
         let types = looked_at.map(|portrait| {
             let accepted = self.accounts.accepted(portrait.type_url());
-            client_type(portrait, (accepted, self.waits_since(portrait)), depth)
+            let seats = self.seats.as_ref();
+            ClientType {
+                server: seats.and_then(|seats| seats.server_of(portrait.type_url())),
+                ..client_type(portrait, (accepted, self.waits_since(portrait)), depth)
+            }
         });
         types.collect()
     }
@@ -108,6 +112,7 @@ fn client_type(
         accepted,
         unanswered_since: portrait.unanswered_since(),
         waiting_since,
+        server: None,
         objections: portrait.objections().cloned().collect(),
         relayed: portrait.relayed().cloned(),
         ready: (*depth == Depth::Resources).then_some(portrait.is_quiet() && settled),

@@ -82,13 +82,18 @@ impl Subscription {
     /// certain; and the next members of collections that may be new.
     pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>) {
         self.books.agenda_mut().begin();
-        let state = slot.wildcard().filter(|_| self.want.wildcard());
-        let (other, certain) = state.map_or((false, false), |state| {
-            self.books.agenda_mut().note_state(state.id(), state.certain())
-        });
-        // What was sent since the last rest is in no map, so no difference shows that it is gone.
-        if certain || other && self.books.ledger().has_unasked() {
-            self.look_at_rows();
+        if let Some(state) = slot.wildcard().filter(|_| self.want.wildcard()) {
+            // What was sent since the last rest, from a state after that, is in no map: so no difference shows that it is gone.
+            let met = self
+                .books
+                .ledger()
+                .base()
+                .is_some_and(|base| self.books.agenda().has_seen(base.id()));
+            let shown = met && !self.reader.has_aliases() || !self.books.ledger().has_unasked();
+            let (other, certain) = self.books.agenda_mut().note_state(state.id(), state.certain());
+            if certain || other && !shown {
+                self.look_at_rows();
+            }
         }
         let mut left = SWEPT_MAX;
         while left > 0

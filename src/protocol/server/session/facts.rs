@@ -11,9 +11,7 @@ use super::lens::{Extent, Lens, Say};
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::notes::Again;
-use xds::{
-    Answers, Authorities, Cut, Dialect, Name, Objection, Sight, Slot, Status, Target, TypeSight, TypeUrl, Version,
-};
+use xds::{Answers, Cut, Dialect, Name, Objection, Owners, Sight, Slot, Status, Target, TypeSight, TypeUrl, Version};
 
 impl Subscription {
     pub(in crate::server) const fn type_url(&self) -> &TypeUrl {
@@ -82,39 +80,37 @@ impl Subscription {
         self.served().map(Self::target).collect()
     }
 
-    /// Returns everything that is wanted under one of the `served` authorities; `None`: what is requested together with old-style
-    /// names.
-    pub(in crate::server) fn wants_under(
+    /// Returns everything that is wanted, for whose name (`None`: the wildcard) `counts` is true.
+    pub(in crate::server) fn wants_if(
         &self,
-        authority: Option<&str>,
-        served: &Authorities,
+        counts: impl Fn(&TypeUrl, Option<&Name>) -> bool,
     ) -> impl Iterator<Item = xds::Want> {
-        let under = self
+        let counted = self
             .served()
-            .filter(move |asked| asked.and_then(|(name, _)| served.of(name)) == authority);
-        let targets = under.map(Self::target);
+            .filter(move |asked| counts(self.type_url(), asked.map(|(name, _)| name)));
+        let targets = counted.map(Self::target);
         targets.map(move |(target, written)| self.said(target, written, true))
     }
 
-    /// Returns what is asked of servers under an authority; `None` inside stands for the wildcard.
-    pub(in crate::server) fn asked_under<'a>(
+    /// Returns what is asked of the servers of an owner; `None` inside stands for the wildcard.
+    pub(in crate::server) fn asked_of<'a>(
         &'a self,
-        authority: Option<&'a str>,
-        served: &'a Authorities,
+        owner: Option<&'a str>,
+        owners: &'a Owners,
     ) -> impl Iterator<Item = Option<&'a Name>> + 'a {
         let names = self.served().map(|asked| asked.map(|(name, _)| name));
-        names.filter(move |name| name.and_then(|name| served.of(name)) == authority)
+        names.filter(move |name| owners.of(self.type_url(), *name) == owner)
     }
 
-    /// Returns whether a view knows nothing of something that is wanted under an authority.
-    pub(in crate::server) fn lacks(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
+    /// Returns whether a view knows nothing of something that is wanted of an owner.
+    pub(in crate::server) fn lacks(&self, owner: Option<&str>, owners: &Owners, cut: &Cut) -> bool {
         let slot = cut.slot(self.reader.type_url());
         let whole = slot.is_some_and(|slot| slot.wildcard.as_ref().is_some_and(|state| state.complete()));
         let unknown = |slot: &Slot, name: &Name| {
             let members = name.is_collection() && slot.named.members(name).next().is_some();
             !members && slot.known(name).is_none()
         };
-        self.asked_under(authority, served).any(|asked| match asked {
+        self.asked_of(owner, owners).any(|asked| match asked {
             None => !whole,
             Some(name) => slot.is_none_or(|slot| unknown(slot, name)),
         })
@@ -144,8 +140,8 @@ impl Subscription {
         let sotw = self.reader.dialect() == Dialect::Sotw;
         // E-09: where the server has said why it does not answer, no answer will come.
         let fails = |name: Option<&Name>| name.is_some_and(|name| slot.error(name).is_some());
-        self.missing_of(sight, |name| {
-            !sight.reachable(name) || sotw && !slot.answered(name) || fails(name)
+        self.missing_of(sight, |slot, name| {
+            !slot.reachable(name) || sotw && !slot.answered(name) || fails(name)
         })
     }
 
@@ -153,9 +149,10 @@ impl Subscription {
     pub(in crate::server) fn missing_of<'a>(
         &'a self,
         sight: &'a Sight,
-        counts: impl Fn(Option<&Name>) -> bool,
+        counts: impl Fn(TypeSight<'a>, Option<&Name>) -> bool,
     ) -> Option<Option<&'a Name>> {
-        self.missing(self.type_sight(sight)).find(|name| counts(*name))
+        let slot = self.type_sight(sight);
+        self.missing(slot).find(|name| counts(slot, *name))
     }
 
     /// Whether anything is known of what was requested.

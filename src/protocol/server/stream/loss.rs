@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::Server;
 use crate::end::End;
 use crate::server::session::Subscription;
-use xds::{Name, Sight, TypeUrl};
+use xds::{Name, Sight, TypeSight};
 
 /// The requests of a new stream have all come when none has come for this long...
 const PAUSE: Duration = Duration::from_millis(50);
@@ -73,14 +73,14 @@ impl Server {
 
     /// Returns the end of the stream, or notes when it ends, or that it need not.
     fn weigh_loss(&mut self, sight: &Sight, since: Instant, now: Instant) -> Option<End> {
-        let Some((type_url, name)) = self.missing_of(sight, |name| sight.lost(name)) else {
+        let Some((one, name)) = self.missing_of(sight, TypeSight::lost) else {
             self.forget_loss();
             return None;
         };
         let noted = self.loss().filter(|loss| loss.ends);
         let at = noted.map_or_else(|| self.ends_at(sight, since, now), |loss| loss.until);
         if at <= now {
-            return Some(End::lost(type_url, sight.reason(name)));
+            return Some(End::lost(one.type_url(), one.type_sight(sight).reason(name)));
         }
         self.set_loss(since, at, true);
         None
@@ -136,7 +136,7 @@ impl Server {
         }
         let quiet = self.types.iter().map(|one| one.asked_at() + PAUSE).max()?;
         let latest = self.types.iter().map(|one| one.asked_since() + LISTENS_AT_MOST).min()?;
-        let tried = |name: Option<&Name>| sight.failing(name) && !sight.lost(name);
+        let tried = |slot: TypeSight<'_>, name: Option<&Name>| slot.failing(name) && !slot.lost(name);
         let until = if now >= quiet && self.missing_of(sight, tried).is_some() {
             latest
         } else {
@@ -149,10 +149,10 @@ impl Server {
     fn missing_of<'a>(
         &'a self,
         sight: &'a Sight,
-        counts: impl Fn(Option<&Name>) -> bool,
-    ) -> Option<(&'a TypeUrl, Option<&'a Name>)> {
+        counts: impl Fn(TypeSight<'a>, Option<&Name>) -> bool,
+    ) -> Option<(&'a Subscription, Option<&'a Name>)> {
         let mut types = self.types.iter();
-        types.find_map(|one| Some((one.type_url(), one.missing_of(sight, &counts)?)))
+        types.find_map(|one| Some((one, one.missing_of(sight, &counts)?)))
     }
 
     /// Returns when the stream ends because something is forsaken.
@@ -161,7 +161,7 @@ impl Server {
             let forsaken = self
                 .types
                 .iter()
-                .filter(|one| one.missing_of(sight, |name| sight.lost(name)).is_some());
+                .filter(|one| one.missing_of(sight, TypeSight::lost).is_some());
             let asked = forsaken.map(Subscription::asked_since).min();
             asked.map_or(now, |asked| asked + self.settings.timers.unanswered)
         } else if self.types.iter().any(|one| one.knows_any(sight)) {

@@ -23,7 +23,7 @@ use crate::settings::StreamSettings;
 use classes::Node;
 use loss::Fate;
 pub use requests::Progress;
-use xds::{Access, Answers, Authorities, Cut, Dialect, Dirty, Name, Sight, Status, TypeSight, TypeUrl, Version, Want};
+use xds::{Access, Answers, Cut, Dialect, Dirty, Name, Owners, Sight, Status, TypeSight, TypeUrl, Version, Want};
 
 /// One client stream.
 ///
@@ -172,20 +172,18 @@ impl Server {
             // leave all the same if that server is lost (`handle_loss`).
             let hopeless = one.hopeless(sight).filter(|_| self.nonces.given() == 0);
             if let Some(name) = hopeless {
-                let error = name.and_then(|name| one.type_sight(sight).error(name));
-                let end = End::unanswered(one.type_url(), bound, sight.reason(name));
+                let slot = one.type_sight(sight);
+                let error = name.and_then(|name| slot.error(name));
+                let end = End::unanswered(one.type_url(), bound, slot.reason(name));
                 return Some(end.explained(error.map(|error| &*error.message)));
             }
         }
         self.handle_loss(sight, now)
     }
 
-    /// Returns everything that is wanted under one of the `served` authorities; `None`: what is requested together with old-style
-    /// names.
-    pub fn wants<'a>(&'a self, authority: Option<&'a str>, served: &'a Authorities) -> impl Iterator<Item = Want> + 'a {
-        self.types
-            .iter()
-            .flat_map(move |one| one.wants_under(authority, served))
+    /// Returns everything that is wanted of an owner; `None`: of the servers at the top.
+    pub fn wants<'a>(&'a self, owner: Option<&'a str>, owners: &'a Owners) -> impl Iterator<Item = Want> + 'a {
+        self.wants_if(move |type_url, name| owners.of(type_url, name) == owner)
     }
 
     /// Whether the client was sent this content, and has not rejected it.
@@ -195,22 +193,34 @@ impl Server {
         types.any(|one| one.holds(name, version))
     }
 
-    /// Returns whether a view knows nothing of something that is wanted under an authority (G-03).
-    #[must_use]
-    pub fn lacks(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
-        self.types.iter().any(|one| one.lacks(authority, served, cut))
+    /// Returns everything that is wanted and has another owner now than before.
+    pub fn wants_moved<'a>(&'a self, before: &'a Owners, now: &'a Owners) -> impl Iterator<Item = Want> + 'a {
+        self.wants_if(|type_url, name| before.of(type_url, name) != now.of(type_url, name))
     }
 
-    /// Returns whether a view's server has answered, on its present stream, for every type that is wanted under an authority.
+    fn wants_if<'a>(
+        &'a self,
+        counts: impl Fn(&TypeUrl, Option<&Name>) -> bool + Copy + 'a,
+    ) -> impl Iterator<Item = Want> + 'a {
+        self.types.iter().flat_map(move |one| one.wants_if(counts))
+    }
+
+    /// Returns whether a view knows nothing of something that is wanted of an owner (G-03).
     #[must_use]
-    pub fn is_fresh(&self, authority: Option<&str>, served: &Authorities, cut: &Cut) -> bool {
+    pub fn lacks(&self, owner: Option<&str>, owners: &Owners, cut: &Cut) -> bool {
+        self.types.iter().any(|one| one.lacks(owner, owners, cut))
+    }
+
+    /// Returns whether a view's server has answered, on its present stream, for every type that is wanted of an owner.
+    #[must_use]
+    pub fn is_fresh(&self, owner: Option<&str>, owners: &Owners, cut: &Cut) -> bool {
         self.types.iter().all(|one| {
             let answered = cut.slot(one.type_url()).is_some_and(|slot| slot.answered);
-            answered || one.asked_under(authority, served).next().is_none()
+            answered || one.asked_of(owner, owners).next().is_none()
         })
     }
 
-    /// From now on, the names of an authority are read from another view. What differs there counts as a change, and nothing else
+    /// From now on, the names of an owner are read from another view. What differs there counts as a change, and nothing else
     /// does (G-11).
     pub fn handle_moved(&mut self, now: Instant) {
         self.done = false;

@@ -203,8 +203,8 @@ impl Server {
     /// Returns why something that the client asked for is unknown, if that is known.
     #[must_use]
     pub fn reason<'a>(&'a self, sight: &'a Sight) -> Option<&'a str> {
-        let mut hopeless = self.types.iter().filter_map(|one| one.hopeless(sight));
-        hopeless.find_map(|name| sight.reason(name))
+        let mut types = self.types.iter();
+        types.find_map(|one| one.type_sight(sight).reason(one.hopeless(sight)?))
     }
 
     /// Returns when `handle_timeout` and `poll_response` must be called again at the latest.

@@ -1,0 +1,66 @@
+//! Who is asked for what: the servers of an authority, those of a source, or those of all other names.
+//!
+//! Owns the way from a type and a name to its owner. Does not know which servers an owner has.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{Name, TypeUrl};
+
+/// The owners that the configuration names; copies share one table. Each target has one owner.
+#[derive(Clone, Debug, Default)]
+pub struct Owners(Arc<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    authorities: BTreeSet<Arc<str>>,
+    /// The key of each type's source, by the type's full name.
+    sources: BTreeMap<Box<str>, Arc<str>>,
+}
+
+impl Owners {
+    /// Creates the owners: these authorities, and the sources by the full names of their types.
+    #[must_use]
+    pub fn new(authorities: impl IntoIterator<Item = Arc<str>>, sources: BTreeMap<Box<str>, Arc<str>>) -> Self {
+        Self(Arc::new(Table {
+            authorities: authorities.into_iter().collect(),
+            sources,
+        }))
+    }
+
+    /// Returns the owner of a name, or of the wildcard of a type: the authority of the name, or else the source of the type (F-18).
+    /// `None`: what is asked of the servers at the top. F-13: this is also the case for a new-style name if the configuration does not
+    /// name its authority.
+    #[must_use]
+    pub fn of(&self, type_url: &TypeUrl, name: Option<&Name>) -> Option<&str> {
+        let authority = name.and_then(|name| self.authority(name));
+        authority.or_else(|| self.source(type_url))
+    }
+
+    /// Returns the authority with servers of its own to which a name belongs.
+    pub(crate) fn authority(&self, name: &Name) -> Option<&str> {
+        let authority = self.0.authorities.get(name.authority()?)?;
+        Some(authority)
+    }
+
+    /// Returns the key of a type's source.
+    pub(crate) fn source(&self, type_url: &TypeUrl) -> Option<&str> {
+        if self.0.sources.is_empty() {
+            return None;
+        }
+        self.0.sources.get(type_url.full_name()).map(|source| &**source)
+    }
+}
+
+/// A78: returns what operators are shown for an owner. Names without one have the label that gRPC gives them.
+#[must_use]
+pub const fn authority_label(owner: &str) -> &str {
+    if owner.is_empty() { "#old" } else { owner }
+}
+
+impl<A: Into<Arc<str>>> FromIterator<A> for Owners {
+    /// Collects authorities.
+    fn from_iter<I: IntoIterator<Item = A>>(authorities: I) -> Self {
+        Self::new(authorities.into_iter().map(Into::into), BTreeMap::new())
+    }
+}

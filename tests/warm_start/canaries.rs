@@ -1,0 +1,173 @@
+//! Classes and shares of the clients that read other control planes, by configurations that follow each other.
+
+use std::path::Path;
+
+use distributary::cache::bucket;
+use distributary::proto::envoy::config::core::v3::Node;
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+
+use crate::plane::{Call, Plane};
+use crate::sources::{BASE, next, of_node, sent, servers, story_of, wants};
+use crate::stage::{CDS, Client, Delta, Relay, clusters, eventually};
+
+/// A relay, and how its configuration is replaced.
+struct Stage {
+    relay: Relay,
+    name: String,
+}
+
+impl Stage {
+    fn start(name: &str, text: &str) -> Self {
+        Self {
+            relay: Relay::run(name, &format!("{BASE}{text}")),
+            name: name.to_owned(),
+        }
+    }
+
+    fn reload(&self, text: &str) {
+        let config = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("warm-{}.yaml", self.name));
+        let new = config.with_extension("new");
+        std::fs::write(&new, format!("{BASE}{text}")).unwrap();
+        std::fs::rename(&new, &config).unwrap();
+        let answer = self.relay.post("/reload");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+
+    async fn client(&self, id: &str, cluster: &str) -> (Client, Delta) {
+        let client = Client::connect(self.relay.address).await;
+        let delta = client.open(&of_node(id, cluster, wants(CDS, &[]))).await;
+        (client, delta)
+    }
+
+    async fn shows(&self, text: &str) {
+        eventually(text, || self.relay.admin("/clusters").contains(text).then_some(())).await;
+    }
+}
+
+/// The next call of a control plane that has these clusters.
+async fn says(plane: &mut Plane, all: &[(&str, &str)]) -> (Call, Node) {
+    let mut call = plane.call().await;
+    let request: DeltaDiscoveryRequest = call.delta().await;
+    call.send(&clusters("n1", all, &[]));
+    (call, request.node.unwrap_or_default())
+}
+
+/// An id of a client in a bucket from here, below there.
+fn id(from: u16, below: u16) -> String {
+    let mut all = (0..).map(|number: u32| format!("client-{number}"));
+    all.find(|id| bucket(id).is_some_and(|bucket| (from..below).contains(&bucket)))
+        .unwrap()
+}
+
+/// G-23: the four steps of the manual from one control plane to another. At each step those who move are sent what differs, and nobody
+/// else is sent anything; what moves a client once does not move it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn from_one_control_plane_to_another() {
+    let (mut a, mut b) = (Plane::start().await, Plane::start().await);
+    let story = story_of("From one control plane to another");
+    let story = story
+        .replace("control-plane-a.example.com:18000", &a.address.to_string())
+        .replace("control-plane-b.example.com:18000", &b.address.to_string());
+    let list = |all: &[&dyn std::fmt::Display]| format!("upstream: {{{}}}\n", servers(all));
+    let stage = Stage::start("canaries-steps", &list(&[&a.address]));
+    let (few, half, most) = (id(0, 500), id(500, 5000), id(5000, 10_000));
+    let mut streams = Vec::new();
+    let mut of_a = None;
+    for id in [&few, &half, &most] {
+        let (client, mut delta) = stage.client(id, "").await;
+        if of_a.is_none() {
+            of_a = Some(says(&mut a, &[("same", "1"), ("other", "1")]).await);
+        }
+        assert_eq!(next(&mut delta).await, sent(CDS, &[("other", "1"), ("same", "1")], &[]));
+        streams.push((client, delta));
+    }
+
+    stage.reload(&story);
+    let _of_b = says(&mut b, &[("same", "1"), ("other", "2")]).await;
+    let differs = sent(CDS, &[("other", "2")], &[]);
+    assert_eq!(next(&mut streams[0].1).await, differs);
+    assert!(streams[1].1.is_silent().await && streams[2].1.is_silent().await);
+    stage.shows(&format!("canary 5%::{}::sessions::1", b.address)).await;
+    stage.shows(&format!("#old::{}::sessions::2", a.address)).await;
+
+    stage.reload(&story.replace("5%", "50%"));
+    assert_eq!(next(&mut streams[1].1).await, differs);
+    assert!(streams[0].1.is_silent().await && streams[2].1.is_silent().await);
+
+    stage.reload(&list(&[&b.address, &a.address]));
+    assert_eq!(next(&mut streams[2].1).await, differs);
+    stage.reload(&list(&[&b.address]));
+    for (_, delta) in &mut streams {
+        assert!(delta.is_silent().await);
+    }
+
+    // Back again, for all but the few.
+    stage.reload(&story);
+    let back = sent(CDS, &[("other", "1")], &[]);
+    for (_, delta) in streams.iter_mut().skip(1) {
+        assert_eq!(next(delta).await, back);
+    }
+    assert!(streams[0].1.is_silent().await);
+    assert!(a.has_call().is_none() && b.has_call().is_none(), "one stream to each");
+}
+
+/// G-23: a canary that is dead costs its clients nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_canary() {
+    let mut a = Plane::start().await;
+    let nowhere = Plane::start().await.address;
+    let text = format!(
+        "upstream: {{{}}}\ncanary: {{share: 100%, {}}}\n",
+        servers(&[&a.address]),
+        servers(&[&nowhere])
+    );
+    let stage = Stage::start("canaries-dead", &text);
+    let (_client, mut delta) = stage.client("one", "").await;
+    let (mut call, _) = says(&mut a, &[("same", "1")]).await;
+    assert_eq!(next(&mut delta).await, sent(CDS, &[("same", "1")], &[]));
+    call.send(&clusters("n2", &[("same", "2")], &[]));
+    assert_eq!(next(&mut delta).await, sent(CDS, &[("same", "2")], &[]));
+}
+
+/// G-22: a class reads servers of its own. Its clients keep them when the rule goes, and new clients read what all read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_class_with_servers_of_its_own() {
+    let (mut a, mut b) = (Plane::start().await, Plane::start().await);
+    let top = format!("upstream: {{{}}}\n", servers(&[&a.address]));
+    let class = format!("classes: [{{match: {{cluster: edge}}, {}}}]\n", servers(&[&b.address]));
+    let stage = Stage::start("canaries-class", &format!("{top}{class}"));
+    let (_of_edge, mut edge) = stage.client("one", "edge").await;
+    let (mut of_b, _) = says(&mut b, &[("edge", "1")]).await;
+    assert_eq!(next(&mut edge).await, sent(CDS, &[("edge", "1")], &[]));
+    let (_of_rest, mut rest) = stage.client("two", "core").await;
+    let (_of_a, _) = says(&mut a, &[("core", "1")]).await;
+    assert_eq!(next(&mut rest).await, sent(CDS, &[("core", "1")], &[]));
+    stage.shows(&format!("classes[0]::{}::sessions::1", b.address)).await;
+    stage.shows(&format!("#old::{}::sessions::1", a.address)).await;
+
+    stage.reload(&top);
+    of_b.send(&clusters("n2", &[("edge", "2")], &[]));
+    assert_eq!(next(&mut edge).await, sent(CDS, &[("edge", "2")], &[]));
+    let (_new, mut new) = stage.client("three", "edge").await;
+    assert_eq!(next(&mut new).await, sent(CDS, &[("core", "1")], &[]));
+    assert!(rest.is_silent().await);
+}
+
+/// G-24: the control plane that replaces another one knows only some of what clients were served. The rest is held.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_a_state_on_the_new_control_plane() {
+    let (mut a, mut b) = (Plane::start().await, Plane::start().await);
+    let list = |plane: &Plane| format!("upstream: {{{}}}\n", servers(&[&plane.address]));
+    let stage = Stage::start("canaries-half", &list(&a));
+    let (_client, mut delta) = stage.client("one", "").await;
+    let names: Vec<String> = (0..10).map(|number| format!("c{number}")).collect();
+    let all: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
+    let _of_a = says(&mut a, &all).await;
+    assert_eq!(next(&mut delta).await.1.len(), 10);
+    stage.reload(&list(&b));
+    let _of_b = says(&mut b, &[("c0", "1"), ("c1", "2"), ("c2", "1")]).await;
+    assert_eq!(next(&mut delta).await, sent(CDS, &[("c1", "2")], &[]));
+    assert!(delta.is_silent().await, "nothing is removed");
+    let held = stage.relay.admin("/holds");
+    assert!(held.contains("c9") && held.contains("mass"), "{held}");
+}
