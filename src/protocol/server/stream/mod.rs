@@ -186,16 +186,16 @@ impl Server {
         self.wants_if(move |type_url, name| owners.of(type_url, name) == owner)
     }
 
+    /// Returns everything that is wanted and has another owner now than before.
+    pub fn wants_moved<'a>(&'a self, before: &'a Owners, now: &'a Owners) -> impl Iterator<Item = Want> + 'a {
+        self.wants_if(|type_url, name| before.of(type_url, name) != now.of(type_url, name))
+    }
+
     /// Whether the client was sent this content, and has not rejected it.
     #[must_use]
     pub fn holds(&self, type_url: &TypeUrl, name: &Name, version: Version) -> bool {
         let mut types = self.types.iter().filter(|one| one.type_url() == type_url);
         types.any(|one| one.holds(name, version))
-    }
-
-    /// Returns everything that is wanted and has another owner now than before.
-    pub fn wants_moved<'a>(&'a self, before: &'a Owners, now: &'a Owners) -> impl Iterator<Item = Want> + 'a {
-        self.wants_if(|type_url, name| before.of(type_url, name) != now.of(type_url, name))
     }
 
     fn wants_if<'a>(
