@@ -13,6 +13,7 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::cache::{Docket, Scopes, View};
 use crate::census::Census;
+use crate::classes::ClientKind;
 use crate::clock;
 use crate::protocol::{Contents, Earlier, Hearing, Sentence, Verdicts};
 use crate::telemetry::VerdictMetrics;
@@ -74,10 +75,8 @@ impl Bench {
     fn take_news(&mut self) {
         let now = clock::now();
         for view in self.docket.take() {
-            let judged = self.views.entry(address(&view)).or_insert_with(|| Judged {
-                view: Arc::downgrade(&view),
-                verdicts: Verdicts::default(),
-            });
+            let judged = self.views.entry(address(&view));
+            let judged = judged.or_insert_with(|| Judged::new(&view, now));
             judged.verdicts.set(self.docket.settings().after);
             for type_url in view.take_unjudged() {
                 judged.verdicts.handle_rejection(&type_url, now);
@@ -139,14 +138,36 @@ impl Bench {
     }
 }
 
+impl Judged {
+    /// Begins with what an earlier run of the relay has condemned.
+    fn new(view: &Arc<View>, now: Instant) -> Self {
+        let mut verdicts = Verdicts::default();
+        let class = Arc::new(view.class().clone());
+        let of_view = |one: &Arc<Condemned>| Condemned {
+            kind: (one.kind.as_ref()).map(|kind| ClientKind::new(class.clone(), kind.user_agent().clone())),
+            ..Condemned::clone(one)
+        };
+        if let Some(restored) = view.restored() {
+            verdicts.restore(restored.condemned().iter().map(of_view).collect(), now);
+        }
+        Self {
+            view: Arc::downgrade(view),
+            verdicts,
+        }
+    }
+}
+
 fn address(view: &Arc<View>) -> usize {
     Arc::as_ptr(view).addr()
 }
 
 fn with_contents(view: &View, act: impl FnOnce(&Contents<'_>)) {
-    let cut = view.cut();
+    let (cut, restored) = (view.cut(), view.restored());
     act(&Contents {
-        is_current: &|type_url: &TypeUrl, name: &Name, version| is_current(&cut, type_url, name, version),
+        is_current: &|type_url: &TypeUrl, name: &Name, version| {
+            let mut cuts = std::iter::once(&cut).chain(&restored);
+            cuts.any(|cut| is_current(cut, type_url, name, version))
+        },
         earlier: &|type_url: &TypeUrl, name: &Name, version| {
             let (resource, until) = view.before(type_url, name, version)?;
             Some(Earlier { resource, until })

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::{Changes, Expiry, Hold, Known, Name, Reason, Resource, State, TypeUrl};
+use super::{Changes, Condemned, Expiry, Hold, Known, Name, Reason, Resource, State, TypeUrl};
 
 /// The states of all types of one view at one instant.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +17,8 @@ pub struct Cut {
     reason: Option<Arc<str>>,
     /// The removals that are not passed on: what they are about is still there.
     holds: Arc<Vec<Hold>>,
+    /// What clients of some kinds reject, and what stands in for it.
+    condemned: Arc<Vec<Arc<Condemned>>>,
 }
 
 /// The state of the server that the content of a cut comes from.
@@ -101,6 +103,21 @@ impl Cut {
     pub fn with_holds(&self, holds: Vec<Hold>) -> Self {
         Self {
             holds: Arc::new(holds),
+            ..self.clone()
+        }
+    }
+
+    /// What clients of some kinds reject.
+    #[must_use]
+    pub const fn condemned(&self) -> &Arc<Vec<Arc<Condemned>>> {
+        &self.condemned
+    }
+
+    /// Returns the same content, of which this is condemned.
+    #[must_use]
+    pub fn with_condemned(&self, condemned: Vec<Arc<Condemned>>) -> Self {
+        Self {
+            condemned: Arc::new(condemned),
             ..self.clone()
         }
     }

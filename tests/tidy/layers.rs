@@ -23,9 +23,9 @@ const KNOWS: [(&str, &[&str]); 28] = [
     ),
     (
         "verdicts",
-        &["xds", "protocol", "cache", "census", "telemetry", "clock"],
+        &["classes", "xds", "protocol", "cache", "census", "telemetry", "clock"],
     ),
-    ("snapshot", &["xds", "proto", "clock"]),
+    ("snapshot", &["classes", "xds", "proto", "clock"]),
     ("shutdown", &[]),
     ("small_file", &[]),
     ("identity", &[]),

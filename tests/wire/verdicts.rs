@@ -217,6 +217,23 @@ async fn a_person_releases_it() {
     drop(old.pop());
 }
 
+/// A relay that starts again sees only newcomers: it goes on with what the earlier run has condemned.
+#[tokio::test]
+async fn verdicts_outlive_a_restart() {
+    let before = Case::new((Dialect::Delta, CDS, &["a"]));
+    drop(before.condemned("bad").await);
+    let known = before.relay.view().knowledge().whole();
+    assert_eq!(known.condemned().len(), 1);
+    let after = Case::new((Dialect::Delta, CDS, &["a"]));
+    after.relay.view().set_restored((*known).clone());
+    after.put("bad");
+    after.holds(1).await;
+    gets(&mut after.client("four", OLD).await, "good").await;
+    gets(&mut after.client("five", NEW).await, "bad").await;
+    after.put("better");
+    gets(&mut after.client("six", OLD).await, "better").await;
+}
+
 /// Older endpoints lead nowhere.
 #[tokio::test]
 async fn endpoints_are_not_condemned() {

@@ -27,7 +27,6 @@ pub(super) struct Verdicts {
 /// The kinds for which something is condemned.
 #[derive(Default)]
 struct Kinds {
-    condemned: Arc<Vec<Arc<Condemned>>>,
     own: Vec<(ClientKind, KindCut)>,
     /// The kinds with a place of their own. All others are one kind.
     told_apart: Vec<ClientKind>,
@@ -200,7 +199,7 @@ impl View {
     /// Returns all that is condemned.
     #[must_use]
     pub fn condemned(&self) -> Arc<Vec<Arc<Condemned>>> {
-        self.verdicts.kinds.load().condemned.clone()
+        self.cut.load().condemned().clone()
     }
 
     /// A client comes: once in a while one of its kind tries what is condemned.
@@ -272,10 +271,13 @@ impl View {
         self.verdicts.trials.lock().set(own.chain(others), now);
         let any = !condemned.is_empty();
         let rings = rings(&before, &condemned);
-        kinds.condemned = Arc::new(condemned);
         self.verdicts.kinds.store(Arc::new(kinds));
         self.verdicts.any.store(any, Ordering::Release);
-        let cut = Cut::clone(&self.cut());
+        let cut = self.cut().with_condemned(condemned);
+        if rings.is_empty() {
+            self.cut.store(Arc::new(cut));
+            return Woken::new(Vec::new());
+        }
         self.finish(replaced, cut, &rings)
     }
 

@@ -10,7 +10,7 @@ use super::Session;
 use crate::inquiry::{ClientResource, ClientStream, ClientType, Depth, Inquiry};
 use crate::protocol::{Portrait, Stand};
 use crate::wire::Peer;
-use crate::xds::{Name, Objection, Sight, TypeUrl, named_in};
+use crate::xds::{Name, Objection, Sight, Standing, TypeUrl, named_in};
 
 /// So many resources are told of those that the client names, and of the others, where its rejections are counted.
 const BLAMED_MAX: usize = 64;
@@ -141,13 +141,21 @@ fn blamed(portrait: Portrait<'_>) -> Vec<ClientResource> {
     named
 }
 
-/// Returns where these resources stand. A full state is rejected as a whole: what the client names is to blame, or else all of it.
+/// Returns where these resources stand. A full state is rejected as a whole: what the client names is to blame, or else all of it. What is
+/// still to be tried alone is not rejected yet.
 fn among(portrait: Portrait<'_>, names: &BTreeSet<Name>) -> Vec<ClientResource> {
     let blames = portrait.rejects_all().map(|objection| named_in(objection.words()));
     let blames = blames.filter(|words| words.iter().any(|word| portrait.stand(&Name::from(*word)).is_some()));
     let blamed = |name: &&Name| blames.as_ref().is_none_or(|words| words.contains(name.as_str()));
     let stands = names.iter().filter(blamed).filter_map(|name| portrait.stand(name));
-    stands.map(resource).collect()
+    let found = stands.map(|stand| {
+        let standing = match stand.standing {
+            Standing::Rejected if portrait.tries(stand.name) => Standing::Sent,
+            standing => standing,
+        };
+        resource(Stand { standing, ..stand })
+    });
+    found.collect()
 }
 
 fn resource(stand: Stand<'_>) -> ClientResource {
