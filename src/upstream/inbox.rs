@@ -75,7 +75,8 @@ impl Inbox {
         if response.status() != StatusCode::OK {
             return Err(mapped(response.status()));
         }
-        let encoding = Encoding::of(response.headers())?;
+        // What the head says matters only once a message is compressed.
+        let encoding = Encoding::of(response.headers()).unwrap_or(Encoding::Identity);
         let context = response.headers().get(TRACEPARENT);
         Ok(Self {
             context: context.and_then(|value| traceparent::read(value.to_str().ok()?)),
@@ -194,7 +195,7 @@ impl Come {
         self.prefix.clear();
         let length = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(usize::MAX);
         if flag > 1 || flag == 1 && self.encoding == Encoding::Identity {
-            let what = "the server sends compressed messages without saying how, or something that is not gRPC";
+            let what = "the server sends messages that are not compressed with gzip, or something that is not gRPC";
             return Err(Status::internal(what));
         }
         self.check(length)?;

@@ -6,6 +6,7 @@
 mod budget;
 mod cork;
 mod deadline;
+mod encoding;
 mod frame;
 mod gathering;
 mod inflating;
@@ -23,7 +24,8 @@ mod turn;
 pub use budget::{Budget, Charge, Share, Short};
 pub use cork::{COPIED_BYTES_MAX, Cork, Corked, Flow, GATHERED_BYTES_MAX};
 pub use deadline::timeout;
-pub use frame::{ACCEPT_ENCODING, ACCEPTED_ENCODINGS, Deframer, ENCODING, Encoding, Read};
+pub use encoding::{ACCEPT_ENCODING, ACCEPTED_ENCODINGS, ENCODING, Encoding};
+pub use frame::{Deframer, Read};
 pub use listen::{Listener, Peer, Socket};
 pub use proxy::{ProxyFault, is_proxy_header, proxied};
 pub use response::{ResponseFields, encode, encode_gzip, message, message_of};
