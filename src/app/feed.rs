@@ -19,7 +19,7 @@ use super::{plan, spawn};
 use crate::cache::View;
 use crate::downstream::Shared;
 use crate::telemetry::{Health, Status};
-use crate::upstream::{AskClients, FileWriter, Talk, Writer};
+use crate::upstream::{AskClients, FileWriter, FindBeside, Talk, Writer};
 
 /// Gives every new view its writer.
 pub(super) async fn feed(
@@ -43,6 +43,8 @@ pub(super) async fn feed(
         let census = census.clone();
         Box::pin(async move { census.rejections(view, type_url).await })
     });
+    let beside = scopes.clone();
+    let find: FindBeside = Arc::new(move |view, watching| beside.beside(view, watching));
     let mut introduced = Introduced::new(scopes, metrics, &node);
     loop {
         for view in scopes.take_created() {
@@ -60,11 +62,13 @@ pub(super) async fn feed(
             };
             match &member.fed {
                 Fed::Grpc(target, settings) => {
-                    let writer = Writer::new(view.clone(), &node(), target, files, settings).reporting(ask.clone());
+                    let writer = Writer::new(view.clone(), &node(), target, files, settings)
+                        .reporting(ask.clone())
+                        .beside(find.clone());
                     fill(writer, view, warm.cloned(), overview);
                 }
                 Fed::Rest(server, polling) => {
-                    let writer = Writer::polling(view.clone(), &node(), server, files, polling);
+                    let writer = Writer::polling(view.clone(), &node(), server, files, polling).beside(find.clone());
                     fill(writer, view, warm.cloned(), overview);
                 }
                 Fed::Files(files) => {

@@ -6,7 +6,9 @@
 //! `scopes` are all views, with the `routes` to servers and the `node_ids` that control planes see. Its rooms: `view`, which knows
 //! `interest`; and `shared`, which knows neither.
 
+mod beside;
 mod claims;
+mod docket;
 mod interest;
 mod node_ids;
 mod notices;
@@ -17,6 +19,7 @@ mod vacancy;
 mod view;
 
 pub use claims::Claims;
+pub use docket::Docket;
 pub use interest::{Bell, Inquiries, Rang, Woken};
 pub use routes::{Canary, Lists, Route, Routes, WakeOnFailure};
 pub use scopes::Scopes;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use classes::{Node, Rule};
+use classes::{Class, Node, Rule};
 use xds::{Owners, bucket};
 
 /// The lists of servers for names without an owner, and one for each authority (F-11) and source (F-18).
@@ -160,6 +160,32 @@ impl Routes {
     fn lists(&self, rule: Option<&Rule>) -> &Lists {
         let own = rule.and_then(|rule| self.classes.get(rule)?.as_ref());
         own.unwrap_or(&self.top)
+    }
+
+    /// Whether all names have the same owner.
+    pub(super) fn is_plain(&self) -> bool {
+        self.owned.is_empty()
+    }
+
+    /// Returns all owners.
+    pub(super) fn all_owners(&self) -> impl Iterator<Item = Option<&str>> {
+        std::iter::once(None).chain(self.owned.keys().map(|owner| Some(&**owner)))
+    }
+
+    /// Returns the servers of an owner for most clients of this class, by priority.
+    pub(super) fn servers(&self, owner: Option<&str>, class: &Class) -> &[usize] {
+        match owner {
+            None => &self.lists(class.rule.as_deref()).usual.servers,
+            Some(owner) => self.owned.get(owner).map_or(&[], |route| &route.servers),
+        }
+    }
+
+    /// Whether any clients of this class have this server for an owner.
+    pub(super) fn reads(&self, owner: Option<&str>, class: &Class, server: usize) -> bool {
+        let canary = self.lists(class.rule.as_deref()).canary.as_ref();
+        let canary = canary.filter(|_| owner.is_none());
+        let behind = canary.is_some_and(|canary| canary.route.servers.contains(&server));
+        behind || self.servers(owner, class).contains(&server)
     }
 
     /// Who is asked for what.

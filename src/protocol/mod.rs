@@ -4,6 +4,7 @@
 
 mod backoff;
 mod client;
+mod crossings;
 mod demand;
 mod dialects;
 mod end;
@@ -18,12 +19,14 @@ mod settings;
 mod sorted;
 mod suspects;
 mod user_agent;
+mod verdicts;
 
 pub use backoff::{Backoff, Pause};
 pub use client::{
     Client, ClientSettings, Cutter, DeltaResponse, FIELD_BYTES_MIN, Parted, Received, Reported, Request, Rhythm,
     SotwResponse, Unreadable, come_through, read_delta, read_sotw, stated,
 };
+pub use crossings::Crossings;
 pub use demand::{Demand, Leg};
 pub use dialects::{Declined, Dialects, Next, Trial, Why};
 pub use end::{Code, End};
@@ -39,3 +42,4 @@ pub use server::{
 };
 pub use settings::{StreamLimits, StreamSettings, StreamTimers};
 pub use suspects::Suspects;
+pub use verdicts::{Contents, Earlier, Hearing, Sentence, Verdicts, Witness};

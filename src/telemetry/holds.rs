@@ -39,21 +39,19 @@ pub struct HoldCount {
     pub trouble: bool,
 }
 
-const REASONS: [HoldReason; 2] = [HoldReason::Mass, HoldReason::Referenced];
-
 impl HoldMetrics {
     #[rustfmt::skip]
     pub(super) fn register(own: &mut Registry, labels: Arc<TypeLabels>) -> Arc<Self> {
         let metrics = Self {
             labels,
-            holds: register(own, "holds", "Holds: removals of one type of a view that are not passed on, for one reason", Family::default()),
+            holds: register(own, "holds", "Holds: removals or changes of one type of a view that are not passed on, for one reason", Family::default()),
             trouble: register(own, "holds_in_trouble", "Holds at which somebody should look: much was lost at once, or something that the control plane still sends refers to removed resources for over 15 minutes", Family::default()),
-            resources: register(own, "hold_resources", "Resources that are removed and still served", Family::default()),
-            oldest: register(own, "hold_oldest_seconds", "Seconds since the oldest held removal was said", Gauge::default()),
-            begun: register(own, "held_removals", "Removals that were held", Family::default()),
-            ended: register(own, "held_removals_ended", "Removals that are not held any more, by what ended that", Family::default()),
+            resources: register(own, "hold_resources", "Resources that are served although the control plane has removed or changed them", Family::default()),
+            oldest: register(own, "hold_oldest_seconds", "Seconds since the oldest of what is held was said", Gauge::default()),
+            begun: register(own, "held_removals", "Removals and changes that were held", Family::default()),
+            ended: register(own, "held_removals_ended", "Removals and changes that are not held any more, by what ended that", Family::default()),
         };
-        for reason in REASONS {
+        for reason in HoldReason::ALL {
             drop(metrics.resources.get_or_create(&[("reason", reason.word().to_owned())]));
             drop(metrics.begun.get_or_create(&[("reason", reason.word().to_owned())]));
             for end in HoldEnd::ALL {
@@ -81,7 +79,7 @@ impl HoldMetrics {
     pub fn show(&self, holds: &[HoldCount], oldest: Option<Duration>) {
         self.holds.clear();
         self.trouble.clear();
-        let mut resources: BTreeMap<HoldReason, usize> = REASONS.map(|reason| (reason, 0)).into();
+        let mut resources: BTreeMap<HoldReason, usize> = HoldReason::ALL.map(|reason| (reason, 0)).into();
         for hold in holds {
             let labels = [
                 ("reason", hold.reason.word().to_owned()),

@@ -37,6 +37,18 @@ pub(super) fn note(event: &HoldEvent, server: &str, view: &View, metrics: &HoldM
             server, class, r#type, %reason, resources = removals, one = %name,
             "removed resources are still served, because served resources refer to them; `distributary holds` shows them"
         ),
+        (HoldChange::Begun | HoldChange::Joined, HoldReason::Unready) => tracing::info!(
+            server, class, r#type, %reason, resources = removals, one = %name,
+            "changed resources wait, because another source does not have what they lead to; `distributary holds` shows them"
+        ),
+        (HoldChange::Ended(end @ HoldEnd::Clock), HoldReason::Unready) => tracing::warn!(
+            server, class, r#type, %reason, resources = removals, one = %name, by = end.word(),
+            "changed resources have waited long enough for another source; they are served, although it does not have what they lead to"
+        ),
+        (HoldChange::Ended(end), HoldReason::Unready) => tracing::info!(
+            server, class, r#type, %reason, resources = removals, one = %name, by = end.word(),
+            "changed resources do not wait for another source any more"
+        ),
         (HoldChange::Ended(end @ HoldEnd::Clock), _) => tracing::warn!(
             server, class, r#type, %reason, judgement, resources = removals, one = %name, by = end.word(),
             "the time of held removals is over; they are passed on unless something else holds them"

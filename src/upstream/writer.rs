@@ -23,9 +23,11 @@ use super::way::Way;
 use crate::cache::{View, WordsQuestion};
 use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Demand, Guard, Leg as Which};
+use crate::protocol::{Crossings, Demand, Guard, Leg as Which};
 use crate::telemetry::{Arrival, HoldMetrics, Traces};
-use crate::xds::{Changes, Cut, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
+use crate::xds::{
+    Beside, Changes, Cut, Hold, HoldReason, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want,
+};
 
 /// How often wants are taken before the server is asked and heard: a request of a SotW stream has all names, so few are better than many.
 const WANTS_AT_ONCE: usize = 8;
@@ -40,6 +42,8 @@ pub struct Writer<L: Talk = Way> {
     server: String,
     demand: Demand,
     guard: Guard,
+    crossings: Crossings,
+    find_beside: Option<FindBeside>,
     questions: mpsc::Receiver<WordsQuestion>,
     traces: Arc<Traces>,
     holds: Arc<HoldMetrics>,
@@ -47,6 +51,9 @@ pub struct Writer<L: Talk = Way> {
     main: L,
     aside: L,
 }
+
+/// Finds what the clients of a view read of other servers. `true`: the writer is to be woken when that changes.
+pub type FindBeside = Arc<dyn Fn(&Arc<View>, bool) -> Option<Beside> + Send + Sync>;
 
 /// One of a view's two connections to its server: a stream or polls.
 pub trait Talk: Send {
@@ -136,12 +143,21 @@ impl<L: Talk> Writer<L> {
             server: server.to_owned(),
             demand: Demand::default(),
             guard,
+            crossings: Crossings::default(),
+            find_beside: None,
             traces,
             holds,
             reports: Reports::new(None),
             main,
             aside,
         }
+    }
+
+    /// D-12: changes wait for what clients read of other servers, which is found in this way.
+    #[must_use]
+    pub fn beside(mut self, find: FindBeside) -> Self {
+        self.find_beside = Some(find);
+        self
     }
 
     /// Works until the view is closed.
@@ -161,16 +177,20 @@ impl<L: Talk> Writer<L> {
             }
         }
         self.guard.close();
+        self.crossings.close();
         self.tell_holds();
     }
 
     async fn turn(&mut self, changes: &mut Vec<Changes>) {
         let (quiet, bound) = self.main.removal_times();
         self.guard.set(quiet, bound);
-        self.guard.handle_settings(self.view.guard());
+        let settings = self.view.guard();
+        self.guard.handle_settings(settings);
+        self.crossings.set(bound, settings.unready);
         let mut ordered = Vec::new();
         for (order, doing) in self.view.take_orders() {
             self.guard.handle_order(&order, now());
+            self.crossings.handle_order(&order, now());
             ordered.push(doing);
         }
         // What the servers said waits, if it removes. What follows from a want below does not wait: it answers the want (D-03).
@@ -205,6 +225,7 @@ impl<L: Talk> Writer<L> {
                 // What lets a removal go is published by now.
                 let wanted = |type_url: &TypeUrl, name: &Name| self.view.wants(type_url, name);
                 changes.append(&mut self.guard.release(&cut, wanted, now()));
+                changes.append(&mut self.cross(&cut));
             }
             if changes.is_empty() {
                 let server_state = self.server_state();
@@ -238,27 +259,55 @@ impl<L: Talk> Writer<L> {
         for want in self.view.take_wants(now()) {
             if !want.wanted {
                 self.guard.handle_unwanted(&want.type_url, &want.target);
+                self.crossings.handle_unwanted(&want.type_url, &want.target);
             }
             let told = self.demand.handle_want(&want, &self.view.cut());
             self.tell(told, changes);
         }
     }
 
-    /// Takes the removals that must wait out of what the server said.
+    /// Takes the removals and changes that must wait out of what the server said.
     fn hold(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
         if Guard::asks_for_inheritance(changes)
             && let Some((served, all)) = self.view.served_elsewhere()
         {
             self.guard.inherit(served, all);
         }
+        self.crossings.hear(changes);
         self.guard.hold(changes, cut, now());
+        if let Some(find) = self.find_beside.as_ref().filter(|_| !changes.is_empty())
+            && let Some(beside) = find(&self.view, false)
+        {
+            self.crossings.hold(changes, cut, &beside, now());
+        }
+    }
+
+    /// Returns the changes that do not wait for other servers any more.
+    fn cross(&mut self, cut: &Cut) -> Vec<Changes> {
+        if self.crossings.is_empty() {
+            return Vec::new();
+        }
+        let beside = self.find_beside.as_ref().and_then(|find| find(&self.view, true));
+        // There are no others any more.
+        let beside = beside.unwrap_or_else(|| Beside::new(|_, _| None, |_, _| false));
+        self.crossings.release(cut, &beside, now())
     }
 
     /// Publishes the holds, and logs what has begun and ended.
     fn tell_holds(&mut self) {
-        let Some((holds, events)) = self.guard.take_holds() else {
+        let (removals, changes) = (self.guard.take_holds(), self.crossings.take_holds());
+        if removals.is_none() && changes.is_none() {
             return;
-        };
+        }
+        let known = self.view.holds();
+        let (unready, others): (Vec<Hold>, Vec<Hold>) = known
+            .iter()
+            .cloned()
+            .partition(|hold| hold.reason == HoldReason::Unready);
+        let (mut holds, mut events) = removals.unwrap_or((others, Vec::new()));
+        let (waiting, happened) = changes.unwrap_or((unready, Vec::new()));
+        holds.extend(waiting);
+        events.extend(happened);
         self.view.publish_holds(holds);
         for event in &events {
             hold_log::note(event, &self.server, &self.view, &self.holds, now());
@@ -376,6 +425,7 @@ impl<L: Talk> Writer<L> {
         let all = [
             self.view.poll_timeout(),
             self.guard.poll_timeout(),
+            self.crossings.poll_timeout(),
             self.main.poll_timeout(),
             self.aside.poll_timeout(),
         ];

@@ -11,12 +11,14 @@ use imbl::OrdMap;
 use super::{Kind, Name, TypeUrl};
 
 /// Which removals are held.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuardSettings {
     /// How long a removed resource is held that a served one refers to.
     pub references: ReferenceHold,
     /// When a loss of many resources is held.
     pub mass: MassHold,
+    /// How long a change waits for another source whose server is away; zero: changes do not wait for other sources.
+    pub unready: Duration,
 }
 
 /// How long a removed resource is held that a served one refers to.
@@ -105,6 +107,16 @@ impl Default for MassHold {
     }
 }
 
+impl Default for GuardSettings {
+    fn default() -> Self {
+        Self {
+            references: ReferenceHold::default(),
+            mass: MassHold::default(),
+            unready: Duration::from_secs(60),
+        }
+    }
+}
+
 impl GuardSettings {
     /// Settings with which nothing is held.
     pub const OFF: Self = Self {
@@ -117,6 +129,7 @@ impl GuardSettings {
             within: Within::Never,
             hold: HoldTimes::all(Duration::ZERO),
         },
+        unready: Duration::ZERO,
     };
 }
 
@@ -138,35 +151,39 @@ impl Guards {
     }
 }
 
-/// Why a removal is held.
+/// Why a removal is held, or a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HoldReason {
     /// Too much was lost at once.
     Mass,
     /// A served resource refers to it.
     Referenced,
+    /// It is a change, and another source does not have yet what it leads to (D-12).
+    Unready,
 }
 
 impl HoldReason {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Mass, Self::Referenced, Self::Unready];
+
     /// Its name in metrics, ids and for people.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Mass => "mass",
             Self::Referenced => "referenced",
+            Self::Unready => "unready",
         }
     }
 
     /// Returns the reason with this name.
     #[must_use]
     pub fn called(word: &str) -> Option<Self> {
-        [Self::Mass, Self::Referenced]
-            .into_iter()
-            .find(|reason| reason.word() == word)
+        Self::ALL.into_iter().find(|reason| reason.word() == word)
     }
 }
 
-/// The removals of one type of a view that one judgement holds, or all that served resources hold.
+/// The removals of one type of a view that one judgement holds, or all that served resources hold; or its changes that are not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     /// The type.
@@ -186,7 +203,7 @@ pub struct HeldRemoval {
     pub since: Instant,
     /// When it is passed on at the latest; `None`: there is no clock.
     pub until: Option<Instant>,
-    /// What refers to the resource.
+    /// What refers to the resource; or what a change waits for, which is `said` unless its server is away.
     pub by: Option<Referrer>,
     /// Whether the resource is not removed, but an endpoint assignment that has become empty.
     pub emptied: bool,
@@ -230,6 +247,7 @@ impl Hold {
         match self.reason {
             HoldReason::Mass => true,
             HoldReason::Referenced => self.removals.values().any(|removal| removal.is_overdue(now)),
+            HoldReason::Unready => false,
         }
     }
 }
@@ -279,7 +297,7 @@ pub enum HoldEnd {
     Server,
     /// A new resource takes the address or the domain.
     Replaced,
-    /// Nothing refers to the resource any more.
+    /// Nothing refers to the resource any more, or what a change leads to is there.
     Free,
     /// The time was over.
     Clock,
@@ -348,7 +366,7 @@ pub enum HoldAction {
 }
 
 impl HoldTarget {
-    /// Whether the order is for this resource, which this judgement holds if it has a number.
+    /// Whether the order is for the removal of this resource, which this judgement holds if it has a number.
     #[must_use]
     pub fn is(&self, of: &TypeUrl, judgement: Option<u32>, name: &Name) -> bool {
         match self {
@@ -356,6 +374,7 @@ impl HoldTarget {
                 type_url == of && judgement.is_some() && only.is_none_or(|only| judgement == Some(only))
             }
             Self::Hold(type_url, HoldReason::Referenced, _) => type_url == of && judgement.is_none(),
+            Self::Hold(_, HoldReason::Unready, _) => false,
             Self::Resource(type_url, only) => type_url == of && only == name,
         }
     }

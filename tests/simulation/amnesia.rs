@@ -175,5 +175,6 @@ fn settings(rng: &mut Rng) -> GuardSettings {
             },
             ..GUARD.mass
         },
+        ..GUARD
     }
 }

@@ -52,6 +52,7 @@ pub(crate) type Removal = (Type, bool, String);
 
 /// By which settings the relay holds removals. A loss is held for less time than a world takes to heal.
 pub(crate) const GUARD: GuardSettings = GuardSettings {
+    unready: Duration::from_secs(60),
     references: ReferenceHold::UntilFree,
     mass: MassHold {
         hold: HoldTimes {

@@ -8,6 +8,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::holding::{Holding, Summary};
+use super::verdicts::Verdict;
 use crate::clock::WallClock;
 use crate::xds::{HeldRemoval, Hold, HoldReason, Name, Referrer, printable};
 
@@ -17,23 +18,25 @@ const LISTED_MAX: usize = 1000;
 const SHOWN_MAX: usize = 10;
 
 /// Returns the holds as JSON.
-pub(super) async fn json(holds: &[Holding]) -> Value {
+pub(super) async fn json(holds: &[Holding], verdicts: &[Verdict]) -> Value {
     let (clock, mut listed) = (WallClock::read(), Vec::new());
     for found in holds {
         listed.push(json_of(found, &found.summary().await, clock));
     }
-    json!({ "holds": listed })
+    let verdicts: Vec<Value> = verdicts.iter().map(|one| one.json(clock)).collect();
+    json!({ "holds": listed, "verdicts": verdicts })
 }
 
 /// Returns the holds as text.
-pub(super) async fn text(holds: &[Holding]) -> String {
+pub(super) async fn text(holds: &[Holding], verdicts: &[Verdict]) -> String {
     let (clock, mut text) = (WallClock::read(), String::new());
-    if holds.is_empty() {
+    if holds.is_empty() && verdicts.is_empty() {
         text.push_str("nothing is held\n");
     }
     for found in holds {
         text.push_str(&text_of(found, &found.summary().await, clock));
     }
+    verdicts.iter().for_each(|one| text.push_str(&one.text(clock)));
     text
 }
 
@@ -81,7 +84,11 @@ fn text_of(found: &Holding, summary: &Summary, clock: WallClock) -> String {
             text.push_str(", which has no endpoints any more");
         }
         if let Some(by) = &removal.by {
-            let _ = write!(text, ", {}", referring(by, &found.view.holds()));
+            let why = match hold.reason {
+                HoldReason::Unready => lacking(by),
+                HoldReason::Mass | HoldReason::Referenced => referring(by, &found.view.holds()),
+            };
+            let _ = write!(text, ", {why}");
         }
         if let Some(reason) = &removal.extended {
             let _ = write!(text, "; extended: {}", printable(reason));
@@ -112,6 +119,16 @@ pub(super) fn referring(by: &Referrer, holds: &[Hold]) -> String {
     format!("to which {} {} refers{more}", type_url.word(), printable(name.as_str()))
 }
 
+/// Returns what a change waits for: `which waits for eds a`.
+fn lacking(by: &Referrer) -> String {
+    let more = if by.said { "" } else { ", whose server is away" };
+    format!(
+        "which waits for {} {}{more}",
+        by.type_url.word(),
+        printable(by.name.as_str())
+    )
+}
+
 /// Returns one held resource as JSON.
 pub(super) fn resource(name: &Name, removal: &HeldRemoval, clock: WallClock) -> Value {
     json!({
@@ -132,6 +149,7 @@ const fn why(reason: HoldReason, trouble: bool) -> &'static str {
             "for over 15 min, something that the control plane still sends has referred to them"
         }
         (HoldReason::Referenced, false) => "something served refers to them",
+        (HoldReason::Unready, _) => "they are changed, and another source does not have what they lead to",
     }
 }
 

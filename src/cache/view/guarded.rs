@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -22,6 +23,9 @@ pub(super) struct Guarded {
     ended: Mutex<VecDeque<(Instant, HoldEvent)>>,
     /// The view of another server that sessions of this one read, as far as the last one that moved there has said.
     elsewhere: Mutex<Weak<View>>,
+    /// The views whose changes wait for what this one has, and whether there are any.
+    onlookers: Mutex<Vec<Weak<View>>>,
+    is_watched: AtomicBool,
 }
 
 /// An order on its way to the writer, which drops the sender once the order is carried out and the holds are published.
@@ -58,6 +62,30 @@ impl View {
         let other = self.guarded.elsewhere.lock().upgrade()?;
         let (reading, watching) = self.readers();
         (watching > 0).then(|| (other.cut(), reading == 0))
+    }
+
+    /// The writer of that view is woken at the next change of this one.
+    pub(crate) fn note_onlooker(&self, other: &Arc<Self>) {
+        let mut onlookers = self.guarded.onlookers.lock();
+        if !onlookers
+            .iter()
+            .any(|known| std::ptr::eq(known.as_ptr(), &raw const **other))
+        {
+            onlookers.push(Arc::downgrade(other));
+        }
+        self.guarded.is_watched.store(true, Ordering::Release);
+    }
+
+    /// Something has changed here.
+    pub(super) fn wake_onlookers(&self) {
+        if !self.guarded.is_watched.load(Ordering::Acquire) {
+            return;
+        }
+        let mut onlookers = self.guarded.onlookers.lock();
+        self.guarded.is_watched.store(false, Ordering::Release);
+        for other in onlookers.drain(..).filter_map(|other| other.upgrade()) {
+            other.interest.notify_one();
+        }
     }
 
     /// Whether a session wants this name now, or a collection that it belongs to.

@@ -22,6 +22,7 @@ impl View {
         let cut = Arc::new(cut.with_server_state(server_state));
         self.cut.store(cut.clone());
         drop(replaced);
+        self.wake_onlookers();
         let fails = server_state == ServerState::Failing;
         let wake_on_failure = *self.wake_on_failure.lock();
         self.nudge(|seated| fails && wake_on_failure == WakeOnFailure::Everybody || seated.compares());

@@ -34,11 +34,17 @@ fn guard(check: &mut Check, key: &str, written: Option<GuardShape>, usual: Guard
             return off.unwrap_or(usual);
         }
     };
-    let GuardParts { references, mass } = parts;
+    let GuardParts {
+        references,
+        mass,
+        unready,
+    } = parts;
     let references = check.read(&format!("{key}.references"), references.as_ref(), references_hold);
+    let unready = check.read(&format!("{key}.unready"), unready.as_ref(), quantity::duration);
     GuardSettings {
         references: references.unwrap_or(usual.references),
         mass: mass_hold(check, &format!("{key}.mass"), mass, usual.mass),
+        unready: unready.unwrap_or(usual.unready),
     }
 }
 

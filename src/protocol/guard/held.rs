@@ -161,9 +161,6 @@ impl Held {
             self.agenda.clear();
             self.alarms.clear();
         }
-        for alarm in self.alarms_of(&removal) {
-            self.alarms.remove(&(alarm, item.clone()));
-        }
         self.ledger.show(item, removal.reason(), None, end);
         Some(removal)
     }

@@ -323,6 +323,7 @@ fn settings(rng: &mut Rng) -> GuardSettings {
             hold: HoldTimes::all(Duration::from_secs([5, 60][rng.below(2)])),
             ..USUAL.mass
         },
+        ..USUAL
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod amnesia;
 mod bad_input;
+mod crossings;
 mod elsewhere;
 mod many;
 mod overdue;

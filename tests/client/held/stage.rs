@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
-use protocol::{Guard, Request, read_delta};
+use protocol::{Crossings, Guard, Request, read_delta};
 use xds::{
-    Changes, Cut, Dialect, GuardSettings, Hold, HoldAction, HoldChange, HoldOrder, HoldTarget, HoldTimes, Known,
-    MassHold, Name, ReferenceHold, Slot, Target, TypeUrl, Within,
+    Beside, Changes, Cut, Dialect, GuardSettings, Hold, HoldAction, HoldChange, HoldOrder, HoldTarget, HoldTimes,
+    Known, MassHold, Name, ReferenceHold, Slot, Target, TypeUrl, Within,
 };
 
 use super::plane::{Plane, Reply};
@@ -34,6 +34,8 @@ pub(crate) struct Stage {
     pub(crate) elsewhere: Option<Arc<Cut>>,
     /// Others have stayed here.
     pub(crate) some_stayed: bool,
+    /// The changes that wait for other sources, and what these have.
+    pub(crate) crossings: Option<(Crossings, Beside)>,
 }
 
 /// The default settings.
@@ -50,6 +52,7 @@ pub(crate) const USUAL: GuardSettings = GuardSettings {
             other: Duration::from_secs(60),
         },
     },
+    unready: Duration::from_secs(60),
 };
 
 impl Stage {
@@ -67,6 +70,7 @@ impl Stage {
             cuts: 0,
             elsewhere: None,
             some_stayed: false,
+            crossings: None,
         };
         wants.iter().for_each(|(kind, name)| stage.upstream.want(kind, name));
         stage.upstream.connect();
@@ -129,6 +133,11 @@ impl Stage {
             self.exchange();
             let due = self.upstream.client.poll_timeout();
             let due = due.into_iter().chain(self.guard.poll_timeout());
+            let due = due.chain(
+                self.crossings
+                    .as_ref()
+                    .and_then(|(crossings, _)| crossings.poll_timeout()),
+            );
             let Some(at) = due.min().filter(|at| *at <= end) else {
                 break;
             };
@@ -146,7 +155,10 @@ impl Stage {
             action,
             reason: "a test".into(),
         };
-        let concerned = self.guard.handle_order(&order, self.upstream.now);
+        let mut concerned = self.guard.handle_order(&order, self.upstream.now);
+        if let Some((crossings, _)) = &mut self.crossings {
+            concerned += crossings.handle_order(&order, self.upstream.now);
+        }
         self.publish(Vec::new());
         concerned
     }
@@ -160,6 +172,9 @@ impl Stage {
     pub(crate) fn unwant(&mut self, kind: &str, name: &str) {
         let target = Target::Name(Name::from(name));
         self.guard.handle_unwanted(&TypeUrl::new(kind), &target);
+        if let Some((crossings, _)) = &mut self.crossings {
+            crossings.handle_unwanted(&TypeUrl::new(kind), &target);
+        }
         self.upstream.unwant(kind, name);
         self.publish(Vec::new());
     }
@@ -171,17 +186,29 @@ impl Stage {
         {
             self.guard.inherit(served.clone(), !self.some_stayed);
         }
-        self.guard.hold(&mut changes, &self.upstream.cut, self.upstream.now);
+        let now = self.upstream.now;
+        if let Some((crossings, _)) = &mut self.crossings {
+            crossings.hear(&changes);
+        }
+        self.guard.hold(&mut changes, &self.upstream.cut, now);
+        if let Some((crossings, beside)) = &mut self.crossings {
+            crossings.hold(&mut changes, &self.upstream.cut, beside, now);
+        }
         self.apply(&changes);
         loop {
             let wanted = |_: &TypeUrl, name: &Name| self.wanted.contains(name.as_str());
-            let released = self.guard.release(&self.upstream.cut, wanted, self.upstream.now);
+            let mut released = self.guard.release(&self.upstream.cut, wanted, now);
+            if let Some((crossings, beside)) = &mut self.crossings {
+                released.append(&mut crossings.release(&self.upstream.cut, beside, now));
+            }
             if released.is_empty() {
                 break;
             }
             self.apply(&released);
         }
-        if let Some((holds, events)) = self.guard.take_holds() {
+        let crossings = self.crossings.as_mut().map(|(crossings, _)| crossings);
+        let waiting = crossings.and_then(Crossings::take_holds);
+        for (holds, events) in self.guard.take_holds().into_iter().chain(waiting) {
             self.holds = holds;
             for event in events {
                 let what = format!("{} {}", event.type_url.word(), event.reason);

@@ -4,6 +4,7 @@
 #[path = "../../client/held/plane.rs"]
 #[expect(dead_code, reason = "its resources are more than these stories need")]
 mod content;
+mod crossings;
 mod failover;
 mod judged;
 mod messages;
