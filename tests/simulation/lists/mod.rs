@@ -84,7 +84,9 @@ impl Lists {
 
     /// The servers of an authority, by priority.
     fn servers(&self, authority: Option<&str>) -> &[usize] {
-        self.routes.route(authority).map_or(&[], |route| &route.servers)
+        self.routes
+            .route(authority, &classes::Node::default())
+            .map_or(&[], |route| &route.servers)
     }
 }
 

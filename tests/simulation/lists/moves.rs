@@ -82,7 +82,7 @@ impl World {
             .origins
             .lists
             .as_ref()
-            .and_then(|lists| lists.routes.route(authority));
+            .and_then(|lists| lists.routes.route(authority, &classes::Node::default()));
         let knob = route.is_some_and(|route| route.reachability_only);
         let rule = match (home, knob) {
             (true, _) => Rule::G08,
