@@ -51,6 +51,7 @@ use crate::supervisor::Supervisor;
 use crate::telemetry::{COMMIT, Health, Log, Metrics, Status, VERSION};
 use crate::tls::{BadFile, InUse, Renewal};
 use crate::token::{BadKeys, KeyRenewal, Tokens};
+use crate::verdicts::Bench;
 use crate::wire::Budget;
 
 /// Why the relay does not run.
@@ -113,7 +114,7 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
         plan::views(&config),
         config.limits.views,
     ));
-    scopes.set_guards(config.guard.clone());
+    plan::hold(&scopes, &config);
     let overview = Overview::new(&fleet, &scopes, &metrics.faults);
     let in_use = Arc::new(InUse::default());
     let guard = guard(&config)?;
@@ -161,6 +162,7 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
         () = leave(leaving, &trigger, warm.as_ref()) => {}
         () = feed::feed(&live, &fleet, &shared, warm.as_ref(), &overview) => {}
         () = clock::keep() => {}
+        () = Bench::new(&shared.scopes, shared.status.census().clone(), shared.metrics.verdicts.clone()).run() => {}
         () = renewal.run(async || of_certificates.next().await) => {}
         () = keys.run(async || of_keys.next().await) => {}
         () = look_after(&shared, &live, &fleet, &supervisor) => {}

@@ -95,7 +95,7 @@ impl Warm {
     }
 
     /// Loads the snapshot of a view, if there is one.
-    pub(super) async fn load(&self, view: &View) {
+    pub(super) async fn load(&self, view: &Arc<View>) {
         let Some(of) = self.identity(view) else { return };
         let (folder, types, class) = (self.folder.clone(), self.types.clone(), of.clone());
         match blocking(move || folder.load(&class, &types, plan::now())).await {

@@ -8,6 +8,7 @@
 
 mod beside;
 mod claims;
+mod docket;
 mod interest;
 mod node_ids;
 mod notices;
@@ -18,6 +19,7 @@ mod vacancy;
 mod view;
 
 pub use claims::Claims;
+pub use docket::Docket;
 pub use interest::{Bell, Inquiries, Rang, Woken};
 pub use routes::{Route, Routes, WakeOnFailure};
 pub use scopes::Scopes;

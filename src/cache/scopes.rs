@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::claims::{Claims, is_fair};
+use super::docket::Docket;
 use super::node_ids::NodeIds;
 use super::notices::Notices;
 use super::routes::{Route, Routes};
@@ -36,6 +37,7 @@ pub struct Scopes {
     generation: AtomicU64,
     views: Mutex<Views>,
     vacancy: Arc<Vacancy>,
+    docket: Arc<Docket>,
     news: Notify,
     connections: AtomicU64,
     notices: Notices,
@@ -77,6 +79,7 @@ impl Scopes {
                 created: Vec::new(),
             }),
             vacancy: Arc::default(),
+            docket: Arc::default(),
             news: Notify::new(),
             connections: AtomicU64::new(1),
             notices: Notices::default(),
@@ -94,6 +97,12 @@ impl Scopes {
             view.set_guard(guards.of(self.rule(view.class())));
         }
         self.guards.store(Arc::new(guards));
+    }
+
+    /// The views in which clients have rejected something, and when content is condemned.
+    #[must_use]
+    pub const fn docket(&self) -> &Arc<Docket> {
+        &self.docket
     }
 
     /// Returns the position of the rule of a class; `None` if it has none, or if the rule is not in effect any more.
@@ -215,7 +224,7 @@ impl Scopes {
             wake_on_failure,
             key.0.clone(),
             views.settings,
-            self.vacancy.clone(),
+            (self.vacancy.clone(), self.docket.clone()),
         );
         view.set_guard(self.guards.load().of(self.rule(&key.0)));
         if let Some(left) = views.left(&key, self.routes.load().route(owner.map(|of| &**of))) {

@@ -25,11 +25,16 @@ pub(super) const NAME_BYTES: usize = 1024;
 /// and the largest node by default 64 KiB.
 pub(super) const VIEW_BYTES: usize = 160 * 1024;
 
-/// The memory of a version that a client brings, generously. With names of 30 bytes that was some 200 bytes, and twice that while they came.
-const VERSION_BYTES: usize = 512;
-/// The part of the limit that versions leave free, in percent, beside what names leave free: for the requests that bring them, which are
-/// read meanwhile, and so that no new clients are refused.
-const SPARE_PART: usize = 27;
+/// The memory of a version that a client brings, generously. With names of 30 bytes that was some 200 bytes, and three times that while
+/// they came.
+const VERSION_BYTES: usize = 768;
+/// From so many names on a connection has many.
+const MANY: usize = 4096;
+/// What versions, and the names of a connection that has many, leave free beside what the names of others leave free: so much of the limit
+/// in percent, from where on new clients are refused...
+const NEWCOMERS_PART: usize = 7;
+/// ... and so many bytes, or a quarter of the limit, for what is read and sorted of the requests that bring them.
+const REQUESTS_BYTES: usize = 64 << 20;
 
 /// Room for the versions of one request. What is not kept of it is free again when this is dropped.
 #[derive(Debug)]
@@ -58,17 +63,16 @@ impl Vacancy {
             .store(if memory == 0 { usize::MAX } else { left }, Ordering::Relaxed);
     }
 
-    /// Takes room for what is new, for a connection that has `own` of its kind.
+    /// Takes room for what is new, for a connection that has `own` names.
     ///
     /// # Errors
     /// There is none.
     pub(super) fn take(&self, bytes: usize, own: usize) -> Result<(), Full> {
-        let taken = self
-            .bytes
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
-        taken.map(drop).map_err(|_| Full {
+        let memory = self.memory.load(Ordering::Relaxed);
+        let spare = if own < MANY { 0 } else { spare(memory) };
+        self.shrink(bytes, spare).map_err(|()| Full {
             limit: "memory",
-            value: self.memory.load(Ordering::Relaxed),
+            value: memory,
             own,
             left: 0,
         })
@@ -84,15 +88,23 @@ impl Vacancy {
             self.memory.load(Ordering::Relaxed),
             versions.saturating_mul(VERSION_BYTES),
         );
-        let spare = memory / 100 * SPARE_PART;
-        let take = |left: usize| {
-            left.checked_sub(bytes)
-                .filter(|left| memory == 0 || bytes == 0 || *left >= spare)
-        };
-        let taken = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        let spare = if bytes == 0 { 0 } else { spare(memory) };
+        self.shrink(bytes, spare).map_err(|()| memory)?;
         let vacancy = self.clone();
-        taken.map(|_| Room { vacancy, bytes, look }).map_err(|_| memory)
+        Ok(Room { vacancy, bytes, look })
     }
+
+    /// Takes so many bytes, if so many are left then.
+    fn shrink(&self, bytes: usize, spare: usize) -> Result<(), ()> {
+        let take = |left: usize| left.checked_sub(bytes).filter(|left| *left >= spare);
+        let taken = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        taken.map(drop).map_err(drop)
+    }
+}
+
+/// Returns how many bytes are left free of this limit of memory by what comes in large numbers.
+fn spare(memory: usize) -> usize {
+    memory / 100 * NEWCOMERS_PART + REQUESTS_BYTES.min(memory / 4)
 }
 
 impl Room {

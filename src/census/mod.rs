@@ -9,6 +9,7 @@ mod configs;
 mod csds;
 mod document;
 mod entries;
+mod hearing;
 mod pages;
 mod questions;
 mod rejections;
@@ -196,7 +197,9 @@ impl Round {
         let turn = clock::timeout(PATIENCE, self.turn.clone().acquire_owned()).await;
         let at_once = match self.question.depth {
             Depth::Resources => AT_ONCE_IN_FULL,
-            Depth::Types | Depth::Rejections | Depth::RejectionsAt(_) | Depth::Resource(..) => AT_ONCE,
+            Depth::Types | Depth::Rejections | Depth::RejectionsAt(_) | Depth::Among(..) | Depth::Resource(..) => {
+                AT_ONCE
+            }
         };
         let (inquiry, answers) = Inquiry::new(self.question.clone(), at_once, turn.and_then(Result::ok));
         while !(self.respondents.as_mut()).is_some_and(|respondents| respondents.ask_some(at_once, &inquiry)) {

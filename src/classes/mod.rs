@@ -4,6 +4,7 @@
 //! resources, of how rules are written in a file, nor of what a client may have.
 
 mod class;
+mod client_kind;
 mod credentials;
 mod node;
 mod passes;
@@ -14,6 +15,7 @@ mod rules;
 mod selector;
 
 pub use class::Class;
+pub use client_kind::ClientKind;
 pub use credentials::{CredentialFiles, Credentials, Unfit};
 pub use node::{ASKS_ONCE, ENDPOINT_COLLECTIONS, Features, Locality, Node, RELAYS, RESOURCE_ERRORS, UserAgent};
 pub use passes::{Member, Members, Parts, Passes, Taken};

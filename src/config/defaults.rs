@@ -59,6 +59,8 @@ pub struct Limits {
     pub names_per_view: usize,
     /// Bytes of outdated resource bodies that one view keeps for slow clients.
     pub pinned_bytes_per_view: usize,
+    /// Bytes of replaced content that one view keeps to stand in for what is rejected.
+    pub history_bytes: usize,
 }
 
 /// The limit of the memory of the process.
@@ -93,6 +95,7 @@ impl Default for Limits {
             views: 256,
             names_per_view: 1_000_000,
             pinned_bytes_per_view: 256 * MIB,
+            history_bytes: 16 * MIB,
         }
     }
 }

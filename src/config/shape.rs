@@ -20,6 +20,7 @@ mapping!(File {
     "limits" => limits: LimitsShape,
     "timers" => timers: TimersShape,
     "guard" => guard: Option<GuardShape>,
+    "verdicts" => verdicts: Option<VerdictsShape>,
     "chunk" => chunk: Option<Scalar>,
     "transport_v2" => transport_v2: Option<bool>,
     "anonymous" => anonymous: Option<bool>,
@@ -240,6 +241,7 @@ mapping!(LimitsShape {
     "views" => views: Option<Scalar>,
     "names_per_view" => names_per_view: Option<Scalar>,
     "pinned_bytes_per_view" => pinned_bytes_per_view: Option<Scalar>,
+    "history_bytes" => history_bytes: Option<Scalar>,
 });
 
 mapping!(TimersShape {
@@ -274,6 +276,19 @@ mapping!(GuardParts {
     "references" => references: Option<Scalar>,
     "mass" => mass: MassShape,
     "unready" => unready: Option<Scalar>,
+});
+
+/// When content is condemned.
+#[derive(Clone, Debug)]
+pub(super) enum VerdictsShape {
+    /// Its parts.
+    Parts(VerdictParts),
+    /// A word.
+    Word(Scalar),
+}
+
+mapping!(VerdictParts {
+    "after" => after: Option<Scalar>,
 });
 
 mapping!(MassShape {
@@ -319,6 +334,23 @@ mapping!(AtLeast {
     "listeners" => listeners: Option<Scalar>,
     "other" => other: Option<Scalar>,
 });
+
+impl Shape for VerdictsShape {
+    fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
+        if tree.text().is_some() {
+            return Scalar::read(tree, key, found).map(Self::Word);
+        }
+        if tree.items().is_some() {
+            found.expected("`off`, or a mapping", tree, key);
+            return None;
+        }
+        VerdictParts::read(tree, key, found).map(Self::Parts)
+    }
+
+    fn schema() -> serde_json::Value {
+        word_or(VerdictParts::schema())
+    }
+}
 
 impl Shape for GuardShape {
     fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {

@@ -94,6 +94,8 @@ pub enum Depth {
     Rejections,
     /// The same of one type, at one view: see [`Question::is_at_view`].
     RejectionsAt(TypeUrl),
+    /// These resources of a type, in the same way. Of those who reject a full state, those that they blame.
+    Among(TypeUrl, Arc<BTreeSet<Name>>),
     /// This resource of a type.
     Resource(TypeUrl, Name),
 }
@@ -237,7 +239,10 @@ impl Question {
     /// it may read several views.
     #[must_use]
     pub const fn is_at_view(&self) -> bool {
-        matches!(self.depth, Depth::Resource(..) | Depth::RejectionsAt(_))
+        matches!(
+            self.depth,
+            Depth::Resource(..) | Depth::RejectionsAt(_) | Depth::Among(..)
+        )
     }
 }
 

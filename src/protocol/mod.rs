@@ -19,6 +19,7 @@ mod settings;
 mod sorted;
 mod suspects;
 mod user_agent;
+mod verdicts;
 
 pub use backoff::{Backoff, Pause};
 pub use client::{
@@ -41,3 +42,4 @@ pub use server::{
 };
 pub use settings::{StreamLimits, StreamSettings, StreamTimers};
 pub use suspects::Suspects;
+pub use verdicts::{Contents, Earlier, Hearing, Sentence, Verdicts, Witness};

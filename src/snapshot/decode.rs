@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
+use crate::classes::{ClientKind, UserAgent};
 use crate::clock::WallClock;
 use crate::xds::{
-    Changes, Cut, HeldRemoval, Hold, HoldReason, Name, Phase, Reason, Resource, ResourceParts, TypeUrl, Types, Update,
+    Changes, Condemned, Cut, HeldRemoval, Hold, HoldReason, Name, Objection, Phase, Reason, Resource, ResourceParts,
+    TypeUrl, Types, Update, Version,
 };
 
 /// The largest file that is read: no snapshot is as large, and a larger file does not fit into memory.
@@ -87,6 +89,8 @@ fn decode(bytes: &[u8], types: &Types, now: Instant) -> Result<Snapshot, Fault> 
         cut = cut.with(&changes).0;
     }
     let cut = cut.with_holds(holds(&mut cursor, types, now)?);
+    let cut = cut.with_condemned(condemned(&mut cursor, types, now)?);
+    cursor.byte()?;
     if cursor.at != content.len() {
         return Err(Fault::at(cursor.at, "the content should end here, but more follows"));
     }
@@ -98,8 +102,7 @@ fn decode(bytes: &[u8], types: &Types, now: Instant) -> Result<Snapshot, Fault> 
 fn half(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Option<Changes>, Fault> {
     let at = cursor.at;
     let (wildcard, complete) = match cursor.byte()? {
-        tag::END => return Ok(None),
-        tag::HELD => {
+        tag::END | tag::HELD | tag::CONDEMNED => {
             cursor.at = at;
             return Ok(None);
         }
@@ -133,18 +136,54 @@ fn half(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Option<C
     }))
 }
 
-/// Reads the removals that were not passed on, and the end.
-fn holds(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Vec<Hold>, Fault> {
-    let clock = WallClock::read();
-    // An instant before the system began is now: what it ends is over, and what began then begins anew.
-    let time = |millis: u64| {
+/// Returns how times are read. An instant before the system began is now: what it ends is over, and what began then begins anew.
+fn times(now: Instant) -> impl Fn(u64) -> Instant {
+    let today = WallClock::read().unix(now);
+    move |millis| {
         let at = Duration::from_millis(millis);
-        let today = clock.unix(now);
         match at.checked_sub(today) {
             Some(ahead) => now.checked_add(ahead).unwrap_or(now),
             None => now.checked_sub(today - at).unwrap_or(now),
         }
-    };
+    }
+}
+
+/// Reads what kinds of clients reject. The class of a kind is that of the view.
+fn condemned(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Vec<Arc<Condemned>>, Fault> {
+    let (time, mut all) = (times(now), Vec::new());
+    while cursor.peek() == Some(tag::CONDEMNED) {
+        cursor.byte()?;
+        let type_url = types.resolve(cursor.text()?);
+        let at = cursor.at;
+        let version = Version::parse(cursor.text()?).ok_or_else(|| Fault::at(at, "this is not a version"))?;
+        let name = cursor.text()?.into();
+        let user_agent = UserAgent {
+            name,
+            version: cursor.text()?.into(),
+        };
+        let since = time(cursor.long()?).min(now);
+        let (clients, of) = (cursor.number()?, cursor.number()?);
+        let objection = Arc::new(Objection::new(0, cursor.text()?, since));
+        let Some(stands_in) = resource(cursor, &type_url, now)? else {
+            continue;
+        };
+        all.push(Arc::new(Condemned {
+            type_url,
+            version,
+            kind: Some(ClientKind::new(Arc::default(), Arc::new(user_agent))),
+            stands_in,
+            since,
+            clients,
+            of,
+            objection,
+        }));
+    }
+    Ok(all)
+}
+
+/// Reads the removals that were not passed on.
+fn holds(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Vec<Hold>, Fault> {
+    let time = times(now);
     let mut holds: BTreeMap<(TypeUrl, HoldReason, Option<u32>), BTreeMap<Name, HeldRemoval>> = BTreeMap::new();
     while cursor.peek() == Some(tag::HELD) {
         cursor.byte()?;
@@ -170,10 +209,6 @@ fn holds(cursor: &mut Cursor<'_>, types: &Types, now: Instant) -> Result<Vec<Hol
         };
         let hold = holds.entry((type_url, reason, judgement)).or_default();
         hold.insert(name, removal);
-    }
-    // The end of the halves is the end of the content, if nothing is held.
-    if !holds.is_empty() {
-        cursor.byte()?;
     }
     let holds = holds.into_iter();
     let holds = holds.map(|((type_url, reason, judgement), removals)| Hold {

@@ -11,8 +11,9 @@ use std::time::Instant;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{FORMAT, Identity, MAGIC, SnapshotError, tag};
+use crate::classes::ClientKind;
 use crate::clock::WallClock;
-use crate::xds::{Cut, HeldRemoval, Hold, HoldReason, Kind, Known, Name, Reason, Resource, State, TypeUrl};
+use crate::xds::{Condemned, Cut, HeldRemoval, Hold, HoldReason, Kind, Known, Name, Reason, Resource, State, TypeUrl};
 
 /// Writes what is known. Leaves out what must not outlive the relay: resources with a time to live, resources that must not be
 /// cached, and without `secrets` all keys and certificates.
@@ -79,6 +80,10 @@ fn encode(into: &mut impl Write, of: &Identity, cut: &Cut, secrets: bool) -> io:
             held(into, hold, name, removal)?;
         }
     }
+    let view = cut.condemned().iter().filter(|one| one.type_url.kind() != Kind::Sds);
+    for (one, kind) in view.filter_map(|one| Some((one, one.kind.as_ref()?))) {
+        condemned(into, one, kind)?;
+    }
     into.write_all(&[tag::END])
 }
 
@@ -113,6 +118,21 @@ fn held(into: &mut impl Write, hold: &Hold, name: &Name, removal: &HeldRemoval) 
     into.write_all(&removal.until.map_or(0, time).to_le_bytes())?;
     into.write_all(&[u8::from(removal.wildcard)])?;
     text(into, removal.extended.as_deref().unwrap_or_default())
+}
+
+/// Writes what a kind of client rejects. The kind has the class of the view. Secrets are in memory only.
+fn condemned(into: &mut impl Write, one: &Condemned, kind: &ClientKind) -> io::Result<()> {
+    let since = u64::try_from(WallClock::read().unix(one.since).as_millis()).unwrap_or(u64::MAX);
+    into.write_all(&[tag::CONDEMNED])?;
+    text(into, one.type_url.url())?;
+    bytes(into, &one.version.text())?;
+    text(into, &kind.user_agent().name)?;
+    text(into, &kind.user_agent().version)?;
+    into.write_all(&since.to_le_bytes())?;
+    number(into, one.clients)?;
+    number(into, one.of)?;
+    text(into, one.objection.words())?;
+    resource(into, &one.stands_in)
 }
 
 /// E-11, F-17: whether a resource may be served by a later run.

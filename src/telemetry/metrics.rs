@@ -26,8 +26,8 @@ use super::snapshots::SnapshotMetrics;
 use super::traces::Traces;
 use super::types::{AllTypes, TypeMetrics};
 use super::upstream::{FileMetrics, UpstreamMetrics, Upstreams};
+use super::verdicts::VerdictMetrics;
 use crate::xds::TypeUrl;
-
 const PREFIX: &str = "distributary";
 
 /// The keys of the limits that peers may exceed. `request` stands for what the relay holds of unfinished requests.
@@ -93,6 +93,8 @@ pub struct Metrics {
     pub traces: Arc<Traces>,
     /// The metrics of held removals.
     pub holds: Arc<HoldMetrics>,
+    /// Condemned content.
+    pub verdicts: Arc<VerdictMetrics>,
     /// The gauges of overload.
     pub overload: OverloadMetrics,
     /// What clients show before they are served.
@@ -118,6 +120,7 @@ impl Metrics {
         let holds = HoldMetrics::register(registry.sub_registry_with_prefix(PREFIX), labels.clone());
         let upstreams = Upstreams::register(&mut registry, PREFIX, labels.clone(), traces.clone(), holds.clone());
         let own = registry.sub_registry_with_prefix(PREFIX);
+        let verdicts = VerdictMetrics::register(own, labels.clone());
         register_build(own);
         let types = AllTypes::register(own);
         for label in labels.all_own() {
@@ -154,6 +157,7 @@ impl Metrics {
             labels,
             traces,
             holds,
+            verdicts,
             types,
             upstreams,
             handshakes,

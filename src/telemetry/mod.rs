@@ -20,6 +20,7 @@ mod snapshots;
 mod traces;
 mod types;
 mod upstream;
+mod verdicts;
 
 pub use adoptions::Adoptions;
 pub use arrivals::ArrivalMetrics;
@@ -42,3 +43,4 @@ pub use snapshots::SnapshotMetrics;
 pub use traces::{Arrival, Change, Course, Delivery, News, Sampler, Traces, traceparent};
 pub use types::TypeMetrics;
 pub use upstream::{FileMetrics, UpstreamMetrics};
+pub use verdicts::VerdictMetrics;

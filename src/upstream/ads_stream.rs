@@ -26,7 +26,7 @@ use super::inbox::Inbox;
 use super::outbox::{Outbox, Requests};
 use super::target::{Target, UpstreamSettings};
 use crate::protocol::{Cutter, Ending};
-use crate::wire::message;
+use crate::wire::{ACCEPT_ENCODING, ACCEPTED_ENCODINGS, message};
 use crate::xds::Dialect;
 
 /// A stream, from the moment its HTTP/2 request is sent.
@@ -154,6 +154,7 @@ async fn ask(mut sender: Sender, uri: Uri, headers: HeaderMap, requests: Request
         header::CONTENT_TYPE,
         header::HeaderValue::from_static("application/grpc"),
     );
+    headers.insert(ACCEPT_ENCODING, header::HeaderValue::from_static(ACCEPTED_ENCODINGS));
     let response = sender.call(request).await.map_err(failure)?;
     Inbox::of(response, bytes_max).map_err(Failure::stream)
 }

@@ -6,7 +6,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -14,8 +14,10 @@ use opentelemetry::trace::SpanContext;
 use tonic::{Code, Status};
 
 use super::failure::Failure;
+use super::inflating::{Inflating, stated};
 use crate::protocol::Cutter;
 use crate::telemetry::traceparent;
+use crate::wire::Encoding;
 
 /// The responses on one stream.
 pub(super) struct Inbox {
@@ -34,8 +36,27 @@ struct Come {
     /// The first bytes of an incomplete prefix.
     prefix: Vec<u8>,
     /// A message that is not complete yet.
-    begun: Option<Cutter>,
+    begun: Option<Begun>,
+    encoding: Encoding,
     bytes_max: usize,
+}
+
+/// A message that is not complete yet.
+#[derive(Debug)]
+enum Begun {
+    Plain(Cutter),
+    /// So many bytes of a compressed message are still to come.
+    Compressed(BytesMut, usize),
+    Inflating(Box<Inflating>),
+}
+
+/// What has arrived.
+enum Arrived {
+    Message(Cutter),
+    /// Not all of the next message.
+    Part,
+    /// All of it; it is inflated further after others had their turn.
+    Busy,
 }
 
 /// The field of a response's head with the span of the server.
@@ -54,11 +75,13 @@ impl Inbox {
         if response.status() != StatusCode::OK {
             return Err(mapped(response.status()));
         }
+        // What the head says matters only once a message is compressed.
+        let encoding = Encoding::of(response.headers()).unwrap_or(Encoding::Identity);
         let context = response.headers().get(TRACEPARENT);
         Ok(Self {
             context: context.and_then(|value| traceparent::read(value.to_str().ok()?)),
             body: response.into_body(),
-            come: Come::new(bytes_max),
+            come: Come::new(encoding, bytes_max),
             ended,
         })
     }
@@ -71,8 +94,14 @@ impl Inbox {
     /// Returns the next message, or `None` when the server has ended the stream without an error.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Cutter, Failure>>> {
         loop {
-            if let Some(message) = self.come.message().transpose() {
-                return Poll::Ready(Some(message));
+            match self.come.message() {
+                Ok(Arrived::Message(message)) => return Poll::Ready(Some(Ok(message))),
+                Ok(Arrived::Part) => {}
+                Ok(Arrived::Busy) => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Err(status) => return Poll::Ready(Some(Err(Failure::Message(Box::new(status))))),
             }
             let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => frame,
@@ -93,54 +122,98 @@ impl Inbox {
 }
 
 impl Come {
-    const fn new(bytes_max: usize) -> Self {
+    const fn new(encoding: Encoding, bytes_max: usize) -> Self {
         Self {
             bytes: Bytes::new(),
             prefix: Vec::new(),
             begun: None,
+            encoding,
             bytes_max,
         }
     }
 
     /// Returns the next message, if it is complete; otherwise consumes all bytes that have arrived.
-    fn message(&mut self) -> Result<Option<Cutter>, Failure> {
-        let mut message = match self.begun.take() {
+    fn message(&mut self) -> Result<Arrived, Status> {
+        let begun = match self.begun.take() {
             Some(begun) => begun,
-            None => match self.begin().map_err(|status| Failure::Message(Box::new(status)))? {
-                Some(length) => Cutter::new(length, self.bytes_max),
-                None => return Ok(None),
+            None => match self.begin()? {
+                Some(begun) => begun,
+                None => return Ok(Arrived::Part),
             },
         };
-        let part = self.bytes.split_to(self.bytes.len().min(message.left()));
-        message.push(&part);
-        if message.left() > 0 {
-            self.begun = Some(message);
-            return Ok(None);
-        }
-        Ok(Some(message))
+        let (arrived, begun) = match begun {
+            Begun::Plain(mut message) => {
+                message.push(&self.take(message.left()));
+                match message.left() {
+                    0 => return Ok(Arrived::Message(message)),
+                    _ => (Arrived::Part, Begun::Plain(message)),
+                }
+            }
+            Begun::Compressed(mut compressed, left) => {
+                let part = self.take(left);
+                compressed.extend_from_slice(&part);
+                match left - part.len() {
+                    0 => return self.inflate(self.inflating(compressed.freeze())?),
+                    left => (Arrived::Part, Begun::Compressed(compressed, left)),
+                }
+            }
+            Begun::Inflating(inflating) => return self.inflate(inflating),
+        };
+        self.begun = Some(begun);
+        Ok(arrived)
     }
 
-    /// Reads a prefix; returns the length of the message that follows, once the prefix is complete.
-    fn begin(&mut self) -> Result<Option<usize>, Status> {
-        let lacks = PREFIX.saturating_sub(self.prefix.len());
-        let part = self.bytes.split_to(self.bytes.len().min(lacks));
+    fn take(&mut self, left: usize) -> Bytes {
+        self.bytes.split_to(self.bytes.len().min(left))
+    }
+
+    fn inflating(&self, compressed: Bytes) -> Result<Box<Inflating>, Status> {
+        let length = stated(&compressed);
+        self.check(length)?;
+        Ok(Box::new(Inflating::new(
+            compressed,
+            Cutter::new(length, self.bytes_max),
+        )))
+    }
+
+    fn inflate(&mut self, mut inflating: Box<Inflating>) -> Result<Arrived, Status> {
+        let broken = |error| Status::internal(format!("a compressed message of the server is damaged: {error}"));
+        if inflating.step().map_err(broken)? {
+            return Ok(Arrived::Message(inflating.whole()));
+        }
+        self.begun = Some(Begun::Inflating(inflating));
+        Ok(Arrived::Busy)
+    }
+
+    /// Reads a prefix; returns the message that follows, once the prefix is complete.
+    fn begin(&mut self) -> Result<Option<Begun>, Status> {
+        let part = self.take(PREFIX.saturating_sub(self.prefix.len()));
         self.prefix.extend_from_slice(&part);
-        let [compressed, a, b, c, d] = *self.prefix else {
+        let [flag, a, b, c, d] = *self.prefix else {
             return Ok(None);
         };
         self.prefix.clear();
         let length = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(usize::MAX);
-        if compressed != 0 {
-            let what = "the server sends compressed messages or something that is not gRPC";
+        if flag > 1 || flag == 1 && self.encoding == Encoding::Identity {
+            let what = "the server sends messages that are not compressed with gzip, or something that is not gRPC";
             return Err(Status::internal(what));
         }
-        if length > self.bytes_max {
-            let bytes_max = self.bytes_max;
+        self.check(length)?;
+        Ok(Some(if flag == 1 {
+            Begun::Compressed(BytesMut::new(), length)
+        } else {
+            Begun::Plain(Cutter::new(length, self.bytes_max))
+        }))
+    }
+
+    fn check(&self, length: usize) -> Result<(), Status> {
+        let bytes_max = self.bytes_max;
+        if length > bytes_max {
             return Err(Status::out_of_range(format!(
                 "message length too large: found {length} bytes, the limit is {bytes_max} bytes"
             )));
         }
-        Ok(Some(length))
+        Ok(())
     }
 }
 
@@ -175,32 +248,92 @@ fn mapped(status: StatusCode) -> Status {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use prost::Message as _;
 
     use super::*;
     use crate::proto::envoy::service::discovery::v3::DiscoveryResponse;
 
-    /// The same messages are read wherever the bytes are cut, and none before its last byte.
-    #[test]
-    fn cuts_do_not_matter() {
-        let said = ["", "one", "another"].map(|version_info| DiscoveryResponse {
+    fn said() -> [DiscoveryResponse; 4] {
+        ["", "one", "another", &"long ".repeat(1000)].map(|version_info| DiscoveryResponse {
             version_info: version_info.to_owned(),
             ..DiscoveryResponse::default()
-        });
-        let framed = said.iter().flat_map(|said| crate::wire::message(&said.encode_to_vec()));
-        let whole: Bytes = framed.collect();
-        for cut in 1..=whole.len() {
-            let mut come = Come::new(usize::MAX);
-            let mut heard = Vec::new();
-            for part in 0..whole.len().div_ceil(cut) {
-                assert!(heard.len() < said.len(), "cut at {cut}");
-                come.bytes = whole.slice(part * cut..whole.len().min((part + 1) * cut));
-                while let Some(message) = come.message().unwrap() {
-                    heard.push(message.sotw().unwrap().head().clone());
+        })
+    }
+
+    fn gzip(message: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(vec![1, 0, 0, 0, 0], flate2::Compression::default());
+        encoder.write_all(message).unwrap();
+        let mut framed = encoder.finish().unwrap();
+        let length = u32::try_from(framed.len() - PREFIX).unwrap();
+        framed[1..PREFIX].copy_from_slice(&length.to_be_bytes());
+        framed
+    }
+
+    /// Reads these bytes in parts of `cut` bytes.
+    fn read(bytes: &Bytes, cut: usize, bytes_max: usize) -> Result<Vec<Cutter>, Status> {
+        let mut come = Come::new(Encoding::Gzip, bytes_max);
+        let mut heard = Vec::new();
+        for from in (0..bytes.len()).step_by(cut) {
+            come.bytes = bytes.slice(from..bytes.len().min(from + cut));
+            loop {
+                match come.message()? {
+                    Arrived::Message(message) => heard.push(message),
+                    Arrived::Busy => {}
+                    Arrived::Part => break,
                 }
             }
-            assert_eq!(heard, said, "cut at {cut}");
-            assert!(come.bytes.is_empty() && come.prefix.is_empty() && come.begun.is_none());
         }
+        assert!(come.bytes.is_empty() && come.prefix.is_empty() && come.begun.is_none());
+        Ok(heard)
+    }
+
+    /// The same messages are read wherever the bytes are cut, compressed ones beside others.
+    #[test]
+    fn cuts_do_not_matter() {
+        let said = said();
+        let framed = said.iter().flat_map(|said| {
+            let message = said.encode_to_vec();
+            [crate::wire::message(&message).to_vec(), gzip(&message)].concat()
+        });
+        let whole: Bytes = framed.collect();
+        for cut in (1..=64).chain([whole.len()]) {
+            let heard = read(&whole, cut, usize::MAX).unwrap();
+            let heard: Vec<DiscoveryResponse> = heard
+                .into_iter()
+                .map(|message| message.sotw().unwrap().head().clone())
+                .collect();
+            let twice: Vec<&DiscoveryResponse> = said.iter().flat_map(|said| [said, said]).collect();
+            assert_eq!(heard.iter().collect::<Vec<_>>(), twice, "cut at {cut}");
+        }
+    }
+
+    /// what is larger than a message may be is refused: by the size that it states, or as soon as it is larger than that.
+    #[test]
+    fn bombs() {
+        let bomb = gzip(&vec![0; 100_000]);
+        let refused = |bytes: Vec<u8>| read(&bytes.into(), 1000, 5000).unwrap_err();
+        let end = bomb.len() - 4;
+        assert_eq!(refused(bomb.clone()).code(), Code::OutOfRange);
+        for stated in [0_u32, 5000, 99_999] {
+            let mut lie = bomb.clone();
+            lie[end..].copy_from_slice(&stated.to_le_bytes());
+            let expected = if stated > 5000 {
+                Code::OutOfRange
+            } else {
+                Code::Internal
+            };
+            assert_eq!(refused(lie).code(), expected, "{stated}");
+        }
+        assert_eq!(refused(vec![1, 0, 0, 0, 4, 0, 0, 0, 0]).code(), Code::Internal);
+        assert_eq!(refused(vec![2, 0, 0, 0, 0]).code(), Code::Internal);
+    }
+
+    #[test]
+    fn nothing_is_inflated_unannounced() {
+        let mut come = Come::new(Encoding::Identity, usize::MAX);
+        come.bytes = gzip(b"").into();
+        assert!(come.message().is_err());
     }
 }

@@ -16,6 +16,7 @@ mod files;
 mod frames;
 mod hold_log;
 mod inbox;
+mod inflating;
 mod io_monitor;
 mod left_out;
 mod leg;

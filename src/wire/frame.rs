@@ -1,16 +1,16 @@
 //! Splits the bytes of a request stream into gRPC messages.
 //!
-//! Owns the length prefix, compression, and the bound on a message's size, which is checked before a message is gathered or
+//! Owns the length prefix, and the bound on a message's size, which is checked before a message is gathered or
 //! inflated. Large messages are inflated in turns, one at a time in the whole process. Knows nothing of the content.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes, BytesMut};
-use http::HeaderMap;
 use tonic::Status;
 
 use super::budget::{Charge, Share, Short};
+use super::encoding::Encoding;
 use super::inflating::Inflating;
 use super::response::PREFIX_LEN;
 use super::turn::Permit;
@@ -29,18 +29,6 @@ pub struct Deframer {
     charge: Charge,
 }
 
-/// How the client compresses messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    /// It does not compress.
-    Identity,
-    /// With gzip.
-    Gzip,
-}
-
-/// The value of `grpc-accept-encoding` in responses.
-pub const ACCEPTED_ENCODINGS: &str = "identity,gzip";
-
 /// The most memory that is allocated for a message before its bytes have arrived.
 const RESERVE_BYTES_MAX: usize = 8 * 1024;
 
@@ -53,23 +41,6 @@ pub enum Read {
     Nothing,
     /// A large message is being inflated: call again in the next turn of [`Deframer::poll_turn`], after others had theirs.
     Busy,
-}
-
-impl Encoding {
-    /// Reads `grpc-encoding`.
-    ///
-    /// # Errors
-    /// When it names an encoding that the relay does not support.
-    pub fn of(headers: &HeaderMap) -> Result<Self, Status> {
-        match headers.get("grpc-encoding").map(|value| value.as_bytes()) {
-            None | Some(b"identity") => Ok(Self::Identity),
-            Some(b"gzip") => Ok(Self::Gzip),
-            Some(other) => Err(Status::unimplemented(format!(
-                "grpc-encoding `{}` is not supported; use one of {ACCEPTED_ENCODINGS}",
-                other.get(..32).unwrap_or(other).escape_ascii()
-            ))),
-        }
-    }
 }
 
 impl Deframer {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::Rope;
-use crate::xds::{Dialect, field_len, put_field, put_key_len};
+use crate::xds::{Deflated, Dialect, field_len, put_field, put_key_len};
 
 /// The fields of one response other than its resources.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,8 @@ pub struct ResponseFields<'a> {
 
 /// The bytes before a gRPC message: the compression flag and the length.
 pub(super) const PREFIX_LEN: usize = 5;
+/// The flag of a compressed message.
+const COMPRESSED: u8 = 1;
 
 /// Field numbers of the two responses; those of the version and the type are the same in both.
 const VERSION: u32 = 1;
@@ -48,30 +50,54 @@ impl ResponseFields<'_> {
             (NONCE, self.nonce),
         ]
     }
+
+    fn named(&self) -> Option<(&str, usize)> {
+        self.identifier.map(|text| (text, field_len(IDENTIFIER, text.len())))
+    }
+
+    /// Returns how many bytes they have when they are encoded.
+    fn length(&self) -> usize {
+        let fields = self.fields();
+        let fields = fields.iter().map(|(number, text)| field_len(*number, text.len()));
+        fields.sum::<usize>()
+            + self
+                .named()
+                .map_or(0, |(_, inner)| field_len(self.control_plane(), inner))
+    }
+
+    fn put(&self, into: &mut Vec<u8>) {
+        for (number, text) in self.fields() {
+            put_field(into, number, text);
+        }
+        if let Some((text, inner)) = self.named() {
+            put_key_len(into, self.control_plane(), inner);
+            put_field(into, IDENTIFIER, text.as_bytes());
+        }
+    }
 }
 
 /// Returns the gRPC message. Protobuf allows any order of fields, so the private ones come first.
 #[must_use]
 pub fn encode(answer: ResponseFields<'_>, shared: Arc<[Bytes]>) -> Rope {
-    let identifier = answer.identifier.map(|text| (text, field_len(IDENTIFIER, text.len())));
-    let private = answer
-        .fields()
-        .iter()
-        .map(|(number, text)| field_len(*number, text.len()))
-        .sum::<usize>()
-        + identifier.map_or(0, |(_, inner)| field_len(answer.control_plane(), inner));
+    let private = answer.length();
     let length = private + shared.iter().map(Bytes::len).sum::<usize>();
-
     let mut head = Vec::with_capacity(PREFIX_LEN + private);
     put_prefix(&mut head, length);
-    for (number, text) in answer.fields() {
-        put_field(&mut head, number, text);
-    }
-    if let Some((text, inner)) = identifier {
-        put_key_len(&mut head, answer.control_plane(), inner);
-        put_field(&mut head, IDENTIFIER, text.as_bytes());
-    }
+    answer.put(&mut head);
     Rope::new(Bytes::from(head), shared)
+}
+
+/// Returns the gRPC message, compressed with gzip. `None` if its private fields are too long.
+#[must_use]
+pub fn encode_gzip(answer: ResponseFields<'_>, shared: &Deflated) -> Option<Rope> {
+    let mut private = Vec::with_capacity(answer.length());
+    answer.put(&mut private);
+    let (beginning, shared) = shared.after(&private)?;
+    let length = beginning.len() + shared.iter().map(Bytes::len).sum::<usize>();
+    let mut head = Vec::with_capacity(PREFIX_LEN + beginning.len());
+    put_flagged(&mut head, COMPRESSED, length);
+    head.extend(beginning);
+    Some(Rope::new(Bytes::from(head), shared))
 }
 
 /// Returns any small message with its gRPC prefix.
@@ -92,8 +118,12 @@ pub fn message_of(parts: Vec<Bytes>) -> Rope {
 }
 
 fn put_prefix(into: &mut impl BufMut, length: usize) {
+    put_flagged(into, 0, length);
+}
+
+fn put_flagged(into: &mut impl BufMut, flag: u8, length: usize) {
     let [a, b, c, d] = u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes();
-    into.put_slice(&[0, a, b, c, d]);
+    into.put_slice(&[flag, a, b, c, d]);
 }
 
 #[cfg(test)]

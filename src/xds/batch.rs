@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message as _;
 
+use super::deflated::Deflated;
 use super::pieces::Pieces;
 use super::resource::put_field;
 use super::value_id::next_id;
@@ -103,11 +104,19 @@ pub struct Batch {
     errors: Errors,
     /// Whether one session alone gets it.
     alone: bool,
-    sotw: OnceLock<Arc<[Bytes]>>,
-    delta: OnceLock<Arc<[Bytes]>>,
+    sotw: Encoded,
+    delta: Encoded,
     weight: usize,
     newest: Option<Instant>,
     sum: OnceLock<Version>,
+}
+
+/// The bytes of a batch in one dialect, each form made when the first session needs it.
+#[derive(Debug, Default)]
+struct Encoded {
+    pieces: OnceLock<Arc<[Bytes]>>,
+    /// The same bytes for those who take them compressed; none if that is of no use.
+    deflated: OnceLock<Option<Box<Deflated>>>,
 }
 
 /// The errors that a server reported, by name (B-31).
@@ -134,8 +143,8 @@ impl Batch {
             hosts: false,
             errors: Errors::new(),
             alone: false,
-            sotw: OnceLock::new(),
-            delta: OnceLock::new(),
+            sotw: Encoded::default(),
+            delta: Encoded::default(),
             sum: OnceLock::new(),
         }
     }
@@ -230,16 +239,26 @@ impl Batch {
     /// Returns its encoded fields (resources, removed names, errors), and whether this very call encoded them.
     #[must_use]
     pub fn encoded(&self, dialect: Dialect) -> (Arc<[Bytes]>, bool) {
-        let cell = match dialect {
-            Dialect::Sotw => &self.sotw,
-            Dialect::Delta => &self.delta,
-        };
         let mut fresh = false;
-        let pieces = cell.get_or_init(|| {
+        let pieces = self.of(dialect).pieces.get_or_init(|| {
             fresh = true;
             self.encode(dialect)
         });
         (pieces.clone(), fresh)
+    }
+
+    /// Returns the encoded fields compressed, unless that is of no use.
+    #[must_use]
+    pub fn deflated(&self, dialect: Dialect) -> Option<&Deflated> {
+        let deflate = || Deflated::of(&self.encoded(dialect).0).map(Box::new);
+        self.of(dialect).deflated.get_or_init(deflate).as_deref()
+    }
+
+    const fn of(&self, dialect: Dialect) -> &Encoded {
+        match dialect {
+            Dialect::Sotw => &self.sotw,
+            Dialect::Delta => &self.delta,
+        }
     }
 
     fn encode(&self, dialect: Dialect) -> Arc<[Bytes]> {

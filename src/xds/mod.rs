@@ -8,7 +8,9 @@ mod answers;
 mod batch;
 mod beside;
 mod changes;
+mod condemned;
 mod cut;
+mod deflated;
 mod difference;
 mod expression;
 mod guard;
@@ -38,12 +40,14 @@ mod viewer;
 
 pub mod xdstp;
 
-pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Question, Rights, Way};
+pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Question, Rights, Way, is_secret};
 pub use answers::{Answers, Unshared, doubted, full_state};
 pub use batch::{Batch, Dialect, Errors, Form, Item};
 pub use beside::Beside;
 pub use changes::{Changes, Phase, Update};
+pub use condemned::{Condemned, VerdictEnd, VerdictSettings};
 pub use cut::{Cut, ServerState, Slot};
+pub use deflated::Deflated;
 pub use difference::{Difference, GONE_MAX, Part, Portion};
 pub use expression::Expression;
 pub use guard::{

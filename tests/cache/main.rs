@@ -2,6 +2,7 @@
 
 mod class_rules;
 mod collections;
+mod condemned;
 mod leases;
 mod library;
 mod memory;

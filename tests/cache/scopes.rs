@@ -393,18 +393,34 @@ fn new_names_need_memory() {
     assert!(one.want(&want("b")).is_ok());
     scopes.leave_room(0, 0);
     assert!(one.want(&want("c")).is_ok(), "there is no limit");
+
+    // Who has many names leaves room for newcomers.
+    let unbounded = ViewSettings {
+        names_per_view: 0,
+        ..settings()
+    };
+    scopes.set(unbounded, 0);
+    for name in 0..4096 {
+        assert!(one.want(&want(&format!("many-{name}"))).is_ok());
+    }
+    scopes.leave_room(300_000, 1 << 20);
+    let full = one.want(&want("d")).expect_err("there is no room for more");
+    assert_eq!((full.limit, full.value), ("memory", 1 << 20));
+    assert!(seat("one").want(&want("d")).is_ok());
+    scopes.leave_room(400_000, 1 << 20);
+    assert!(one.want(&want("e")).is_ok());
 }
 
 /// B-34: versions leave a part of the room to others, and what is not kept of them is free again, once.
 #[test]
 fn versions_need_memory() {
     let scopes = by_cluster(0);
-    scopes.leave_room(400_000, 1 << 20);
+    scopes.leave_room(700_000, 1 << 20);
     let mut room = scopes.bring(100).expect("there is room");
-    assert_eq!(scopes.bring(150).map(drop), Err(1 << 20));
+    assert_eq!(scopes.bring(400).map(drop), Err(1 << 20));
     room.keep(10);
     drop(room);
-    let room = scopes.bring(200).expect("there is room again");
+    let room = scopes.bring(400).expect("there is room again");
     scopes.leave_room(400_000, 1 << 20);
     drop(room);
     assert!(scopes.bring(300).is_err(), "it was seen as free already");

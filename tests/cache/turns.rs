@@ -151,6 +151,60 @@ fn who_was_sent_a_wildcard_is_done() {
     }
 }
 
+/// Who has rejected all that a wildcard has is sent a change, and told of a removal, without a look at everything else.
+#[test]
+fn who_rejects_everything_is_sent_a_change_in_one_turn() {
+    let library = Library::new(64 << 20, 64 << 20);
+    let view = view();
+    let publish = |updates| {
+        let complete = Some(true);
+        drop(view.publish(&[Changes {
+            complete,
+            ..covered(&cds(), updates)
+        }]));
+        Sight::from(view.cut())
+    };
+    let mut sight = publish(names().iter().map(|name| put(&cds(), name, "")).collect());
+    let mut server = server(Dialect::Delta);
+    ask(&mut server, Dialect::Delta, &cds(), Vec::new(), "", &library);
+    while let Some(response) = answer(&mut server, &sight, &library) {
+        reject(&mut server, &response, &library);
+    }
+    let (changed, gone) = (&names()[7], &names()[NAMES - 7]);
+    for change in [
+        put(&cds(), changed, "another"),
+        Update::Absent(gone.as_str().into(), Reason::Said),
+    ] {
+        sight = publish(vec![change]);
+        server.handle_dirty(&cds(), Dirty::Names(Vec::new()));
+        let response = server.poll_response(&sight, &library, start()).expect("a response");
+        assert!(!server.is_short(), "more was looked at");
+        let items = response.batch.items().iter().map(|item| item.name());
+        let told: Vec<&str> = items.chain(response.batch.removed()).map(Name::as_str).collect();
+        assert!(told == [changed] || told == [gone], "{told:?}");
+        reject(&mut server, &response, &library);
+        assert!(server.poll_response(&sight, &library, start()).is_none() && !server.is_short());
+    }
+}
+
+/// The client rejects a response.
+fn reject(server: &mut Server, response: &Response, library: &Library) {
+    let detail = proto::google::rpc::Status {
+        message: "no".to_owned(),
+        ..Default::default()
+    };
+    let request = DeltaDiscoveryRequest {
+        type_url: cds().url().to_owned(),
+        response_nonce: response.nonce.to_string(),
+        error_detail: Some(detail),
+        ..Default::default()
+    };
+    let now = start();
+    let mut progress = server.begin(ClientRequest::from(request), library, now).unwrap();
+    while server.go_on(&mut progress, library, now).unwrap() {}
+    server.finish(progress).unwrap();
+}
+
 /// A response is bounded in count as well as in bytes: tiny resources cost more than their bytes.
 #[test]
 fn a_response_has_a_part_of_the_resources() {

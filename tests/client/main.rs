@@ -18,6 +18,7 @@ mod spellings;
 mod stream;
 mod types;
 mod variants;
+mod verdicts;
 mod work;
 
 use std::sync::Arc;

@@ -17,7 +17,7 @@ fn what_the_parser_says() {
         ),
         ("listenerz: []\n", "1:1: listenerz: unknown field `listenerz`; did you mean `listeners`?"),
         ("colour: red\n", "1:1: colour: unknown field `colour`, expected one of node, listeners, jwt, admin, probes, upstream, \
-            sources, classes, rules, secrets, limits, timers, guard, chunk, transport_v2, anonymous, types, descriptors, snapshot, unknown_fields, logging"),
+            sources, classes, rules, secrets, limits, timers, guard, verdicts, chunk, transport_v2, anonymous, types, descriptors, snapshot, unknown_fields, logging"),
         ("timers:\n  linger: 30s\n  lingers: 30s\n", "3:3: timers.lingers: unknown field `lingers`; did you mean `linger`?"),
         ("listeners: 5\n", "1:12: listeners: expected a list, found `5`"),
         ("limits: []\n", "1:9: limits: expected a mapping, found a list"),
@@ -108,6 +108,27 @@ fn what_the_check_says() {
     ] {
         let place = if said.starts_with(':') { "" } else { ":" };
         assert_eq!(complaint(text), format!("relay.yaml{place}{said}"), "{text}");
+    }
+}
+
+/// What is wrong with the settings of verdicts.
+#[test]
+fn what_the_check_says_of_verdicts() {
+    for (text, said) in [
+        (
+            "verdicts: on\n",
+            "1:11: verdicts: `on` is not a verdict; write `off`, or `after`",
+        ),
+        (
+            "verdicts: [2]\n",
+            "1:11: verdicts: expected `off`, or a mapping, found a list",
+        ),
+        (
+            "verdicts: {after: 0}\n",
+            "1:19: verdicts.after: 0 would condemn what nobody rejects; write at least 1, or `verdicts: off`",
+        ),
+    ] {
+        assert_eq!(complaint(text), format!("relay.yaml:{said}"), "{text}");
     }
 }
 

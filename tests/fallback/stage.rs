@@ -236,7 +236,7 @@ impl Session {
             if place.settle(&stage.scopes, &self.server, stage.now) {
                 self.server.handle_moved(stage.now);
             }
-            let sight = place.sight();
+            let sight = place.sight(&self.server);
             if self.ended.is_none() {
                 self.ended = self.server.handle_timeout(&sight, stage.now);
             }

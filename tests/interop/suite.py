@@ -32,6 +32,7 @@ class Programs:
     chromium: Path | None = None
     axe: Path | None = None
     java: Path | None = None
+    js: Path | None = None
 
 
 def main():
@@ -131,7 +132,7 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=3, help="scenarios at a time (default: %(default)s)")
     parser.add_argument("--list", action="store_true", help="print the scenarios and the rules that they prove")
     paths(parser, "go", "envoy", "logs")
-    paths(parser, "relay", "chromium", "axe", "java", required=False)
+    paths(parser, "relay", "chromium", "axe", "java", "js", required=False)
     return parser.parse_args()
 
 
@@ -143,7 +144,7 @@ def play(run, options):
     """Plays a run: what went wrong, or None."""
     logs = logs_of(run, options)
     logs.mkdir(parents=True)
-    programs = Programs(options.go, options.relay, options.envoy, options.chromium, options.axe, options.java)
+    programs = Programs(options.go, options.relay, options.envoy, options.chromium, options.axe, options.java, options.js)
     world, problem = World(programs, logs, run.cache, options.direct, run.upstream), None
     try:
         world.begin()

@@ -71,6 +71,19 @@ java_of() {
     fi
 }
 
+# The program of grpc-js and what it needs, in the folder $js; empty if Node or npm is missing, or something cannot be installed.
+js_of() {
+    js=$cache/js
+    if ! cmp -s "$here/js/client.js" "$js/client.js" || ! cmp -s "$here/js/package.json" "$js/package.json"; then
+        rm -rf "$js"
+        mkdir -p "$js"
+        {
+            node --version && cp "$here/js/package.json" "$js" && npm install --silent --no-package-lock --prefix "$js" &&
+                cp "$here/js/client.js" "$js"
+        } >/dev/null 2>&1 || js=
+    fi
+}
+
 # The relay: DISTRIBUTARY_BIN, or built here.
 relay_of() {
     if [[ -z ${DISTRIBUTARY_BIN:-} ]]; then

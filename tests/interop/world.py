@@ -59,6 +59,9 @@ class World:
     def grpc_java(self, *targets, text=None):
         return self.client(grpc_clients.GrpcJava(self.programs.java, self.logs, self.xds, targets, text))
 
+    def grpc_js(self, *targets, text=None):
+        return self.client(grpc_clients.GrpcJs(self.programs.js, self.logs, self.xds, targets, text))
+
     def client(self, peer):
         self.clients.append(peer)
         return peer

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use distributary::classes::{ClientKind, UserAgent};
 use distributary::proto::envoy::service::discovery::v3::{Resource as Wrapper, resource::CacheControl};
 use distributary::snapshot::{Folder, Identity, SnapshotError, read, write};
 use distributary::xds::{
-    Changes, Cut, Expiry, HeldRemoval, Hold, HoldReason, Known, Name, Phase, Reason, Resource, ResourceParts, State,
-    TypeUrl, Types, Update,
+    Changes, Condemned, Cut, Expiry, HeldRemoval, Hold, HoldReason, Known, Name, Objection, Phase, Reason, Resource,
+    ResourceParts, State, TypeUrl, Types, Update, Version,
 };
 use prost::Message;
 use xxhash_rust::xxh3::xxh3_128;
@@ -165,6 +166,54 @@ fn what_was_for_some_clients_is_skipped() {
         lines(&read(&path, &Types::default(), now()).unwrap().cut),
         lines(&expected)
     );
+}
+
+/// What clients of a kind reject is read back with what stands in for it; that of secrets is in memory only.
+#[test]
+fn what_is_condemned_comes_back() {
+    let path = dir("condemned").join("one.snapshot");
+    let kind = |version: &str| {
+        let user_agent = UserAgent {
+            name: "envoy".into(),
+            version: version.into(),
+        };
+        ClientKind::new(Arc::default(), Arc::new(user_agent))
+    };
+    let condemned = |url: &str, kind: Option<ClientKind>| {
+        let type_url = TypeUrl::new(url);
+        let parts = ResourceParts {
+            type_url: &type_url,
+            name: "a".into(),
+            aliases: Vec::new(),
+            passed_on: &[],
+            body: b"older",
+            endpoints: None,
+            received: now(),
+        };
+        Arc::new(Condemned {
+            stands_in: Arc::new(Resource::new(parts, 0)),
+            type_url,
+            version: Version::from_bits(7),
+            kind,
+            since: now() - Duration::from_secs(100),
+            clients: 2,
+            of: 3,
+            objection: Arc::new(Objection::new(13, "no such filter", now())),
+        })
+    };
+    let all = vec![
+        condemned(CDS, Some(kind("1"))),
+        condemned(SDS, Some(kind("1"))),
+        condemned(CDS, None),
+    ];
+    let found = reread(&path, &cut().with_condemned(all.clone()), true);
+    assert_eq!(found.condemned().len(), 1);
+    let (found, written) = (&found.condemned()[0], &all[0]);
+    assert!(found.is(&written.type_url, written.name(), written.version));
+    assert_eq!((&found.kind, found.clients, found.of), (&written.kind, 2, 3));
+    assert_eq!(found.stands_in.version(), written.stands_in.version());
+    assert_eq!(found.objection, written.objection);
+    assert!(found.since < now() - Duration::from_secs(90));
 }
 
 /// What is held is read back with its times; what was over meanwhile is over.

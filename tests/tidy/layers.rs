@@ -7,7 +7,7 @@ use crate::tree::{self, File};
 
 /// A part, and the parts of this crate that it may name. Those that name none are crates of their own, and the compiler knows what
 /// they may use.
-const KNOWS: [(&str, &[&str]); 27] = [
+const KNOWS: [(&str, &[&str]); 28] = [
     ("proto", &[]),
     ("classes", &[]),
     ("xds", &[]),
@@ -17,9 +17,15 @@ const KNOWS: [(&str, &[&str]); 27] = [
     ("cache", &[]),
     (
         "census",
-        &["classes", "xds", "proto", "json", "cache", "inquiry", "clock"],
+        &[
+            "classes", "xds", "proto", "json", "protocol", "cache", "inquiry", "clock",
+        ],
     ),
-    ("snapshot", &["xds", "proto", "clock"]),
+    (
+        "verdicts",
+        &["classes", "xds", "protocol", "cache", "census", "telemetry", "clock"],
+    ),
+    ("snapshot", &["classes", "xds", "proto", "clock"]),
     ("shutdown", &[]),
     ("small_file", &[]),
     ("identity", &[]),
@@ -103,6 +109,7 @@ const KNOWS: [(&str, &[&str]); 27] = [
             "protocol",
             "cache",
             "census",
+            "verdicts",
             "wire",
             "json",
             "config",

@@ -60,6 +60,32 @@ fn endpoints_follow_a_repaired_cluster() {
     }
 }
 
+/// K-13: after a rejected full state the client may have none of its clusters, so the endpoints of all of them follow the next one.
+#[test]
+fn endpoints_follow_all_clusters_of_a_rejected_state() {
+    for (asked, _) in EVERYTHING {
+        sotw(&format!(
+            "
+            origin put cds a@1:eds b@1, put eds a@1
+            client subscribe cds {asked}
+            client <- cds [a@1 b@1], ack
+            client subscribe eds a
+            client <- eds [a@1], ack
+            origin put cds a@2:eds b@bad
+            client <- cds [a@2 b@bad]
+            client <- eds [a@1], ack
+            client nack cds
+            nothing for 2s
+            origin put cds b@good
+            client <- cds [a@2 b@good]
+            client <- eds [a@1]
+            client ack
+            nothing for 5s
+            "
+        ));
+    }
+}
+
 /// K-13, L-12: endpoints that were sent before the clusters of a new stream are sent once more after them.
 #[test]
 fn endpoints_before_clusters_on_a_new_stream() {

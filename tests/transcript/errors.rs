@@ -51,6 +51,56 @@ fn who_cannot_read_errors_is_not_left_waiting() {
     );
 }
 
+/// B-31: gRPC is sent errors, although it names no feature for them.
+#[test]
+fn grpc_reads_errors() {
+    both(
+        "
+        origin put lds x@1
+        origin fails rds a=14
+        client runs gRPC Go
+        client subscribe lds x
+        client <- lds [x@1], ack
+        client subscribe rds a
+        client <- rds ![a=14], ack
+        nothing for 20s
+        origin fails rds a=5
+        client <- rds sotw ![a=5] | delta -[a] ![a=5]
+        client ack
+        origin put rds a@1
+        client <- rds [a@1], ack
+        envoy runs envoy
+        envoy subscribe rds b
+        nothing for 4s
+        ",
+    );
+}
+
+/// B-31, G-18: gRPC takes only a stream that ends before its first response for a failure of its server. So errors wait for something
+/// else, and the stream ends without any if there is nothing.
+#[test]
+fn errors_are_not_the_first_that_grpc_is_sent() {
+    both(
+        "
+        origin put lds x@1
+        origin fails rds a=14
+        client runs gRPC Go
+        client subscribe rds a
+        nothing for 1s
+        client subscribe lds x
+        client <- lds [x@1], ack
+        client <- rds ![a=14], ack
+        nothing for 20s
+        alone runs gRPC Java
+        alone subscribe rds a
+        nothing for 7s
+        wait 1s
+        alone ends Unavailable no upstream has answered
+        nothing for 20s
+        ",
+    );
+}
+
 /// C-21, B-31: for a virtual host that does not exist, no error is sent beside the entry without a body.
 #[test]
 fn virtual_hosts() {

@@ -60,6 +60,41 @@ fn a_client_that_names_its_clusters() {
     );
 }
 
+/// D-03: the same client asks for the new cluster and its endpoints when it has the route, and uses the old one until it has both.
+#[test]
+fn the_endpoints_of_the_new_cluster_come_late() {
+    both(
+        "
+        origin put cds a@1 b@1, put eds a@1, put lds l@1:rds=route-a, put rds route-a@a route-b@b
+        client subscribe lds l
+        client <- lds [l@1], ack
+        client subscribe rds route-a
+        client <- rds [route-a@a], ack
+        client subscribe cds a
+        client <- cds [a@1], ack
+        client subscribe eds a
+        client <- eds [a@1], ack
+        wait 10s
+        origin silent eds
+        origin put lds l@2:rds=route-b, drop cds a
+        client <- lds [l@2], ack
+        client subscribe rds route-b
+        client <- rds [route-b@b]
+        client subscribe cds b
+        client <- cds sotw [a@1 b@1] | delta [b@1]
+        client subscribe eds b
+        client ack rds
+        client ack cds
+        nothing for 1s
+        origin speaks, put eds b@1
+        client <- eds [b@1], ack
+        client <- cds sotw [b@1] | delta -[a]
+        client ack
+        client gates 0
+        ",
+    );
+}
+
 /// D-03: a session that moves to another server meets a listener with another route there, and its old clusters are unknown there.
 #[test]
 fn a_session_moves_to_another_server() {

@@ -13,7 +13,9 @@ use crate::stage::{CDS, Client, Delta, Relay, directory};
 fn write(files: &Path, texts: &[&str]) {
     let one = |text: &&str| {
         let (name, content) = text.split_once('/').unwrap();
-        format!("- {{'@type': {CDS}, name: {name}, connect_timeout: {content}s}}\n")
+        // Long enough to be compressed between the tiers.
+        let long = "long ".repeat(200);
+        format!("- {{'@type': {CDS}, name: {name}, connect_timeout: {content}s, alt_stat_name: '{long}'}}\n")
     };
     let text: String = texts.iter().map(one).collect();
     std::fs::write(files.join("new"), if text.is_empty() { "[]" } else { &text }).unwrap();

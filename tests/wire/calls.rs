@@ -2,12 +2,13 @@
 
 use distributary::classes::RELAYS;
 use distributary::proto::envoy::config::core::v3::Node;
-use distributary::proto::envoy::service::discovery::v3::DiscoveryRequest;
+use distributary::proto::envoy::service::discovery::v3::{DiscoveryRequest, DiscoveryResponse};
 use distributary::proto::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use distributary::telemetry::Status;
 use distributary::wire::message;
 use distributary::xds::Dialect;
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use http::StatusCode;
 use prost::Message;
@@ -168,6 +169,79 @@ async fn compressed_requests() {
         assert!(ended.message.contains(other), "{}", ended.message);
     }
     relay.settles_at(1).await;
+}
+
+/// only a relay that says so gets compressed responses, and no secrets in them. Clients that get the same share the compressed bytes.
+#[tokio::test]
+async fn compressed_responses() {
+    const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
+    const TAKES: (&str, &str) = ("grpc-accept-encoding", "identity, gzip");
+    let content = "a body that many clusters have ".repeat(100);
+    let relay = Relay::start();
+    relay.put(CDS, &["a", "b"], &content);
+    relay.put(CDS, &["c"], "short");
+    relay.put(SDS, &["a"], &content);
+    let client = relay.connect().await;
+    for (headers, kind, names, compressed) in [
+        (
+            &[("user-agent", "distributary/0.1.0"), TAKES][..],
+            CDS,
+            &["a", "b"][..],
+            true,
+        ),
+        (
+            &[("user-agent", "distributary/0.1.0"), ("grpc-accept-encoding", "gzip")],
+            CDS,
+            &["a", "b"],
+            true,
+        ),
+        (&[("user-agent", "distributary/0.1.0"), TAKES], CDS, &["c"], false),
+        (&[("user-agent", "distributary/0.1.0"), TAKES], SDS, &["a"], false),
+        (
+            &[
+                ("user-agent", "distributary/0.1.0"),
+                ("grpc-accept-encoding", "identity,gzipped"),
+            ],
+            CDS,
+            &["a", "b"],
+            false,
+        ),
+        (&[("user-agent", "distributary/0.1.0")], CDS, &["a", "b"], false),
+        (
+            &[("user-agent", "distributary-load/0.1.0"), TAKES],
+            CDS,
+            &["a", "b"],
+            false,
+        ),
+        (&[("user-agent", "envoy/1.36"), TAKES], CDS, &["a", "b"], false),
+        (&[TAKES], CDS, &["a", "b"], false),
+        (&[], CDS, &["a", "b"], false),
+    ] {
+        let mut call = client.call_with(STREAM, headers).await;
+        call.send(&DiscoveryRequest {
+            type_url: kind.to_owned(),
+            resource_names: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..request()
+        });
+        let announced = call.head.headers().get("grpc-encoding").is_some();
+        let takes = headers.contains(&("user-agent", "distributary/0.1.0")) && headers.len() == 2;
+        let (flag, message) = call.next_flagged().await.unwrap();
+        assert_eq!(flag == 1, compressed, "{headers:?} {kind}");
+        assert!(
+            announced || !compressed && !takes || headers[1].1.contains("gzipped"),
+            "{headers:?}"
+        );
+        let plain = if compressed {
+            assert!(message.len() < content.len() / 4, "{} bytes", message.len());
+            let mut plain = Vec::new();
+            std::io::Read::read_to_end(&mut GzDecoder::new(&*message), &mut plain).unwrap();
+            plain
+        } else {
+            message.to_vec()
+        };
+        let response = sotw(DiscoveryResponse::decode(&*plain).unwrap());
+        assert_eq!(response.bodies.len(), names.len());
+    }
 }
 
 #[tokio::test]

@@ -35,4 +35,5 @@ mod tls;
 mod tokens;
 mod turns;
 mod unix_sockets;
+mod verdicts;
 mod window;

@@ -1,6 +1,8 @@
 //! Floods of clients leave no memory in use. The relay is a process of its own here.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use distributary::proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
@@ -10,6 +12,7 @@ use distributary::wire::message;
 use distributary::xds::Dialect;
 use prost::Message as _;
 use tokio::io::AsyncWriteExt as _;
+use tokio::task::JoinSet;
 
 use crate::hostile::versions;
 use crate::neighbours::packed;
@@ -294,7 +297,7 @@ async fn questions_have_a_budget() {
     drop(unread);
     let answered = async {
         while ask(&client).await.is_err() {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
     tokio::time::timeout(PATIENCE, answered)
@@ -311,6 +314,41 @@ async fn until_all(follower: &mut Subscriber, resources: usize) {
     }
 }
 
+/// B-34: streams of one connection that bring very many versions again and again, and acknowledge nothing, keep no newcomer out.
+#[tokio::test]
+#[ignore = "other allocators give memory back in other ways; `tests/hostile/run` plays it with jemalloc"]
+async fn newcomers_beside_very_many_versions() {
+    const MEMORY: usize = 256 << 20;
+    let relay = Process::of("newcomers", "127.0.0.1:1", &format!("limits: {{memory: {MEMORY}}}\n"));
+    let client = Arc::new(Client::connect(&Address::Tcp(relay.clients)).await);
+    let mut streams = JoinSet::new();
+    for _ in 0..10 {
+        let client = client.clone();
+        streams.spawn(async move {
+            loop {
+                let mut call = client.call(&path()).await;
+                call.send_bytes(versions(190_000));
+                while call.next_bytes().await.is_ok() {}
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        });
+    }
+    let (begun, mut newcomers) = (now(), 0);
+    while begun.elapsed() < Duration::from_secs(20) {
+        assert!(
+            is_served(&relay).await,
+            "newcomer {newcomers} is refused: {}",
+            relay.metrics()
+        );
+        newcomers += 1;
+    }
+    println!(
+        "{newcomers} newcomers beside versions; {} MiB at the most",
+        relay.peak() >> 20
+    );
+    assert!(relay.peak() < MEMORY, "{} MiB", relay.peak() >> 20);
+}
+
 /// The versions of clients do not end a process with a limit of its own (RLIMIT_DATA) either, nor do they keep others out.
 #[tokio::test]
 #[ignore = "other allocators reserve in other ways; `tests/hostile/run` plays it with jemalloc"]
@@ -322,9 +360,9 @@ async fn versions_within_the_limits_of_the_process() {
         );
         let upstream = "xds_servers: [{server_uri: '127.0.0.1:1'}]";
         let relay = Process::under(&limit, "brought", upstream, &[""], "timers: {linger: 100ms}\n");
-        let (begun, mut longest) = (now(), std::time::Duration::ZERO);
+        let (begun, mut longest) = (now(), Duration::ZERO);
         let mut calls = Vec::new();
-        while begun.elapsed() < std::time::Duration::from_secs(15) {
+        while begun.elapsed() < Duration::from_secs(15) {
             if calls.len() < 20 {
                 let client = Client::connect(&Address::Tcp(relay.clients)).await;
                 let mut call = client.call(&path()).await;

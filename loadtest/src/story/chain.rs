@@ -16,6 +16,7 @@ use crate::measure::record::{Quantity, Recorder, Schedule, Unit, float};
 use crate::measure::scrape::Metrics;
 use crate::origin::control_plane::ControlPlane;
 use crate::origin::ledger::Ledger;
+use crate::subject::network::Network;
 use crate::subject::relay::{Launch, Relay, Source, free_address};
 
 /// One relay and its clients.
@@ -25,7 +26,15 @@ struct Hop {
     fleet: Fleet,
     relay: Option<Relay>,
     address: SocketAddr,
-    upstream: SocketAddr,
+    /// Between the relay and its server.
+    network: Network,
+}
+
+/// What a relay has cost so far.
+#[derive(Clone, Copy)]
+struct Cost {
+    processor: Duration,
+    bytes: u64,
 }
 
 const FAILURES: &str = "distributary_upstream_failures_total";
@@ -79,6 +88,7 @@ async fn play(
         recorder.time(&format!("everybody has joined {} after", hop.name), taken);
     }
     steps::begin(recorder, say, "changes")?;
+    let before = [hops[0].cost()?, hops[1].cost()?];
     let schedule = Schedule::new(now(), arguments.rate);
     for turn in 0..arguments.changes {
         sleep_until(schedule.due(turn).into()).await;
@@ -88,6 +98,18 @@ async fn play(
         "changes that reached everybody once and under one version",
         arguments.changes,
     );
+    for (hop, before) in hops.iter().zip(before) {
+        let (after, changes) = (hop.cost()?, u64::from(arguments.changes.max(1)));
+        let each = |sum: f64, unit| Quantity::new(sum / f64::from(arguments.changes.max(1)), unit);
+        let processor = after.processor.saturating_sub(before.processor);
+        let processor = each(processor.as_secs_f64() * 1e6, Unit::Micros);
+        recorder.note(&format!("bytes to {}, until the changes", hop.name), before.bytes);
+        recorder.note(
+            &format!("bytes to {}, for each change", hop.name),
+            (after.bytes - before.bytes) / changes,
+        );
+        recorder.note(&format!("processor time of {}, for each change", hop.name), processor);
+    }
     for restarted in 0..hops.len() {
         let name = hops.get(restarted).map_or("", |hop| hop.name);
         steps::begin(recorder, say, &format!("{name} restarts"))?;
@@ -220,10 +242,18 @@ impl Hop {
             plan,
             relay: None,
             address,
-            upstream,
+            network: Network::long(upstream, arguments.delay)?,
         };
         hop.relay = Some(hop.launch(arguments).await?);
         Ok(hop)
+    }
+
+    fn cost(&self) -> anyhow::Result<Cost> {
+        let relay = self.relay.as_ref().context("the relay does not run")?;
+        Ok(Cost {
+            processor: relay.process().cpu("")?,
+            bytes: self.network.passed(),
+        })
     }
 
     async fn launch(&self, arguments: &Arguments) -> anyhow::Result<Relay> {
@@ -231,7 +261,7 @@ impl Hop {
             program: arguments.relay_bin.as_deref(),
             listen: Some(self.address),
             listens: false,
-            source: Source::Upstream(format!("http://{}", self.upstream)),
+            source: Source::Upstream(format!("http://{}", self.network.address)),
             quiet: true,
         })
         .await

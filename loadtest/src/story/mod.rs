@@ -73,6 +73,9 @@ pub(crate) async fn play(
             "--kind works only with a story: the file of a scenario says what its clients ask for; for an example see `by-name`"
         );
     }
+    if scenario.story != Some(Story::Chain) && !arguments.delay.is_zero() {
+        bail!("--delay works only with the story `chain`, whose tiers are apart");
+    }
     match scenario.story {
         Some(Story::Failover) => failover::run(arguments, recorder, say).await,
         Some(Story::Chain) => chain::run(arguments, recorder, say).await,

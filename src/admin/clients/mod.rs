@@ -68,7 +68,7 @@ async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRej
         Format::Json => {
             let servers = shown.overview.look().names;
             written::answer(questions, "application/json", |page| {
-                write_json(streams, away, servers, page)
+                write_json((streams, servers), away, page)
             })
             .await
         }
@@ -112,7 +112,7 @@ impl Wanted {
     }
 }
 
-async fn write_json(mut streams: Ordered, away: Option<usize>, servers: Servers, mut page: Page) -> Page {
+async fn write_json((mut streams, servers): (Ordered, Servers), away: Option<usize>, mut page: Page) -> Page {
     let clock = WallClock::read();
     page.write("{\"clients\":[").await;
     let mut separator = "\n";

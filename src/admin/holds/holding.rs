@@ -55,6 +55,14 @@ pub(super) fn all(shown: &Shown) -> Vec<Holding> {
     views.into_iter().flat_map(of_view).collect()
 }
 
+/// Returns the beginning of ids of a view, which is equal on all relays that have the same servers and classes.
+pub(super) fn of_view(server: &str, view: &View) -> String {
+    let mut hasher = Hasher::new(0);
+    hasher.field(server.as_bytes());
+    hasher.field(view.class().to_string().as_bytes());
+    hasher.finish().to_string().chars().take(VIEW_CHARS).collect()
+}
+
 impl Holding {
     /// Returns the id: view, type, reason, and the number of a judgement.
     pub(super) fn id(&self) -> String {
@@ -64,12 +72,8 @@ impl Holding {
             .map_or(id.clone(), |number| format!("{id}-{number}"))
     }
 
-    /// Returns the beginning of ids of this view, which is equal on all relays that have the same servers and classes.
     fn of_view(&self) -> String {
-        let mut hasher = Hasher::new(0);
-        hasher.field(self.server.as_bytes());
-        hasher.field(self.view.class().to_string().as_bytes());
-        hasher.finish().to_string().chars().take(VIEW_CHARS).collect()
+        of_view(&self.server, &self.view)
     }
 
     /// Returns what names all holds of the type for this reason, in any view.

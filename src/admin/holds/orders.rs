@@ -16,6 +16,8 @@ use super::super::Shown;
 use super::super::forms::bad;
 use super::holding;
 use super::outcome::Outcome;
+use super::shown::counted;
+use super::verdicts;
 use crate::cache::View;
 use crate::clock::{self, WallClock};
 use crate::config;
@@ -74,6 +76,17 @@ async fn give(
         Err(why) => return bad(why),
     };
     let concerned = concerned(shown, &target);
+    let mut verdicts = verdicts::all(shown);
+    verdicts.retain(|verdict| action == HoldAction::Release && verdict.is_meant(&target));
+    if !verdicts.is_empty() {
+        verdicts.iter().for_each(verdicts::Verdict::release);
+        tracing::warn!(target, reason, "an order for condemned content");
+    }
+    if concerned.is_empty() && !verdicts.is_empty() {
+        let contents = counted(verdicts.len(), "content");
+        return format!("{contents} condemned no more: everybody is served what the control plane says\n")
+            .into_response();
+    }
     if concerned.is_empty() {
         let text = format!("nothing is held under `{target}`; /holds lists what is held\n");
         return (StatusCode::NOT_FOUND, text).into_response();

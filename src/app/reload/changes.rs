@@ -59,6 +59,7 @@ impl Changes {
             limits,
             timers,
             guard,
+            verdict_after,
             chunk,
             transport_v2,
             anonymous,
@@ -92,6 +93,7 @@ impl Changes {
         changes.limits(limits, &new.limits);
         changes.timers(timers, &new.timers);
         changes.compare("guard", Now, guard, &new.guard, false);
+        changes.compare("verdicts", Now, verdict_after, &new.verdict_after, true);
         changes.compare("chunk", Now, chunk, &new.chunk, false);
         changes.compare("transport_v2", Restart, transport_v2, &new.transport_v2, true);
         changes.compare("anonymous", Next, anonymous, &new.anonymous, true);
@@ -143,10 +145,11 @@ impl Changes {
         }
         both!(connections connections_per_identity streams streams_per_identity new_streams_per_second subscriptions
             streams_per_connection types_per_stream names_per_stream name_bytes window_bytes node_bytes memory request upstream_message
-            requests_per_second handshakes views names_per_view pinned_bytes_per_view);
+            requests_per_second handshakes views names_per_view pinned_bytes_per_view
+            history_bytes);
         compare!(self, "limits":
             Now { connections connections_per_identity streams streams_per_identity new_streams_per_second subscriptions memory views
-                names_per_view pinned_bytes_per_view }
+                names_per_view pinned_bytes_per_view history_bytes }
             Next { handshakes streams_per_connection types_per_stream names_per_stream name_bytes window_bytes node_bytes request requests_per_second
                 upstream_message });
     }

@@ -59,7 +59,7 @@ impl Live {
         let config = Arc::new(config);
         let shared = &self.shared;
         shared.scopes.set_classes(config.classes.clone());
-        shared.scopes.set_guards(config.guard.clone());
+        plan::hold(&shared.scopes, &config);
         shared.settings.store(Arc::new(plan::downstream(&config, &self.mark)));
         shared.admission.set(plan::admission(&config.limits), clock::now());
         shared.budget.set_largest(plan::reading_bytes(&config));

@@ -25,7 +25,7 @@ impl View {
                 let waiters = self.waiters(type_url, name).into_iter();
                 waiters.flat_map(|set| sets.seats(set)).collect()
             }
-            Depth::RejectionsAt(type_url) => {
+            Depth::RejectionsAt(type_url) | Depth::Among(type_url, _) => {
                 let mut asking = Vec::new();
                 self.leases.everyone(type_url, |set| asking.push(set));
                 asking.sort_unstable();

@@ -1,13 +1,15 @@
 //! What was there before the current content, as far as there is room: so that content which a client rejects can be shown beside
-//! what it had before.
+//! what it had before, and what others accepted can stand in for it.
 //!
 //! Owns what is kept of that, and for how long. Does not know who rejects what.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use xds::{Kind, Name, Resource, TypeUrl, Version};
+use xds::{Kind, Name, Resource, TypeUrl, VerdictSettings, Version};
 
 /// Content that is not current any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,9 +22,14 @@ pub struct EarlierContent {
 
 /// Replaced content by type, oldest first.
 ///
-/// Invariant: of each type the sum of the bytes is at most the room that was given last, or there is one entry.
+/// Invariant: the sum of the bytes of all types but endpoints is at most the room that was given last, and so is that of endpoints of
+/// each type at most theirs; or there is one entry.
 #[derive(Default)]
-pub(super) struct Earlier(BTreeMap<TypeUrl, Ring>);
+pub(super) struct Earlier {
+    rings: BTreeMap<TypeUrl, Ring>,
+    /// The bytes of all types but endpoints.
+    bytes: usize,
+}
 
 #[derive(Default)]
 struct Ring {
@@ -32,39 +39,94 @@ struct Ring {
 
 /// One content that has replaced another one.
 struct Replacement {
-    name: Name,
     new: Version,
-    old: EarlierContent,
+    at: Instant,
+    /// Not the resource itself, of which it is counted how many sessions still have it.
+    old: Arc<Resource>,
     bytes: usize,
 }
 
-/// The room for a type, whatever its content.
+/// The room for endpoints, whatever their content.
 const ROOM_MIN: usize = 16 << 10;
 const ROOM_MAX: usize = 1 << 20;
 /// More room than that is given as a part of the bytes that the type has.
 const SHARE: usize = 8;
+/// So long content is kept that has changed.
+const KEPT: Duration = Duration::from_secs(10 * 60);
 
 impl Earlier {
-    /// Notes that one content replaces another, of a type that has so many bytes. Secrets and what may not be cached are not kept.
-    pub(super) fn note(&mut self, type_url: &TypeUrl, new: &Resource, old: &Resource, bytes: usize) {
-        if type_url.kind() == Kind::Sds || !old.may_be_cached() {
+    /// Notes that one content replaces another, of a type that has so many bytes. What may not be cached is not kept, and a secret only
+    /// where it may have to stand in for the new one.
+    pub(super) fn note(
+        &mut self,
+        type_url: &TypeUrl,
+        new: &Resource,
+        old: &Resource,
+        bytes: usize,
+        settings: VerdictSettings,
+    ) {
+        let kind = type_url.kind();
+        if !old.may_be_cached() || kind == Kind::Sds && settings.after == 0 {
             return;
         }
-        let room = (bytes / SHARE).clamp(ROOM_MIN, ROOM_MAX);
-        let ring = match self.0.get_mut(type_url) {
-            Some(ring) => ring,
-            None => self.0.entry(type_url.clone()).or_default(),
+        if !self.rings.contains_key(type_url) {
+            self.rings.insert(type_url.clone(), Ring::default());
+        }
+        let Some(ring) = self.rings.get_mut(type_url) else {
+            return;
         };
+        let before = ring.bytes;
         ring.add(new, old);
-        ring.shrink(room);
+        if kind.is_endpoints() {
+            ring.shrink((bytes / SHARE).clamp(ROOM_MIN, ROOM_MAX));
+            return;
+        }
+        ring.forget(new.received());
+        self.bytes = self.bytes + ring.bytes - before;
+        self.shrink(settings.history_bytes);
     }
 
-    /// Returns what is kept of a type, oldest first: each by the name and the version of what replaced it.
+    fn shrink(&mut self, room: usize) {
+        while self.bytes > room {
+            let others = self.rings.iter_mut().filter(|(of, _)| !of.kind().is_endpoints());
+            let Some((_, largest)) = others.max_by_key(|(_, ring)| ring.bytes) else {
+                return;
+            };
+            if largest.replaced.len() <= 1 {
+                return;
+            }
+            self.bytes -= largest.drop_oldest();
+        }
+    }
+
+    /// Returns what is kept of a type, oldest first: each by the name and the version of what replaced it. Secrets are shown to nobody.
     pub(super) fn of(&self, type_url: &TypeUrl) -> Vec<((Name, Version), EarlierContent)> {
-        let replaced = self.0.get(type_url).into_iter().flat_map(|ring| &ring.replaced);
+        let shown = self.rings.get(type_url).filter(|_| type_url.kind() != Kind::Sds);
+        let replaced = shown.into_iter().flat_map(|ring| &ring.replaced);
+        let content = |old: &Resource| EarlierContent {
+            version: old.version(),
+            body: old.body(),
+        };
         replaced
-            .map(|one| ((one.name.clone(), one.new), one.old.clone()))
+            .map(|one| ((one.old.name().clone(), one.new), content(&one.old)))
             .collect()
+    }
+
+    /// Returns what this content has replaced, and when.
+    pub(super) fn before(&self, type_url: &TypeUrl, name: &Name, version: Version) -> Option<(Arc<Resource>, Instant)> {
+        let mut replaced = self.rings.get(type_url)?.replaced.iter().rev();
+        let found = replaced.find(|one| one.new == version && one.old.name() == name)?;
+        Some((found.old.clone(), found.at))
+    }
+
+    /// Returns the names whose content was replaced last, so many at most.
+    pub(super) fn names(&self, type_url: &TypeUrl, most: usize) -> Vec<Name> {
+        let replaced = self
+            .rings
+            .get(type_url)
+            .into_iter()
+            .flat_map(|ring| ring.replaced.iter().rev());
+        replaced.map(|one| one.old.name().clone()).take(most).collect()
     }
 }
 
@@ -73,23 +135,28 @@ impl Ring {
         let bytes = old.weight();
         self.bytes += bytes;
         self.replaced.push_back(Replacement {
-            name: old.name().clone(),
             new: new.version(),
-            old: EarlierContent {
-                version: old.version(),
-                // Not the resource itself, of which it is counted how many sessions still have it.
-                body: old.body(),
-            },
+            at: new.received(),
+            old: Arc::new(old.twin()),
             bytes,
         });
     }
 
+    fn drop_oldest(&mut self) -> usize {
+        let bytes = self.replaced.pop_front().map_or(0, |oldest| oldest.bytes);
+        self.bytes -= bytes;
+        bytes
+    }
+
     fn shrink(&mut self, room: usize) {
-        while self.bytes > room
-            && self.replaced.len() > 1
-            && let Some(oldest) = self.replaced.pop_front()
-        {
-            self.bytes -= oldest.bytes;
+        while self.bytes > room && self.replaced.len() > 1 {
+            self.drop_oldest();
+        }
+    }
+
+    fn forget(&mut self, now: Instant) {
+        while self.replaced.front().is_some_and(|oldest| oldest.at + KEPT < now) {
+            self.drop_oldest();
         }
     }
 }
@@ -123,14 +190,24 @@ mod tests {
         Resource::new(parts, 0)
     }
 
+    fn settings(after: usize, history_bytes: usize) -> VerdictSettings {
+        VerdictSettings { after, history_bytes }
+    }
+
     #[test]
     fn each_content_has_one_before_it() {
         let now = now();
         let all: Vec<Resource> = (0..3_u8).map(|one| content("a", &[one], now)).collect();
         let mut earlier = Earlier::default();
         for pair in all.windows(2) {
-            earlier.note(&cds(), &pair[1], &pair[0], 0);
-            earlier.note(&cds(), &content("b", b"2", now), &content("b", b"1", now), 0);
+            earlier.note(&cds(), &pair[1], &pair[0], 0, settings(2, 1000));
+            earlier.note(
+                &cds(),
+                &content("b", b"2", now),
+                &content("b", b"1", now),
+                0,
+                settings(2, 1000),
+            );
         }
         let all_before: BTreeMap<_, _> = earlier.of(&cds()).into_iter().collect();
         let before = |name: &str, version| all_before.get(&(Name::from(name), version)).cloned();
@@ -147,30 +224,68 @@ mod tests {
         let now = now();
         let large = |one: u8| content("a", &[one; 5000], now);
         let mut earlier = Earlier::default();
+        let bounded = settings(2, ROOM_MIN);
         for one in 0..20 {
-            earlier.note(&cds(), &large(one + 1), &large(one), 0);
+            earlier.note(&cds(), &large(one + 1), &large(one), 0, bounded);
         }
-        let ring = &earlier.0[&cds()];
+        let ring = &earlier.rings[&cds()];
         let sum: usize = ring.replaced.iter().map(|one| one.bytes).sum();
         assert!(
-            ring.bytes == sum && sum <= ROOM_MIN && ring.replaced.len() >= 2,
+            earlier.bytes == sum && sum <= ROOM_MIN && ring.replaced.len() >= 2,
             "{sum}"
         );
-        // One is kept, however large it is; and a type with much content has more room.
-        let huge = content("a", &[0; ROOM_MIN * 2], now);
-        earlier.note(&cds(), &large(0), &huge, 0);
-        assert_eq!(earlier.0[&cds()].replaced.len(), 1);
-        earlier.note(&cds(), &huge, &large(0), ROOM_MIN * 3 * SHARE);
-        assert_eq!(earlier.0[&cds()].replaced.len(), 2);
+        // Other types have a part of the same room, and what is old goes.
+        let rds = TypeUrl::new("type.googleapis.com/envoy.config.route.v3.RouteConfiguration");
+        earlier.note(&rds, &large(1), &large(0), 0, bounded);
+        assert!(earlier.bytes <= ROOM_MIN, "{}", earlier.bytes);
+        let late = content("a", &[99; 5000], now + KEPT + Duration::from_secs(1));
+        earlier.note(&cds(), &late, &large(20), 0, bounded);
+        assert_eq!(earlier.rings[&cds()].replaced.len(), 1);
     }
 
-    /// Neither a secret nor what must not be cached stays in memory because somebody might want to compare it.
+    /// Content that changes all the time has a room of its own.
     #[test]
-    fn secrets_are_not_kept() {
+    fn endpoints_do_not_crowd_out_others() {
+        let eds = TypeUrl::new("type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment");
+        let now = now();
+        let mut earlier = Earlier::default();
+        earlier.note(
+            &cds(),
+            &content("a", b"2", now),
+            &content("a", b"1", now),
+            0,
+            settings(2, 1000),
+        );
+        for one in 0..20 {
+            let body = |one: u8| content("b", &[one; 5000], now);
+            earlier.note(&eds, &body(one + 1), &body(one), 0, settings(2, 1000));
+        }
+        let version = content("a", b"2", now).version();
+        assert!(earlier.before(&cds(), &"a".into(), version).is_some());
+        assert!(earlier.rings[&eds].bytes <= ROOM_MIN);
+    }
+
+    /// A secret is kept to stand in for another one, and shown to nobody. What must not be cached is not kept.
+    #[test]
+    fn secrets_are_shown_to_nobody() {
         let sds = TypeUrl::new("type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret");
         let now = now();
         let mut earlier = Earlier::default();
-        earlier.note(&sds, &content("a", b"2", now), &content("a", b"1", now), 0);
-        assert!(earlier.0.is_empty());
+        earlier.note(
+            &sds,
+            &content("a", b"2", now),
+            &content("a", b"1", now),
+            0,
+            settings(0, 1000),
+        );
+        assert!(earlier.rings.is_empty());
+        earlier.note(
+            &sds,
+            &content("a", b"2", now),
+            &content("a", b"1", now),
+            0,
+            settings(2, 1000),
+        );
+        assert!(earlier.of(&sds).is_empty() && earlier.rings.len() == 1);
     }
 }

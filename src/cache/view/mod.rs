@@ -4,6 +4,7 @@
 //! side.
 
 mod asked;
+mod condemned;
 mod earlier;
 mod ended;
 mod guarded;
@@ -27,6 +28,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, mpsc};
 
 pub use asked::Respondents;
+use condemned::Verdicts;
 pub use earlier::EarlierContent;
 use guarded::Guarded;
 pub use pressure::Summary;
@@ -38,6 +40,7 @@ pub use seat::Seat;
 pub use words::WordsQuestion;
 
 use crate::Claims;
+use crate::docket::Docket;
 use crate::interest::{Leases, Set, Sets, Woken, Written};
 use crate::routes::WakeOnFailure;
 use crate::vacancy::Vacancy;
@@ -73,6 +76,9 @@ pub struct View {
     behind: AtomicBool,
     relay_chain: RelayChain,
     rejected: Rejected,
+    verdicts: Verdicts,
+    /// Where views with rejections are listed.
+    docket: Arc<Docket>,
     guarded: Guarded,
     closed: AtomicBool,
     /// Whether another server has replaced this one since its last stream began.
@@ -113,7 +119,13 @@ impl View {
     /// Creates a view of the only server, in which nothing is known.
     #[must_use]
     pub fn new(class: Class, settings: ViewSettings) -> Arc<Self> {
-        Self::of(0, WakeOnFailure::Nobody, class, settings, Arc::default())
+        Self::of(
+            0,
+            WakeOnFailure::Nobody,
+            class,
+            settings,
+            (Arc::default(), Arc::default()),
+        )
     }
 
     /// Creates a view of this server, in which nothing is known.
@@ -122,7 +134,7 @@ impl View {
         wake_on_failure: WakeOnFailure,
         class: Class,
         settings: ViewSettings,
-        vacancy: Arc<Vacancy>,
+        (vacancy, docket): (Arc<Vacancy>, Arc<Docket>),
     ) -> Arc<Self> {
         Arc::new(Self {
             class,
@@ -141,6 +153,8 @@ impl View {
             behind: AtomicBool::new(false),
             relay_chain: RelayChain::default(),
             rejected: Rejected::default(),
+            verdicts: Verdicts::default(),
+            docket,
             guarded: Guarded::default(),
             closed: AtomicBool::new(false),
             superseded: AtomicBool::new(false),
@@ -236,6 +250,7 @@ impl View {
 
     fn publish_by(&self, changes: &[Changes], apply: fn(&Cut, &Changes) -> (Cut, Vec<Name>)) -> Woken {
         let mut replaced = self.writer.lock();
+        let kept = self.docket.settings();
         let before = self.cut.load_full();
         let generation = self.generation() + 1;
         let mut newest = None;
@@ -248,7 +263,7 @@ impl View {
             if names.is_empty() && !flipped {
                 continue;
             }
-            replaced.note(cut, change, generation);
+            replaced.note(cut, change, generation, kept);
             newest = Some(next);
             let type_url = change.type_url.clone();
             // a resource without a name answers to all names.
@@ -288,6 +303,7 @@ impl View {
         let generation = self.generation() + 1;
         self.cut.store(Arc::new(cut));
         self.generation.store(generation, Ordering::Relaxed);
+        self.verdicts.renew(&self.cut());
         drop(replaced);
         self.wake_onlookers();
         for ring in rings {

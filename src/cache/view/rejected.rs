@@ -1,8 +1,9 @@
-//! What clients of a view reject, between the sessions and the writer (E-24).
+//! What clients of a view reject, between the sessions, the writer (E-24) and whoever judges.
 //!
 //! Owns which types the writer has to ask about, and what the server was told. Nothing is kept for each client.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -14,6 +15,8 @@ use xds::{Known, Name, Slot, TypeUrl, Version};
 #[derive(Debug, Default)]
 pub(super) struct Rejected {
     noted: Mutex<BTreeSet<TypeUrl>>,
+    /// The same, for whoever judges.
+    unjudged: Mutex<BTreeSet<TypeUrl>>,
     /// When the server was last told of each content.
     reported: Mutex<BTreeMap<TypeUrl, Contents>>,
 }
@@ -25,14 +28,23 @@ const REPORTED_MAX: usize = 1024;
 
 impl View {
     /// A client has rejected something of this type.
-    pub fn note_rejection(&self, type_url: &TypeUrl) {
-        let new = {
-            let mut noted = self.rejected.noted.lock();
+    pub fn note_rejection(self: &Arc<Self>, type_url: &TypeUrl) {
+        let is_new = |noted: &Mutex<BTreeSet<TypeUrl>>| {
+            let mut noted = noted.lock();
             !noted.contains(type_url) && noted.insert(type_url.clone())
         };
-        if new {
+        if is_new(&self.rejected.noted) {
             self.interest.notify_one();
         }
+        if self.docket.settings().after > 0 && is_new(&self.rejected.unjudged) {
+            self.docket.add(self);
+        }
+    }
+
+    /// Returns the types of which clients have rejected something since the last call, for whoever judges.
+    #[must_use]
+    pub fn take_unjudged(&self) -> BTreeSet<TypeUrl> {
+        std::mem::take(&mut *self.rejected.unjudged.lock())
     }
 
     /// Returns the types of which clients have rejected something since the last call.

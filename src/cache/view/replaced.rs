@@ -4,10 +4,11 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use super::View;
 use super::earlier::{Earlier, EarlierContent};
-use xds::{Changes, Cut, Known, Name, Resource, TypeUrl, Update, Version};
+use xds::{Changes, Cut, Known, Name, Resource, TypeUrl, Update, VerdictSettings, Version};
 
 /// Replaced content, oldest first. Counts only the bodies: the maps around them share their structure.
 #[derive(Default)]
@@ -29,7 +30,7 @@ const SWEEP_AT_LEAST: usize = 256;
 
 impl Replaced {
     /// Notes what the changes are about to replace in the cut, and the generation of the changes.
-    pub(super) fn note(&mut self, cut: &Cut, changes: &Changes, generation: u64) {
+    pub(super) fn note(&mut self, cut: &Cut, changes: &Changes, generation: u64, settings: VerdictSettings) {
         let Some(slot) = cut.slot(&changes.type_url) else {
             return;
         };
@@ -44,7 +45,8 @@ impl Replaced {
                 Update::Put(new, _) => {
                     let old = state.entries().get(new.name()).and_then(Known::resource);
                     if let Some(old) = old.filter(|old| old.version() != new.version()) {
-                        self.earlier.note(&changes.type_url, new, old, state.bytes());
+                        let bytes = state.bytes();
+                        self.earlier.note(&changes.type_url, new, old, bytes, settings);
                         self.add(old, generation);
                     }
                 }
@@ -88,5 +90,17 @@ impl View {
     #[must_use]
     pub fn replaced(&self, type_url: &TypeUrl) -> Vec<((Name, Version), EarlierContent)> {
         self.writer.lock().earlier.of(type_url)
+    }
+
+    /// Returns what this content has replaced, and when, if it is kept.
+    #[must_use]
+    pub fn before(&self, type_url: &TypeUrl, name: &Name, version: Version) -> Option<(Arc<Resource>, Instant)> {
+        self.writer.lock().earlier.before(type_url, name, version)
+    }
+
+    /// Returns the names of which content was replaced last, so many at most.
+    #[must_use]
+    pub fn replaced_names(&self, type_url: &TypeUrl, most: usize) -> Vec<Name> {
+        self.writer.lock().earlier.names(type_url, most)
     }
 }

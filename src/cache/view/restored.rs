@@ -10,8 +10,12 @@ use xds::{Changes, Cut, Known, Phase, ServerState, State, TypeUrl, Update};
 
 impl View {
     /// Stores what an earlier run knew. It is not served before somebody wants it.
-    pub fn set_restored(&self, restored: Cut) {
+    pub fn set_restored(self: &Arc<Self>, restored: Cut) {
+        let condemns = !restored.condemned().is_empty();
         self.restored.store(Some(Arc::new(restored)));
+        if condemns {
+            self.docket.add(self);
+        }
     }
 
     /// Returns what an earlier run knew, until the server can provide all of it.
@@ -86,7 +90,9 @@ fn over(older: &Cut, newer: &Cut) -> Cut {
         }
         both = both.with(&all_of(&slot.named, false)).0;
     }
-    both.with_holds(Vec::clone(newer.holds()))
+    let condemned = if newer.condemned().is_empty() { older } else { newer }.condemned();
+    let condemned = Vec::clone(condemned);
+    both.with_holds(Vec::clone(newer.holds())).with_condemned(condemned)
 }
 
 /// Returns the changes that create this half of a type.

@@ -3,11 +3,13 @@
 //! Owns the end of all its interest when it goes. Does not know what the session is told.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::View;
 use crate::interest::{Bell, ENDS_IN_A_TURN, Own, Seated, Set};
 use crate::{Claims, Full};
-use xds::{Target, TypeUrl, Want};
+use classes::Node;
+use xds::{Condemned, Cut, Target, TypeUrl, Want};
 
 /// One session's place at a view. Dropping it ends all that the session wants.
 pub struct Seat {
@@ -75,6 +77,28 @@ impl Seat {
     #[must_use]
     pub const fn view(&self) -> &Arc<View> {
         &self.view
+    }
+
+    /// Returns what the session of a client reads. `holds` says whether the client was sent a content and has not rejected it.
+    pub fn cut(&self, node: &Node, holds: impl Fn(&Condemned) -> bool) -> Arc<Cut> {
+        self.view.cut_for(node, self.number, holds)
+    }
+
+    /// Returns what is condemned for the client, unless it tries that.
+    #[must_use]
+    pub fn condemned(&self, node: &Node) -> Vec<Arc<Condemned>> {
+        self.view.condemned_for(node, self.number)
+    }
+
+    /// The session of a client begins.
+    pub fn come(&self, node: &Node, now: Instant) {
+        self.view.come(node, self.number, now);
+    }
+
+    /// The client has rejected something of this type.
+    pub fn reject(&self, type_url: &TypeUrl) {
+        self.view.end_trial(self.number);
+        self.view.note_rejection(type_url);
     }
 
     /// Returns another seat at the same view, for the names of another owner.
@@ -208,6 +232,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
+        self.view.end_trial(self.number);
         let _review = self.seated.review.lock();
         let left = self.view.sets.leave(self.number);
         left.iter().for_each(|set| self.view.dissolve(set));

@@ -54,6 +54,7 @@ pub(super) fn limits(check: &mut Check, limits: &shape::LimitsShape) -> Limits {
         views: count!(views),
         names_per_view: count!(names_per_view),
         pinned_bytes_per_view: size!(pinned_bytes_per_view, 0),
+        history_bytes: size!(history_bytes, 0),
     }
 }
 

@@ -42,7 +42,9 @@ use crate::downstream::shared::Shared;
 use crate::downstream::stream::{Accounts, Driver, Pace, Requests, Session, trailers};
 use crate::identity::{Identity, SvidFault};
 use crate::shutdown::Drain;
-use crate::wire::{ACCEPTED_ENCODINGS, Deframer, Encoding, Peer, Progress, SharedSlices, timeout};
+use crate::wire::{
+    ACCEPT_ENCODING, ACCEPTED_ENCODINGS, Deframer, ENCODING, Encoding, Peer, Progress, SharedSlices, timeout,
+};
 
 /// Answers the requests of all connections of one listener.
 pub(super) struct Calls {
@@ -184,6 +186,7 @@ impl Calls {
             return Ok(Called::Answer(Either::Right(fetch.answer(request).boxed())));
         }
         let encoding = Encoding::of(request.headers())?;
+        let responses = Encoding::of_responses(request.headers());
         let timeout = timeout(request.headers())?;
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(Status::deadline_exceeded("grpc-timeout is zero"));
@@ -221,10 +224,13 @@ impl Calls {
             method.dialect,
             now,
         );
-        let session = Session::new(self.shared.clone(), accounts, method, now);
+        let session = Session::new(self.shared.clone(), accounts, (method, responses), now);
         let progress = Arc::new(Progress::new(links.shared_slices.clone()));
         let mut head = Response::new(());
         head.headers_mut().insert(CONTENT_TYPE, GRPC);
+        if responses == Encoding::Gzip {
+            head.headers_mut().insert(ENCODING, HeaderValue::from_static("gzip"));
+        }
         let driver = Driver::new(session, requests, progress, timeout, now);
         Ok(Called::Stream(head, Box::new(driver)))
     }
@@ -265,6 +271,6 @@ pub(super) fn refusal(status: &Status) -> Response<Body> {
     response.headers_mut().insert(CONTENT_TYPE, GRPC);
     response
         .headers_mut()
-        .insert("grpc-accept-encoding", HeaderValue::from_static(ACCEPTED_ENCODINGS));
+        .insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED_ENCODINGS));
     response
 }

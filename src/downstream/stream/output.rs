@@ -6,8 +6,8 @@ use tonic::Status;
 
 use crate::downstream::services::{Method, Transport};
 use crate::protocol::Response;
-use crate::wire::{ResponseFields, Rope, encode};
-use crate::xds::Dialect;
+use crate::wire::{Encoding, ResponseFields, Rope, encode, encode_gzip};
+use crate::xds::{Dialect, is_secret};
 
 /// The next output of a stream.
 pub(super) enum Output {
@@ -18,7 +18,7 @@ pub(super) enum Output {
 /// Returns the bytes of a response, and whether their shared part was encoded for it. Inlined, because every response passes through
 /// it.
 #[inline(always)]
-pub(super) fn rope(response: &Response, method: &Method, identifier: &str) -> (Rope, bool) {
+pub(super) fn rope(response: &Response, method: &Method, encoding: Encoding, identifier: &str) -> (Rope, bool) {
     let (pieces, fresh) = response.batch.encoded(response.dialect);
     let version = response.version.text();
     let v2_delta = (method.transport, response.dialect) == (Transport::V2, Dialect::Delta);
@@ -29,5 +29,19 @@ pub(super) fn rope(response: &Response, method: &Method, identifier: &str) -> (R
         nonce: response.nonce.as_bytes(),
         identifier: (!v2_delta).then_some(identifier),
     };
-    (encode(fields, pieces), fresh)
+    let compressed = match encoding {
+        Encoding::Identity => None,
+        Encoding::Gzip => compressed(response, fields),
+    };
+    (compressed.unwrap_or_else(|| encode(fields, pieces)), fresh)
+}
+
+/// Returns a response compressed, unless that is of no use. The length of a compressed secret would say something of its content to
+/// those who can have other words sent beside it.
+#[inline(never)]
+fn compressed(response: &Response, fields: ResponseFields<'_>) -> Option<Rope> {
+    if is_secret(&response.type_url) {
+        return None;
+    }
+    encode_gzip(fields, response.batch.deflated(response.dialect)?)
 }

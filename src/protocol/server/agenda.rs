@@ -219,6 +219,11 @@ impl Agenda {
         (is_other, becomes_certain)
     }
 
+    /// Whether it was this state of the wildcard that was last looked at.
+    pub(super) const fn has_seen(&self, id: u64) -> bool {
+        self.state == id
+    }
+
     /// Whether names are left that this turn does not look at.
     pub(super) fn is_short(&self) -> bool {
         self.short || self.lists.as_ref().is_some_and(|lists| !lists.sweeps.is_empty())

@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 pub use explained::{Explanation, Question};
 use index::Index;
-pub use rights::{Grant, Rights};
+pub use rights::{Grant, Rights, is_secret};
 pub use rule::{AccessRule, Way};
 
-use rights::{Applied, is_secret};
+use rights::Applied;
 
 use super::TypeUrl;
 use classes::{Fields, Node, Pattern};

@@ -96,7 +96,8 @@ impl Applied {
 }
 
 /// Whether resources of this type are secrets, whatever prefix the client writes before it.
-pub(super) fn is_secret(type_url: &TypeUrl) -> bool {
+#[must_use]
+pub fn is_secret(type_url: &TypeUrl) -> bool {
     type_url.kind() == Kind::Sds || SECRETS.contains(&type_url.message())
 }
 

@@ -1,6 +1,6 @@
-//! Resources without their bytes.
+//! Copies of resources: without their bytes, for what a client holds, and with them, for what has been replaced.
 //!
-//! Owns the copies that stand for what a client holds. Does not know which client.
+//! Owns what a copy has. Does not know who keeps it.
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -11,6 +11,19 @@ use super::Resource;
 use crate::{Name, Version};
 
 impl Resource {
+    /// Returns a copy that shares its bytes. Of the resource itself it is counted how many sessions still have it.
+    #[must_use]
+    pub fn twin(&self) -> Self {
+        Self {
+            version: self.version,
+            record: self.record.clone(),
+            passed_on_at: self.passed_on_at,
+            any_at: self.any_at,
+            body_at: self.body_at,
+            ..self.doubted()
+        }
+    }
+
     /// Returns a copy without its bytes, of a version that no content has: a client may hold any version of it.
     #[must_use]
     pub fn doubted(&self) -> Self {

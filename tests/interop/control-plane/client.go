@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,11 +20,15 @@ type answer struct {
 	Error   string `json:"error,omitempty"`
 }
 
-const (
-	// callEvery is the pause between two calls of all targets together.
-	callEvery   = 10 * time.Millisecond
-	callTimeout = 20 * time.Second
-)
+const callTimeout = 20 * time.Second
+
+// callEvery returns the pause between two calls of all targets together.
+func callEvery() time.Duration {
+	if every, err := strconv.Atoi(os.Getenv("INTEROP_CALL_EVERY")); err == nil {
+		return time.Duration(every) * time.Millisecond
+	}
+	return 10 * time.Millisecond
+}
 
 // client calls every target without end and reports which backend answered.
 func client(targets []string) error {
@@ -34,7 +40,7 @@ func client(targets []string) error {
 		defer channel.Close()
 		go func() {
 			stub := health.NewHealthClient(channel)
-			for started := false; ; time.Sleep(callEvery * time.Duration(len(targets))) {
+			for started := false; ; time.Sleep(callEvery() * time.Duration(len(targets))) {
 				// Waiting for the first configuration is not a failure; later nothing may have to wait.
 				next := call(stub, target, !started)
 				started = started || next.Error == ""

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -29,6 +31,13 @@ const relays = "distributary.relays"
 
 func relayed(node *core.Node) bool {
 	return node.GetMetadata().GetFields()[relays] != nil
+}
+
+// pause is how long the control plane takes for each response.
+var pause atomic.Int64
+
+func takeTime() {
+	time.Sleep(time.Duration(pause.Load()))
 }
 
 func callbacks(tenants *tenants) server.Callbacks {
@@ -64,12 +73,14 @@ func callbacks(tenants *tenants) server.Callbacks {
 			return tenants.meet(request.GetNode())
 		},
 		StreamResponseFunc: func(_ context.Context, stream int64, _ *discovery.DiscoveryRequest, response *discovery.DiscoveryResponse) {
+			takeTime()
 			say(event{
 				Event: "response", Dialect: "sotw", Stream: stream, Type: response.GetTypeUrl(),
 				Version: response.GetVersionInfo(), Nonce: response.GetNonce(),
 			})
 		},
 		StreamDeltaResponseFunc: func(stream int64, _ *discovery.DeltaDiscoveryRequest, response *discovery.DeltaDiscoveryResponse) {
+			takeTime()
 			sent := make([]string, 0, len(response.GetResources()))
 			for _, resource := range response.GetResources() {
 				sent = append(sent, resource.GetName())

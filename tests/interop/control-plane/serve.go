@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	cluster "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -31,6 +32,8 @@ type command struct {
 	Put []json.RawMessage `json:"put"`
 	// Lazy resources do not belong to the wildcard: only clients that ask for their names get them.
 	Lazy []json.RawMessage `json:"lazy"`
+	// Pause is how long each response takes from now on, in milliseconds; a command with it does nothing else.
+	Pause *int64 `json:"pause"`
 	// Remove holds pairs of type URL and name.
 	Remove [][2]string `json:"remove"`
 }
@@ -62,10 +65,12 @@ func serve(arguments []string) error {
 		var next command
 		answer := reply{}
 		err := json.Unmarshal(lines.Bytes(), &next)
-		if err == nil {
+		if err == nil && next.Pause != nil {
+			pause.Store(*next.Pause * int64(time.Millisecond))
+		} else if err == nil {
 			err = tenants.store(next.Tenant).apply(next)
 		}
-		if err == nil && !listening {
+		if err == nil && !listening && next.Pause == nil {
 			err = listen(services, *address)
 			listening = true
 		}

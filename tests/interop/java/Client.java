@@ -13,7 +13,7 @@ import java.util.concurrent.atomic.AtomicReference;
 /** Calls its targets with grpc-java without end, and prints which backend answered, as JSON lines. It ends with its standard input. */
 public final class Client {
     /** The pause between two calls of all targets together, in milliseconds. */
-    private static final long CALL_EVERY = 10;
+    private static final long CALL_EVERY = Long.parseLong(System.getenv().getOrDefault("INTEROP_CALL_EVERY", "10"));
     private static final long CALL_TIMEOUT_SECONDS = 20;
     private static final Metadata.Key<String> BACKEND = Metadata.Key.of("backend", Metadata.ASCII_STRING_MARSHALLER);
 

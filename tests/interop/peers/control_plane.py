@@ -22,12 +22,16 @@ class ControlPlane(Talker):
 
     def apply(self, put=(), remove=(), lazy=(), tenant=""):
         """Publishes resources of a tenant and removes others ([("cds", name), ...]), as one change."""
+        self.order({"tenant": tenant, "put": list(put), "lazy": list(lazy), "remove": [[TYPES[short], name] for short, name in remove]})
+
+    def take(self, milliseconds):
+        """Each response takes so long from now on."""
+        self.order({"pause": milliseconds})
+
+    def order(self, command):
         self.commands += 1
         number = self.commands
-        self.tell({
-            "id": number, "tenant": tenant, "put": list(put), "lazy": list(lazy),
-            "remove": [[TYPES[short], name] for short, name in remove],
-        })
+        self.tell({"id": number, **command})
         answer = self.wait_for(f"an answer to command {number}", lambda line: line.get("reply") == number)
         if answer["error"]:
             raise Failed(f"the control plane refused a resource: {answer['error']}")

@@ -5,6 +5,7 @@ standard input.
 """
 
 import json
+import os
 import sys
 import threading
 import time
@@ -12,7 +13,7 @@ import time
 import grpc
 
 # The pause between two calls of all targets together.
-CALL_EVERY = 0.01
+CALL_EVERY = float(os.environ.get("INTEROP_CALL_EVERY", "10")) / 1000
 CALL_TIMEOUT = 20
 
 

@@ -59,6 +59,36 @@ def heard(world, dialect):
         raise Failed(f"the control plane was told {told}")
 
 
+@scenario("E-26", AGGREGATED, relay_only="a newcomer of the control plane itself has no listener")
+def newcomers(world, dialect):
+    """Two Envoys reject a change of their listener and go on with what they had. One that starts afterwards is served that, too, and
+    answers; the repaired listener reaches it."""
+    world.expect_rejections()
+    web = single_cluster(world, dialect, "a")
+    world.control_plane.apply(put=web)
+    world.through_relay()
+    old = [world.envoy(dialect, node=name).ready() for name in ("first", "second")]
+    for envoy in old:
+        eventually(f"{envoy.name} has the listener", lambda envoy=envoy: envoy.stat("listener_manager.total_listeners_active"))
+    listener = web[-1]
+    world.control_plane.apply(put=[{**listener, "filter_chains": []}])
+    for envoy in old:
+        eventually(f"{envoy.name} rejects it", lambda envoy=envoy: envoy.stat("listener_manager.lds.update_rejected"))
+    eventually("the listener is condemned", lambda: "-lds-condemned" in world.relay.page("/holds"))
+    eventually("the control plane hears of it", world.control_plane.complaints)
+    for envoy in old:
+        envoy.stop()
+    newcomer = world.envoy(dialect, node="third").ready(5.0)
+    traffic = world.traffic()
+    traffic.reaches("a")
+    times(0, newcomer, "listener_manager.lds.update_rejected")
+    before = newcomer.stat("listener_manager.lds.update_success")
+    world.control_plane.apply(put=[{**listener, "traffic_direction": "INBOUND"}])
+    eventually("the newcomer has the repaired listener", lambda: newcomer.stat("listener_manager.lds.update_success") > before)
+    eventually("nothing is condemned", lambda: "condemned" not in world.relay.page("/holds"))
+    traffic.reaches("a")
+
+
 @scenario("C-25, L-26", AGGREGATED, relay_only=f"{LOOPS}, or forgets what else it held")
 def bad_endpoints(world, dialect):
     """Good and bad endpoints in one response: the good ones are not forgotten when the bad ones are repaired."""

@@ -376,7 +376,7 @@ impl Ahead {
         if wanted {
             place.rest();
         }
-        let sight = place.sight();
+        let sight = place.sight(&self.server);
         let mut replies = Vec::new();
         if let Some(due) = self
             .server

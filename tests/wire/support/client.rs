@@ -175,12 +175,18 @@ impl Call {
     }
 
     pub(crate) async fn next_bytes(&mut self) -> Result<Bytes, Ended> {
+        Ok(self.next_flagged().await?.1)
+    }
+
+    /// The next message, and whether it is compressed.
+    pub(crate) async fn next_flagged(&mut self) -> Result<(u8, Bytes), Ended> {
         loop {
             if let Some(length) = self.read.get(1..5).map(|mut bytes| bytes.get_u32() as usize)
                 && self.read.len() >= 5 + length
             {
+                let flag = self.read[0];
                 self.read.advance(5);
-                return Ok(self.read.split_to(length).freeze());
+                return Ok((flag, self.read.split_to(length).freeze()));
             }
             match self.responses.data().await {
                 Some(Ok(bytes)) => {

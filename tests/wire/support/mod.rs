@@ -27,6 +27,7 @@ use distributary::protocol;
 use distributary::shutdown::{DrainTrigger, after, drain};
 use distributary::telemetry::{Health, Metrics, Status};
 use distributary::token::Tokens;
+use distributary::verdicts::Bench;
 use distributary::wire::{Budget, Listener};
 use distributary::xds::{Changes, Name, Phase, Resource, ResourceParts, TypeUrl, Types, Update};
 
@@ -153,6 +154,8 @@ impl Relay {
             identifier: "distributary/relay".to_owned(),
             schemas,
         });
+        let census = shared.status.census().clone();
+        spawn(Bench::new(&shared.scopes, census, shared.metrics.verdicts.clone()).run());
         let (listener, address) = listen(planned.unix);
         let (trigger, draining) = drain();
         // The view of clients that say nothing of themselves.

@@ -18,7 +18,7 @@ use crate::classes::Node;
 use crate::clock;
 use crate::inquiry::Inquiry;
 use crate::protocol::{Fallback, Look, Server, Step};
-use crate::xds::{Dirty, Owners, ServerState, Sight, TypeUrl, Want};
+use crate::xds::{Condemned, Dirty, Owners, ServerState, Sight, TypeUrl, Want};
 
 /// The seats of one session.
 pub struct Seats {
@@ -182,8 +182,12 @@ impl Seats {
 
     /// Returns the content that the session reads now.
     #[must_use]
-    pub fn sight(&self) -> Sight {
-        let cut = |binding: &Binding| binding.seat().map(|seat| seat.view().cut()).unwrap_or_default();
+    pub fn sight(&self, server: &Server) -> Sight {
+        let holds = |one: &Condemned| server.holds(&one.type_url, one.name(), one.version);
+        let cut = |binding: &Binding| {
+            let seat = binding.seat();
+            seat.map(|seat| seat.cut(&self.node, holds)).unwrap_or_default()
+        };
         let mut sight = Sight::new(cut(&self.bindings.plain), self.routes.owners().clone());
         for binding in self.bindings.others() {
             if let Some(owner) = &binding.owner {

@@ -1,16 +1,47 @@
-//! What a session tells the views that it reads besides its wants.
+//! What a session and the views that it reads tell each other besides wants and changes.
 //!
-//! Owns which views are told. Does not know what was rejected, and why something is foreseen.
+//! Owns which views are told, and which are asked. Does not know what was rejected, and why something is foreseen.
+
+use std::sync::Arc;
+use std::time::Instant;
 
 use super::{Binding, Seats};
-use crate::cache::Seat;
-use crate::xds::TypeUrl;
+use crate::xds::{Condemned, Target, TypeUrl, Want};
 
 impl Seats {
     /// The client has rejected something of this type (E-24).
     pub fn reject(&self, type_url: &TypeUrl) {
-        let views = self.bindings.iter().filter_map(Binding::seat).map(Seat::view);
-        views.for_each(|view| view.note_rejection(type_url));
+        let seats = self.bindings.iter().filter_map(Binding::seat);
+        seats.for_each(|seat| seat.reject(type_url));
+    }
+
+    /// Whether anything of this type is condemned for the client.
+    pub fn is_spared(&self, type_url: &TypeUrl) -> bool {
+        self.condemned().any(|one| one.type_url == *type_url)
+    }
+
+    /// Whether older content stands in for any of what the client wants.
+    pub fn is_served_older(&self, want: &Want) -> bool {
+        let covers = |one: &Condemned| match &want.target {
+            Target::Wildcard => true,
+            Target::Name(name) => name == one.name(),
+        };
+        want.wanted
+            && self
+                .condemned()
+                .any(|one| one.type_url == want.type_url && covers(&one))
+    }
+
+    /// Returns what is condemned for the client.
+    pub fn condemned(&self) -> impl Iterator<Item = Arc<Condemned>> {
+        let seats = self.bindings.iter().filter_map(Binding::seat);
+        seats.flat_map(|seat| seat.condemned(&self.node))
+    }
+
+    /// The session begins.
+    pub fn come(&self, now: Instant) {
+        let seats = self.bindings.iter().filter_map(Binding::seat);
+        seats.for_each(|seat| seat.come(&self.node, now));
     }
 
     /// The session is about to want the wildcard of this type (K-23).

@@ -10,7 +10,7 @@ use super::Session;
 use crate::inquiry::{ClientResource, ClientStream, ClientType, Depth, Inquiry};
 use crate::protocol::{Portrait, Stand};
 use crate::wire::Peer;
-use crate::xds::{Objection, Sight, TypeUrl, named_in};
+use crate::xds::{Name, Objection, Sight, Standing, TypeUrl, named_in};
 
 /// So many resources are told of those that the client names, and of the others, where its rejections are counted.
 const BLAMED_MAX: usize = 64;
@@ -28,7 +28,7 @@ impl Session {
         let asked = |type_url: &TypeUrl| types.iter().any(|one| one.type_url == *type_url);
         let concerned = match &question.depth {
             Depth::Types | Depth::Resources | Depth::Rejections => true,
-            Depth::RejectionsAt(type_url) => asked(type_url),
+            Depth::RejectionsAt(type_url) | Depth::Among(type_url, _) => asked(type_url),
             Depth::Resource(..) => types.iter().any(|one| !one.resources.is_empty()),
         };
         if !concerned || !question.whom.type_url.as_ref().is_none_or(asked) {
@@ -53,14 +53,15 @@ impl Session {
         let portraits = self.server.portraits(sight);
         let looked_at = portraits.filter(|portrait| match depth {
             Depth::Types | Depth::Resources | Depth::Rejections => true,
-            Depth::Resource(type_url, _) | Depth::RejectionsAt(type_url) => portrait.type_url() == type_url,
+            Depth::Resource(type_url, _) | Depth::RejectionsAt(type_url) | Depth::Among(type_url, _) => {
+                portrait.type_url() == type_url
+            }
         });
         let types = looked_at.map(|portrait| {
             let accepted = self.accounts.accepted(portrait.type_url());
-            let server = self.seats.as_ref();
-            let server = server.and_then(|seats| seats.server_of(portrait.type_url()));
+            let seats = self.seats.as_ref();
             ClientType {
-                server,
+                server: seats.and_then(|seats| seats.server_of(portrait.type_url())),
                 ..client_type(portrait, (accepted, self.waits_since(portrait)), depth)
             }
         });
@@ -98,6 +99,7 @@ fn client_type(
         Depth::Resources => portrait.stands().map(resource).collect(),
         Depth::Rejections => portrait.rejections().map(resource).collect(),
         Depth::RejectionsAt(_) => blamed(portrait),
+        Depth::Among(_, names) => among(portrait, names),
         Depth::Resource(_, name) => portrait.stand(name).map(resource).into_iter().collect(),
     };
     let settled = resources.iter().all(|resource| resource.standing.is_settled());
@@ -137,6 +139,23 @@ fn blamed(portrait: Portrait<'_>) -> Vec<ClientResource> {
     }
     named.append(&mut others);
     named
+}
+
+/// Returns where these resources stand. A full state is rejected as a whole: what the client names is to blame, or else all of it. What is
+/// still to be tried alone is not rejected yet.
+fn among(portrait: Portrait<'_>, names: &BTreeSet<Name>) -> Vec<ClientResource> {
+    let blames = portrait.rejects_all().map(|objection| named_in(objection.words()));
+    let blames = blames.filter(|words| words.iter().any(|word| portrait.stand(&Name::from(*word)).is_some()));
+    let blamed = |name: &&Name| blames.as_ref().is_none_or(|words| words.contains(name.as_str()));
+    let stands = names.iter().filter(blamed).filter_map(|name| portrait.stand(name));
+    let found = stands.map(|stand| {
+        let standing = match stand.standing {
+            Standing::Rejected if portrait.tries(stand.name) => Standing::Sent,
+            standing => standing,
+        };
+        resource(Stand { standing, ..stand })
+    });
+    found.collect()
 }
 
 fn resource(stand: Stand<'_>) -> ClientResource {

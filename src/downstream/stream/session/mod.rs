@@ -28,7 +28,7 @@ use crate::downstream::services::Method;
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
 use crate::protocol::{Code, End, Response, Server};
-use crate::wire::{Rope, Share, acknowledgement};
+use crate::wire::{Encoding, Rope, Share, acknowledgement};
 use crate::xds::{self, Dialect, Sight};
 use foreseen::foreseen;
 use syncz::Syncz;
@@ -38,6 +38,8 @@ pub(in crate::downstream) struct Session {
     shared: Arc<Shared>,
     accounts: Accounts,
     method: Method,
+    /// How responses are compressed.
+    encoding: Encoding,
     server: Server,
     /// From the first request on.
     seats: Option<Seats>,
@@ -62,13 +64,20 @@ pub(in crate::downstream) struct Session {
 }
 
 impl Session {
-    pub(in crate::downstream) fn new(shared: Arc<Shared>, accounts: Accounts, method: Method, now: Instant) -> Self {
+    /// Creates the session of a stream of `method`, with responses in this encoding.
+    pub(in crate::downstream) fn new(
+        shared: Arc<Shared>,
+        accounts: Accounts,
+        (method, encoding): (Method, Encoding),
+        now: Instant,
+    ) -> Self {
         let opening = method.opening(accounts.identity());
         let server = Server::new(accounts.settings().protocol.clone(), opening);
         Self {
             shared,
             accounts,
             method,
+            encoding,
             server,
             seats: None,
             rest: None,
@@ -297,7 +306,9 @@ impl Session {
         self.accounts.enter(&self.shared, node, &self.method, self.now);
         let patience = self.settings().protocol.timers.move_after;
         let seats = Seats::enter(&self.shared.scopes, node, self.accounts.claims(), patience);
-        self.seats = Some(seats.map_err(|error| no_place(&self.shared, error))?);
+        let seats = seats.map_err(|error| no_place(&self.shared, error))?;
+        seats.come(self.now);
+        self.seats = Some(seats);
         // The rules may have changed since the stream was opened; from now on the seats are called when they change.
         self.take_rules();
         Ok(())
@@ -311,6 +322,9 @@ impl Session {
             if let Err(error) = seats.want(&self.shared.scopes, &want) {
                 return Err(no_place(&self.shared, error));
             }
+            if seats.is_served_older(&want) {
+                self.shared.metrics.verdicts.count_served_older(&want.type_url);
+            }
             if let Some(next) = foreseen(&want, &self.method, &self.server) {
                 seats.foresee(&next);
             }
@@ -322,14 +336,15 @@ impl Session {
     }
 
     fn sight(&self) -> Sight {
-        self.seats.as_ref().map(Seats::sight).unwrap_or_default()
+        let seats = self.seats.as_ref();
+        seats.map(|seats| seats.sight(&self.server)).unwrap_or_default()
     }
 
     fn encode(&mut self, response: &Response) -> Rope {
         if let Some(traced) = self.traced(response) {
             return self.encode_traced(response, &traced);
         }
-        let (rope, fresh) = rope(response, &self.method, &self.shared.identifier);
+        let (rope, fresh) = rope(response, &self.method, self.encoding, &self.shared.identifier);
         self.accounts.response(&response.type_url, rope.remaining(), fresh);
         rope
     }

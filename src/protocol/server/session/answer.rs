@@ -131,34 +131,33 @@ impl Subscription {
         attempt: &Attempt<'_, impl Answers>,
     ) {
         let (all, full) = (self.removes_all(draft.adds(), attempt), self.reader.full_state());
+        let agenda = self.books.agenda();
+        let any = agenda.gone().next().is_some() || difference.is_some_and(Difference::removes);
+        let taken = if any { draft.addresses() } else { Spots::default() };
         // The walk may not have come to a listener that is gone.
         let behind = difference.into_iter().flat_map(Difference::removed);
-        let behind = behind.filter(|_| !all && draft.hands_on());
-        let max = if all && !full { GONE_MAX } else { usize::MAX };
-        let gone = self.books.agenda().gone().chain(behind).take(max);
-        let gone: Vec<Name> = gone.filter(|_| all || draft.hands_on()).cloned().collect();
-        let taken = if gone.is_empty() {
-            Spots::default()
-        } else {
-            draft.addresses()
-        };
+        let behind = behind.filter(|name| !all && self.frees(name, &taken));
+        let listed = agenda.gone().filter(|name| all || self.frees(name, &taken));
+        let max = if full { usize::MAX } else { GONE_MAX };
+        let mut gone: Vec<Name> = listed.chain(behind).take(max).cloned().collect();
+        gone.sort_unstable();
+        gone.dedup();
         for name in gone {
             if self.is_busy(&name) || !matches!(self.lens(attempt.slot).say(&name), Some(Say::Remove)) {
                 self.books.agenda_mut().look(name);
                 continue;
             }
-            let frees = self
-                .books
-                .ledger()
-                .get(&name)
-                .sent()
-                .is_some_and(|held| taken.are_of(held));
-            if frees || all {
-                self.write_gone(&name, false, frees || full, draft, attempt.slot);
-            }
+            let frees = self.frees(&name, &taken);
+            self.write_gone(&name, false, frees || full, draft, attempt.slot);
         }
         let left = self.books.agenda().gone().next().is_some();
         self.note_waiting_removals(left, draft.adds(), attempt);
+    }
+
+    /// Whether the client was sent a listener of this name with one of these addresses.
+    fn frees(&self, name: &Name, taken: &Spots) -> bool {
+        let row = self.books.ledger().get(name);
+        row.sent().is_some_and(|held| taken.are_of(held))
     }
 
     /// C-26: whether all removals that are due go with the next response. They go when nothing is added, because a client applies the

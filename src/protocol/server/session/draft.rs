@@ -117,11 +117,6 @@ impl Draft {
         fits
     }
 
-    /// Whether any listener in it is new or changed.
-    pub(super) const fn hands_on(&self) -> bool {
-        !self.listeners.is_empty()
-    }
-
     /// Returns the addresses of the new or changed listeners in it.
     pub(super) fn addresses(&self) -> Spots {
         Spots::of_listeners(self.listeners.iter().map(|(_, listener)| listener))

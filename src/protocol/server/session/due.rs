@@ -79,16 +79,24 @@ impl Subscription {
     }
 
     /// Begins a turn, and lists what may be due: the next rows, if all must be looked at, as when an incomplete wildcard has become
-    /// certain; and the next members of collections that may be new.
-    pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>) {
+    /// certain, or errors need not wait any more (`holds_errors`); and the next members of collections that may be new.
+    pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>, holds_errors: bool) {
         self.books.agenda_mut().begin();
-        let state = slot.wildcard().filter(|_| self.want.wildcard());
-        let (other, certain) = state.map_or((false, false), |state| {
-            self.books.agenda_mut().note_state(state.id(), state.certain())
-        });
-        // What was sent since the last rest is in no map, so no difference shows that it is gone.
-        if certain || other && self.books.ledger().has_unasked() {
+        if self.reader.hold_errors(holds_errors) {
             self.look_at_rows();
+        }
+        if let Some(state) = slot.wildcard().filter(|_| self.want.wildcard()) {
+            // What was sent since the last rest, from a state after that, is in no map: so no difference shows that it is gone.
+            let met = self
+                .books
+                .ledger()
+                .base()
+                .is_some_and(|base| self.books.agenda().has_seen(base.id()));
+            let shown = met && !self.reader.has_aliases() || !self.books.ledger().has_unasked();
+            let (other, certain) = self.books.agenda_mut().note_state(state.id(), state.certain());
+            if certain || other && !shown {
+                self.look_at_rows();
+            }
         }
         let mut left = SWEPT_MAX;
         while left > 0
@@ -201,7 +209,7 @@ impl Subscription {
 
     /// Whether there is nothing to send until something changes or the client asks.
     pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
-        let waits = self.books.agenda().hello() || !self.books.rejections().is_empty();
+        let waits = self.books.agenda().hello() || !self.books.rejections().is_empty() || self.reader.holds_errors();
         if waits || !self.books.agenda().is_empty() || self.books.notes().refused().is_some() {
             return false;
         }

@@ -7,15 +7,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Subscription;
-use super::lens::{Extent, Lens, Say};
+use super::lens::{Lens, Say};
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::notes::Again;
-use xds::{Answers, Cut, Dialect, Name, Objection, Owners, Sight, Slot, Status, Target, TypeSight, TypeUrl};
+use xds::{Answers, Cut, Dialect, Name, Objection, Owners, Sight, Slot, Status, Target, TypeSight, TypeUrl, Version};
 
 impl Subscription {
     pub(in crate::server) const fn type_url(&self) -> &TypeUrl {
         self.reader.type_url()
+    }
+
+    /// Whether the client was sent this content, and has not rejected it.
+    pub(in crate::server) fn holds(&self, name: &Name, version: Version) -> bool {
+        let mut texts = self.want.texts(name).chain([name]);
+        self.books.notes().refused().is_none() && texts.any(|text| self.books.ledger().get(text).is(version))
     }
 
     /// Returns what is known of the type, as this client sees it.
@@ -110,22 +116,6 @@ impl Subscription {
         })
     }
 
-    /// Returns what was requested and is still unknown; `None` stands for the wildcard.
-    pub(super) fn missing<'a>(&'a self, slot: TypeSight<'a>) -> impl Iterator<Item = Option<&'a Name>> {
-        let whole = slot.is_complete();
-        let lens = self.lens(slot);
-        let unknown = move |text: &&Name| {
-            if text.is_collection() {
-                lens.extent(text) == Extent::Unknown
-            } else {
-                lens.known(text).is_none()
-            }
-        };
-        let names = self.books.ledger().asked().filter(unknown);
-        let all = (self.want.wildcard() && !whole).then_some(None);
-        all.into_iter().chain(names.map(|text| Some(self.want.meaning(text))))
-    }
-
     /// Returns something that was requested, is unknown, and will not be known soon, as far as its server shows; `None` inside
     /// stands for the wildcard.
     pub(in crate::server) fn hopeless<'a>(&'a self, sight: &'a Sight) -> Option<Option<&'a Name>> {
@@ -146,13 +136,13 @@ impl Subscription {
         counts: impl Fn(TypeSight<'a>, Option<&Name>) -> bool,
     ) -> Option<Option<&'a Name>> {
         let slot = self.type_sight(sight);
-        self.missing(slot).find(|name| counts(slot, *name))
+        self.lens(slot).missing().find(|name| counts(slot, *name))
     }
 
     /// Whether anything is known of what was requested.
     pub(in crate::server) fn knows_any(&self, sight: &Sight) -> bool {
         let asked = usize::from(self.want.wildcard()) + self.books.ledger().asked_len();
-        self.missing(self.type_sight(sight)).count() < asked
+        self.lens(self.type_sight(sight)).missing().count() < asked
     }
 
     /// Returns how much of the stream's limit of names it uses.

@@ -8,7 +8,7 @@ use super::draft::Draft;
 use super::lens::{Look, Say};
 use super::{Attempt, Step, Subscription};
 use crate::server::ledger::Row;
-use xds::{Answers, Difference, Known, Name, Resource, State, TypeSight};
+use xds::{Answers, Difference, Name, State, TypeSight};
 
 impl Subscription {
     /// Returns the next step, unless a response may be composed of what is due now. `plain`: the client is like all others at its point.
@@ -39,7 +39,7 @@ impl Subscription {
             if self.hides_any(difference.as_deref(), slot) {
                 return Some(Step::held(survey.adds));
             }
-            if self.tells_nothing(slot) {
+            if self.lens(slot).tells_nothing() {
                 return Some(Step::Idle);
             }
         }
@@ -63,21 +63,6 @@ impl Subscription {
         };
         let mut differs = difference.into_iter().flat_map(Difference::names);
         self.books.ledger().rows("").any(|entry| hides(entry.name())) || differs.any(hides)
-    }
-
-    /// Whether a first answer would tell the client nothing: none of the names is known to exist, and some may.
-    fn tells_nothing(&self, slot: TypeSight<'_>) -> bool {
-        let lists = self.want.wildcard() || self.books.ledger().rows("").any(|entry| entry.perhaps());
-        let lens = self.lens(slot);
-        let reads = |found: &Arc<Resource>| !self.reader.cannot_read(found);
-        let exists = |text: &Name| {
-            if text.is_collection() {
-                slot.members(self.want.meaning(text)).any(reads)
-            } else {
-                lens.known(text).and_then(Known::resource).is_some_and(reads)
-            }
-        };
-        !lists && self.missing(slot).next().is_some() && !self.books.ledger().asked().any(exists)
     }
 
     /// Adds all that the client holds to a response with news. B-18: of secrets what it accepted; those that it has never accepted are

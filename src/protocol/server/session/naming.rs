@@ -5,8 +5,6 @@
 use std::time::Instant;
 
 use super::Subscription;
-use crate::guard::references;
-use crate::server::ledger::Row;
 use xds::{Kind, Known, Name, Sight};
 
 impl Subscription {
@@ -17,17 +15,8 @@ impl Subscription {
     }
 
     /// Returns the first result for a route that something which the client holds names.
-    pub(in crate::server) fn find_route<R>(
-        &self,
-        sight: &Sight,
-        mut find: impl FnMut(&Name) -> Option<R>,
-    ) -> Option<R> {
-        let (kind, slot) = (self.reader.traits().kind, self.type_sight(sight));
-        let mut of = |name: &Name, row: &Row| {
-            let held = row.whole().or_else(|| slot.resource(self.want.meaning(name)))?;
-            references(kind, held)?.routes.iter().find_map(&mut find)
-        };
-        self.books.ledger().held().find_map(|(name, row)| of(name, &row))
+    pub(in crate::server) fn find_route<R>(&self, sight: &Sight, find: impl FnMut(&Name) -> Option<R>) -> Option<R> {
+        self.lens(self.type_sight(sight)).find_route(find)
     }
 
     /// Whether the client asks for a route configuration.

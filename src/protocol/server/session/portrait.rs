@@ -132,6 +132,18 @@ impl<'a> Portrait<'a> {
         all.filter(|stand| stand.standing == Standing::Rejected)
     }
 
+    /// Returns why the client has rejected all that it was sent, if it has rejected a full state.
+    #[must_use]
+    pub fn rejects_all(self) -> Option<&'a Arc<Objection>> {
+        self.subscription.books.notes().refused()
+    }
+
+    /// Whether this was rejected together with others, and is still to be tried alone.
+    #[must_use]
+    pub fn tries(self, name: &Name) -> bool {
+        self.subscription.books.rejections().awaits(name)
+    }
+
     /// Whether everything is known that the client asks for by its wildcard, and every response is answered.
     #[must_use]
     pub fn is_quiet(self) -> bool {
@@ -169,17 +181,13 @@ impl<'a> Portrait<'a> {
             subscription.books.ledger().get(resource.name())
         };
         let row = if row.perhaps() { row } else { &own };
-        // A full state is accepted or rejected as a whole.
+        // A full state is accepted or rejected as a whole. What has changed since was not a part of it.
         let doubtful = row.refuses(version) || matches!(row, Row::Perhaps);
         let refused = doubtful
             .then(|| subscription.books.rejections().objection(name))
             .flatten();
-        let objection = subscription
-            .books
-            .notes()
-            .refused()
-            .or(refused)
-            .map(|objection| &**objection);
+        let whole = subscription.books.notes().refused().filter(|_| row.is(version));
+        let objection = whole.or(refused).map(|objection| &**objection);
         let standing = if objection.is_some() || row.refuses(version) {
             Standing::Rejected
         } else if !row.is(version) && row.perhaps() {

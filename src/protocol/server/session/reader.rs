@@ -19,6 +19,8 @@ pub(super) struct Reader {
     features: Features,
     /// Which names the client gets (S-01).
     viewer: Viewer,
+    /// G-18: whether a response may not be of errors alone, because it would be the first on a stream of gRPC.
+    holds_errors: bool,
 }
 
 impl Reader {
@@ -29,6 +31,7 @@ impl Reader {
             type_url,
             dialect,
             viewer: Viewer::new(rights),
+            holds_errors: false,
         }
     }
 
@@ -58,6 +61,17 @@ impl Reader {
     /// Whether the client can read errors of single names (B-31).
     pub(super) const fn reads_errors(&self) -> bool {
         self.features.errors
+    }
+
+    /// Whether errors that are due wait for another response.
+    pub(super) const fn holds_errors(&self) -> bool {
+        self.features.errors && self.holds_errors
+    }
+
+    /// Notes whether errors wait for another response. Returns whether they have waited until now.
+    pub(super) const fn hold_errors(&mut self, holds: bool) -> bool {
+        let held = std::mem::replace(&mut self.holds_errors, holds);
+        held && !holds && self.features.errors
     }
 
     pub(super) fn traits(&self) -> &Traits {

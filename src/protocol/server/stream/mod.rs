@@ -20,10 +20,10 @@ use crate::server::nonce::Nonces;
 use crate::server::response::Receipt;
 use crate::server::session::{Portrait, Subscription};
 use crate::settings::StreamSettings;
-use classes::Node;
+use classes::{Features, Node};
 use loss::Fate;
 pub use requests::Progress;
-use xds::{Access, Answers, Cut, Dialect, Dirty, Name, Owners, Sight, Status, TypeSight, TypeUrl, Want};
+use xds::{Access, Answers, Cut, Dialect, Dirty, Name, Owners, Sight, Status, TypeSight, TypeUrl, Version, Want};
 
 /// One client stream.
 ///
@@ -191,6 +191,13 @@ impl Server {
         self.wants_if(|type_url, name| before.of(type_url, name) != now.of(type_url, name))
     }
 
+    /// Whether the client was sent this content, and has not rejected it.
+    #[must_use]
+    pub fn holds(&self, type_url: &TypeUrl, name: &Name, version: Version) -> bool {
+        let mut types = self.types.iter().filter(|one| one.type_url() == type_url);
+        types.any(|one| one.holds(name, version))
+    }
+
     fn wants_if<'a>(
         &'a self,
         counts: impl Fn(&TypeUrl, Option<&Name>) -> bool + Copy + 'a,
@@ -306,7 +313,11 @@ impl Server {
             return Err(End::limit("types_per_stream", what));
         }
         let rights = self.caller.rights_of(&type_url, answers)?;
-        let features = self.node().map_or_else(Default::default, |node| node.features);
+        // B-31: gRPC names no feature for errors.
+        let features = self.node().map_or_else(Default::default, |node| Features {
+            errors: node.features.errors || node.is_grpc(),
+            ..node.features
+        });
         let one = Subscription::new(type_url, self.caller.dialect(), features, rights, now);
         if self.types.len() == self.types.capacity() {
             // A client with a second type nearly always has four. Growth by one at a time would leave holes in the heap, in sizes

@@ -1,7 +1,7 @@
-//! Removals wait for the routes that the client's listeners name (D-03).
+//! Removals wait for the routes that the client's listeners name, and for the clusters and endpoints that it asks for then (D-03).
 //!
 //! A client that is sent a listener with another route asks for that route afterwards, and until it has it, it sends traffic by the
-//! old one. Owns which route a removal waits for, and since when. Does not know what is removed.
+//! old one. Owns what a removal waits for, and since when. Does not know what is removed.
 
 use std::time::Instant;
 
@@ -38,6 +38,15 @@ impl Server {
         };
         let mut naming = self.types.iter().filter(|one| one.named_at().is_some());
         naming.find_map(|one| one.find_route(sight, &missing))
+    }
+
+    /// Returns when the client last asked for clusters or endpoints, if that is not too long ago and some are unknown: until
+    /// they come a gRPC client, which asks for a cluster when it has the route, sends traffic by the clusters that it has.
+    pub(super) fn missing_target(&self, sight: &Sight, now: Instant) -> Option<Instant> {
+        let targets = self.types.iter().filter(|one| one.type_url().kind().gates());
+        let asking = targets.filter(|one| now < one.asked_at() + self.bound());
+        let missing = asking.filter(|one| one.missing_of(sight, |name| name.is_some()).is_some());
+        missing.map(Subscription::asked_at).max()
     }
 
     /// Whether a type may remove something together with its additions, and at once: the client has all that is known of other types.

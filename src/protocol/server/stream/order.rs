@@ -43,11 +43,15 @@ impl Server {
             return None;
         }
         // D-03: removals are sent only after the bound, or when everything that could still need the removed resources is sent
-        // and settled (accepted or rejected), and the client has the routes that its listeners name now.
+        // and settled (accepted or rejected), and the client has the routes that its listeners name now, and what these lead to.
         let ripe = self.removals.is_ripe(self.bound(), now);
         let calm = self.calm(sight, answers);
         let missing = self.missing_route(sight, now);
-        if let Some(Missing::Asked(since)) = missing {
+        let asked = match missing {
+            Some(Missing::Asked(since)) => Some(since),
+            Some(Missing::Named) | None => self.missing_target(sight, now),
+        };
+        if let Some(since) = asked {
             self.removals.wait_from(since);
             return None;
         }
@@ -66,9 +70,10 @@ impl Server {
 
     /// Adds new members of collections, and finds out what the client sees. Returns whether there is room for all names.
     fn prepare(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
+        let holds_errors = self.sent() == 0 && self.node().is_some_and(|node| node.is_grpc());
         for one in &mut self.types {
             one.look_up(sight, answers);
-            one.with_sight(sight, |one, slot| one.prepare(slot));
+            one.with_sight(sight, |one, slot| one.prepare(slot, holds_errors));
         }
         let max = self.settings.limits.names_per_stream;
         if max == 0 || !self.types.iter().any(Subscription::has_collections) {

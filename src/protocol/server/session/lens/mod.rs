@@ -8,6 +8,7 @@ mod verdict;
 use std::sync::Arc;
 
 use super::reader::Reader;
+use crate::guard::references;
 use crate::server::books::Books;
 use crate::server::ledger::Row;
 use crate::server::want::Want;
@@ -168,5 +169,45 @@ impl<'s, 'a> Lens<'s, 'a> {
             Some(Known::Present(_)) => Extent::Some,
             None => Extent::Unknown,
         }
+    }
+
+    /// Returns what was requested and is still unknown; `None` stands for the wildcard.
+    pub(super) fn missing(self) -> impl Iterator<Item = Option<&'s Name>> {
+        let Self { want, books, slot, .. } = self;
+        let unknown = move |text: &&Name| {
+            if text.is_collection() {
+                self.extent(text) == Extent::Unknown
+            } else {
+                self.known(text).is_none()
+            }
+        };
+        let names = books.ledger().asked().filter(unknown);
+        let all = (want.wildcard() && !slot.is_complete()).then_some(None);
+        all.into_iter().chain(names.map(move |text| Some(want.meaning(text))))
+    }
+
+    /// Whether a first answer would tell the client nothing: none of the names is known to exist, and some may.
+    pub(super) fn tells_nothing(self) -> bool {
+        let ledger = self.books.ledger();
+        let lists = self.want.wildcard() || ledger.rows("").any(|entry| entry.perhaps());
+        let reads = |found: &Arc<Resource>| !self.reader.cannot_read(found);
+        let exists = |text: &Name| {
+            if text.is_collection() {
+                self.slot.members(self.want.meaning(text)).any(reads)
+            } else {
+                self.known(text).and_then(Known::resource).is_some_and(reads)
+            }
+        };
+        !lists && self.missing().next().is_some() && !ledger.asked().any(exists)
+    }
+
+    /// Returns the first result for a route that something which the client holds names.
+    pub(super) fn find_route<R>(self, mut find: impl FnMut(&Name) -> Option<R>) -> Option<R> {
+        let kind = self.reader.traits().kind;
+        let mut of = |name: &Name, row: &Row| {
+            let held = row.whole().or_else(|| self.slot.resource(self.want.meaning(name)))?;
+            references(kind, held)?.routes.iter().find_map(&mut find)
+        };
+        self.books.ledger().held().find_map(|(name, row)| of(name, &row))
     }
 }

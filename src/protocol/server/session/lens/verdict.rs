@@ -62,7 +62,8 @@ impl<'a> Lens<'_, 'a> {
         } else {
             self.judge_single(name, &row)
         };
-        if !matches!(verdict, Verdict::Due(_)) && self.due_error(name).is_some() {
+        let quiet = !matches!(verdict, Verdict::Due(_));
+        if quiet && !self.reader.holds_errors() && self.due_error(name).is_some() {
             return Verdict::Due(Say::Error);
         }
         verdict
