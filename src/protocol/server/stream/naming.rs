@@ -45,7 +45,7 @@ impl Server {
     pub(super) fn missing_target(&self, sight: &Sight, now: Instant) -> Option<Instant> {
         let targets = self.types.iter().filter(|one| one.type_url().kind().gates());
         let asking = targets.filter(|one| now < one.asked_at() + self.bound());
-        let missing = asking.filter(|one| one.missing_of(sight, |name| name.is_some()).is_some());
+        let missing = asking.filter(|one| one.missing_of(sight, |_, name| name.is_some()).is_some());
         missing.map(Subscription::asked_at).max()
     }
 
