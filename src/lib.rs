@@ -28,7 +28,9 @@
 //! | slot | one type in a cut | [`xds::Slot`] |
 //! | half | a slot has two: what the wildcard covers, and what was asked for by name | [`xds::State`] |
 //! | collection | all resources of one directory: an `xdstp:` name that ends in `/*`; others call it a glob | [`xds::Name`] |
-//! | sight | the cuts that one session reads: one for each authority | [`xds::Sight`] |
+//! | source | control planes for some types, beside those for all else | [`config::TypeSource`] |
+//! | owner | who is asked for a type and a name: an authority, a source, or the servers at the top | [`xds::Owners`] |
+//! | sight | the cuts that one session reads: one for each owner | [`xds::Sight`] |
 //! | leg | one of the two streams of a view: the wildcard of a type and its names do not share one | [`protocol::Leg`] |
 //! | gate, ticket | how many streams to a server may be opened at a time, and the place in the queue | [`protocol::Gate`] |
 //! | session | one discovery stream of one client, in its connection's task | [`downstream`] |
@@ -42,7 +44,8 @@
 //! | flight | a response that was sent, until the client acknowledges or rejects it | [`protocol::Server`] |
 //! | laggard | a client that does not read while its view changes; over a limit its stream ends | [`cache::View`] |
 //! | hold | a removal that is not passed on: something refers to what is removed, or too much is lost at once | [`protocol::Guard`] |
-//! | fallback | which of an authority's servers a session reads | [`protocol::Fallback`] |
+//! | fallback | which of an owner's servers a session reads | [`protocol::Fallback`] |
+//! | canary | the share of the clients of a class that reads other servers first | [`cache::Canary`] |
 //! | rope | a message of a few private bytes and pieces that many clients share | [`wire::Rope`] |
 //! | cork | gathers the small writes of a turn into one | [`wire::Cork`] |
 //! | turn | one poll of a connection's task | [`downstream`] |

@@ -13,7 +13,7 @@ use tokio::sync::futures::Notified;
 use tokio::task::AbortHandle;
 
 use super::plan;
-use crate::cache::{Route, Routes};
+use crate::cache::{Canary, Lists, Route, Routes};
 use crate::config::{self, Config, Reach};
 use crate::json::Schemas;
 use crate::proto::envoy::config::core::v3::Node;
@@ -35,12 +35,38 @@ struct Members {
     all: BTreeMap<usize, Arc<Member>>,
     /// The number of the next new server.
     next: usize,
-    /// The servers of each owner, by priority. The empty owner stands for names without one.
-    routes: BTreeMap<String, Vec<usize>>,
+    /// The lists of servers by their names, that at the top without one.
+    rows: BTreeMap<String, Row>,
     /// The lists among them without which clients cannot be served.
     needed: Vec<Vec<usize>>,
     /// Since when these are in no route.
     left: BTreeMap<usize, Instant>,
+}
+
+/// A list of servers, as operators see it.
+#[derive(Clone)]
+pub(super) struct Row {
+    /// The owner of what is asked for there: an authority, a source, or none.
+    pub(super) owner: Option<String>,
+    /// Whose it is.
+    pub(super) readers: Readers,
+    /// By priority.
+    pub(super) servers: Vec<usize>,
+    /// Servers that the same clients have in another list.
+    pub(super) others: Vec<usize>,
+    /// Whether it is for a share of them.
+    pub(super) is_canary: bool,
+}
+
+/// Which classes of clients a list of servers is for.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Readers {
+    /// All.
+    All,
+    /// That of the rule at this position.
+    Rule(usize),
+    /// Those without a list of their own: all but the rules at these positions.
+    AllBut(Vec<usize>),
 }
 
 /// One control plane.
@@ -104,20 +130,30 @@ impl Fleet {
             reachability_only,
             shared,
         };
+        let lists = |servers: &[usize], canary: Option<&config::Canary>| Lists {
+            usual: route(servers, false, false),
+            canary: canary.map(|canary| Canary {
+                share: canary.share,
+                route: route(&canary.servers, false, false),
+            }),
+        };
+        let rules = config.classes.rules().iter().zip(&upstream.classes);
+        let classes = rules.map(|(rule, own)| {
+            let own = own.as_ref().map(|own| lists(&own.servers, own.canary.as_ref()));
+            (rule.clone(), own)
+        });
         let authorities = upstream.authorities.iter();
-        let authorities = authorities.map(|(name, of)| (name.clone(), route(&of.servers, of.reachability_only, true)));
+        let authorities =
+            authorities.map(|(name, of)| (name.as_str().into(), route(&of.servers, of.reachability_only, true)));
         let sources = upstream.sources.iter();
-        let sources = sources.map(|of| (of.key(), route(&of.servers, of.reachability_only, of.shared)));
-        let owned: BTreeMap<String, Route> = authorities.chain(sources).collect();
-        let top = route(&upstream.top, false, false);
-        let lists = owned
-            .iter()
-            .map(|(owner, route)| (owner.clone(), route.servers.to_vec()));
-        members.routes = std::iter::once((String::new(), top.servers.to_vec()))
-            .chain(lists)
-            .collect();
-        let owned = owned.into_iter().map(|(owner, route)| (Arc::from(owner), route));
-        let routes = Routes::of(top, owned.collect(), upstream.owners());
+        let sources = sources.map(|of| (of.key().into(), route(&of.servers, of.reachability_only, of.shared)));
+        let routes = Routes::of(
+            lists(&upstream.top, upstream.canary.as_ref()),
+            classes.collect(),
+            authorities.chain(sources).collect(),
+            upstream.owners(),
+        );
+        members.rows = rows(upstream, &numbered);
         let sources = upstream.sources.iter().map(|source| &source.servers);
         members.needed = std::iter::once(&upstream.top)
             .chain(sources)
@@ -176,9 +212,9 @@ impl Fleet {
         self.members.lock().all.get(&number).cloned()
     }
 
-    /// Returns the servers of each owner.
-    pub(super) fn routes(&self) -> BTreeMap<String, Vec<usize>> {
-        self.members.lock().routes.clone()
+    /// Returns all lists of servers by their names.
+    pub(super) fn rows(&self) -> BTreeMap<String, Row> {
+        self.members.lock().rows.clone()
     }
 
     /// Returns the lists of servers without which clients cannot be served: for names without an owner, and of each source.
@@ -214,6 +250,66 @@ impl Fleet {
             }
         }
     }
+}
+
+impl Readers {
+    /// Whether the class of the rule at this position is among them. The position is only looked for where it matters.
+    pub(super) fn have(&self, rule: impl FnOnce() -> Option<usize>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Rule(at) => rule() == Some(*at),
+            Self::AllBut(others) => rule().is_none_or(|at| !others.contains(&at)),
+        }
+    }
+}
+
+/// Returns all lists of servers by their names.
+fn rows(upstream: &config::Upstream, numbered: impl Fn(&[usize]) -> Vec<usize>) -> BTreeMap<String, Row> {
+    let mut rows = BTreeMap::new();
+    let owned = |owner: String, servers: &[usize]| {
+        let row = Row {
+            owner: Some(owner.clone()),
+            readers: Readers::All,
+            servers: numbered(servers),
+            others: Vec::new(),
+            is_canary: false,
+        };
+        (owner, row)
+    };
+    rows.extend(
+        upstream
+            .authorities
+            .iter()
+            .map(|(name, of)| owned(name.clone(), &of.servers)),
+    );
+    rows.extend(upstream.sources.iter().map(|of| owned(of.key(), &of.servers)));
+    let mut listed = |name: &str, readers: Readers, (servers, canary): (&[usize], Option<&config::Canary>)| {
+        let row = |servers: &[usize], others: &[usize], is_canary| Row {
+            owner: None,
+            readers: readers.clone(),
+            servers: numbered(servers),
+            others: numbered(others),
+            is_canary,
+        };
+        let own = canary.map_or(&[][..], config::Canary::own);
+        rows.insert(name.to_owned(), row(servers, own, false));
+        if let Some(canary) = canary {
+            let name = [name, &canary.to_string()].join(" ");
+            rows.insert(name.trim().to_owned(), row(own, servers, true));
+        }
+    };
+    let classes = upstream.classes.iter().enumerate();
+    let with_own: Vec<usize> = classes.filter(|(_, own)| own.is_some()).map(|(at, _)| at).collect();
+    for at in &with_own {
+        listed(&format!("classes[{at}]"), Readers::Rule(*at), upstream.lists(Some(*at)));
+    }
+    let all = if with_own.is_empty() {
+        Readers::All
+    } else {
+        Readers::AllBut(with_own)
+    };
+    listed("", all, upstream.lists(None));
+    rows
 }
 
 impl Members {

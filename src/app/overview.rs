@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::fleet::Fleet;
+use super::fleet::{Fleet, Row};
 use crate::admin::{Clusters, Held, Lacking, NameCounts, Server, Spoken, State};
 use crate::cache::{Scopes, View};
 use crate::census::visit;
@@ -58,11 +58,13 @@ impl Overview {
             faults: self.faults.all(),
             ..Clusters::default()
         };
-        for (authority, mut servers) in self.fleet.routes() {
-            servers.extend(left(&servers, &authority, &views));
-            let servers = servers.iter().filter_map(|at| self.server(*at, &authority, &views));
+        for (name, row) in self.fleet.rows() {
+            let concerned = |view: &&Arc<View>| row.readers.have(|| self.scopes.rule(view.class()));
+            let concerned: Vec<&Arc<View>> = views.iter().filter(concerned).collect();
+            let servers = row.servers.iter().copied().chain(left(&row, &concerned));
+            let servers = servers.filter_map(|at| self.server(at, row.owner.as_deref(), &concerned));
             let servers = servers.collect();
-            clusters.authorities.insert(authority, servers);
+            clusters.authorities.insert(name, servers);
         }
         for view in &views {
             let server = view.server();
@@ -81,8 +83,8 @@ impl Overview {
         counts
     }
 
-    fn server(&self, at: usize, authority: &str, views: &[Arc<View>]) -> Option<Server> {
-        let views: Vec<_> = views.iter().filter(|view| view.server() == at).collect();
+    fn server(&self, at: usize, owner: Option<&str>, views: &[&Arc<View>]) -> Option<Server> {
+        let views: Vec<_> = views.iter().copied().filter(|view| view.server() == at).collect();
         let member = self.fleet.get(at)?;
         let of_views = self.statuses(&views);
         let mut streams: Vec<Status> = of_views.iter().flatten().cloned().collect();
@@ -111,9 +113,7 @@ impl Overview {
             State::Connecting | State::Unused => used.iter().map(|status| status.since).min(),
         };
         let open = |status: &&&Status| is_open(status);
-        // Names that are not `xdstp` have no authority.
-        let of = (!authority.is_empty()).then_some(authority);
-        let readers = views.iter().map(|view| view.readers_of(of));
+        let readers = views.iter().map(|view| view.readers_of(owner));
         let (sessions, watching) = readers.fold((0, 0), |(a, b), (reading, watching)| (a + reading, b + watching));
         let mut types = BTreeMap::new();
         views.iter().for_each(|view| hold(view, &mut types));
@@ -132,7 +132,7 @@ impl Overview {
             sessions,
             watching,
             types,
-            lacking: lacking(&views, self.scopes.routes().owners(), authority),
+            lacking: lacking(&views, self.scopes.routes().owners(), owner),
         })
     }
 
@@ -151,11 +151,15 @@ impl Overview {
     }
 }
 
-/// Returns the servers that are not configured for the authority any more, and from which sessions still read its names.
-fn left(servers: &[usize], authority: &str, views: &[Arc<View>]) -> BTreeSet<usize> {
-    let of = (!authority.is_empty()).then_some(authority);
-    let others = views.iter().filter(|view| !servers.contains(&view.server()));
-    let read = others.filter(|view| view.readers_of(of).0 > 0);
+/// Returns the servers that are not configured for the readers of a list any more, and from which sessions still read what is asked for
+/// there.
+fn left(row: &Row, views: &[&Arc<View>]) -> BTreeSet<usize> {
+    if row.is_canary {
+        return BTreeSet::new();
+    }
+    let known = |at: &usize| row.servers.contains(at) || row.others.contains(at);
+    let others = views.iter().filter(|view| !known(&view.server()));
+    let read = others.filter(|view| view.readers_of(row.owner.as_deref()).0 > 0);
     read.map(|view| view.server()).collect()
 }
 
@@ -234,11 +238,10 @@ fn label(type_url: &TypeUrl) -> String {
 }
 
 /// Returns what is subscribed of the owner and was not answered yet.
-fn lacking(views: &[&Arc<View>], owners: &Owners, owner: &str) -> Lacking {
+fn lacking(views: &[&Arc<View>], owners: &Owners, owner: Option<&str>) -> Lacking {
     let mut all = Lacking::default();
     for view in views {
-        let ours =
-            |(type_url, target): &(TypeUrl, Target)| owners.of(type_url, target.name()).unwrap_or_default() == owner;
+        let ours = |(type_url, target): &(TypeUrl, Target)| owners.of(type_url, target.name()) == owner;
         let lacking: Vec<_> = view.unanswered().into_iter().filter(ours).collect();
         all.sessions += view.sessions_of(&lacking).len();
         all.count += lacking.len();

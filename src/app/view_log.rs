@@ -61,9 +61,9 @@ impl ViewLog {
             views.iter().any(is)
         };
         self.views.retain(|key, _| exists(key));
-        let routes = self.fleet.routes();
+        let rows = self.fleet.rows();
         for view in &views {
-            let first = routes.values().any(|servers| servers.first() == Some(&view.server()));
+            let first = rows.values().any(|row| row.servers.first() == Some(&view.server()));
             let seen = Seen {
                 failing: view.cut().server_state() == ServerState::Failing,
                 fallen: if first { 0 } else { view.readers().0 },

@@ -43,9 +43,9 @@ impl Scopes {
 
     /// Returns the view from which the clients of a view read what this owner has, if there is one yet. `None`: that view itself.
     fn other(&self, view: &View, routes: &Routes, owner: Option<&str>) -> Option<Option<Arc<View>>> {
-        let servers = routes.servers(owner);
+        let servers = routes.servers(owner, view.class());
         let shared = routes.is_shared(owner);
-        if servers.contains(&view.server()) {
+        if routes.reads(owner, view.class(), view.server()) {
             return None;
         }
         let class = if shared {

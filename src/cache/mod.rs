@@ -21,7 +21,7 @@ mod view;
 pub use claims::Claims;
 pub use docket::Docket;
 pub use interest::{Bell, Inquiries, Rang, Woken};
-pub use routes::{Route, Routes, WakeOnFailure};
+pub use routes::{Canary, Lists, Route, Routes, WakeOnFailure};
 pub use scopes::Scopes;
 pub use shared::{Library, Text, Uses};
 pub use vacancy::Room;

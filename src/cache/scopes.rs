@@ -16,11 +16,11 @@ use super::claims::{Claims, is_fair};
 use super::docket::Docket;
 use super::node_ids::NodeIds;
 use super::notices::Notices;
-use super::routes::{Route, Routes};
+use super::routes::Routes;
 use super::vacancy::{Room, VIEW_BYTES, Vacancy};
 use super::view::{Seat, View, ViewSettings};
 use super::{Full, KEY_BYTES_MAX, NoPlace};
-use classes::{Class, Classes, Node};
+use classes::{Class, Classes, Node, Rule};
 use proto::envoy::config::core::v3 as core;
 use xds::Guards;
 
@@ -148,7 +148,11 @@ impl Scopes {
 
     /// Replaces the routes. Wakes all sessions: each goes to the servers that it has now by itself.
     pub fn reroute(&self, routes: Routes) {
-        let routes = Arc::new(routes.after(&self.routes.load()));
+        let in_use = |rule: &Rule| {
+            let views = self.views.lock();
+            views.open.keys().any(|(class, _)| class.rule.as_deref() == Some(rule))
+        };
+        let routes = Arc::new(routes.after(&self.routes.load(), in_use));
         self.routes.store(routes.clone());
         self.generation.store(routes.generation(), Ordering::Release);
         // A view that is not here yet begins with the new routes, and so do its sessions.
@@ -227,7 +231,7 @@ impl Scopes {
             (self.vacancy.clone(), self.docket.clone()),
         );
         view.set_guard(self.guards.load().of(self.rule(&key.0)));
-        if let Some(left) = views.left(&key, self.routes.load().route(owner.map(|of| &**of))) {
+        if let Some(left) = views.left(&key, owner.map(|of| &**of)) {
             view.note_elsewhere(left);
         }
         let seat = Seat::new(view.clone(), owner.cloned(), claims.clone());
@@ -347,13 +351,17 @@ impl Open {
 }
 
 impl Views {
-    /// Returns the view that clients of this class read at another of these servers, if they read any.
-    fn left(&self, (class, server): &(Class, usize), route: Option<&Route>) -> Option<&Arc<View>> {
-        let others = route?.servers.iter().filter(|other| *other != server);
-        let views = others.filter_map(|other| Some(&self.open.get(&(class.clone(), *other))?.view));
-        views
-            .filter(|view| view.readers().0 > 0)
-            .max_by_key(|view| view.readers().0)
+    /// G-24: returns the view at another server that most clients of this class read for an owner, whether the configuration still has
+    /// that server or not.
+    fn left(&self, (class, server): &(Class, usize), owner: Option<&str>) -> Option<&Arc<View>> {
+        let all = self.open.range((class.clone(), 0)..);
+        let others = all
+            .take_while(|((of, _), _)| of == class)
+            .filter(|((_, at), _)| at != server);
+        let read = others.map(|(_, open)| (open.view.readers_of(owner).0, &open.view));
+        read.filter(|(readers, _)| *readers > 0)
+            .max_by_key(|(readers, _)| *readers)
+            .map(|(_, view)| view)
     }
 
     /// Whether a connection may have one more view.

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use clap::Args;
 
-use crate::classes::Node;
+use crate::classes::{Class, Node};
 use crate::config::{AdminAction, Config};
-use crate::xds::{Caller, Name, Question, TypeUrl, Way};
+use crate::xds::{BUCKETS, Caller, Name, Question, TypeUrl, Way, bucket};
 
 /// A client, and what it asks for.
 #[derive(Debug, Args)]
@@ -59,11 +59,24 @@ fn class(config: &Config, node: &Node, identity: &[&str]) -> String {
 }
 
 /// Returns which servers are asked, if that depends on what for; `None` if all is asked of the same ones.
-fn served(config: &Config, type_url: Option<&TypeUrl>, name: Option<&Name>) -> Option<String> {
+fn served(config: &Config, class: &Class, id: &str, what: (Option<&TypeUrl>, Option<&Name>)) -> Option<String> {
     let upstream = &config.upstream;
-    if upstream.sources.is_empty() && upstream.authorities.is_empty() {
+    let by_class = upstream.canary.is_some() || upstream.classes.iter().any(Option::is_some);
+    if upstream.sources.is_empty() && upstream.authorities.is_empty() && !by_class {
         return None;
     }
+    let (type_url, name) = what;
+    let rule = class.rule.as_deref().and_then(|rule| config.classes.position(rule));
+    let (usual, canary) = upstream.lists(rule);
+    let bucket = bucket(id);
+    let canary = canary.filter(|canary| bucket.is_some_and(|bucket| bucket < canary.share));
+    let (top, why) = match (canary, bucket) {
+        (Some(canary), Some(bucket)) => (
+            &*canary.servers,
+            format!(" ({canary}: its bucket is {bucket} of {BUCKETS})"),
+        ),
+        (Some(_) | None, _) => (usual, String::new()),
+    };
     let list = |servers: &[usize]| {
         let names: Vec<String> = servers.iter().map(|at| upstream.name(*at)).collect();
         names.join(", then ")
@@ -81,7 +94,7 @@ fn served(config: &Config, type_url: Option<&TypeUrl>, name: Option<&Name>) -> O
         });
         let authorities = upstream.authorities.iter();
         let authorities = authorities.map(|(name, of)| format!("names under {name}: {}", list(&of.servers)));
-        let rest = format!("all else: {}", list(&upstream.top));
+        let rest = format!("all else: {}{why}", list(top));
         let lines: Vec<String> = sources.chain(authorities).chain([rest]).collect();
         return Some(format!("servers: {}", lines.join("; ")));
     };
@@ -96,7 +109,7 @@ fn served(config: &Config, type_url: Option<&TypeUrl>, name: Option<&Name>) -> O
             list(&authority.servers),
             owner.unwrap_or_default()
         ),
-        (None, None) => format!("servers: {}", list(&upstream.top)),
+        (None, None) => format!("servers: {}{why}", list(top)),
     })
 }
 
@@ -142,7 +155,9 @@ impl Explain {
         if !config.classes.rules().is_empty() {
             writeln!(out, "{}", class(config, &node, &identity))?;
         }
-        if let Some(servers) = served(config, self.type_url.as_ref(), name.as_ref()) {
+        let class = config.classes.class(&node, &identity);
+        let what = (self.type_url.as_ref(), name.as_ref());
+        if let Some(servers) = served(config, &class, id, what) {
             writeln!(out, "{servers}")?;
         }
         Ok(true)

@@ -40,7 +40,7 @@ pub use server::{Credentials, Endpoint, Grpc, Identity, Reach, Rejections, Rest,
 pub use supply::Supply;
 pub use supply::Workload;
 pub use unix::{SocketFile, is_abstract, system_path};
-pub use upstream::{Authority, TypeSource, Upstream};
+pub use upstream::{Authority, Canary, ClassServers, TypeSource, Upstream};
 pub use validate::host_name;
 pub use written::{Written, hide_secrets};
 

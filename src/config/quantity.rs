@@ -30,6 +30,27 @@ pub(super) fn percent(text: &str) -> Result<u8, String> {
         .ok_or_else(|| format!("`{text}` is not a percentage; write a whole number from 0 to 100, such as 20 or 20%"))
 }
 
+/// `5%`, `0.25%`, in hundredths of a percent
+pub(super) fn share(text: &str) -> Result<u16, String> {
+    let complaint =
+        || format!("`{text}` is not a share; write more than 0 and at most 100 percent, such as 5% or 0.25%");
+    let digits = |text: &str| {
+        text.chars()
+            .all(|c| c.is_ascii_digit())
+            .then(|| text.parse::<u16>().ok())
+            .flatten()
+    };
+    let number = text.strip_suffix('%').unwrap_or(text);
+    let (whole, rest) = number.split_once('.').unwrap_or((number, "0"));
+    let hundredths = match rest.len() {
+        1 => digits(rest).map(|tenths| tenths * 10),
+        2 => digits(rest),
+        _ => None,
+    };
+    let all = digits(whole).and_then(|whole| whole.checked_mul(100)?.checked_add(hundredths?));
+    all.filter(|all| (1..=10_000).contains(all)).ok_or_else(complaint)
+}
+
 /// `250ms`, `30s`, `5m`, `1h`, and 0
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60 * 1000), ("h", 60 * 60 * 1000)];
@@ -100,6 +121,25 @@ mod tests {
             "18446744073709551616ms",
         ] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shares_are_of_ten_thousand() {
+        for (text, hundredths) in [
+            ("5%", 500),
+            ("5", 500),
+            ("100%", 10_000),
+            ("0.01%", 1),
+            ("0.5%", 50),
+            ("33.3", 3330),
+        ] {
+            assert_eq!(share(text), Ok(hundredths), "{text}");
+        }
+        for bad in [
+            "", "%", "0", "0%", "0.00%", "100.01%", "101%", "-5%", "5.%", ".5%", "5.125%", "5 %", "65536%", "+5",
+        ] {
+            assert!(share(bad).is_err(), "{bad}");
         }
     }
 

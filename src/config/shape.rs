@@ -14,6 +14,7 @@ mapping!(File {
     "probes" => probes: Option<Probes>,
     "upstream" => upstream: Upstream,
     "sources" => sources: Vec<Spanned<Source>>,
+    "canary" => canary: Option<Spanned<Canary>>,
     "classes" => classes: Vec<Spanned<Class>>,
     "rules" => rules: Option<Spanned<Vec<Spanned<AccessRule>>>>,
     "secrets" => secrets: Option<Scalar>,
@@ -101,6 +102,13 @@ mapping!(Class {
     "node" => node: ClassNode,
     "credentials" => credentials: Option<Spanned<ClassCredentials>>,
     "guard" => guard: Option<GuardShape>,
+    "xds_servers" => xds_servers: Option<Spanned<Vec<Spanned<XdsServer>>>>,
+    "canary" => canary: Option<Spanned<Canary>>,
+});
+
+mapping!(Canary {
+    "share" needs => share: Option<Scalar>,
+    "xds_servers" needs => xds_servers: Option<Spanned<Vec<Spanned<XdsServer>>>>,
 });
 
 mapping!(ClassCredentials {

@@ -1,6 +1,7 @@
 //! The control planes, and which names each of them serves. Connects to nothing.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use super::Server;
@@ -15,6 +16,10 @@ pub struct Upstream {
     pub top: Vec<usize>,
     /// The servers for each authority; a name of any other authority is treated like one without (F-11, F-13).
     pub authorities: BTreeMap<String, Authority>,
+    /// Other servers for a share of the clients, in classes without servers of their own (G-23).
+    pub canary: Option<Canary>,
+    /// By the position of a class's rule: its own servers (G-22).
+    pub classes: Vec<Option<ClassServers>>,
     /// The servers for some types (F-18).
     pub sources: Vec<TypeSource>,
     /// How a client of the relay builds a listener's name from a target, if configured.
@@ -35,6 +40,16 @@ impl Upstream {
         Owners::new(authorities, sources.collect())
     }
 
+    /// Returns the servers for names without an owner, for the clients of the rule at this position: of most of them, and of a share.
+    #[must_use]
+    pub fn lists(&self, rule: Option<usize>) -> (&[usize], Option<&Canary>) {
+        let own = rule.and_then(|at| self.classes.get(at)?.as_ref());
+        match own {
+            Some(own) => (own.servers.as_slice(), own.canary.as_ref()),
+            None => (self.top.as_slice(), self.canary.as_ref()),
+        }
+    }
+
     /// Whether there is anything that all classes of clients share.
     #[must_use]
     pub fn is_shared(&self) -> bool {
@@ -48,6 +63,45 @@ impl Upstream {
         match self.servers.iter().take(at).filter(|before| before.uri == uri).count() {
             0 => uri.to_owned(),
             before => format!("{uri} ({})", before + 1),
+        }
+    }
+}
+
+/// The servers of one class, in place of those at the top.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassServers {
+    /// In order of priority; at least one.
+    pub servers: Vec<usize>,
+    /// Other servers for a share of its clients.
+    pub canary: Option<Canary>,
+}
+
+/// G-23: the servers of a share of the clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Canary {
+    /// The share, in hundredths of a percent.
+    pub share: u16,
+    /// In order of priority, behind them those of all other clients.
+    pub servers: Vec<usize>,
+    /// How many are its own.
+    pub first: usize,
+}
+
+impl Canary {
+    /// Returns its own servers.
+    #[must_use]
+    pub fn own(&self) -> &[usize] {
+        self.servers.get(..self.first).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Canary {
+    /// Writes its name for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.share / 100, self.share % 100);
+        match rest {
+            0 => write!(f, "canary {whole}%"),
+            rest => write!(f, "canary {whole}.{rest:02}%"),
         }
     }
 }

@@ -7,6 +7,7 @@ mod access;
 mod answers;
 mod batch;
 mod beside;
+mod bucket;
 mod changes;
 mod condemned;
 mod cut;
@@ -44,6 +45,7 @@ pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Questio
 pub use answers::{Answers, Unshared, doubted, full_state};
 pub use batch::{Batch, Dialect, Errors, Form, Item};
 pub use beside::Beside;
+pub use bucket::{BUCKETS, bucket};
 pub use changes::{Changes, Phase, Update};
 pub use condemned::{Condemned, VerdictEnd, VerdictSettings};
 pub use cut::{Cut, ServerState, Slot};

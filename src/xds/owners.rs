@@ -37,6 +37,13 @@ impl Owners {
         authority.or_else(|| self.source(type_url))
     }
 
+    /// Whether anything of a type may belong to this owner.
+    #[must_use]
+    pub fn have(&self, owner: Option<&str>, type_url: &TypeUrl) -> bool {
+        let authority = owner.is_some_and(|owner| self.0.authorities.contains(owner));
+        authority || self.source(type_url) == owner
+    }
+
     /// Returns the authority with servers of its own to which a name belongs.
     pub(crate) fn authority(&self, name: &Name) -> Option<&str> {
         let authority = self.0.authorities.get(name.authority()?)?;

@@ -372,6 +372,56 @@ fn validate_explains_rules() {
     assert!(code == Some(2) && error.contains("--explain"), "{error}");
 }
 
+/// F-18, G-23: `--explain` says which servers are asked, and by which part of the fleet a client is.
+#[test]
+fn validate_explains_servers() {
+    let list = |uri: &str| format!("xds_servers: [{{server_uri: '{uri}'}}]");
+    let text = format!(
+        "node: {{id: relay}}\nupstream: {{{}, authorities: {{x: {{{}}}}}}}\nsources: [{{name: registry, types: [eds], {}}}]\n\
+         canary: {{share: 5%, {}}}\nclasses: [{{match: {{cluster: edge}}, node: {{id: edge}}, {}}}]\n",
+        list("a:1"),
+        list("x:1"),
+        list("r:1"),
+        list("b:1"),
+        list("c:1")
+    );
+    let path = file("servers.yaml", &text).to_str().unwrap().to_owned();
+    let said = |more: &[&str]| {
+        let (code, out, error) = output(&[&["validate", &path, "--explain"], more].concat());
+        assert_eq!((code, error.as_str()), (Some(0), ""), "{out}");
+        let line = out.lines().find(|line| line.starts_with("servers: "));
+        line.unwrap_or_default().to_owned()
+    };
+    let found = |range: std::ops::Range<u16>| {
+        let mut all = (0..).map(|number: u32| format!("client-{number}"));
+        all.find(|id| distributary::xds::bucket(id).is_some_and(|bucket| range.contains(&bucket)))
+            .unwrap()
+    };
+    let (few, most) = (found(0..500), found(500..10_000));
+    let bucket = distributary::xds::bucket(&few).unwrap();
+    assert_eq!(
+        said(&["--node", &most]),
+        "servers: eds, eds_v2 of source registry: r:1; names under x: x:1; all else: a:1"
+    );
+    assert_eq!(
+        said(&["--node", &few, "--type", "cds"]),
+        format!("servers: b:1, then a:1 (canary 5%: its bucket is {bucket} of 10000)")
+    );
+    assert_eq!(
+        said(&["--node", &few, "--type", "eds"]),
+        "servers: r:1 (source registry)"
+    );
+    let name = "xdstp://x/envoy.config.cluster.v3.Cluster/one";
+    assert_eq!(
+        said(&["--node", &few, "--type", "cds", "--name", name]),
+        "servers: x:1 (authority x)"
+    );
+    assert_eq!(
+        said(&["--node", &format!("{few},edge"), "--type", "cds"]),
+        "servers: c:1"
+    );
+}
+
 /// S-09: `--explain --admin` says which rule of the admin address decides.
 #[test]
 fn validate_explains_rules_of_the_admin_address() {

@@ -48,7 +48,7 @@ fn what_is_wrong() {
              control plane"),
         ("classes: [{xds_servers: []}]\n".to_owned(), "2:25: classes[0].xds_servers: the list is empty; name a control plane"),
         (format!("classes: [{{{list}, canary: {{share: 5%, {list}}}}}]\n"),
-            "2:82: classes[0].canary.xds_servers: `b:1` is what the other clients read first, too; name another control plane"),
+            "2:81: classes[0].canary.xds_servers: `b:1` is what the other clients read first, too; name another control plane"),
     ] {
         assert_eq!(parse(&format!("{TOP}{text}")).unwrap_err(), format!("relay.yaml:{said}"), "{text}");
     }

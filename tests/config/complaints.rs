@@ -17,7 +17,7 @@ fn what_the_parser_says() {
         ),
         ("listenerz: []\n", "1:1: listenerz: unknown field `listenerz`; did you mean `listeners`?"),
         ("colour: red\n", "1:1: colour: unknown field `colour`, expected one of node, listeners, jwt, admin, probes, upstream, \
-            sources, classes, rules, secrets, limits, timers, guard, verdicts, chunk, transport_v2, anonymous, types, descriptors, snapshot, unknown_fields, logging"),
+            sources, canary, classes, rules, secrets, limits, timers, guard, verdicts, chunk, transport_v2, anonymous, types, descriptors, snapshot, unknown_fields, logging"),
         ("timers:\n  linger: 30s\n  lingers: 30s\n", "3:3: timers.lingers: unknown field `lingers`; did you mean `linger`?"),
         ("listeners: 5\n", "1:12: listeners: expected a list, found `5`"),
         ("limits: []\n", "1:9: limits: expected a mapping, found a list"),

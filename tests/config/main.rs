@@ -9,6 +9,7 @@
 
 mod bootstrap;
 mod certificates;
+mod class_servers;
 mod classes;
 mod complaints;
 mod credentials;

@@ -75,7 +75,10 @@ fn the_reference_shows_every_key() {
                 .replace("/authorities/endpoints.example.com/xds_servers", "/xds_servers")
                 .replace("/sources/0/xds_servers", "/upstream/xds_servers")
                 .replace("/sources/1/xds_servers", "/upstream/xds_servers")
-                .replace("/sources/1/", "/sources/0/");
+                .replace("/sources/1/", "/sources/0/")
+                .replace("/canary/xds_servers", "/upstream/xds_servers")
+                .replace("/classes/0/upstream/", "/upstream/")
+                .replace("/classes/0/xds_servers/", "/upstream/xds_servers/");
             assert!(
                 whole.pointer(&pointer).is_some(),
                 "config/reference.yaml lacks {pointer}"

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use distributary::cache::bucket;
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use distributary::xds::bucket;
 
 use crate::plane::{Call, Plane};
 use crate::sources::{BASE, next, of_node, sent, servers, story_of, wants};
@@ -153,21 +153,26 @@ async fn a_class_with_servers_of_its_own() {
     assert!(rest.is_silent().await);
 }
 
-/// G-24: the control plane that replaces another one knows only some of what clients were served. The rest is held.
+/// G-24: at each step of the way, the control plane that clients move to knows only some of what they were served. The rest is held.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn half_a_state_on_the_new_control_plane() {
-    let (mut a, mut b) = (Plane::start().await, Plane::start().await);
-    let list = |plane: &Plane| format!("upstream: {{{}}}\n", servers(&[&plane.address]));
-    let stage = Stage::start("canaries-half", &list(&a));
-    let (_client, mut delta) = stage.client("one", "").await;
-    let names: Vec<String> = (0..10).map(|number| format!("c{number}")).collect();
-    let all: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
-    let _of_a = says(&mut a, &all).await;
-    assert_eq!(next(&mut delta).await.1.len(), 10);
-    stage.reload(&list(&b));
-    let _of_b = says(&mut b, &[("c0", "1"), ("c1", "2"), ("c2", "1")]).await;
-    assert_eq!(next(&mut delta).await, sent(CDS, &[("c1", "2")], &[]));
-    assert!(delta.is_silent().await, "nothing is removed");
-    let held = stage.relay.admin("/holds");
-    assert!(held.contains("c9") && held.contains("mass"), "{held}");
+    for (step, to) in ["canary", "first", "alone"].into_iter().enumerate() {
+        let (mut a, mut b) = (Plane::start().await, Plane::start().await);
+        let list = |all: &[&dyn std::fmt::Display]| format!("upstream: {{{}}}\n", servers(all));
+        let before = list(&[&a.address]);
+        let canary = format!("{before}canary: {{share: 5%, {}}}\n", servers(&[&b.address]));
+        let steps = [canary, list(&[&b.address, &a.address]), list(&[&b.address])];
+        let stage = Stage::start(&format!("canaries-half-{to}"), &before);
+        let (_client, mut delta) = stage.client(&id(0, 500), "").await;
+        let names: Vec<String> = (0..10).map(|number| format!("c{number}")).collect();
+        let all: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
+        let _of_a = says(&mut a, &all).await;
+        assert_eq!(next(&mut delta).await.1.len(), 10);
+        stage.reload(&steps[step]);
+        let _of_b = says(&mut b, &[("c0", "1"), ("c1", "2"), ("c2", "1")]).await;
+        assert_eq!(next(&mut delta).await, sent(CDS, &[("c1", "2")], &[]), "{to}");
+        assert!(delta.is_silent().await, "{to}: nothing is removed");
+        let held = stage.relay.admin("/holds");
+        assert!(held.contains("c9") && held.contains("mass"), "{to}: {held}");
+    }
 }

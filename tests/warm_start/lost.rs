@@ -61,10 +61,17 @@ async fn grpc_turns_to_its_next_server() {
         "{waited:?}"
     );
 
+    // F-13: the same servers are asked for a name under an authority that is not configured.
+    let name = "xdstp://nobody/envoy.config.endpoint.v3.ClusterLoadAssignment/x";
+    let mut elsewhere: Delta = client.open(&asks(EDS, name, GRPC)).await;
+    let (code, message) = elsewhere.ends_unanswered().await;
+    assert_eq!(code, Code::Unavailable);
+    assert!(message.contains("; control plane "), "{message}");
+
     envoy.says(&asks(EDS, "x", "envoy"));
     let mut another: Delta = client.open(&asks(CDS, "b", "envoy")).await;
     assert!(another.next().await.versions.contains_key("b"));
     assert!(envoy.is_silent().await && another.is_silent().await && wholly.is_silent().await);
     let metrics = relay.admin("/metrics");
-    assert!(metrics.contains("distributary_unanswered_total 2\n"), "{metrics}");
+    assert!(metrics.contains("distributary_unanswered_total 3\n"), "{metrics}");
 }

@@ -10,6 +10,7 @@
 )]
 
 mod amnesia;
+mod canaries;
 mod circle;
 mod clients;
 mod counted;

@@ -12,22 +12,29 @@ use crate::messages::resources;
 use crate::plane::{Call, Plane};
 use crate::stage::{CDS, Client, Delta, EDS, Relay, Sotw, clusters, directory, eventually, listen, node};
 
-const BASE: &str = "listeners: [{address: '127.0.0.1:0'}]\nadmin: {address: '127.0.0.1:0'}\nnode: {id: relay}\n";
+pub(crate) const BASE: &str =
+    "listeners: [{address: '127.0.0.1:0'}]\nadmin: {address: '127.0.0.1:0'}\nnode: {id: relay}\n";
 const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
 
 /// A list of servers.
-fn servers(all: &[&dyn Display]) -> String {
+pub(crate) fn servers(all: &[&dyn Display]) -> String {
     let entries: Vec<String> = all.iter().map(|one| format!("{{server_uri: '{one}'}}")).collect();
     format!("xds_servers: [{}]", entries.join(", "))
 }
 
-/// The configuration of a story of the manual, with what a test has in place of what stands there.
-fn story(title: &str, here: &[(&str, &dyn Display)]) -> String {
+/// The configuration of a story of the manual.
+pub(crate) fn story_of(title: &str) -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/sources.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (_, story) = page.split_once(&format!("\n## {title}\n")).unwrap();
     let (_, text) = story.split_once("```yaml\n").unwrap();
     let (text, _) = text.split_once("```").unwrap();
+    text.to_owned()
+}
+
+/// A configuration with such a story, with what a test has in place of what stands there.
+fn story(title: &str, here: &[(&str, &dyn Display)]) -> String {
+    let text = story_of(title);
     here.iter().fold(format!("{BASE}{text}"), |text, (there, here)| {
         assert!(text.contains(there), "{there} is not in {text}");
         text.replace(there, &here.to_string())
@@ -42,7 +49,7 @@ fn apart(clusters: SocketAddr, endpoints: &str) -> String {
     )
 }
 
-fn wants(type_url: &str, names: &[&str]) -> DeltaDiscoveryRequest {
+pub(crate) fn wants(type_url: &str, names: &[&str]) -> DeltaDiscoveryRequest {
     DeltaDiscoveryRequest {
         node: Some(node()),
         type_url: type_url.to_owned(),
@@ -52,7 +59,7 @@ fn wants(type_url: &str, names: &[&str]) -> DeltaDiscoveryRequest {
 }
 
 /// The same request of this client.
-fn of_node(id: &str, cluster: &str, request: DeltaDiscoveryRequest) -> DeltaDiscoveryRequest {
+pub(crate) fn of_node(id: &str, cluster: &str, request: DeltaDiscoveryRequest) -> DeltaDiscoveryRequest {
     let node = Node {
         id: id.to_owned(),
         cluster: cluster.to_owned(),
@@ -73,7 +80,7 @@ async fn asked(plane: &mut Plane, type_url: &str) -> (Call, DeltaDiscoveryReques
 }
 
 /// The next response that is not empty: its type, what it has, and what it removes.
-async fn next(delta: &mut Delta) -> (String, Vec<(String, String)>, Vec<String>) {
+pub(crate) async fn next(delta: &mut Delta) -> (String, Vec<(String, String)>, Vec<String>) {
     loop {
         let response = delta.whole().await;
         let sent = response.resources.iter().map(|one| {
@@ -88,7 +95,11 @@ async fn next(delta: &mut Delta) -> (String, Vec<(String, String)>, Vec<String>)
     }
 }
 
-fn sent(type_url: &str, all: &[(&str, &str)], removed: &[&str]) -> (String, Vec<(String, String)>, Vec<String>) {
+pub(crate) fn sent(
+    type_url: &str,
+    all: &[(&str, &str)],
+    removed: &[&str],
+) -> (String, Vec<(String, String)>, Vec<String>) {
     let all = all
         .iter()
         .map(|(name, content)| ((*name).to_owned(), (*content).to_owned()));
@@ -370,4 +381,35 @@ async fn a_relay_is_ready_with_all_sources() {
     drop((a, b));
     relay.line("ready: clients can be served");
     assert!(ready());
+}
+
+/// F-18: what a client is expected to ask for next is foreseen at its owner, and nowhere else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_foreseen_has_an_owner() {
+    const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
+    let (mut a, mut b) = (Plane::start().await, Plane::start().await);
+    let source = format!("sources: [{{types: [lds], {}}}]\n", servers(&[&b.address]));
+    let text = format!("{BASE}upstream: {{{}}}\n{source}", servers(&[&a.address]));
+    let relay = Relay::run("sources-foreseen", &text);
+    let client = Client::connect(relay.address).await;
+    let mut envoy = wants(CDS, &[]);
+    envoy.node = Some(Node {
+        user_agent_name: "envoy".to_owned(),
+        ..node()
+    });
+    let mut delta: Delta = client.open(&envoy).await;
+    let (mut of_clusters, _) = asked(&mut a, CDS).await;
+    of_clusters.send(&clusters("n1", &[("a", "1")], &[]));
+    assert_eq!(next(&mut delta).await, sent(CDS, &[("a", "1")], &[]));
+    delta.says(&wants(LDS, &[]));
+    let (mut of_listeners, _) = asked(&mut b, LDS).await;
+    of_listeners.send(&resources(LDS, "n1", &[("l", "1")], &[]));
+    assert_eq!(next(&mut delta).await, sent(LDS, &[("l", "1")], &[]));
+    of_clusters.send(&clusters("n2", &[("a", "2")], &[]));
+    assert_eq!(next(&mut delta).await, sent(CDS, &[("a", "2")], &[]));
+    // All that the first control plane was asked: the acknowledgements of clusters.
+    for _ in 0..2 {
+        assert_eq!(of_clusters.delta().await.type_url, CDS);
+    }
+    assert!(a.has_call().is_none());
 }

@@ -9,7 +9,10 @@ const PAUSE = 2000;
 
 /** Returns how an authority is called. */
 function called(authority) {
-  return authority === "" || authority === "#old" ? "names without an authority" : authority;
+  if (authority === "" || authority === "#old") {
+    return "names without an authority";
+  }
+  return authority.startsWith("#") ? `source ${authority.slice(1)}` : authority;
 }
 
 /** Returns the sentence about a server without its address and its state, which stand beside it. */

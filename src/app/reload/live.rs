@@ -78,7 +78,8 @@ impl Live {
         }
         self.fleet.set(&config);
         self.config.store(config.clone());
-        if before.upstream != config.upstream {
+        // Which servers a rule has follows from both.
+        if before.upstream != config.upstream || before.classes != config.classes {
             shared.scopes.reroute(self.fleet.take(&config, clock::now()));
         } else if !Arc::ptr_eq(&before.access, &config.access) {
             shared.scopes.call_sessions();

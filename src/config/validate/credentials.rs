@@ -1,5 +1,7 @@
 //! Validates the credentials of classes: the files with which the relay authenticates to control planes.
 
+use std::collections::BTreeSet;
+
 use crate::config::reading::Spanned;
 use crate::json::Place;
 
@@ -57,7 +59,11 @@ pub(super) fn shown_to(check: &mut Check, classes: &[Spanned<Class>], upstream: 
             continue;
         };
         let name = format!("classes[{index}].credentials");
-        let servers = upstream.top.iter().filter_map(|at| upstream.servers.get(*at));
+        let (usual, canary) = upstream.lists(Some(index));
+        let sources = upstream.sources.iter().filter(|source| !source.shared);
+        let all = usual.iter().chain(canary.map_or(&[][..], |canary| canary.own()));
+        let all: BTreeSet<usize> = all.chain(sources.flat_map(|source| &source.servers)).copied().collect();
+        let servers = all.iter().filter_map(|at| upstream.servers.get(*at));
         let mut any = servers.clone().next().is_none();
         for server in servers {
             let credentials = match &server.reach {

@@ -4,6 +4,7 @@
 mod admin;
 mod bootstrap;
 mod check;
+mod class_servers;
 mod credentials;
 mod guard;
 mod identity;
@@ -51,6 +52,13 @@ pub(super) fn check(document: Document, flags: &Flags) -> Result<(Config, Vec<St
     let (mut upstream, bootstrap_node) = bootstrap::upstream(&mut check, file.upstream, flags, &addresses);
     let credentials = file.classes.iter().position(|class| class.value.credentials.is_some());
     sources::sources(&mut check, file.sources, &mut upstream, &addresses, credentials);
+    class_servers::class_servers(
+        &mut check,
+        &file.classes,
+        file.canary.as_ref(),
+        &mut upstream,
+        &addresses,
+    );
     credentials::shown_to(&mut check, &file.classes, &upstream);
     let node = node::node(&mut check, file.node, bootstrap_node);
     let verdict_after = verdicts::after(&mut check, file.verdicts);

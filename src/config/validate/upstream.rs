@@ -56,6 +56,8 @@ pub(super) fn servers(
         servers: servers.found,
         top,
         authorities,
+        canary: None,
+        classes: Vec::new(),
         sources: Vec::new(),
         client_default_listener_resource_name_template: template.map(|written| written.value.clone()),
         server_listener_resource_name_template: file.server_template.as_ref().map(|written| written.value.clone()),

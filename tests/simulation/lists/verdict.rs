@@ -40,7 +40,7 @@ impl Origins {
             let cut = self.zones[*server].writer.view.cut();
             let knob = lists
                 .routes
-                .route(authority)
+                .route(authority, &classes::Node::default())
                 .is_some_and(|route| route.reachability_only);
             let lacks = self.lacks_at(stream, authority, *server);
             // G-10: a session leaves a server that fails, not one that is slow.

@@ -284,7 +284,7 @@ impl Places<'_> {
 
 impl Binding {
     fn new(places: &Places<'_>, owner: Option<&Arc<str>>, patience: Duration) -> Result<Self, NoPlace> {
-        let route = places.routes.route(owner.map(|owner| &**owner));
+        let route = places.routes.route(owner.map(|owner| &**owner), places.node);
         let route = route.cloned().unwrap_or_default();
         let first = route.servers.first();
         let seat = first.map(|server| places.seat(owner, *server));

@@ -28,7 +28,7 @@ impl Seats {
         for want in server.wants_moved(before.owners(), routes.owners()) {
             parted |= part(&mut self.bindings, &places, before.owners(), &want);
         }
-        let known = |binding: &Binding| routes.route(binding.owner.as_deref()).is_some();
+        let known = |binding: &Binding| routes.has(binding.owner.as_deref());
         self.bindings.retain(known);
         if parted {
             self.listen_again();
@@ -41,7 +41,7 @@ impl Binding {
     /// Takes up the present servers of the owner.
     fn reroute(&mut self, places: &Places<'_>) {
         let owner = self.owner.as_deref();
-        let Some(route) = places.routes.route(owner) else {
+        let Some(route) = places.routes.route(owner, places.node) else {
             return;
         };
         let left = usize::from(self.fallback.is_leaving());
@@ -112,7 +112,7 @@ fn part(bindings: &mut Bindings, places: &Places<'_>, before: &Owners, want: &Wa
     let begun = match bindings.of(new.as_deref()) {
         Some(binding) => binding.take_over(want, seat),
         None => {
-            let Some(route) = places.routes.route(new.as_deref()) else {
+            let Some(route) = places.routes.route(new.as_deref(), places.node) else {
                 return false;
             };
             let (seat, patience) = (seat.beside(new.clone()), from.fallback.patience());

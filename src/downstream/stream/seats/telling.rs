@@ -11,8 +11,10 @@ use crate::xds::{Condemned, Target, TypeUrl, Want};
 impl Seats {
     /// The client has rejected something of this type (E-24).
     pub fn reject(&self, type_url: &TypeUrl) {
-        let seats = self.bindings.iter().filter_map(Binding::seat);
-        seats.for_each(|seat| seat.reject(type_url));
+        let owners = self.routes.owners();
+        let read = self.bindings.iter();
+        let read = read.filter(|binding| owners.have(binding.owner.as_deref(), type_url));
+        read.filter_map(Binding::seat).for_each(|seat| seat.reject(type_url));
     }
 
     /// Whether anything of this type is condemned for the client.
@@ -46,7 +48,8 @@ impl Seats {
 
     /// The session is about to want the wildcard of this type (K-23).
     pub fn foresee(&self, type_url: &TypeUrl) {
-        if let Some(seat) = self.bindings.plain.seat() {
+        let owner = self.routes.owners().of(type_url, None);
+        if let Some(seat) = self.bindings.of(owner).and_then(Binding::seat) {
             seat.foresee(type_url);
         }
     }
