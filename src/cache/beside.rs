@@ -45,7 +45,7 @@ impl Scopes {
     fn other(&self, view: &View, routes: &Routes, owner: Option<&str>) -> Option<Option<Arc<View>>> {
         let servers = routes.servers(owner, view.class());
         let shared = routes.is_shared(owner);
-        if servers.contains(&view.server()) {
+        if routes.reads(owner, view.class(), view.server()) {
             return None;
         }
         let class = if shared {

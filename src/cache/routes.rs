@@ -150,26 +150,6 @@ impl Routes {
         }
     }
 
-    /// Whether all names have the same owner.
-    pub(super) fn is_plain(&self) -> bool {
-        self.owned.is_empty()
-    }
-
-    /// Returns all owners.
-    pub(super) fn all_owners(&self) -> impl Iterator<Item = Option<&str>> {
-        std::iter::once(None).chain(self.owned.keys().map(|owner| Some(&**owner)))
-    }
-
-    /// Returns the servers that clients of a class read for an owner, by priority; those of a share of them come first (G-23).
-    pub(super) fn servers(&self, owner: Option<&str>, class: &Class) -> &[usize] {
-        let lists = self.lists(class.rule.as_deref());
-        let route = match owner {
-            None => Some(lists.canary.as_ref().map_or(&lists.usual, |canary| &canary.route)),
-            Some(owner) => self.owned.get(owner),
-        };
-        route.map_or(&[], |route| &route.servers)
-    }
-
     /// Whether there is such an owner.
     #[must_use]
     pub fn has(&self, owner: Option<&str>) -> bool {
@@ -180,6 +160,32 @@ impl Routes {
     fn lists(&self, rule: Option<&Rule>) -> &Lists {
         let own = rule.and_then(|rule| self.classes.get(rule)?.as_ref());
         own.unwrap_or(&self.top)
+    }
+
+    /// Whether all names have the same owner.
+    pub(super) fn is_plain(&self) -> bool {
+        self.owned.is_empty()
+    }
+
+    /// Returns all owners.
+    pub(super) fn all_owners(&self) -> impl Iterator<Item = Option<&str>> {
+        std::iter::once(None).chain(self.owned.keys().map(|owner| Some(&**owner)))
+    }
+
+    /// Returns the servers of an owner for most clients of this class, by priority.
+    pub(super) fn servers(&self, owner: Option<&str>, class: &Class) -> &[usize] {
+        match owner {
+            None => &self.lists(class.rule.as_deref()).usual.servers,
+            Some(owner) => self.owned.get(owner).map_or(&[], |route| &route.servers),
+        }
+    }
+
+    /// Whether any clients of this class have this server for an owner.
+    pub(super) fn reads(&self, owner: Option<&str>, class: &Class, server: usize) -> bool {
+        let canary = self.lists(class.rule.as_deref()).canary.as_ref();
+        let canary = canary.filter(|_| owner.is_none());
+        let behind = canary.is_some_and(|canary| canary.route.servers.contains(&server));
+        behind || self.servers(owner, class).contains(&server)
     }
 
     /// Who is asked for what.

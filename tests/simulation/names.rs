@@ -81,6 +81,16 @@ pub(crate) fn authority(name: &str) -> Option<String> {
     SERVED.contains(&authority).then(|| authority.to_owned())
 }
 
+/// The source of a world that has one, and its types (F-18).
+pub(crate) const SOURCE: &str = "#source";
+pub(crate) const SOURCED: &[Type] = &[Type::Eds, Type::Sds];
+
+/// Whose servers are asked for a name, or for the wildcard, in a world with or without a source.
+pub(crate) fn owner(kind: Type, name: &str, source: bool) -> Option<String> {
+    let sourced = source && SOURCED.contains(&kind);
+    authority(name).or_else(|| sourced.then(|| SOURCE.to_owned()))
+}
+
 /// F-13: whether a name is of new style and asked with those of old style.
 pub(crate) fn is_unnamed(name: &str) -> bool {
     name.starts_with("xdstp://unnamed/")

@@ -10,13 +10,15 @@ use xds::{Cut, Expiry, Known, Name, Reason, Resource, Slot};
 use super::access::Permitted;
 use super::body::Type;
 use super::book::revision;
-use super::names::{authority, canonical, covers, is_collection, is_nothing};
+use super::names::{canonical, covers, is_collection, is_nothing, owner};
 use super::subscription::Subscription;
 
 /// What a session reads at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
-    /// For each authority a zone, and what its view has.
+    /// Whether some types have a source (F-18).
+    pub(crate) source: bool,
+    /// For each authority and source a zone, and what its view has.
     pub(crate) reads: BTreeMap<Option<String>, (usize, Arc<Cut>)>,
     /// What the client may have (S-01), in a world with rules.
     pub(crate) permitted: Option<Permitted>,
@@ -36,12 +38,16 @@ pub(crate) enum Seen {
 
 impl Reading {
     /// The zone that is read for a name.
-    pub(crate) fn zone(&self, name: &str) -> Option<usize> {
-        self.reads.get(&authority(name)).map(|(zone, _)| *zone)
+    pub(crate) fn zone(&self, kind: Type, name: &str) -> Option<usize> {
+        self.reads.get(&self.owner(kind, name)).map(|(zone, _)| *zone)
+    }
+
+    fn owner(&self, kind: Type, name: &str) -> Option<String> {
+        owner(kind, name, self.source)
     }
 
     fn slot(&self, kind: Type, name: &str) -> Option<&Slot> {
-        self.reads.get(&authority(name))?.1.slot(kind.type_url())
+        self.reads.get(&self.owner(kind, name))?.1.slot(kind.type_url())
     }
 
     /// S-01: whether the client may have this name.
@@ -79,7 +85,7 @@ impl Reading {
         if !explicit && !want.covers(name) {
             return Seen::Unwanted;
         }
-        if !self.reads.contains_key(&authority(name)) || !self.allows(kind, name) {
+        if !self.reads.contains_key(&self.owner(kind, name)) || !self.allows(kind, name) {
             return Seen::Absent(Reason::Said);
         }
         let Some(slot) = slot else { return Seen::Unknown };
@@ -102,7 +108,7 @@ impl Reading {
         if let Some(member) = self.members(kind, collection).first() {
             return Seen::Present(revision(member));
         }
-        if !self.reads.contains_key(&authority(collection)) || !self.allows(kind, collection) {
+        if !self.reads.contains_key(&self.owner(kind, collection)) || !self.allows(kind, collection) {
             return Seen::Absent(Reason::Said);
         }
         let known = self
@@ -163,8 +169,8 @@ impl Reading {
         wants: &BTreeMap<Type, Arc<Subscription>>,
         counts: impl Fn(Option<&str>) -> bool,
     ) -> bool {
-        let counts = |name: &&String| counts(authority(name).as_deref());
         wants.iter().any(|(kind, want)| {
+            let counts = |name: &&String| counts(self.owner(*kind, name).as_deref());
             let unknown = |name: &String| self.seen(*kind, name, want) == Seen::Unknown;
             let wildcard = want.wildcard && counts(&&String::new()) && !self.is_complete(*kind);
             wildcard || want.names.iter().filter(counts).any(unknown)

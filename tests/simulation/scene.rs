@@ -31,7 +31,7 @@ pub(crate) struct Scene {
 pub(crate) fn strays(answer: &Answer, reading: &Reading, zones: &[Zone]) -> BTreeSet<String> {
     let kind = answer.kind;
     let said = |name: &str, revision: u64| {
-        let zone = reading.zone(name).and_then(|zone| zones.get(zone));
+        let zone = reading.zone(kind, name).and_then(|zone| zones.get(zone));
         zone.is_some_and(|zone| zone.writer.book.has(kind, &canonical(kind, name), revision))
     };
     let entries = answer.entries.iter().filter(|entry| {
@@ -47,7 +47,7 @@ pub(crate) fn strays(answer: &Answer, reading: &Reading, zones: &[Zone]) -> BTre
 /// The names in a response that is about to be sent whose content is what the views that are read have now.
 pub(crate) fn current(answer: &Answer, reading: &Reading, zones: &[Zone]) -> BTreeSet<String> {
     let is_last = |name: &str, revision: u64| {
-        let zone = reading.zone(name).and_then(|zone| zones.get(zone));
+        let zone = reading.zone(answer.kind, name).and_then(|zone| zones.get(zone));
         zone.is_some_and(|zone| {
             zone.writer
                 .book

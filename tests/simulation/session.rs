@@ -182,6 +182,7 @@ impl World {
             (authority.clone(), (*zone, self.origins[*zone].writer.view.cut()))
         };
         Reading {
+            source: self.origins.lists.as_ref().is_some_and(|lists| lists.has_source()),
             reads: reads.map(cut).collect(),
             permitted: self.relay.permitted(stream.client),
         }

@@ -87,7 +87,7 @@ fn is_sound(came: &Came<'_>, want: &Subscription, name: &str, seen: Seen, held: 
     match seen {
         Seen::Unwanted | Seen::Uncovered | Seen::Absent(Reason::Said | Reason::Expired) => true,
         Seen::Absent(Reason::TimedOut) => {
-            let zone = reading.zone(name).and_then(|zone| came.zones.get(zone));
+            let zone = reading.zone(kind, name).and_then(|zone| came.zones.get(zone));
             let left = zone.is_some_and(|zone| want.covers(name) && zone.writer.book.has_left(kind, name));
             !here || unsure || left || refused
         }

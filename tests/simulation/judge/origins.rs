@@ -42,7 +42,7 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
                 } else {
                     Rule::S01
                 };
-                let zone = reading.zone(name);
+                let zone = reading.zone(kind, name);
                 return Err(Broken::new(
                     rule,
                     format!("{kind:?} {name}@{revision} is not the word of {zone:?}"),
@@ -60,7 +60,7 @@ pub(super) fn check(came: &Came<'_>, tally: &mut Tally) -> Result<(), Broken> {
             .held(kind)
             .get(name)
             .filter(|held| held.stream == came.stream);
-        let zone = reading.zone(name).and_then(|zone| came.zones.get(zone));
+        let zone = reading.zone(kind, name).and_then(|zone| came.zones.get(zone));
         if let (Some(held), Some(zone)) = (held, zone)
             && zone
                 .writer

@@ -13,6 +13,7 @@ use super::Lists;
 use crate::besides::Besides;
 use crate::classes::{ANYBODY, Profile, profiles, relay_node, rules};
 use crate::course::Course;
+use crate::names::SOURCE;
 use crate::origins::Origins;
 use crate::rng::Rng;
 use crate::tally::{Broken, Rule, Tally};
@@ -77,7 +78,7 @@ impl Sides {
     pub(super) fn zone(&self, class: usize, authority: Option<&str>, server: usize) -> usize {
         let profile = self.profile(class);
         let eyes = match authority {
-            None => Eyes::Class(profile),
+            None | Some(SOURCE) => Eyes::Class(profile),
             Some(_) => Eyes::All(profile.reads_collections()),
         };
         self.at(eyes, server)
@@ -125,9 +126,8 @@ impl Lists {
 
     /// All zones that are first in a list.
     pub(super) fn firsts(&self) -> Vec<usize> {
-        let authorities = crate::names::SERVED.iter().map(|name| Some(*name)).chain([None]);
         let classes = || 0..self.sides.profiles.len().max(1);
-        let all = authorities.flat_map(|name| classes().map(move |class| (class, name)));
+        let all = self.owners().flat_map(|name| classes().map(move |class| (class, name)));
         all.filter_map(|(class, name)| self.servers_of(class, name).first().copied())
             .collect()
     }

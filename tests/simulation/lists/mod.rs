@@ -24,14 +24,14 @@ use std::time::Duration;
 
 use cache::{Route, Routes, Scopes};
 use proto::envoy::config::core::v3::Node;
-use xds::ServerState;
+use xds::{Owners, ServerState};
 
 use super::besides::Besides;
 use super::classes as rules;
 use super::client::Client;
 use super::course::Course;
 use super::event::Event;
-use super::names::{AUTHORITIES, SERVED};
+use super::names::{AUTHORITIES, SERVED, SOURCE, SOURCED};
 use super::origin::{Habits, Reply};
 use super::origins::Origins;
 use super::rng::Rng;
@@ -73,6 +73,9 @@ pub(crate) enum Source {
 /// How long the relay waits for a connection.
 const CONNECT: Duration = Duration::from_secs(20);
 
+/// Separates the random numbers of sources from all others.
+const SOURCES: u64 = 0x5eed_0000_0018;
+
 /// How many revisions each server has for itself.
 const REVISIONS: u64 = 1_000_000;
 
@@ -80,6 +83,18 @@ impl Lists {
     /// Tells a client of the authorities of such a world.
     pub(crate) fn instruct(&self, client: &mut Client) {
         client.authorities = AUTHORITIES;
+    }
+
+    /// Whether some types have a source.
+    pub(crate) fn has_source(&self) -> bool {
+        self.routes.has(Some(SOURCE))
+    }
+
+    /// All owners of names; `None` stands for the servers of all others.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = Option<&'static str>> {
+        let source = self.has_source().then_some(Some(SOURCE));
+        let authorities = SERVED.iter().map(|name| Some(*name));
+        std::iter::once(None).chain(authorities).chain(source)
     }
 
     /// The servers of an authority, by priority.
@@ -161,11 +176,25 @@ impl World {
         let servers = rng.range(2, 4);
         self.origins.zones = side(self.course.besides, 0, servers, rng);
         let top = route(servers, false, false, rng);
-        let authorities: BTreeMap<Arc<str>, Route> = SERVED
+        let mut owned: BTreeMap<Arc<str>, Route> = SERVED
             .iter()
             .map(|authority| (Arc::from(*authority), route(servers, rng.chance(50), true, rng)))
             .collect();
-        let routes = Routes::new(top, authorities);
+        let authorities: Vec<Arc<str>> = owned.keys().cloned().collect();
+        let mut sources = BTreeMap::new();
+        // Numbers of its own, so that worlds without a source are as they were.
+        let mut own = Rng::new(seed ^ SOURCES);
+        if own.chance(40) {
+            let source: Arc<str> = Arc::from(SOURCE);
+            owned.insert(source.clone(), route(servers, own.chance(50), false, &mut own));
+            let types = SOURCED.iter().map(|kind| kind.type_url().full_name().into());
+            sources.extend(types.map(|name: Box<str>| (name, source.clone())));
+        }
+        let top = cache::Lists {
+            usual: top,
+            canary: None,
+        };
+        let routes = Routes::of(top, BTreeMap::new(), owned, Owners::new(authorities, sources));
         let (sides, classes) = self.origins.with_sides(seed, self.course.besides);
         if self.course.besides.files {
             self.origins.with_files(seed);

@@ -33,9 +33,8 @@ impl World {
             return Ok(());
         };
         let wrong = |broken: Broken| broken.of("stream", id);
-        let authorities = std::iter::once(None).chain(crate::names::SERVED.iter().map(|name| Some(*name)));
         let mut moves = Vec::new();
-        for authority in authorities {
+        for authority in lists.owners() {
             let Some(server) = place.server(authority) else {
                 continue;
             };
@@ -117,8 +116,8 @@ impl World {
         let sessions = others.chain([stream]).filter(|stream| stream.place.is_some());
         let authorities = |stream: &Stream| {
             let place = stream.place.as_ref();
-            let served = crate::names::SERVED.iter().map(|name| Some(*name)).chain([None]);
-            served
+            let owners = self.origins.lists.iter().flat_map(|lists| lists.owners());
+            owners
                 .filter(|name| place.is_some_and(|place| place.server(*name).is_some()))
                 .count()
         };
@@ -138,6 +137,7 @@ impl Origins {
     pub(super) fn lacks_at(&self, stream: &Stream, authority: Option<&str>, server: usize) -> bool {
         let cut = self.zones[server].writer.view.cut();
         let reading = Reading {
+            source: self.lists.as_ref().is_some_and(|lists| lists.has_source()),
             reads: [(authority.map(str::to_owned), (server, cut))].into(),
             permitted: None,
         };
