@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd};
 
+use distributary::xds::bucket;
+
 use crate::{Relay, file, output, program};
 
 /// A pipe would make it wait for a writer, and a device has no end.
@@ -394,11 +396,11 @@ fn validate_explains_servers() {
     };
     let found = |range: std::ops::Range<u16>| {
         let mut all = (0..).map(|number: u32| format!("client-{number}"));
-        all.find(|id| xds::bucket(id).is_some_and(|bucket| range.contains(&bucket)))
+        all.find(|id| bucket(id).is_some_and(|bucket| range.contains(&bucket)))
             .unwrap()
     };
     let (few, most) = (found(0..500), found(500..10_000));
-    let bucket = xds::bucket(&few).unwrap();
+    let bucket = bucket(&few).unwrap();
     assert_eq!(
         said(&["--node", &most]),
         "servers: eds, eds_v2 of source registry: r:1; names under x: x:1; all else: a:1"

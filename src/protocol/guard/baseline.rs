@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use super::Guard;
 use super::first_states::{is_present, state};
-use super::intake::Waits;
-use super::removal::Half;
+use super::references::is_referred;
+use super::removal::{Half, Judged, Reference, Removal};
 use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, Update};
 
 impl Guard {
@@ -57,7 +57,7 @@ impl Guard {
     }
 
     /// Adds to the changes what the view takes over. That is no word of the control plane, and is not sifted.
-    pub(super) fn take_over(&mut self, change: &mut Changes, half: &Half, waits: Waits, cut: &Cut, now: Instant) {
+    pub(super) fn take_over(&mut self, change: &mut Changes, half: &Half, cut: &Cut, now: Instant) {
         let Some(before) = self.first_states.elsewhere(half).cloned() else {
             return;
         };
@@ -87,7 +87,13 @@ impl Guard {
                 true => Update::Forget(resource.name().clone()),
                 false => Update::Absent(resource.name().clone(), Reason::Said),
             };
-            self.begin(&item, gone, waits, None, now);
+            self.first_states.lose(&item, false, true, now);
+            let reference = match self.follows_references() && is_referred(half.0.kind()) {
+                true => Reference::Unknown(false),
+                false => Reference::Ignored(HoldEnd::Free),
+            };
+            let removal = Removal::new(vec![gone], false, Judged::Undecided, reference, None, now);
+            self.held.enter(&item, removal, resource.endpoints());
             change.updates.push(Update::Put(resource, None));
         }
     }

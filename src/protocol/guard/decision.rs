@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::Guard;
-use super::first_states::is_served;
+use super::first_states::{is_present, state};
 use super::held::Stage;
 use super::references::is_referred;
 use super::removal::{Half, Item, Removal};
@@ -30,7 +30,8 @@ impl Guard {
         let mut going: BTreeMap<Half, Vec<Update>> = BTreeMap::new();
         while let Some((stage, item)) = self.held.next(now) {
             if let Some(updates) = self.decide(stage, &item, &wanted, now) {
-                if is_served(cut, &item) {
+                let present = state(cut, &item.0.0, item.0.1).is_some_and(|state| is_present(&state, &item.1));
+                if present {
                     going.entry(item.0).or_default().extend(updates);
                 }
             }
@@ -103,7 +104,17 @@ impl Guard {
         let over = self.held.limit(removal).is_some_and(|limit| limit <= now);
         let referred = self.follows_references() && is_referred(item.0.0.kind());
         if referred && removal.follows(now) && !over {
-            let source = self.references.source(stage, &item.1, wanted, &self.held, now);
+            let source = match stage {
+                Stage::Listeners => None,
+                Stage::Routes => self.references.of_route(&item.1, &self.held),
+                Stage::Clusters => self.references.of_cluster(&item.1, wanted, &self.held),
+                Stage::Members => self.references.of_member(&item.1, &self.held, now),
+                Stage::Endpoints => self
+                    .held
+                    .clusters_of(&item.1)
+                    .next()
+                    .map(|cluster| (cluster.clone(), false)),
+            };
             if source.is_none() && stage == Stage::Clusters {
                 if !self.suspects(item, now) {
                     self.held.look_at(Stage::Members, item.clone());
@@ -111,7 +122,8 @@ impl Guard {
                 return None;
             }
             if source.is_some() {
-                if self.held.refer(item, source) && stage == Stage::Members {
+                self.held.refer(item, source);
+                if stage == Stage::Members {
                     // It holds no members of its own any more.
                     self.references.touch(item, &mut self.held);
                 }

@@ -19,11 +19,7 @@ const AT_MOST: Duration = Duration::from_secs(5);
 
 /// The first whole states that are not over, or of which something is still to be judged.
 #[derive(Debug, Default)]
-pub(super) struct FirstStates {
-    by_type: BTreeMap<TypeUrl, FirstState>,
-    /// The halves of which an earlier run has held something that the control plane has not spoken of since.
-    earlier_run: BTreeSet<Half>,
-}
+pub(super) struct FirstStates(BTreeMap<TypeUrl, FirstState>);
 
 /// The first whole state of one type. Its halves can come on two streams; a name that both have counts once.
 #[derive(Debug)]
@@ -78,10 +74,7 @@ impl FirstStates {
                 let before = state(served, type_url, wildcard);
                 before.filter(|state| state.present() > 0)
             };
-            let first = self
-                .by_type
-                .entry(type_url.clone())
-                .or_insert_with(|| FirstState::new(now));
+            let first = self.0.entry(type_url.clone()).or_insert_with(|| FirstState::new(now));
             first.judgement = first.judgement.filter(|_| first.is_open());
             *first.part_mut(wildcard) = Part {
                 before: before(wildcard),
@@ -93,30 +86,21 @@ impl FirstStates {
                 other.before = before(!wildcard);
             }
         }
-        if let Some(first) = self.by_type.get_mut(type_url) {
+        if let Some(first) = self.0.get_mut(type_url) {
             first.part_mut(wildcard).open |= begins || alone;
             first.heard = now;
         }
     }
 
-    /// An earlier run has held something of this half.
-    pub(super) fn remember(&mut self, half: Half) {
-        self.earlier_run.insert(half);
-    }
-
-    /// Notes that a first state ends with these changes. Returns whether an earlier run has held something of which the control plane
-    /// would have spoken by now.
-    pub(super) fn end(&mut self, changes: &Changes) -> bool {
-        if matches!(changes.phase, Phase::First | Phase::Anew) {
-            return false;
+    /// Notes that a first state ends with these changes.
+    pub(super) fn end(&mut self, changes: &Changes) {
+        if !matches!(changes.phase, Phase::First | Phase::Anew) {
+            self.close(&changes.type_url, changes.wildcard);
         }
-        self.close(&changes.type_url, changes.wildcard);
-        let hangs_up = changes.phase == Phase::Steady && changes.answered == Some(false);
-        !hangs_up && self.earlier_run.remove(&(changes.type_url.clone(), changes.wildcard))
     }
 
     fn close(&mut self, type_url: &TypeUrl, wildcard: bool) {
-        if let Some(first) = self.by_type.get_mut(type_url) {
+        if let Some(first) = self.0.get_mut(type_url) {
             first.part_mut(wildcard).open = false;
             self.drop_over(type_url);
         }
@@ -144,9 +128,7 @@ impl FirstStates {
     /// The half has lost the name; `emptied`: its endpoint assignment has become empty; `undecided`: no judgement holds it yet.
     pub(super) fn lose(&mut self, item: &Item, emptied: bool, undecided: bool, now: Instant) {
         let ((type_url, wildcard), name) = item;
-        let Some(first) = self.by_type.get_mut(type_url) else {
-            return;
-        };
+        let Some(first) = self.0.get_mut(type_url) else { return };
         let part = first.part_mut(*wildcard);
         let into = if emptied { &mut part.emptied } else { &mut part.lost };
         into.insert(name.clone());
@@ -158,9 +140,7 @@ impl FirstStates {
     /// The half has the name again, or nobody wants it any more.
     pub(super) fn find(&mut self, item: &Item) {
         let ((type_url, wildcard), name) = item;
-        let Some(first) = self.by_type.get_mut(type_url) else {
-            return;
-        };
+        let Some(first) = self.0.get_mut(type_url) else { return };
         let part = first.part_mut(*wildcard);
         part.lost.remove(name);
         part.emptied.remove(name);
@@ -168,29 +148,29 @@ impl FirstStates {
 
     /// Returns when something is to be judged.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.by_type.values().filter_map(FirstState::due).min()
+        self.0.values().filter_map(FirstState::due).min()
     }
 
     /// Decides about what waits for it.
     pub(super) fn judge(&mut self, cut: &Cut, mass: &MassHold, held: &mut Held, now: Instant) {
         let due = |(_, first): &(&TypeUrl, &mut FirstState)| first.due().is_some_and(|due| due <= now);
-        for (type_url, first) in self.by_type.iter_mut().filter(due) {
+        for (type_url, first) in self.0.iter_mut().filter(due) {
             first.judge(type_url, cut, mass, held, now);
         }
-        self.by_type.retain(|_, first| !first.is_over());
+        self.0.retain(|_, first| !first.is_over());
     }
 
     pub(super) fn clear(&mut self) {
-        self.by_type.clear();
+        self.0.clear();
     }
 
     fn part(&self, half: &Half) -> Option<&Part> {
-        self.by_type.get(&half.0).map(|first| first.part(half.1))
+        self.0.get(&half.0).map(|first| first.part(half.1))
     }
 
     fn drop_over(&mut self, type_url: &TypeUrl) {
-        if self.by_type.get(type_url).is_some_and(FirstState::is_over) {
-            self.by_type.remove(type_url);
+        if self.0.get(type_url).is_some_and(FirstState::is_over) {
+            self.0.remove(type_url);
         }
     }
 }
@@ -304,10 +284,6 @@ fn is_mass(kind: Kind, lost: usize, gained: usize, served: usize, mass: &MassHol
 
 pub(super) fn is_present(state: &State, name: &Name) -> bool {
     matches!(state.entries().get(name), Some(Known::Present(_)))
-}
-
-pub(super) fn is_served(cut: &Cut, (half, name): &Item) -> bool {
-    state(cut, &half.0, half.1).is_some_and(|state| is_present(&state, name))
 }
 
 const fn is_share(part: usize, all: usize, percent: u8) -> bool {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::judgements::Judgements;
 use super::ledger::{Ledger, Reason};
 use super::removal::{Half, Item, Judged, Order, Removal};
-use xds::{Hold, HoldEnd, HoldEvent, HoldReason, HoldTimes, Kind, Name, ReferenceHold, TypeUrl};
+use xds::{Hold, HoldEnd, HoldEvent, HoldReason, HoldTimes, Kind, Name, ReferenceHold, TypeUrl, Update};
 
 /// The waiting removals.
 ///
@@ -17,6 +17,8 @@ use xds::{Hold, HoldEnd, HoldEvent, HoldReason, HoldTimes, Kind, Name, Reference
 pub(super) struct Held {
     removals: BTreeMap<Half, BTreeMap<Name, Removal>>,
     judgements: Judgements,
+    /// For each endpoint assignment that removed clusters take their endpoints from: these clusters.
+    endpoints: BTreeMap<Name, BTreeSet<Item>>,
     /// Those that may wait for nothing any more, in the order in which they are looked at.
     agenda: BTreeSet<(Stage, Item)>,
     alarms: BTreeSet<(Instant, Item)>,
@@ -80,6 +82,15 @@ impl Held {
         self.removals.get(half).into_iter().flatten()
     }
 
+    /// Returns the removals of a name in the types of this kind.
+    pub(super) fn named(&self, kind: Kind, name: &Name) -> impl Iterator<Item = (Item, &Removal)> {
+        let halves = self.removals.iter().filter(move |((of, _), _)| of.kind() == kind);
+        halves.filter_map(move |(half, names)| {
+            let (name, removal) = names.get_key_value(name)?;
+            Some(((half.clone(), name.clone()), removal))
+        })
+    }
+
     /// Returns these removals of these halves.
     pub(super) fn select(&self, of: impl Fn(&Half) -> bool, which: impl Fn(&Removal) -> bool) -> Vec<Item> {
         let halves = self.removals.iter().filter(|(half, _)| of(half));
@@ -95,58 +106,84 @@ impl Held {
         self.select(|_| true, |_| true)
     }
 
-    /// Returns what operators see as held for this reason; without a number, by all judgements of the type.
-    pub(super) fn held_for(&self, type_url: &TypeUrl, reason: HoldReason, number: Option<u32>) -> Vec<Item> {
+    /// Returns what a judgement holds; without a number, what all judgements of the type hold.
+    fn judged(&self, type_url: &TypeUrl, number: Option<u32>) -> Vec<Item> {
         let of_type = |half: &Half| half.0 == *type_url;
         self.select(of_type, |removal| {
-            let held = removal.reason().filter(|(held, _)| *held == reason);
-            held.is_some_and(|(_, by)| number.is_none_or(|number| by == Some(number)))
+            let by = removal.judgement();
+            by.is_some_and(|by| number.is_none_or(|number| number == by))
         })
     }
 
-    fn judged(&self, type_url: &TypeUrl, number: Option<u32>) -> Vec<Item> {
-        self.held_for(type_url, HoldReason::Mass, number)
+    /// Returns what operators see as held for this reason.
+    pub(super) fn held_for(&self, type_url: &TypeUrl, reason: HoldReason, number: Option<u32>) -> Vec<Item> {
+        match reason {
+            HoldReason::Mass => self.judged(type_url, number),
+            HoldReason::Unready => Vec::new(),
+            HoldReason::Referenced => {
+                let of_type = |half: &Half| half.0 == *type_url;
+                self.select(of_type, |removal| removal.reason() == Some((reason, None)))
+            }
+        }
     }
 
-    /// A removal begins to wait.
-    pub(super) fn enter(&mut self, item: &Item, removal: Removal) {
+    /// Returns the held clusters that take their endpoints from this assignment.
+    pub(super) fn clusters_of(&self, endpoints: &Name) -> impl Iterator<Item = &Item> {
+        self.endpoints.get(endpoints).into_iter().flatten()
+    }
+
+    /// A removal begins to wait. `endpoints`: what the cluster takes its endpoints from.
+    pub(super) fn enter(&mut self, item: &Item, removal: Removal, endpoints: Option<&Name>) {
         let of_half = self.removals.entry(item.0.clone()).or_default();
         of_half.insert(item.1.clone(), removal);
+        self.take_endpoints(item, endpoints);
         self.look(item.clone());
         self.show(item, None, HoldEnd::Gone);
     }
 
-    /// A removal changes, and must be looked at; `end`: what ended its hold, if it is not held for the same reason any more.
-    pub(super) fn change(&mut self, item: &Item, end: HoldEnd, change: impl FnOnce(&mut Removal)) {
-        if self.contains(item) {
-            self.look(item.clone());
-            self.note(item, end, change);
+    /// The control plane says a removal again, or for the first time to this run of the relay.
+    pub(super) fn repeat(&mut self, item: &Item, update: Update, endpoints: Option<&Name>) {
+        self.change(item, HoldEnd::Free, |removal| removal.repeat(update));
+        self.take_endpoints(item, endpoints);
+    }
+
+    fn take_endpoints(&mut self, item: &Item, endpoints: Option<&Name>) {
+        if let Some(removal) = self.get_mut(item) {
+            removal.set_endpoints(endpoints.cloned());
+        }
+        if let Some(endpoints) = endpoints {
+            let clusters = self.endpoints.entry(endpoints.clone()).or_default();
+            clusters.insert(item.clone());
         }
     }
 
-    fn note(&mut self, item: &Item, end: HoldEnd, change: impl FnOnce(&mut Removal)) {
+    /// A removal changes, and must be looked at; `end`: what ended its hold, if it is not held for the same reason any more.
+    pub(super) fn change(&mut self, item: &Item, end: HoldEnd, change: impl FnOnce(&mut Removal)) {
         let Some(removal) = self.get_mut(item) else { return };
         let before = removal.reason();
         change(removal);
+        self.look(item.clone());
         self.show(item, before, end);
     }
 
-    /// This refers to a removal, or it is not known any more what does. Returns whether that is new.
-    pub(super) fn refer(&mut self, item: &Item, source: Option<(Item, bool)>) -> bool {
-        let known = self.get(item).and_then(Removal::by);
-        let is_new = known != source.as_ref().map(|(source, said)| (source, *said));
-        if is_new {
-            self.note(item, HoldEnd::Free, |removal| removal.refer(source));
+    /// This refers to a removal, or it is not known any more what does.
+    pub(super) fn refer(&mut self, item: &Item, source: Option<(Item, bool)>) {
+        let Some(removal) = self.get_mut(item) else { return };
+        if removal.by() != source.as_ref().map(|(source, said)| (source, *said)) {
+            let before = removal.reason();
+            removal.refer(source);
+            self.show(item, before, HoldEnd::Free);
         }
-        is_new
     }
 
     /// This listener names a route that is not known yet, and may refer to a removal by it.
     pub(super) fn suspect(&mut self, item: &Item, source: Item, until: Instant) {
+        let Some(removal) = self.get_mut(item) else { return };
         // Whoever sees nothing new must not be told again: an alarm that is over would make the removal be looked at without end.
-        let suspected = self.get(item).filter(|removal| removal.suspected_until().is_some());
-        if suspected.and_then(Removal::by) != Some((&source, true)) {
-            self.note(item, HoldEnd::Free, |removal| removal.suspect(source, until));
+        if removal.suspected_until().is_none() || removal.by() != Some((&source, true)) {
+            let before = removal.reason();
+            removal.suspect(source, until);
+            self.show(item, before, HoldEnd::Free);
         }
     }
 
@@ -160,6 +197,14 @@ impl Held {
         if self.removals.is_empty() {
             self.agenda.clear();
             self.alarms.clear();
+        }
+        if let Some(endpoints) = removal.endpoints()
+            && let Some(clusters) = self.endpoints.get_mut(endpoints)
+        {
+            clusters.remove(item);
+            if clusters.is_empty() {
+                self.endpoints.remove(endpoints);
+            }
         }
         self.ledger.show(item, removal.reason(), None, end);
         Some(removal)
@@ -236,7 +281,7 @@ impl Held {
         let shown = removal
             .reason()
             .map(|reason| (reason, removal.shown(item.0.1, clock, order)));
-        let alarms = self.alarms_of(removal);
+        let alarms: Vec<Instant> = removal.alarms().chain(limit).collect();
         self.alarms.extend(alarms.into_iter().map(|at| (at, item.clone())));
         self.ledger.show(item, before, shown, end);
     }
@@ -249,11 +294,6 @@ impl Held {
         }
     }
 
-    /// When a removal must be looked at again by itself.
-    fn alarms_of(&self, removal: &Removal) -> Vec<Instant> {
-        removal.alarms().chain(self.limit(removal)).collect()
-    }
-
     /// Sets how long references and judgements hold removals. What a judgement holds keeps its clock.
     pub(super) fn set(&mut self, references: ReferenceHold, times: HoldTimes) {
         self.judgements.set(times);
@@ -261,16 +301,6 @@ impl Held {
         let items = self.items();
         items.iter().for_each(|item| self.look(item.clone()));
         self.show_again(items);
-    }
-
-    /// The removals of a name in the types of this kind must be looked at.
-    pub(super) fn look_for(&mut self, kind: Kind, name: &Name) {
-        let halves = self
-            .removals
-            .iter()
-            .filter(|((of, _), names)| of.kind() == kind && names.contains_key(name));
-        let items: Vec<Item> = halves.map(|(half, _)| (half.clone(), name.clone())).collect();
-        items.into_iter().for_each(|item| self.look(item));
     }
 
     /// The removal must be looked at.

@@ -9,13 +9,13 @@ use std::time::Instant;
 use super::Guard;
 use super::first_states::{is_present, state};
 use super::reading::{is_empty_assignment, references};
-use super::references::is_referred;
+use super::references::{is_referred, unsettle};
 use super::removal::{Half, Item, Judged, Reference, Removal, is_quiet, removes};
 use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, Reason, Spots, State, Update};
 
 /// For what the removals among some changes wait.
 #[derive(Clone, Copy)]
-pub(super) struct Waits {
+struct Waits {
     quiet: bool,
     referred: bool,
     /// They are a part of a first state, of which something was served before.
@@ -42,16 +42,12 @@ impl Guard {
             if self.held.has_half(&half) || change.updates.iter().any(concerns) {
                 self.sift(change, &half, waits, state(cut, &half.0, half.1).as_deref(), now);
             }
-            let waits = Waits { quiet: false, ..waits };
-            self.take_over(change, &half, waits, cut, now);
+            self.take_over(change, &half, cut, now);
             if let Some(elsewhere) = &elsewhere {
                 self.drop_gone(change, &half, cut, elsewhere);
             }
-            if self.first_states.end(change) {
-                for item in self.remembered(&half) {
-                    self.leave(&item, HoldEnd::Server);
-                }
-            }
+            self.first_states.end(change);
+            self.forget_earlier_run(change, &half);
         }
         changes.retain(|change| !change.updates.is_empty() || change.complete.is_some() || change.answered.is_some());
     }
@@ -108,8 +104,9 @@ impl Guard {
     }
 
     /// A removal begins to wait, or is said again.
-    pub(super) fn begin(&mut self, item: &Item, update: Update, waits: Waits, state: Option<&State>, now: Instant) {
+    fn begin(&mut self, item: &Item, update: Update, waits: Waits, state: Option<&State>, now: Instant) {
         let emptied = matches!(update, Update::Put(..));
+        let endpoints = state.and_then(|state| state.resource(&item.1)?.endpoints());
         let known = self.held.get(item).map(Removal::judged);
         let first = waits.first && self.first_states.gone_elsewhere(item).is_none();
         // What an earlier run has held for a reference was removed by the server on purpose, and is no loss.
@@ -117,7 +114,7 @@ impl Guard {
             self.first_states.lose(item, emptied, known.is_none(), now);
         }
         if known.is_some() {
-            self.held.change(item, HoldEnd::Free, |removal| removal.repeat(update));
+            self.held.repeat(item, update, endpoints);
             return;
         }
         let quiet = waits.quiet && !emptied;
@@ -130,7 +127,7 @@ impl Guard {
         if quiet {
             self.queue.push_back((now, item.clone()));
         }
-        self.held.enter(item, removal);
+        self.held.enter(item, removal, endpoints);
         // What it refers to is not held by the server's own word any more.
         self.references.touch(item, &mut self.held);
     }
@@ -187,6 +184,9 @@ impl Guard {
         let removal = self.held.leave(item, end)?;
         // What it held may go, and what it names is held by the server's own word again.
         self.references.touch(item, &mut self.held);
+        if let Some(name) = removal.endpoints() {
+            unsettle(Kind::Eds, name, item, &mut self.held);
+        }
         Some(removal)
     }
 }

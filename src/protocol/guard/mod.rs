@@ -18,14 +18,14 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use baseline::Elsewhere;
-use first_states::{FirstStates, is_served};
+use first_states::FirstStates;
 use held::Held;
 pub(crate) use reading::references;
 use references::References;
 use removal::{Half, Item, Removal, removes};
 
 use xds::{
-    Changes, Cut, GuardSettings, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget,
+    Changes, Cut, GuardSettings, Hold, HoldAction, HoldEnd, HoldEvent, HoldOrder, HoldReason, HoldTarget, Name, Phase,
     ReferenceHold, Target, TypeUrl, Update, Within,
 };
 
@@ -63,6 +63,8 @@ pub struct Guard {
     directed: Option<Instant>,
     /// What the sessions are served by the view of another server, if they read that.
     elsewhere: Option<Elsewhere>,
+    /// The halves of which an earlier run has held something that the control plane has not spoken of since.
+    earlier_run: BTreeSet<Half>,
 }
 
 impl Guard {
@@ -80,6 +82,7 @@ impl Guard {
             queue: VecDeque::new(),
             directed: None,
             elsewhere: None,
+            earlier_run: BTreeSet::new(),
         };
         guard.handle_settings(settings);
         guard
@@ -119,18 +122,42 @@ impl Guard {
             for (name, removal) in &hold.removals {
                 let half = (hold.type_url.clone(), removal.wildcard);
                 let until = removal.until.map(|until| until.min(now + LONGEST_ORDER));
-                self.first_states.remember(half.clone());
+                self.earlier_run.insert(half.clone());
                 let earlier = Removal::remembered(removal, hold.judgement, until);
-                self.held.enter(&(half, name.clone()), earlier);
+                self.held.enter(&(half, name.clone()), earlier, None);
             }
         }
     }
 
     /// What an earlier run knew is not needed any more: what is not served, at `cut`, is not held.
     pub fn forget_unserved(&mut self, cut: &Cut) {
-        for item in self.held.select(|_| true, Removal::is_remembered) {
-            if !is_served(cut, &item) {
-                self.leave(&item, HoldEnd::Gone);
+        for half in std::mem::take(&mut self.earlier_run) {
+            let state = first_states::state(cut, &half.0, half.1);
+            let is_served = |name: &Name| {
+                state
+                    .as_ref()
+                    .is_some_and(|state| first_states::is_present(state, name))
+            };
+            for item in self.remembered(&half) {
+                if is_served(&item.1) {
+                    self.earlier_run.insert(half.clone());
+                } else {
+                    self.leave(&item, HoldEnd::Gone);
+                }
+            }
+        }
+    }
+
+    /// The first state of the control plane is over with these changes: what it does not lack is not held any more.
+    fn forget_earlier_run(&mut self, change: &Changes, half: &Half) {
+        let over = match change.phase {
+            Phase::First | Phase::Anew => false,
+            Phase::Last | Phase::Relayed => true,
+            Phase::Steady => change.answered != Some(false),
+        };
+        if over && self.earlier_run.remove(half) {
+            for item in self.remembered(half) {
+                self.leave(&item, HoldEnd::Server);
             }
         }
     }

@@ -1,101 +1,119 @@
 //! Which served resources refer to which names.
 //!
 //! Owns what counts as a source: listeners, scoped routes and virtual hosts that are served, routes that one of them names or a
-//! client wants, aggregate clusters that stay, and held clusters. Each resource is read once, and a change costs what it names. Does
-//! not decide what goes.
+//! client wants, and aggregate clusters that stay. Each resource is read once, and a change costs what it names. Does not decide what
+//! goes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 
 use super::first_states::state;
-use super::held::{Held, Stage};
+use super::held::Held;
 use super::reading::references;
 use super::removal::{Half, Item};
-use xds::{Cut, Kind, Known, Name, Reason, Resource, State, TypeUrl};
+use xds::{Cut, Kind, Known, Name, Reason, References as Named, Resource, State, TypeUrl};
 
 /// What refers to what, in the states that were read last. It is empty as long as no removal waits for it.
 #[derive(Debug, Default)]
 pub(super) struct References {
-    /// The state of each half that was read last, and what counts in it.
-    read: BTreeMap<Half, (Arc<State>, OrdMap<Name, Known>)>,
-    edges: BTreeSet<Edge>,
+    read: BTreeMap<Half, Arc<State>>,
+    /// By the name of a route configuration or a cluster: what names it.
+    routes: BTreeMap<Name, BTreeSet<Item>>,
+    clusters: BTreeMap<Name, BTreeSet<Item>>,
     /// The route configurations that hold a removal, and count only because a client wants them.
     leased: BTreeSet<Item>,
+    /// The resources in `read` that go, and do not count any more.
+    going: BTreeSet<Item>,
+    /// What the control plane did not confirm in time. K-16: clients keep it, so it counts until something else is said.
+    unconfirmed: BTreeMap<Item, Arc<Resource>>,
     /// What names a route configuration of which nothing is known; `None`: nothing does; empty: that is to be looked for.
     unknown: OnceLock<Option<Item>>,
     /// The clusters that stay until that is known.
     suspended: BTreeSet<Item>,
 }
 
-/// A route configuration, a cluster or an endpoint assignment, and a resource that names it. `None` comes before all resources.
-type Edge = (Kind, Name, Option<Item>);
-
 impl References {
     /// Reads what has changed in the cut. What a changed resource referred to must be looked at again. Returns the held resources that
     /// are not served any more.
     pub(super) fn read(&mut self, cut: &Cut, held: &mut Held) -> Vec<Item> {
+        let mut gone = Vec::new();
         let follows = held.halves().any(|half| is_referred(half.0.kind()));
-        if !follows && !self.edges.is_empty() {
+        let is_empty = self.routes.is_empty() && self.clusters.is_empty();
+        if !(follows || is_empty) {
             self.clear();
         }
-        let mut gone = Vec::new();
-        let halves = cut
-            .slots()
-            .flat_map(|(type_url, _)| [(type_url, true), (type_url, false)]);
-        for (type_url, wildcard) in halves {
-            let half = (type_url.clone(), wildcard);
-            let before = self.read.get(&half).map(|(state, _)| state.id());
-            let counts = before.is_some() || follows && refers(type_url.kind()) || held.has_half(&half);
-            let now = state(cut, type_url, wildcard).filter(|_| counts);
-            if before != now.as_ref().map(|state| state.id()) {
-                self.read_half(half, now, held, &mut gone);
+        let referring = cut.slots().filter(|(type_url, _)| follows && refers(type_url.kind()));
+        let referring = referring.flat_map(|(type_url, _)| [(type_url.clone(), true), (type_url.clone(), false)]);
+        let halves: BTreeSet<Half> = referring
+            .chain(held.halves().cloned())
+            .chain(self.read.keys().cloned())
+            .collect();
+        for half in halves {
+            let before = self.read.get(&half).cloned();
+            let now = state(cut, &half.0, half.1);
+            if before.as_ref().map(|state| state.id()) == now.as_ref().map(|state| state.id()) {
+                continue;
             }
+            self.read_half(&half, before.as_deref(), now.as_deref(), held, &mut gone);
+            match now {
+                Some(now) => self.read.insert(half, now),
+                None => self.read.remove(&half),
+            };
         }
         gone
     }
 
-    fn read_half(&mut self, half: Half, now: Option<Arc<State>>, held: &mut Held, gone: &mut Vec<Item>) {
-        let mut entries = now.as_ref().map(|state| state.entries().clone()).unwrap_or_default();
-        let before = match self.read.remove(&half) {
-            Some((_, before)) => before,
-            None => {
-                let names = held.of_half(&half).filter(|(_, removal)| !removal.is_remembered());
-                let unserved = names.filter(|(name, _)| !matches!(entries.get(*name), Some(Known::Present(_))));
-                gone.extend(unserved.map(|(name, _)| (half.clone(), name.clone())));
-                if refers(half.0.kind()) {
-                    OrdMap::new()
-                } else {
-                    entries.clone()
-                }
-            }
-        };
-        let mut kept = Vec::new();
-        for difference in before.diff(&entries) {
-            let (name, old, new) = match difference {
-                DiffItem::Add(name, new) => (name, None, Some(new)),
-                DiffItem::Update { old, new } => (new.0, Some(old.1), Some(new.1)),
-                DiffItem::Remove(name, old) => (name, Some(old), None),
-            };
-            // K-16: what the control plane did not confirm in time, clients keep. It counts until something else is said.
-            if let (Some(Known::Present(_)), Some(Known::Absent(Reason::TimedOut))) = (old, new) {
-                kept.extend(old.map(|old| (name.clone(), old.clone())));
-                continue;
-            }
-            let (old, new) = (old.and_then(Known::resource), new.and_then(Known::resource));
+    fn read_half(
+        &mut self,
+        half: &Half,
+        before: Option<&State>,
+        now: Option<&State>,
+        held: &mut Held,
+        gone: &mut Vec<Item>,
+    ) {
+        let mut silent = Vec::new();
+        let mut change = |name: &Name, old: Option<&Arc<Resource>>, new: Option<&Arc<Resource>>| {
             let item = (half.clone(), name.clone());
-            self.change(&item, old, new, held);
+            let unconfirmed = self.unconfirmed.remove(&item);
+            let counted = old.or(unconfirmed.as_ref()).filter(|_| !self.going.remove(&item));
+            self.change(&item, counted, new, held);
             if old.is_some() && new.is_none() && held.contains(&item) {
                 gone.push(item);
             }
+        };
+        match (before, now) {
+            (Some(before), Some(now)) => {
+                for item in before.entries().diff(now.entries()) {
+                    match item {
+                        DiffItem::Update {
+                            old: (name, Known::Present(old)),
+                            new: (_, Known::Absent(Reason::TimedOut)),
+                        } => silent.push((name.clone(), old.clone())),
+                        DiffItem::Add(name, new) => change(name, None, new.resource()),
+                        DiffItem::Update { old, new } => change(new.0, old.1.resource(), new.1.resource()),
+                        DiffItem::Remove(name, old) => change(name, old.resource(), None),
+                    }
+                }
+            }
+            (Some(before), None) => before.resources().for_each(|old| change(old.name(), Some(old), None)),
+            (None, Some(now)) => {
+                if refers(half.0.kind()) {
+                    now.resources().for_each(|new| change(new.name(), None, Some(new)));
+                }
+                let unserved = held.of_half(half).filter(|(name, removal)| {
+                    let served = now.resource(name).is_some();
+                    !served && !removal.is_remembered()
+                });
+                let unserved: Vec<Item> = unserved.map(|(name, _)| (half.clone(), name.clone())).collect();
+                gone.extend(unserved);
+            }
+            (None, None) => {}
         }
-        entries.extend(kept);
-        if let Some(now) = now {
-            self.read.insert(half, (now, entries));
-        }
+        let silent = silent.into_iter().map(|(name, old)| ((half.clone(), name), old));
+        self.unconfirmed.extend(silent);
     }
 
     /// Forgets everything.
@@ -111,43 +129,62 @@ impl References {
         }
         if kind != Kind::Cds {
             self.unknown.take();
-            for item in std::mem::take(&mut self.suspended) {
-                held.look(item);
-            }
+            std::mem::take(&mut self.suspended)
+                .into_iter()
+                .for_each(|item| held.look(item));
         }
         let (old, new) = (named(kind, old), named(kind, new));
-        for (kind, name) in without(&old, &new) {
-            self.edges.remove(&(kind, name.clone(), Some(item.clone())));
-            self.look(kind, name, held);
+        let (old_routes, new_routes) = (routes(old), routes(new));
+        for name in without(new_routes, old_routes) {
+            self.routes.entry(name.clone()).or_default().insert(item.clone());
+            look(Kind::Rds, name, held, |_, said| !said);
+            self.touch_route(name, held);
         }
-        for (kind, name) in without(&new, &old) {
-            self.edges.insert((kind, name.clone(), Some(item.clone())));
-            self.look(kind, name, held);
+        for name in without(old_routes, new_routes) {
+            drop_from(&mut self.routes, name, item);
+            unsettle(Kind::Rds, name, item, held);
+            self.touch_route(name, held);
+        }
+        let (old_clusters, new_clusters) = (clusters(old), clusters(new));
+        for name in without(new_clusters, old_clusters) {
+            self.clusters.entry(name.clone()).or_default().insert(item.clone());
+            look(Kind::Cds, name, held, |_, said| !said);
+        }
+        for name in without(old_clusters, new_clusters) {
+            drop_from(&mut self.clusters, name, item);
+            unsettle(Kind::Cds, name, item, held);
         }
     }
 
     /// A resource goes: it does not count any more, although it is still served.
     pub(super) fn go(&mut self, item: &Item, held: &mut Held) {
-        let counted = self
-            .read
-            .get_mut(&item.0)
-            .and_then(|(_, entries)| entries.remove(&item.1));
-        self.change(item, counted.as_ref().and_then(Known::resource), None, held);
-    }
-
-    /// What this resource names must be looked at again.
-    pub(super) fn touch(&self, item: &Item, held: &mut Held) {
-        for (kind, name) in named(item.0.0.kind(), self.resource(item)) {
-            self.look(kind, name, held);
+        let resource = self.resource(item).cloned();
+        self.change(item, resource.as_ref(), None, held);
+        if resource.is_some() {
+            self.going.insert(item.clone());
         }
     }
 
-    /// The removals of this name must be looked at again, and of a route configuration those of what it names.
-    fn look(&self, kind: Kind, name: &Name, held: &mut Held) {
-        held.look_for(kind, name);
-        if kind == Kind::Rds {
-            for half in self.read.keys().filter(|half| half.0.kind() == kind) {
-                self.touch(&(half.clone(), name.clone()), held);
+    /// What is held because of this resource must be looked at again.
+    pub(super) fn touch(&self, item: &Item, held: &mut Held) {
+        let kind = item.0.0.kind();
+        let named = named(kind, self.resource(item)).filter(|_| refers(kind));
+        for name in routes(named) {
+            unsettle(Kind::Rds, name, item, held);
+            self.touch_route(name, held);
+        }
+        for name in clusters(named) {
+            unsettle(Kind::Cds, name, item, held);
+        }
+    }
+
+    /// What is held because of a route configuration of this name must be looked at again.
+    fn touch_route(&self, name: &Name, held: &mut Held) {
+        let halves = self.read.keys().filter(|half| half.0.kind() == Kind::Rds);
+        for half in halves {
+            let item = (half.clone(), name.clone());
+            for name in clusters(named(Kind::Rds, self.resource(&item))) {
+                unsettle(Kind::Cds, name, &item, held);
             }
         }
     }
@@ -161,71 +198,51 @@ impl References {
         }
     }
 
-    /// Returns what refers to a removal that is looked at in this stage, and whether the control plane still sends that.
-    pub(super) fn source(
+    /// Returns what names a removed route configuration, and whether the control plane still sends that.
+    pub(super) fn of_route(&self, name: &Name, held: &Held) -> Option<(Item, bool)> {
+        best(
+            self.routes
+                .get(name)
+                .into_iter()
+                .flatten()
+                .map(|item| (item, !held.contains(item))),
+        )
+    }
+
+    /// Returns the listener or the route in use that names a cluster.
+    pub(super) fn of_cluster(
         &mut self,
-        stage: Stage,
         name: &Name,
         wanted: impl Fn(&TypeUrl, &Name) -> bool,
         held: &Held,
-        now: Instant,
     ) -> Option<(Item, bool)> {
-        match stage {
-            Stage::Listeners => None,
-            Stage::Routes => self.of_route(name, held),
-            Stage::Clusters => self.of_cluster(name, wanted, held),
-            Stage::Members => self.of_member(name, held, now),
-            // The assignment of a cluster that the control plane still sends is its own to remove.
-            Stage::Endpoints => {
-                let mut clusters = self.sources(Kind::Eds, name);
-                clusters
-                    .find(|item| held.contains(item))
-                    .map(|item| (item.clone(), false))
+        let sources = self.clusters.get(name).into_iter().flatten();
+        let in_use = sources.filter_map(|item| {
+            let kind = item.0.0.kind();
+            if kind == Kind::Cds {
+                return None;
             }
-        }
-    }
-
-    /// Returns what names this.
-    fn sources(&self, kind: Kind, name: &Name) -> impl Iterator<Item = &Item> {
-        let edges = self.edges.range((kind, name.clone(), None)..);
-        let edges = edges.take_while(move |edge| edge.0 == kind && edge.1 == *name);
-        edges.filter_map(|(_, _, source)| source.as_ref())
-    }
-
-    fn of_route(&self, name: &Name, held: &Held) -> Option<(Item, bool)> {
-        best(self.sources(Kind::Rds, name).map(|item| (item, !held.contains(item))))
-    }
-
-    /// Listeners and routes in use.
-    fn of_cluster(
-        &mut self,
-        name: &Name,
-        wanted: impl Fn(&TypeUrl, &Name) -> bool,
-        held: &Held,
-    ) -> Option<(Item, bool)> {
-        let in_use = self.sources(Kind::Cds, name).filter_map(|item| match item.0.0.kind() {
-            Kind::Cds => None,
-            Kind::Rds => match self.of_route(&item.1, held) {
+            let named = self.of_route(&item.1, held).filter(|_| kind == Kind::Rds);
+            match named {
                 Some((_, said)) => Some((item, said && !held.contains(item))),
-                None => wanted(&item.0.0, &item.1).then_some((item, false)),
-            },
-            _ => Some((item, !held.contains(item))),
+                None if kind == Kind::Rds => wanted(&item.0.0, &item.1).then_some((item, false)),
+                None => Some((item, !held.contains(item))),
+            }
         });
         let found = best(in_use);
         if let Some((item, _)) = found.as_ref().filter(|(item, _)| item.0.0.kind() == Kind::Rds)
-            && self.sources(Kind::Rds, &item.1).next().is_none()
+            && !self.routes.contains_key(&item.1)
         {
             self.leased.insert(item.clone());
         }
         found
     }
 
-    /// Aggregate clusters that stay and have this one as a member. Members are found one hop away: an aggregate cluster that only
-    /// another one holds does not count, so no two clusters hold each other.
-    fn of_member(&self, name: &Name, held: &Held, now: Instant) -> Option<(Item, bool)> {
-        let sources = self
-            .sources(Kind::Cds, name)
-            .filter(|item| item.0.0.kind() == Kind::Cds);
+    /// Returns an aggregate cluster that stays and has this one as a member. Members are found one hop away: an aggregate cluster that
+    /// only another one holds does not count, so no two clusters hold each other.
+    pub(super) fn of_member(&self, name: &Name, held: &Held, now: Instant) -> Option<(Item, bool)> {
+        let sources = self.clusters.get(name).into_iter().flatten();
+        let sources = sources.filter(|item| item.0.0.kind() == Kind::Cds);
         best(sources.filter_map(|item| match held.get(item) {
             None => Some((item, true)),
             Some(removal) => {
@@ -239,10 +256,9 @@ impl References {
     pub(super) fn unknown_route(&mut self, cluster: &Item) -> Option<Item> {
         let found = self.unknown.get_or_init(|| {
             let halves = || self.read.iter().filter(|(half, _)| half.0.kind() == Kind::Rds);
-            let is_known = |name: &Name| halves().any(|(_, (state, _))| state.known(name).is_some());
-            let named = self.edges.range((Kind::Rds, Name::from(""), None)..);
-            let mut named = named.take_while(|(kind, ..)| *kind == Kind::Rds);
-            named.find(|(_, name, _)| !is_known(name))?.2.clone()
+            let is_known = |name: &Name| halves().any(|(_, state)| state.known(name).is_some());
+            let mut unknown = self.routes.iter().filter(|(name, _)| !is_known(name));
+            unknown.find_map(|(_, sources)| sources.first().cloned())
         });
         let found = found.clone();
         if found.is_some() {
@@ -252,8 +268,23 @@ impl References {
     }
 
     fn resource(&self, (half, name): &Item) -> Option<&Arc<Resource>> {
-        self.read.get(half)?.1.get(name)?.resource()
+        let read = self.read.get(half)?.resource(name);
+        read.or_else(|| self.unconfirmed.get(&(half.clone(), name.clone())))
     }
+}
+
+/// The removal of this name must be looked at again, if this resource holds it.
+pub(super) fn unsettle(kind: Kind, name: &Name, source: &Item, held: &mut Held) {
+    look(kind, name, held, |by, _| by == source);
+}
+
+/// The removal of this name must be looked at again, if what holds it is one of these; `true`: the control plane still sends that.
+fn look(kind: Kind, name: &Name, held: &mut Held, which: impl Fn(&Item, bool) -> bool) {
+    let by = held
+        .named(kind, name)
+        .filter(|(_, removal)| removal.by().is_some_and(|(by, said)| which(by, said)));
+    let items: Vec<Item> = by.map(|(item, _)| item).collect();
+    items.into_iter().for_each(|item| held.look(item));
 }
 
 /// Returns one that the control plane still sends, if there is any.
@@ -268,27 +299,34 @@ fn best<'a>(sources: impl Iterator<Item = (&'a Item, bool)>) -> Option<(Item, bo
     found.map(|(item, said)| (item.clone(), said))
 }
 
-/// Returns what a resource names, sorted.
-fn named(kind: Kind, resource: Option<&Arc<Resource>>) -> Vec<(Kind, &Name)> {
-    let Some(resource) = resource.filter(|_| refers(kind)) else {
-        return Vec::new();
-    };
-    let found = references(kind, resource);
-    let clusters = found.into_iter().flat_map(|found| &found.clusters);
-    let routes = found.into_iter().flat_map(|found| &found.routes);
-    let clusters = clusters.map(|name| (Kind::Cds, name));
-    let endpoints = resource.endpoints().map(|name| (Kind::Eds, name));
-    let routes = routes.map(|name| (Kind::Rds, name));
-    clusters.chain(endpoints).chain(routes).collect()
+fn named(kind: Kind, resource: Option<&Arc<Resource>>) -> Option<&Named> {
+    resource.and_then(|resource| references(kind, resource))
 }
 
-/// Returns the members of a sorted list that are not in another one.
-fn without<'a, T: Ord + Copy>(of: &'a [T], others: &'a [T]) -> impl Iterator<Item = T> {
+fn routes(named: Option<&Named>) -> &[Name] {
+    named.map_or(&[], |named| &named.routes)
+}
+
+fn clusters(named: Option<&Named>) -> &[Name] {
+    named.map_or(&[], |named| &named.clusters)
+}
+
+/// Returns the names of a sorted list that are not in another one.
+fn without<'a>(of: &'a [Name], others: &'a [Name]) -> impl Iterator<Item = &'a Name> {
     let mut others = others.iter().peekable();
-    of.iter().copied().filter(move |one| {
-        while others.next_if(|other| *other < one).is_some() {}
-        others.peek() != Some(&one)
+    of.iter().filter(move |name| {
+        while others.next_if(|other| other < name).is_some() {}
+        others.peek() != Some(name)
     })
+}
+
+fn drop_from(of: &mut BTreeMap<Name, BTreeSet<Item>>, name: &Name, item: &Item) {
+    if let Some(items) = of.get_mut(name) {
+        items.remove(item);
+        if items.is_empty() {
+            of.remove(name);
+        }
+    }
 }
 
 /// Whether resources of this kind can be referred to.

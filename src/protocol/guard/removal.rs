@@ -31,6 +31,8 @@ pub(super) struct Removal {
     order: Option<Order>,
     /// When the resource expires.
     expires: Option<Instant>,
+    /// What a cluster takes its endpoints from.
+    endpoints: Option<Name>,
 }
 
 /// Whether it is a part of a large loss.
@@ -74,6 +76,7 @@ impl Removal {
             reference,
             order: None,
             expires,
+            endpoints: None,
         }
     }
 
@@ -126,6 +129,16 @@ impl Removal {
     /// When it was said first.
     pub(super) const fn said(&self) -> Instant {
         self.said
+    }
+
+    /// What the cluster takes its endpoints from.
+    pub(super) const fn endpoints(&self) -> Option<&Name> {
+        self.endpoints.as_ref()
+    }
+
+    /// The cluster takes its endpoints from this.
+    pub(super) fn set_endpoints(&mut self, endpoints: Option<Name>) {
+        self.endpoints = endpoints;
     }
 
     /// The control plane says it, or says it again.
