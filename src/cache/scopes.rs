@@ -148,10 +148,8 @@ impl Scopes {
 
     /// Replaces the routes. Wakes all sessions: each goes to the servers that it has now by itself.
     pub fn reroute(&self, routes: Routes) {
-        let in_use = |rule: &Rule| {
-            let views = self.views.lock();
-            views.open.keys().any(|(class, _)| class.rule.as_deref() == Some(rule))
-        };
+        let of = |rule: &Rule, view: &View| view.class().rule.as_deref() == Some(rule);
+        let in_use = |rule: &Rule| self.all().iter().any(|view| of(rule, view));
         let routes = Arc::new(routes.after(&self.routes.load(), in_use));
         self.routes.store(routes.clone());
         self.generation.store(routes.generation(), Ordering::Release);
@@ -355,13 +353,10 @@ impl Views {
     /// that server or not.
     fn left(&self, (class, server): &(Class, usize), owner: Option<&str>) -> Option<&Arc<View>> {
         let all = self.open.range((class.clone(), 0)..);
-        let others = all
-            .take_while(|((of, _), _)| of == class)
-            .filter(|((_, at), _)| at != server);
-        let read = others.map(|(_, open)| (open.view.readers_of(owner).0, &open.view));
-        read.filter(|(readers, _)| *readers > 0)
-            .max_by_key(|(readers, _)| *readers)
-            .map(|(_, view)| view)
+        let all = all.take_while(|((of, _), _)| of == class);
+        let others = all.filter(|((_, at), _)| at != server).map(|(_, open)| &open.view);
+        let read = others.filter(|view| view.readers_of(owner).0 > 0);
+        read.max_by_key(|view| view.readers_of(owner).0)
     }
 
     /// Whether a connection may have one more view.
