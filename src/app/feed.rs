@@ -16,7 +16,7 @@ use super::overview::Overview;
 use super::reload::Live;
 use super::warm::Warm;
 use super::{plan, spawn};
-use crate::cache::View;
+use crate::cache::{View, beside};
 use crate::downstream::Shared;
 use crate::telemetry::{Health, Status};
 use crate::upstream::{AskClients, FileWriter, FindBeside, Talk, Writer};
@@ -43,8 +43,8 @@ pub(super) async fn feed(
         let census = census.clone();
         Box::pin(async move { census.rejections(view, type_url).await })
     });
-    let beside = scopes.clone();
-    let find: FindBeside = Arc::new(move |view, watching| beside.beside(view, watching));
+    let all = scopes.clone();
+    let find: FindBeside = Arc::new(move |view, watching| beside(&all, view, watching));
     let mut introduced = Introduced::new(scopes, metrics, &node);
     loop {
         for view in scopes.take_created() {

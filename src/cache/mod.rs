@@ -18,6 +18,7 @@ mod shared;
 mod vacancy;
 mod view;
 
+pub use beside::beside;
 pub use claims::Claims;
 pub use docket::Docket;
 pub use interest::{Bell, Inquiries, Rang, Woken};

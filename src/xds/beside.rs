@@ -12,7 +12,7 @@ type Find = dyn Fn(&TypeUrl, &Name) -> Option<Arc<Cut>> + Send + Sync;
 /// Whether a client wants this very name now.
 type Wants = dyn Fn(&TypeUrl, &Name) -> bool + Send + Sync;
 
-/// What the clients of a view read of other servers (D-11, D-12).
+/// What the clients of a view read of other servers (D-12).
 pub struct Beside {
     find: Box<Find>,
     wants: Box<Wants>,

@@ -2,6 +2,8 @@
 //!
 //! Owns the two streams to the view's control plane and the order of work. Knows nothing of who reads the view.
 
+mod holding;
+
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,7 +15,6 @@ use tokio::sync::mpsc;
 use super::access::ClassFiles;
 use super::clock::now;
 use super::error_line::error_line;
-use super::hold_log;
 use super::leg::Leg;
 use super::reports::{AskClients, Reports};
 use super::status::{Answers, Board, Status};
@@ -51,9 +52,6 @@ pub struct Writer<L: Talk = Way> {
     main: L,
     aside: L,
 }
-
-/// Finds what the clients of a view read of other servers. `true`: the writer is to be woken when that changes.
-pub type FindBeside = Arc<dyn Fn(&Arc<View>, bool) -> Option<Beside> + Send + Sync>;
 
 /// One of a view's two connections to its server: a stream or polls.
 pub trait Talk: Send {
@@ -151,13 +149,6 @@ impl<L: Talk> Writer<L> {
             main,
             aside,
         }
-    }
-
-    /// D-12: changes wait for what clients read of other servers, which is found in this way.
-    #[must_use]
-    pub fn beside(mut self, find: FindBeside) -> Self {
-        self.find_beside = Some(find);
-        self
     }
 
     /// Works until the view is closed.
@@ -263,54 +254,6 @@ impl<L: Talk> Writer<L> {
             }
             let told = self.demand.handle_want(&want, &self.view.cut());
             self.tell(told, changes);
-        }
-    }
-
-    /// Takes the removals and changes that must wait out of what the server said.
-    fn hold(&mut self, changes: &mut Vec<Changes>, cut: &Cut) {
-        if Guard::asks_for_inheritance(changes)
-            && let Some((served, all)) = self.view.served_elsewhere()
-        {
-            self.guard.inherit(served, all);
-        }
-        self.crossings.hear(changes);
-        self.guard.hold(changes, cut, now());
-        if let Some(find) = self.find_beside.as_ref().filter(|_| !changes.is_empty())
-            && let Some(beside) = find(&self.view, false)
-        {
-            self.crossings.hold(changes, cut, &beside, now());
-        }
-    }
-
-    /// Returns the changes that do not wait for other servers any more.
-    fn cross(&mut self, cut: &Cut) -> Vec<Changes> {
-        if self.crossings.is_empty() {
-            return Vec::new();
-        }
-        let beside = self.find_beside.as_ref().and_then(|find| find(&self.view, true));
-        // There are no others any more.
-        let beside = beside.unwrap_or_else(|| Beside::new(|_, _| None, |_, _| false));
-        self.crossings.release(cut, &beside, now())
-    }
-
-    /// Publishes the holds, and logs what has begun and ended.
-    fn tell_holds(&mut self) {
-        let (removals, changes) = (self.guard.take_holds(), self.crossings.take_holds());
-        if removals.is_none() && changes.is_none() {
-            return;
-        }
-        let known = self.view.holds();
-        let (unready, others): (Vec<Hold>, Vec<Hold>) = known
-            .iter()
-            .cloned()
-            .partition(|hold| hold.reason == HoldReason::Unready);
-        let (mut holds, mut events) = removals.unwrap_or((others, Vec::new()));
-        let (waiting, happened) = changes.unwrap_or((unready, Vec::new()));
-        holds.extend(waiting);
-        events.extend(happened);
-        self.view.publish_holds(holds);
-        for event in &events {
-            hold_log::note(event, &self.server, &self.view, &self.holds, now());
         }
     }
 
