@@ -181,12 +181,13 @@ impl<'a> Portrait<'a> {
             subscription.books.ledger().get(resource.name())
         };
         let row = if row.perhaps() { row } else { &own };
-        // A full state is accepted or rejected as a whole. What has changed since was not a part of it.
+        // A full state is accepted or rejected as a whole. What has changed since, or is on its way, was not a part of it.
         let doubtful = row.refuses(version) || matches!(row, Row::Perhaps);
         let refused = doubtful
             .then(|| subscription.books.rejections().objection(name))
             .flatten();
-        let whole = subscription.books.notes().refused().filter(|_| row.is(version));
+        let sent = row.is(version) && !subscription.books.flights().brings_news(resource);
+        let whole = subscription.books.notes().refused().filter(|_| sent);
         let objection = whole.or(refused).map(|objection| &**objection);
         let standing = if objection.is_some() || row.refuses(version) {
             Standing::Rejected
