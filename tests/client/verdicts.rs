@@ -123,7 +123,7 @@ impl Court {
 
     /// A client rejects something, and these say where the current content stands with them.
     fn hears(&mut self, clients: &[Client<'_>]) {
-        let hearing = self.rejection().expect("it is time to ask");
+        let hearing = self.rejection().unwrap();
         let current = self.current.clone();
         self.answer(hearing, &current, clients);
     }

@@ -241,7 +241,7 @@ impl Shard {
                 } else if !lease.told {
                     turn.new.push((lease.type_url.clone(), waiter));
                 }
-            } else if !lease.told && !(lease.foreseen && !linger.is_zero()) {
+            } else if !lease.told && (!lease.foreseen || linger.is_zero()) {
                 // K-23: upstream never heard of it, so there is nothing to linger for.
                 self.close(number, turn);
             } else if lease.until.is_none() {

@@ -26,9 +26,9 @@ use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Crossings, Demand, Guard, Leg as Which};
 use crate::telemetry::{Arrival, HoldMetrics, Traces};
-use crate::xds::{
-    Beside, Changes, Cut, Hold, HoldReason, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want,
-};
+use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
+
+pub use holding::FindBeside;
 
 /// How often wants are taken before the server is asked and heard: a request of a SotW stream has all names, so few are better than many.
 const WANTS_AT_ONCE: usize = 8;
