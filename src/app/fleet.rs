@@ -153,7 +153,7 @@ impl Fleet {
             authorities.chain(sources).collect(),
             upstream.owners(),
         );
-        members.rows = rows(upstream, &numbered);
+        members.rows = rows(upstream, numbered);
         let sources = upstream.sources.iter().map(|source| &source.servers);
         members.needed = std::iter::once(&upstream.top)
             .chain(sources)

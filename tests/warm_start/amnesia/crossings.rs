@@ -1,7 +1,7 @@
 //! Routes of one control plane that lead to clusters whose endpoints come from another one: no client is sent there before they are
 //! there (D-12).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{CDS, EDS, LDS, RDS, Server, Watcher, cluster, endpoints, guarded, holds, metric, one, put_path, route};
 use crate::stage::{Relay, eventually};
@@ -52,7 +52,6 @@ async fn a_route_waits_for_endpoints() {
 async fn its_control_plane_is_away() {
     let (main, mut aside, relay, watcher) = start("away", "60s").await;
     aside.stop().await;
-    let began = Instant::now();
     main.put(RDS, "r", route("r", &["b"]));
     eventually("a change that waits for who is away", || {
         let (_, text) = relay.command(&["holds"]);
@@ -60,7 +59,7 @@ async fn its_control_plane_is_away() {
             .then_some(())
     })
     .await;
-    while began.elapsed() < Duration::from_millis(2500) {
+    for _ in 0..50 {
         assert_eq!(watcher.sent("r"), 1);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

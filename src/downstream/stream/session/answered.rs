@@ -149,10 +149,8 @@ fn among(portrait: Portrait<'_>, names: &BTreeSet<Name>) -> Vec<ClientResource> 
     let blamed = |name: &&Name| blames.as_ref().is_none_or(|words| words.contains(name.as_str()));
     let stands = names.iter().filter(blamed).filter_map(|name| portrait.stand(name));
     let found = stands.map(|stand| {
-        let standing = match stand.standing {
-            Standing::Rejected if portrait.tries(stand.name) => Standing::Sent,
-            standing => standing,
-        };
+        let tried = stand.standing == Standing::Rejected && portrait.tries(stand.name);
+        let standing = if tried { Standing::Sent } else { stand.standing };
         resource(Stand { standing, ..stand })
     });
     found.collect()
