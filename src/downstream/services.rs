@@ -4,6 +4,7 @@
 
 use crate::identity::Identity;
 use crate::protocol::Opening;
+use crate::wire::Encoding;
 use crate::xds::{Dialect, TypeUrl, Types};
 
 /// A method of a discovery service.
@@ -16,6 +17,8 @@ pub(super) struct Method {
     pub(super) fetch: bool,
     /// The generation of the messages. A-01: it is fixed by the method's name, never by a field.
     pub(super) transport: Transport,
+    /// How the responses of a call are compressed, as its headers say.
+    pub(super) responses: Encoding,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +143,7 @@ pub(super) fn method(path: &str, transport_v2: bool, types: &Types) -> Result<Me
         dialect,
         fetch,
         transport: service.0,
+        responses: Encoding::Identity,
     })
 }
 

@@ -21,7 +21,7 @@ pub struct VerdictSettings {
 impl Default for VerdictSettings {
     fn default() -> Self {
         Self {
-            after: 2,
+            after: 0,
             history_bytes: 16 << 20,
         }
     }

@@ -51,6 +51,7 @@ impl Owners {
     }
 
     /// Returns the key of a type's source.
+    #[inline]
     pub(crate) fn source(&self, type_url: &TypeUrl) -> Option<&str> {
         if self.0.sources.is_empty() {
             return None;

@@ -75,6 +75,7 @@ impl Sight {
     }
 
     /// Returns the cut from which the names of an owner are read.
+    #[inline]
     fn cut(&self, owner: Option<&str>) -> Option<&Arc<Cut>> {
         let Some(owner) = owner else {
             return Some(&self.plain);
@@ -85,6 +86,7 @@ impl Sight {
 
     /// Returns what the session reads of a type.
     #[must_use]
+    #[inline]
     pub fn type_sight<'a>(&'a self, type_url: &'a TypeUrl) -> TypeSight<'a> {
         let cut = self.cut(self.owners.source(type_url));
         TypeSight {

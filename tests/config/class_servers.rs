@@ -54,7 +54,7 @@ fn what_is_wrong() {
     }
     let text = format!("{TOP}classes: [{{key: [id], canary: {{share: 5%, {list}}}}}]\n");
     let warnings = parse(&text).unwrap().warnings;
-    let said = "relay.yaml:2:32: classes[0].canary: each client of this class has a view and streams of its own, there too, because `id` is \
+    let said = "relay.yaml:2:31: classes[0].canary: each client of this class has a view and streams of its own, there too, because `id` is \
                 in `key`";
     assert!(warnings.iter().any(|warning| warning == said), "{warnings:?}");
 }

@@ -4,13 +4,13 @@ use super::Check;
 use crate::config::quantity;
 use crate::config::shape::{VerdictParts, VerdictsShape};
 
-/// So many clients of a kind reject a content until it is condemned.
+/// So many clients of a kind reject a content until it is condemned, if verdicts are on.
 const USUAL: usize = 2;
 
 /// Returns after how many rejections a content is condemned; 0: never.
 pub(super) fn after(check: &mut Check, written: Option<VerdictsShape>) -> usize {
     let read = match written {
-        None => None,
+        None => Some(0),
         Some(VerdictsShape::Word(word)) => check.read("verdicts", Some(&word), |text| match text {
             "off" | "false" => Ok(0),
             _ => Err(format!("`{text}` is not a verdict; write `off`, or `after`")),

@@ -174,7 +174,7 @@ impl Calls {
     /// Starts a discovery stream or a unary call.
     fn begin(&self, request: Request<RecvStream>, links: &Links, now: Instant) -> Result<Called, Status> {
         let settings = self.shared.settings.load_full();
-        let method = services::method(request.uri().path(), settings.transport_v2, &settings.protocol.types)
+        let mut method = services::method(request.uri().path(), settings.transport_v2, &settings.protocol.types)
             .map_err(|Unknown(message)| Status::unimplemented(message))?;
         if let Some(type_url) = method.service.clone().filter(|_| method.fetch) {
             let fetch = Fetch {
@@ -186,7 +186,7 @@ impl Calls {
             return Ok(Called::Answer(Either::Right(fetch.answer(request).boxed())));
         }
         let encoding = Encoding::of(request.headers())?;
-        let responses = Encoding::of_responses(request.headers());
+        method.responses = Encoding::of_responses(request.headers());
         let timeout = timeout(request.headers())?;
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(Status::deadline_exceeded("grpc-timeout is zero"));
@@ -224,11 +224,12 @@ impl Calls {
             method.dialect,
             now,
         );
-        let session = Session::new(self.shared.clone(), accounts, (method, responses), now);
+        let is_compressed = method.responses == Encoding::Gzip;
+        let session = Session::new(self.shared.clone(), accounts, method, now);
         let progress = Arc::new(Progress::new(links.shared_slices.clone()));
         let mut head = Response::new(());
         head.headers_mut().insert(CONTENT_TYPE, GRPC);
-        if responses == Encoding::Gzip {
+        if is_compressed {
             head.headers_mut().insert(ENCODING, HeaderValue::from_static("gzip"));
         }
         let driver = Driver::new(session, requests, progress, timeout, now);

@@ -18,7 +18,7 @@ pub(super) enum Output {
 /// Returns the bytes of a response, and whether their shared part was encoded for it. Inlined, because every response passes through
 /// it.
 #[inline(always)]
-pub(super) fn rope(response: &Response, method: &Method, encoding: Encoding, identifier: &str) -> (Rope, bool) {
+pub(super) fn rope(response: &Response, method: &Method, identifier: &str) -> (Rope, bool) {
     let (pieces, fresh) = response.batch.encoded(response.dialect);
     let version = response.version.text();
     let v2_delta = (method.transport, response.dialect) == (Transport::V2, Dialect::Delta);
@@ -29,7 +29,7 @@ pub(super) fn rope(response: &Response, method: &Method, encoding: Encoding, ide
         nonce: response.nonce.as_bytes(),
         identifier: (!v2_delta).then_some(identifier),
     };
-    let compressed = match encoding {
+    let compressed = match method.responses {
         Encoding::Identity => None,
         Encoding::Gzip => compressed(response, fields),
     };

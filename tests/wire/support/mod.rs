@@ -60,6 +60,8 @@ pub(crate) struct Plan {
     pub(crate) settings: ConnectionSettings,
     pub(crate) protocol: protocol::StreamSettings,
     pub(crate) views: usize,
+    /// How many clients of a kind must reject a content.
+    pub(crate) verdict_after: usize,
     pub(crate) names_per_view: usize,
     pub(crate) pinned_bytes_per_view: usize,
     /// How many bytes of unused answers the library keeps.
@@ -96,6 +98,7 @@ impl Plan {
             },
             protocol,
             views: 256,
+            verdict_after: 0,
             names_per_view: 1_000_000,
             pinned_bytes_per_view: 256 << 20,
             library: 64 << 20,
@@ -133,6 +136,10 @@ impl Relay {
             of_views,
             planned.views,
         ));
+        scopes.docket().set(xds::VerdictSettings {
+            after: planned.verdict_after,
+            ..xds::VerdictSettings::default()
+        });
         let own = core::Node {
             id: "relay".to_owned(),
             ..core::Node::default()

@@ -28,7 +28,7 @@ use crate::downstream::services::Method;
 use crate::downstream::settings::ConnectionSettings;
 use crate::downstream::shared::Shared;
 use crate::protocol::{Code, End, Response, Server};
-use crate::wire::{Encoding, Rope, Share, acknowledgement};
+use crate::wire::{Rope, Share, acknowledgement};
 use crate::xds::{self, Dialect, Sight};
 use foreseen::foreseen;
 use syncz::Syncz;
@@ -38,8 +38,6 @@ pub(in crate::downstream) struct Session {
     shared: Arc<Shared>,
     accounts: Accounts,
     method: Method,
-    /// How responses are compressed.
-    encoding: Encoding,
     server: Server,
     /// From the first request on.
     seats: Option<Seats>,
@@ -64,20 +62,14 @@ pub(in crate::downstream) struct Session {
 }
 
 impl Session {
-    /// Creates the session of a stream of `method`, with responses in this encoding.
-    pub(in crate::downstream) fn new(
-        shared: Arc<Shared>,
-        accounts: Accounts,
-        (method, encoding): (Method, Encoding),
-        now: Instant,
-    ) -> Self {
+    /// Creates the session of a stream of `method`.
+    pub(in crate::downstream) fn new(shared: Arc<Shared>, accounts: Accounts, method: Method, now: Instant) -> Self {
         let opening = method.opening(accounts.identity());
         let server = Server::new(accounts.settings().protocol.clone(), opening);
         Self {
             shared,
             accounts,
             method,
-            encoding,
             server,
             seats: None,
             rest: None,
@@ -344,7 +336,7 @@ impl Session {
         if let Some(traced) = self.traced(response) {
             return self.encode_traced(response, &traced);
         }
-        let (rope, fresh) = rope(response, &self.method, self.encoding, &self.shared.identifier);
+        let (rope, fresh) = rope(response, &self.method, &self.shared.identifier);
         self.accounts.response(&response.type_url, rope.remaining(), fresh);
         rope
     }

@@ -33,7 +33,7 @@ impl Session {
         let identifier = told.map(|change| traceparent::after(&self.shared.identifier, &change.context()));
         let identifier = identifier.as_ref().unwrap_or(&self.shared.identifier);
         let begun = clock::now();
-        let (rope, fresh) = rope(response, &self.method, self.encoding, identifier);
+        let (rope, fresh) = rope(response, &self.method, identifier);
         let ended = clock::now();
         if fresh {
             changes.iter().for_each(|change| change.encode(begun, ended));
