@@ -298,7 +298,11 @@ fn the_shipped_files_are_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
     let made = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("shipped");
     let own = rcgen::generate_simple_self_signed(["relay".to_owned()]).unwrap();
-    std::fs::create_dir_all(made.join("etc/distributary/secrets")).unwrap();
+    let secrets = made.join("etc/distributary/secrets");
+    std::fs::create_dir_all(&secrets).unwrap();
+    let secret =
+        "resources: [{'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: one}]\n";
+    std::fs::write(secrets.join("one.yaml"), secret).unwrap();
     let mut checked = 0;
     for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
