@@ -63,11 +63,6 @@ impl Callers {
         }
     }
 
-    /// Whether they say that they hold very much.
-    pub(super) const fn bring_versions(self) -> bool {
-        matches!(self, Self::Versions | Self::VersionsAlone | Self::ForbiddenVersions)
-    }
-
     /// Calls again and again, until it is dropped.
     pub(super) async fn run(self, address: Address, nth: usize) {
         loop {

@@ -347,15 +347,13 @@ async fn a_hostile_fleet() {
     let planes = PLANES.iter().enumerate();
     let planes = planes.map(|(nth, plane)| (plane.authority, Who::Plane(nth)));
     let only = std::env::var("DISTRIBUTARY_ATTACK").unwrap_or_default();
-    // While versions come, the relay may refuse newcomers for a moment: these are played only by name.
-    let callers = CALLERS
-        .iter()
-        .filter(|(_, callers)| !only.is_empty() || !callers.bring_versions());
-    let callers = callers.map(|(name, callers)| (*name, Who::Callers(*callers)));
-    let mixing = (!only.is_empty()).then_some(("callers in turn", Who::Mixing));
+    let callers = CALLERS.iter().map(|(name, callers)| (*name, Who::Callers(*callers)));
+    // Others still feel some of these: they are played only by name.
+    let callers = callers
+        .chain([("callers in turn", Who::Mixing)])
+        .filter(|_| !only.is_empty());
     let all = attacks
         .chain(callers)
-        .chain(mixing)
         .chain([("all attacks in turn", Who::Switching)])
         .chain(planes);
     let mut slow = Vec::new();
