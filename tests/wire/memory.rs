@@ -316,7 +316,7 @@ async fn until_all(follower: &mut Subscriber, resources: usize) {
 
 /// B-34: streams of one connection that bring very many versions again and again, and acknowledge nothing, keep no newcomer out.
 #[tokio::test]
-#[ignore = "other allocators give memory back in other ways; `tests/hostile/run` plays it with jemalloc"]
+#[ignore = "other allocators give memory back in other ways; play it by name, with jemalloc"]
 async fn newcomers_beside_very_many_versions() {
     const MEMORY: usize = 256 << 20;
     let relay = Process::of("newcomers", "127.0.0.1:1", &format!("limits: {{memory: {MEMORY}}}\n"));
