@@ -22,8 +22,8 @@ pub struct EarlierContent {
 
 /// Replaced content by type, oldest first.
 ///
-/// Invariant: the sum of the bytes of all types but endpoints is at most the room that was given last, and so is that of endpoints of
-/// each type at most theirs; or there is one entry.
+/// Invariant: while verdicts are on, the sum of the bytes of all types but endpoints is at most the room that was given last. Endpoints,
+/// and every type while verdicts are off, have at most the share of their type; or there is one entry.
 #[derive(Default)]
 pub(super) struct Earlier {
     rings: BTreeMap<TypeUrl, Ring>,
@@ -46,7 +46,7 @@ struct Replacement {
     bytes: usize,
 }
 
-/// The room for endpoints, whatever their content.
+/// The room for a type of which nothing stands in, whatever its content.
 const ROOM_MIN: usize = 16 << 10;
 const ROOM_MAX: usize = 1 << 20;
 /// More room than that is given as a part of the bytes that the type has.
@@ -77,13 +77,19 @@ impl Earlier {
         };
         let before = ring.bytes;
         ring.add(new, old);
-        if kind.is_endpoints() {
+        // What stands in for nothing is only shown, and needs no more than a share.
+        let stands_in = settings.after > 0 && !kind.is_endpoints();
+        if stands_in {
+            ring.forget(new.received());
+        } else {
             ring.shrink((bytes / SHARE).clamp(ROOM_MIN, ROOM_MAX));
-            return;
         }
-        ring.forget(new.received());
-        self.bytes = self.bytes + ring.bytes - before;
-        self.shrink(settings.history_bytes);
+        if !kind.is_endpoints() {
+            self.bytes = self.bytes + ring.bytes - before;
+        }
+        if stands_in {
+            self.shrink(settings.history_bytes);
+        }
     }
 
     fn shrink(&mut self, room: usize) {
@@ -263,6 +269,23 @@ mod tests {
         let version = content("a", b"2", now).version();
         assert!(earlier.before(&cds(), &"a".into(), version).is_some());
         assert!(earlier.rings[&eds].bytes <= ROOM_MIN);
+    }
+
+    /// While verdicts are off, a type has no more than its share.
+    #[test]
+    fn without_verdicts_a_share_is_kept() {
+        let now = now();
+        let large = |one: u8| content("a", &[one; 5000], now);
+        let mut earlier = Earlier::default();
+        for one in 0..20 {
+            earlier.note(&cds(), &large(one + 1), &large(one), 0, settings(0, 1 << 20));
+        }
+        let kept = earlier.rings[&cds()].bytes;
+        assert!(kept <= ROOM_MIN && earlier.bytes == kept, "{kept}");
+        for one in 20..40 {
+            earlier.note(&cds(), &large(one + 1), &large(one), 0, settings(2, 1 << 20));
+        }
+        assert!(earlier.bytes > ROOM_MIN && earlier.bytes == earlier.rings[&cds()].bytes);
     }
 
     /// A secret is kept to stand in for another one, and shown to nobody. What must not be cached is not kept.
