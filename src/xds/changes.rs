@@ -54,6 +54,21 @@ pub enum Update {
     Error(Name, Option<Arc<ResourceError>>),
 }
 
+impl Changes {
+    /// Creates changes of one half of a type that are no part of a first state, and say nothing of the type as a whole.
+    #[must_use]
+    pub fn of((type_url, wildcard): (TypeUrl, bool), updates: Vec<Update>) -> Self {
+        Self {
+            type_url,
+            wildcard,
+            updates,
+            complete: None,
+            answered: None,
+            phase: Phase::Steady,
+        }
+    }
+}
+
 impl Phase {
     /// Whether they are a part of the first whole state of a stream.
     #[must_use]

@@ -62,6 +62,17 @@ impl Cut {
         self.types.get(type_url)
     }
 
+    /// Returns one half of a type, if it is there: what a wildcard covers, or what was requested by name.
+    #[must_use]
+    pub fn half(&self, type_url: &TypeUrl, wildcard: bool) -> Option<&Arc<State>> {
+        let slot = self.slot(type_url)?;
+        if wildcard {
+            slot.wildcard.as_ref()
+        } else {
+            Some(&slot.named)
+        }
+    }
+
     /// The state of the server.
     #[must_use]
     pub const fn server_state(&self) -> ServerState {

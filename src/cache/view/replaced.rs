@@ -31,15 +31,9 @@ const SWEEP_AT_LEAST: usize = 256;
 impl Replaced {
     /// Notes what the changes are about to replace in the cut, and the generation of the changes.
     pub(super) fn note(&mut self, cut: &Cut, changes: &Changes, generation: u64, settings: VerdictSettings) {
-        let Some(slot) = cut.slot(&changes.type_url) else {
+        let Some(state) = cut.half(&changes.type_url, changes.wildcard) else {
             return;
         };
-        let half = if changes.wildcard {
-            slot.wildcard.as_ref()
-        } else {
-            Some(&slot.named)
-        };
-        let Some(state) = half else { return };
         for update in &changes.updates {
             match update {
                 Update::Put(new, _) => {

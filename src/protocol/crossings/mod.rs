@@ -13,7 +13,7 @@ use crate::guard::references;
 use ground::{Ground, newly_named};
 use xds::{
     Beside, Changes, Cut, HeldRemoval, Hold, HoldAction, HoldChange, HoldEnd, HoldEvent, HoldOrder, HoldReason,
-    HoldTarget, Kind, Name, Phase, Reason, Referrer, Resource, Spots, State, Target, TypeUrl, Update,
+    HoldTarget, Kind, Name, Reason, Referrer, Resource, Spots, State, Target, TypeUrl, Update,
 };
 
 /// One half of a type, as in [`Changes`], and a name in it.
@@ -96,7 +96,7 @@ impl Crossings {
                 continue;
             }
             let half = (change.type_url.clone(), change.wildcard);
-            let served = state(own, &half);
+            let served = own.half(&half.0, half.1).map(|state| &**state);
             for update in std::mem::take(&mut change.updates) {
                 if let Some(update) = self.sift(&half, update, served, (own, beside), now) {
                     change.updates.push(update);
@@ -192,15 +192,9 @@ impl Crossings {
             let updates = crossing.map(|crossing| Update::Put(crossing.content, None));
             all.entry(item.0).or_default().extend(updates);
         }
-        let all = all.into_iter().map(|((type_url, wildcard), updates)| Changes {
-            type_url,
-            wildcard,
-            updates,
-            complete: None,
-            answered: None,
-            phase: Phase::Steady,
-        });
-        all.collect()
+        all.into_iter()
+            .map(|(half, updates)| Changes::of(half, updates))
+            .collect()
     }
 
     /// Returns when `release` is due.
@@ -350,12 +344,4 @@ impl Crossing {
 /// Whether resources of this kind lead to clusters.
 const fn leads(kind: Kind) -> bool {
     matches!(kind, Kind::Lds | Kind::Rds | Kind::Vhds)
-}
-
-fn state<'a>(cut: &'a Cut, (type_url, wildcard): &(TypeUrl, bool)) -> Option<&'a State> {
-    let slot = cut.slot(type_url)?;
-    match wildcard {
-        true => slot.wildcard.as_deref(),
-        false => Some(&slot.named),
-    }
 }

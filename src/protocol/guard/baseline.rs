@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Guard;
-use super::first_states::{is_present, state};
+use super::first_states::is_present;
 use super::references::is_referred;
 use super::removal::{Half, Judged, Reference, Removal};
 use xds::{Changes, Cut, HoldEnd, Known, Name, Phase, Reason, Resource, Update};
@@ -30,7 +30,7 @@ impl Guard {
     /// server says it again. If a session reads this view, what it has stays until the server is known not to have it.
     pub(super) fn drop_gone(&mut self, change: &mut Changes, half: &Half, cut: &Cut, elsewhere: &Elsewhere) {
         let slot = elsewhere.served.slot(&half.0);
-        let (Some(own), Some(slot)) = (state(cut, &half.0, half.1), slot) else {
+        let (Some(own), Some(slot)) = (cut.half(&half.0, half.1), slot) else {
             return;
         };
         // If the server knows what the relay has, it says nothing of what is unchanged.
@@ -61,7 +61,7 @@ impl Guard {
         let Some(before) = self.first_states.elsewhere(half).cloned() else {
             return;
         };
-        let own = state(cut, &half.0, half.1);
+        let own = cut.half(&half.0, half.1);
         let has = |name: &Name| own.as_ref().is_some_and(|own| is_present(own, name));
         // F-17: what may not be cached, or ends by itself, is not taken over.
         let can = |resource: &&Arc<Resource>| resource.may_be_cached() && before.expiry(resource.name()).is_none();

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::Guard;
-use super::first_states::{is_present, state};
+use super::first_states::is_present;
 use super::held::Stage;
 use super::references::is_referred;
 use super::removal::{Half, Item, Removal};
-use xds::{Changes, Cut, HoldEnd, Kind, Name, Phase, TypeUrl, Update};
+use xds::{Changes, Cut, HoldEnd, Kind, Name, TypeUrl, Update};
 
 impl Guard {
     /// Returns the removals that wait for nothing any more. What the view, at `cut`, has forgotten meanwhile is not removed.
@@ -30,21 +30,16 @@ impl Guard {
         let mut going: BTreeMap<Half, Vec<Update>> = BTreeMap::new();
         while let Some((stage, item)) = self.held.next(now) {
             if let Some(updates) = self.decide(stage, &item, &wanted, now) {
-                let present = state(cut, &item.0.0, item.0.1).is_some_and(|state| is_present(&state, &item.1));
+                let present = cut
+                    .half(&item.0.0, item.0.1)
+                    .is_some_and(|state| is_present(state, &item.1));
                 if present {
                     going.entry(item.0).or_default().extend(updates);
                 }
             }
         }
-        let going = going.into_iter().map(|((type_url, wildcard), updates)| Changes {
-            type_url,
-            wildcard,
-            updates,
-            complete: None,
-            answered: None,
-            phase: Phase::Steady,
-        });
-        going.collect()
+        let going = going.into_iter();
+        going.map(|(half, updates)| Changes::of(half, updates)).collect()
     }
 
     /// Ends the quiet time of what has waited long enough.

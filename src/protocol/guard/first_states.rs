@@ -71,8 +71,8 @@ impl FirstStates {
         if begins {
             let before = |wildcard| {
                 let served = elsewhere.map_or(cut, |elsewhere| &elsewhere.served);
-                let before = state(served, type_url, wildcard);
-                before.filter(|state| state.present() > 0)
+                let before = served.half(type_url, wildcard);
+                before.filter(|state| state.present() > 0).cloned()
             };
             let first = self.0.entry(type_url.clone()).or_insert_with(|| FirstState::new(now));
             first.judgement = first.judgement.filter(|_| first.is_open());
@@ -231,7 +231,7 @@ impl FirstState {
         let lost = both.iter().flat_map(|(part, _)| &part.lost);
         let lost: BTreeSet<&Name> = lost.chain(earlier.iter().map(|(_, name)| name)).collect();
         let emptied: BTreeSet<&Name> = both.iter().flat_map(|(part, _)| &part.emptied).collect();
-        let gained = both.map(|(part, wildcard)| part.gained(state(cut, type_url, wildcard).as_deref()));
+        let gained = both.map(|(part, wildcard)| part.gained(cut.half(type_url, wildcard).map(|state| &**state)));
         let gained: BTreeSet<Name> = gained.into_iter().flatten().collect();
         let served = self.served();
         let is_mass = is_mass(type_url.kind(), lost.len(), gained.len(), served, mass);
@@ -288,14 +288,4 @@ pub(super) fn is_present(state: &State, name: &Name) -> bool {
 
 const fn is_share(part: usize, all: usize, percent: u8) -> bool {
     part.saturating_mul(100) >= all.saturating_mul(percent as usize)
-}
-
-/// Returns one half of a type.
-pub(super) fn state(cut: &Cut, type_url: &TypeUrl, wildcard: bool) -> Option<Arc<State>> {
-    let slot = cut.slot(type_url)?;
-    if wildcard {
-        slot.wildcard.clone()
-    } else {
-        Some(slot.named.clone())
-    }
 }

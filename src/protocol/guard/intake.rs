@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Guard;
-use super::first_states::{is_present, state};
+use super::first_states::is_present;
 use super::reading::{is_empty_assignment, references};
 use super::references::{is_referred, unsettle};
 use super::removal::{Half, Item, Judged, Reference, Removal, is_quiet, removes};
@@ -40,7 +40,13 @@ impl Guard {
                 removes(update) && waits.any() || waits.first && kind == Kind::Eds && matches!(update, Update::Put(..))
             };
             if self.held.has_half(&half) || change.updates.iter().any(concerns) {
-                self.sift(change, &half, waits, state(cut, &half.0, half.1).as_deref(), now);
+                self.sift(
+                    change,
+                    &half,
+                    waits,
+                    cut.half(&half.0, half.1).map(|state| &**state),
+                    now,
+                );
             }
             self.take_over(change, &half, cut, now);
             if let Some(elsewhere) = &elsewhere {

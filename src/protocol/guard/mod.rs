@@ -132,7 +132,7 @@ impl Guard {
     /// What an earlier run knew is not needed any more: what is not served, at `cut`, is not held.
     pub fn forget_unserved(&mut self, cut: &Cut) {
         for half in std::mem::take(&mut self.earlier_run) {
-            let state = first_states::state(cut, &half.0, half.1);
+            let state = cut.half(&half.0, half.1);
             let is_served = |name: &Name| {
                 state
                     .as_ref()

@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use imbl::ordmap::DiffItem;
 
-use super::first_states::state;
 use super::held::Held;
 use super::reading::references;
 use super::removal::{Half, Item};
@@ -53,7 +52,7 @@ impl References {
             .collect();
         for half in halves {
             let before = self.read.get(&half).cloned();
-            let now = state(cut, &half.0, half.1);
+            let now = cut.half(&half.0, half.1).cloned();
             if before.as_ref().map(|state| state.id()) == now.as_ref().map(|state| state.id()) {
                 continue;
             }
