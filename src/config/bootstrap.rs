@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::reading::{Raw, Scalar, Shape, ShapeFaults, Spanned, mapping, word_or};
+use super::reading::{Raw, Scalar, Shape, ShapeFaults, Spanned, mapping, read_word_or, word_or};
 use crate::json::Tree;
 use crate::proto::google::protobuf::Value;
 
@@ -93,14 +93,12 @@ impl Default for Upstream {
 
 impl Shape for Upstream {
     fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
-        if tree.text().is_some() {
-            return Scalar::read(tree, key, found).map(Self::File);
-        }
-        if tree.items().is_some() {
-            found.expected("a bootstrap, or the path of one", tree, key);
-            return None;
-        }
-        Bootstrap::read(tree, key, found).map(|inline| Self::Inline(Box::new(inline)))
+        read_word_or(
+            (tree, key, found),
+            "a bootstrap, or the path of one",
+            Self::File,
+            |inline| Self::Inline(Box::new(inline)),
+        )
     }
 
     fn schema() -> serde_json::Value {

@@ -256,6 +256,23 @@ pub(super) fn nullable(mut schema: Schema) -> Schema {
     schema
 }
 
+/// Reads a single value, or a mapping; `expected` says so to somebody who wrote a list.
+pub(super) fn read_word_or<P: Shape, T>(
+    (tree, key, found): (&Tree, &str, &mut ShapeFaults),
+    expected: &str,
+    word: impl FnOnce(Scalar) -> T,
+    parts: impl FnOnce(P) -> T,
+) -> Option<T> {
+    if tree.text().is_some() {
+        return Scalar::read(tree, key, found).map(word);
+    }
+    if tree.items().is_some() {
+        found.expected(expected, tree, key);
+        return None;
+    }
+    P::read(tree, key, found).map(parts)
+}
+
 /// Returns a schema that takes a single value, or what another one takes.
 pub(super) fn word_or(schema: Schema) -> Schema {
     json!({ "anyOf": [String::schema(), schema] })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::bootstrap::{NodeShape, Upstream, XdsServer};
-use super::reading::{Raw, Scalar, Shape, ShapeFaults, Spanned, mapping, word_or};
+use super::reading::{Raw, Scalar, Shape, ShapeFaults, Spanned, mapping, read_word_or, word_or};
 use crate::json::Tree;
 
 mapping!(File {
@@ -196,14 +196,9 @@ impl Default for ClassNode {
 
 impl Shape for ClassNode {
     fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
-        if tree.text().is_some() {
-            return Scalar::read(tree, key, found).map(Self::Word);
-        }
-        if tree.items().is_some() {
-            found.expected("`client`, or a mapping", tree, key);
-            return None;
-        }
-        ClassNodeParts::read(tree, key, found).map(|parts| Self::Parts(Box::new(parts)))
+        read_word_or((tree, key, found), "`client`, or a mapping", Self::Word, |parts| {
+            Self::Parts(Box::new(parts))
+        })
     }
 
     fn schema() -> serde_json::Value {
@@ -323,14 +318,12 @@ mapping!(HoldParts {
 
 impl Shape for HoldShape {
     fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
-        if tree.text().is_some() {
-            return Scalar::read(tree, key, found).map(Self::All);
-        }
-        if tree.items().is_some() {
-            found.expected("a time, or `endpoints` and `other`", tree, key);
-            return None;
-        }
-        HoldParts::read(tree, key, found).map(Self::Parts)
+        read_word_or(
+            (tree, key, found),
+            "a time, or `endpoints` and `other`",
+            Self::All,
+            Self::Parts,
+        )
     }
 
     fn schema() -> serde_json::Value {
@@ -345,14 +338,7 @@ mapping!(AtLeast {
 
 impl Shape for VerdictsShape {
     fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
-        if tree.text().is_some() {
-            return Scalar::read(tree, key, found).map(Self::Word);
-        }
-        if tree.items().is_some() {
-            found.expected("`off`, or a mapping", tree, key);
-            return None;
-        }
-        VerdictParts::read(tree, key, found).map(Self::Parts)
+        read_word_or((tree, key, found), "`off`, or a mapping", Self::Word, Self::Parts)
     }
 
     fn schema() -> serde_json::Value {
@@ -362,14 +348,9 @@ impl Shape for VerdictsShape {
 
 impl Shape for GuardShape {
     fn read(tree: &Tree, key: &str, found: &mut ShapeFaults) -> Option<Self> {
-        if tree.text().is_some() {
-            return Scalar::read(tree, key, found).map(Self::Word);
-        }
-        if tree.items().is_some() {
-            found.expected("`off`, or a mapping", tree, key);
-            return None;
-        }
-        GuardParts::read(tree, key, found).map(|parts| Self::Parts(Box::new(parts)))
+        read_word_or((tree, key, found), "`off`, or a mapping", Self::Word, |parts| {
+            Self::Parts(Box::new(parts))
+        })
     }
 
     fn schema() -> serde_json::Value {
