@@ -60,17 +60,24 @@ impl Case {
         self.relay.put(self.type_url, &["a"], content);
     }
 
-    /// Clients of the old version reject what one of the new version accepts. Returns them, and the other.
-    async fn condemned(&self, content: &str) -> (Vec<Subscriber>, Subscriber) {
+    /// Clients of the old version are served good content.
+    async fn content_with(&self, ids: &[&str]) -> Vec<Subscriber> {
         self.put("good");
-        let mut old = Vec::new();
-        for id in ["one", "two"] {
-            old.push(self.client(id, OLD).await);
+        let mut clients = Vec::new();
+        for id in ids {
+            clients.push(self.client(id, OLD).await);
         }
-        let mut new = self.client("three", NEW).await;
-        for client in old.iter_mut().chain([&mut new]) {
+        for client in &mut clients {
             gets(client, "good").await;
         }
+        clients
+    }
+
+    /// Clients of the old version reject what one of the new version accepts. Returns them, and the other.
+    async fn condemned(&self, content: &str) -> (Vec<Subscriber>, Subscriber) {
+        let mut old = self.content_with(&["one", "two"]).await;
+        let mut new = self.client("three", NEW).await;
+        gets(&mut new, "good").await;
         // The acknowledgements have arrived when a later question was answered.
         self.settles().await;
         self.put(content);
@@ -154,14 +161,7 @@ async fn a_new_kind_is_served_what_there_is() {
 #[tokio::test]
 async fn one_acceptance_is_enough() {
     for case in Case::all().map(Case::new) {
-        case.put("good");
-        let mut clients = Vec::new();
-        for id in ["one", "two", "three"] {
-            clients.push(case.client(id, OLD).await);
-        }
-        for client in &mut clients {
-            gets(client, "good").await;
-        }
+        let mut clients = case.content_with(&["one", "two", "three"]).await;
         case.settles().await;
         case.put("new");
         // The first one accepts it before the others reject it.
@@ -181,14 +181,7 @@ async fn one_acceptance_is_enough() {
 #[tokio::test]
 async fn a_late_acceptance_ends_it() {
     let case = Case::new((Dialect::Delta, RDS, &["a"]));
-    case.put("good");
-    let mut clients = Vec::new();
-    for id in ["one", "two", "three"] {
-        clients.push(case.client(id, OLD).await);
-    }
-    for client in &mut clients {
-        gets(client, "good").await;
-    }
+    let mut clients = case.content_with(&["one", "two", "three"]).await;
     case.settles().await;
     case.put("new");
     for client in &mut clients {
@@ -238,14 +231,7 @@ async fn verdicts_outlive_a_restart() {
 #[tokio::test]
 async fn endpoints_are_not_condemned() {
     let case = Case::new((Dialect::Delta, EDS, &["a"]));
-    case.put("good");
-    let mut clients = Vec::new();
-    for id in ["one", "two"] {
-        clients.push(case.client(id, OLD).await);
-    }
-    for client in &mut clients {
-        gets(client, "good").await;
-    }
+    let mut clients = case.content_with(&["one", "two"]).await;
     case.put("bad");
     for client in &mut clients {
         assert_eq!(client.next().await.unwrap().bodies, ["bad"]);
