@@ -73,7 +73,9 @@ impl Guard {
         let mut lost = BTreeSet::new();
         for update in std::mem::take(&mut change.updates) {
             let item = (half.clone(), update.name().clone());
-            let empties = waits.first && becomes_empty(half.0.kind(), state, &update);
+            let empties = waits.first
+                && becomes_empty(half.0.kind(), state, &update)
+                && self.first_states.gone_elsewhere(&item) != Some(true);
             // What waits already is said again.
             let waits_for_any = waits.any() || self.held.contains(&item);
             if empties || removes(&update) && waits_for_any && self.can_wait(&item, state, now) {
