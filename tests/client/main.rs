@@ -13,6 +13,7 @@ mod names;
 mod quiet;
 mod rejections;
 mod restored;
+mod silence;
 mod sotw;
 mod spellings;
 mod stream;

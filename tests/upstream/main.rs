@@ -14,6 +14,7 @@ mod answers;
 mod apart;
 mod certificates;
 mod cold_start;
+mod deaf;
 mod dialects;
 mod endings;
 #[path = "../config/folder.rs"]

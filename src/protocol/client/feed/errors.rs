@@ -57,9 +57,12 @@ impl Feed {
         }
     }
 
-    /// The server ends the stream whenever it is asked for this type. Every name that still waits gets the error.
+    /// The server ends the stream whenever it is asked for this type. Every name that still waits gets the error, and so does the wildcard
+    /// until it is answered.
     pub(in crate::client) fn refused(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
-        let open = self.names.open().filter(|name| self.errors.get(*name) != Some(error));
+        let all = (self.wildcard && !self.completeness.complete()).then(|| Name::from(Name::WILDCARD));
+        let open = all.iter().chain(self.names.open());
+        let open = open.filter(|name| self.errors.get(*name) != Some(error));
         let open: Vec<Name> = open.cloned().collect();
         let mut updates = Vec::new();
         for name in open {
