@@ -108,7 +108,8 @@ impl Guard {
                     .held
                     .clusters_of(&item.1)
                     .next()
-                    .map(|cluster| (cluster.clone(), false)),
+                    .map(|cluster| (cluster.clone(), false))
+                    .or_else(|| self.references.of_endpoints(&item.1, &self.held)),
             };
             if source.is_none() && stage == Stage::Clusters {
                 if !self.suspects(item, now) {

@@ -11,6 +11,7 @@ mod reading;
 mod silence;
 mod spots;
 mod stage;
+mod stand_ins;
 
 use std::sync::Arc;
 use std::time::Duration;

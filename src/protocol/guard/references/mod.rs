@@ -1,8 +1,11 @@
 //! Which served resources refer to which names.
 //!
 //! Owns what counts as a source: listeners, scoped routes and virtual hosts that are served, routes that one of them names or a
-//! client wants, and aggregate clusters that stay. Each resource is read once, and a change costs what it names. Does not decide what
+//! client wants, aggregate clusters that stay, and the older contents that stand in for any of these. Each resource is read once, and a change costs what it names. Does not decide what
 //! goes.
+
+mod named;
+mod stand_ins;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -11,8 +14,10 @@ use std::time::Instant;
 use imbl::ordmap::DiffItem;
 
 use super::held::Held;
-use super::reading::references;
 use super::removal::{Half, Item};
+pub(super) use named::is_referred;
+use named::{clusters, named, refers, routes, without};
+use stand_ins::StandIns;
 use xds::{Cut, Kind, Known, Name, Reason, References as Named, Resource, State, TypeUrl};
 
 /// What refers to what, in the states that were read last. It is empty as long as no removal waits for it.
@@ -32,6 +37,7 @@ pub(super) struct References {
     unknown: OnceLock<Option<Item>>,
     /// The clusters that stay until that is known.
     suspended: BTreeSet<Item>,
+    stand_ins: StandIns,
 }
 
 impl References {
@@ -61,6 +67,11 @@ impl References {
                 Some(now) => self.read.insert(half, now),
                 None => self.read.remove(&half),
             };
+        }
+        if follows && !self.stand_ins.are_of(cut) {
+            for (item, before) in self.stand_ins.read(cut) {
+                self.change_stand_ins(&item, &before, held);
+            }
         }
         gone
     }
@@ -130,37 +141,97 @@ impl References {
         if !refers(kind) {
             return;
         }
+        self.forget_unknown(kind, held);
+        let (old, new) = (named(kind, old), named(kind, new));
+        for (of, old, new) in [
+            (Kind::Rds, routes(old), routes(new)),
+            (Kind::Cds, clusters(old), clusters(new)),
+        ] {
+            without(new, old).for_each(|name| self.begin(of, name, item, held));
+            for name in without(old, new) {
+                if !self.stand_ins.name(of, item, name) {
+                    self.end(of, name, item, held);
+                }
+            }
+        }
+    }
+
+    /// Other contents stand in for a resource from now on.
+    fn change_stand_ins(&mut self, item: &Item, before: &[Arc<Resource>], held: &mut Held) {
+        let kind = item.0.0.kind();
+        for name in before.iter().filter_map(|one| one.endpoints()) {
+            unsettle(Kind::Eds, name, item, held);
+        }
+        if !refers(kind) {
+            return;
+        }
+        self.forget_unknown(kind, held);
+        for one in self.stand_ins.of(item).to_vec() {
+            let new = named(kind, Some(&one));
+            routes(new)
+                .iter()
+                .for_each(|name| self.begin(Kind::Rds, name, item, held));
+            clusters(new)
+                .iter()
+                .for_each(|name| self.begin(Kind::Cds, name, item, held));
+        }
+        let served = self.resource(item).filter(|_| !self.going.contains(item)).cloned();
+        let served = named(kind, served.as_ref());
+        for old in before {
+            let old = named(kind, Some(old));
+            for (of, old, served) in [
+                (Kind::Rds, routes(old), routes(served)),
+                (Kind::Cds, clusters(old), clusters(served)),
+            ] {
+                for name in without(old, served) {
+                    if !self.stand_ins.name(of, item, name) {
+                        self.end(of, name, item, held);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A listener or a route changes: it may be known now what was not.
+    fn forget_unknown(&mut self, kind: Kind, held: &mut Held) {
         if kind != Kind::Cds {
             self.unknown.take();
-            std::mem::take(&mut self.suspended)
-                .into_iter()
-                .for_each(|item| held.look(item));
+            let suspended = std::mem::take(&mut self.suspended);
+            suspended.into_iter().for_each(|item| held.look(item));
         }
-        let (old, new) = (named(kind, old), named(kind, new));
-        let (old_routes, new_routes) = (routes(old), routes(new));
-        for name in without(new_routes, old_routes) {
-            self.routes.entry(name.clone()).or_default().insert(item.clone());
-            look(Kind::Rds, name, held, |_, said| !said);
+    }
+
+    /// A resource names a route configuration or a cluster.
+    fn begin(&mut self, of: Kind, name: &Name, item: &Item, held: &mut Held) {
+        let sources = self.named_mut(of).entry(name.clone()).or_default();
+        sources.insert(item.clone());
+        look(of, name, held, |_, said| !said);
+        if of == Kind::Rds {
             self.touch_route(name, held);
         }
-        for name in without(old_routes, new_routes) {
-            drop_from(&mut self.routes, name, item);
-            unsettle(Kind::Rds, name, item, held);
+    }
+
+    /// It does not any more.
+    fn end(&mut self, of: Kind, name: &Name, item: &Item, held: &mut Held) {
+        drop_from(self.named_mut(of), name, item);
+        unsettle(of, name, item, held);
+        if of == Kind::Rds {
             self.touch_route(name, held);
         }
-        let (old_clusters, new_clusters) = (clusters(old), clusters(new));
-        for name in without(new_clusters, old_clusters) {
-            self.clusters.entry(name.clone()).or_default().insert(item.clone());
-            look(Kind::Cds, name, held, |_, said| !said);
-        }
-        for name in without(old_clusters, new_clusters) {
-            drop_from(&mut self.clusters, name, item);
-            unsettle(Kind::Cds, name, item, held);
+    }
+
+    fn named_mut(&mut self, of: Kind) -> &mut BTreeMap<Name, BTreeSet<Item>> {
+        if of == Kind::Rds {
+            &mut self.routes
+        } else {
+            &mut self.clusters
         }
     }
 
     /// A resource goes: it does not count any more, although it is still served.
     pub(super) fn go(&mut self, item: &Item, held: &mut Held) {
+        let stood_in = self.stand_ins.remove(item);
+        self.change_stand_ins(item, &stood_in, held);
         let resource = self.resource(item).cloned();
         self.change(item, resource.as_ref(), None, held);
         if resource.is_some() {
@@ -170,15 +241,22 @@ impl References {
 
     /// What is held because of this resource must be looked at again.
     pub(super) fn touch(&self, item: &Item, held: &mut Held) {
+        for named in self.all_named(item) {
+            for name in &named.routes {
+                unsettle(Kind::Rds, name, item, held);
+                self.touch_route(name, held);
+            }
+            for name in &named.clusters {
+                unsettle(Kind::Cds, name, item, held);
+            }
+        }
+    }
+
+    /// Returns what a resource names, and what stands in for it.
+    fn all_named(&self, item: &Item) -> impl Iterator<Item = &Named> {
         let kind = item.0.0.kind();
-        let named = named(kind, self.resource(item)).filter(|_| refers(kind));
-        for name in routes(named) {
-            unsettle(Kind::Rds, name, item, held);
-            self.touch_route(name, held);
-        }
-        for name in clusters(named) {
-            unsettle(Kind::Cds, name, item, held);
-        }
+        let served = named(kind, self.resource(item)).filter(|_| refers(kind));
+        served.into_iter().chain(self.stand_ins.named(item))
     }
 
     /// What is held because of a route configuration of this name must be looked at again.
@@ -186,7 +264,7 @@ impl References {
         let halves = self.read.keys().filter(|half| half.0.kind() == Kind::Rds);
         for half in halves {
             let item = (half.clone(), name.clone());
-            for name in clusters(named(Kind::Rds, self.resource(&item))) {
+            for name in self.all_named(&item).flat_map(|named| &named.clusters) {
                 unsettle(Kind::Cds, name, &item, held);
             }
         }
@@ -255,6 +333,12 @@ impl References {
         }))
     }
 
+    /// Returns a cluster in whose place another one stands that has these endpoints.
+    pub(super) fn of_endpoints(&self, name: &Name, held: &Held) -> Option<(Item, bool)> {
+        let found = self.stand_ins.with_endpoints(name)?;
+        Some((found.clone(), !held.contains(found)))
+    }
+
     /// Returns a listener or scoped route that names a route configuration of which nothing is known. A cluster waits for that.
     pub(super) fn unknown_route(&mut self, cluster: &Item) -> Option<Item> {
         let found = self.unknown.get_or_init(|| {
@@ -302,27 +386,6 @@ fn best<'a>(sources: impl Iterator<Item = (&'a Item, bool)>) -> Option<(Item, bo
     found.map(|(item, said)| (item.clone(), said))
 }
 
-fn named(kind: Kind, resource: Option<&Arc<Resource>>) -> Option<&Named> {
-    resource.and_then(|resource| references(kind, resource))
-}
-
-fn routes(named: Option<&Named>) -> &[Name] {
-    named.map_or(&[], |named| &named.routes)
-}
-
-fn clusters(named: Option<&Named>) -> &[Name] {
-    named.map_or(&[], |named| &named.clusters)
-}
-
-/// Returns the names of a sorted list that are not in another one.
-fn without<'a>(of: &'a [Name], others: &'a [Name]) -> impl Iterator<Item = &'a Name> {
-    let mut others = others.iter().peekable();
-    of.iter().filter(move |name| {
-        while others.next_if(|other| other < name).is_some() {}
-        others.peek() != Some(name)
-    })
-}
-
 fn drop_from(of: &mut BTreeMap<Name, BTreeSet<Item>>, name: &Name, item: &Item) {
     if let Some(items) = of.get_mut(name) {
         items.remove(item);
@@ -330,14 +393,4 @@ fn drop_from(of: &mut BTreeMap<Name, BTreeSet<Item>>, name: &Name, item: &Item) 
             of.remove(name);
         }
     }
-}
-
-/// Whether resources of this kind can be referred to.
-pub(super) const fn is_referred(kind: Kind) -> bool {
-    matches!(kind, Kind::Cds | Kind::Rds | Kind::Eds)
-}
-
-/// Whether resources of this kind can refer to others.
-const fn refers(kind: Kind) -> bool {
-    matches!(kind, Kind::Lds | Kind::Rds | Kind::Srds | Kind::Vhds | Kind::Cds)
 }
