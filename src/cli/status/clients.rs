@@ -32,7 +32,9 @@ const STATES: [&str; 4] = ["rejecting", "lagging", "waiting", "current"];
 const NARROW: [&str; 9] = [
     "NODE", "STATE", "CLUSTER", "CDS", "LDS", "EDS", "RDS", "OTHERS", "RELAY",
 ];
-const WIDE: [&str; 7] = ["STREAM", "DIALECT", "CLASS", "ADDRESS", "IDENTITY", "SOFTWARE", "SINCE"];
+const WIDE: [&str; 8] = [
+    "STREAM", "DIALECT", "CLASS", "ADDRESS", "IDENTITY", "SOFTWARE", "SINCE", "OLDER",
+];
 /// The types that have a column.
 const COMMON: [&str; 4] = ["cds", "lds", "eds", "rds"];
 
@@ -116,6 +118,18 @@ impl Client {
     }
 }
 
+/// Returns what the client has older content of, and why.
+fn older(client: &Client) -> String {
+    let types = client.types.iter();
+    let all = types.flat_map(|(name, one)| {
+        one.older
+            .iter()
+            .map(move |older| (TypeUrl::new(name).word().to_owned(), older))
+    });
+    let all = all.map(|(word, older)| format!("{word} {} ({})", older.name, older.why));
+    all.collect::<Vec<_>>().join(", ")
+}
+
 fn row(relay: &str, client: &Client) -> Vec<String> {
     let types: Vec<(String, &str)> = client
         .types
@@ -144,5 +158,6 @@ fn row(relay: &str, client: &Client) -> Vec<String> {
         .chain(common)
         .chain(rest)
         .chain(wide.into_iter().cloned())
+        .chain([older(client)])
         .collect()
 }
