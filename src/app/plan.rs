@@ -80,6 +80,7 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::ConnectionS
         },
         timers: protocol::StreamTimers {
             order_gate: timers.order_gate,
+            removal_quiet: timers.removal_quiet,
             unanswered: set(timers.unanswered).unwrap_or(FOR_EVER),
             move_after: timers.move_after,
         },

@@ -359,7 +359,7 @@ impl Origin {
         now: Instant,
     ) -> Vec<Update> {
         let reason = match known {
-            Some(Known::Absent(_)) => return Vec::new(),
+            Some(Known::Absent(_) | Known::Held(_)) => return Vec::new(),
             Some(Known::Present(_)) if !self.sotw || type_url.traits().full_state => Reason::Said,
             Some(Known::Present(_)) => return Vec::new(),
             None if !self.sotw => Reason::Said,

@@ -97,7 +97,11 @@ impl References {
                     }
                 }
             }
-            (Some(before), None) => before.resources().for_each(|old| change(old.name(), Some(old), None)),
+            // What is not confirmed goes with the others.
+            (Some(before), None) => before
+                .entries()
+                .iter()
+                .for_each(|(name, old)| change(name, old.resource(), None)),
             (None, Some(now)) => {
                 if refers(half.0.kind()) {
                     now.resources().for_each(|new| change(new.name(), None, Some(new)));

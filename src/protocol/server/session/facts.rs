@@ -201,6 +201,11 @@ impl Subscription {
         self.books.agenda().len()
     }
 
+    /// Whether the client asks for each resource by its name.
+    pub(in crate::server) fn asks_by_name(&self) -> bool {
+        !self.want.wildcard() && !self.want.has_collections()
+    }
+
     pub(in crate::server) fn wants_nothing(&self) -> bool {
         !self.want.wildcard() && !self.books.ledger().asks_any()
     }
