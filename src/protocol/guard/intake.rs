@@ -74,10 +74,12 @@ impl Guard {
         let mut lost = BTreeSet::new();
         for update in std::mem::take(&mut change.updates) {
             let item = (half.clone(), update.name().clone());
-            let empties =
-                becomes_empty(half.0.kind(), state, &update) && self.first_states.gone_elsewhere(&item) != Some(true);
             // Some control planes say of the endpoints of a removed cluster that there are none: they go with the cluster.
-            let follows = empties && self.held.takes_endpoints(&item.1);
+            let taken = self.held.takes_endpoints(&item.1);
+            let empties = (waits.first || taken)
+                && becomes_empty(half.0.kind(), state, &update)
+                && self.first_states.gone_elsewhere(&item) != Some(true);
+            let follows = empties && taken;
             // What waits already is said again.
             let waits_for_any = waits.any() || self.held.contains(&item);
             let goes = empties && waits.first || removes(&update) && waits_for_any;
