@@ -364,7 +364,7 @@ impl Client {
             return Vec::new();
         };
         let message = read(type_url, &feed.outbound.ways);
-        feed.hear(&message);
+        feed.hear(&message, now);
         let valid = message.entries.len();
         let place = feed.unanswered();
         let (changes, message) = feed.receive(message, self.dialect, now);

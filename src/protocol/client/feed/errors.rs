@@ -16,6 +16,8 @@ const REJECTED_MAX: usize = 1024;
 impl Feed {
     /// Takes the errors of a response, and the names of its faulty entries.
     pub(super) fn complain(&mut self, message: &mut Message, updates: &mut Vec<Update>) {
+        // The server does not refuse the type any more.
+        self.absolve(Name::WILDCARD, updates);
         // G-13: errors take nothing from any client, unless the feature `fail_on_data_errors` of the server says so.
         if self.features.fail_on_data_errors {
             for text in &message.spoiled {

@@ -163,9 +163,7 @@ impl Feed {
         }
         let first = !std::mem::replace(&mut self.outbound.answered, true);
         self.pass(now);
-        self.silence.hear(now);
         let mut updates = Vec::new();
-        self.absolve(Name::WILDCARD, &mut updates);
         let mut heard = Heard {
             news: false,
             more: message.more,
