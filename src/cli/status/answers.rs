@@ -202,6 +202,9 @@ pub(super) struct Node {
 #[derive(Debug, Deserialize)]
 pub(super) struct Subscription {
     pub(super) status: String,
+    /// The control plane from which it is read; an older relay does not say it.
+    #[serde(default)]
+    pub(super) server: Option<String>,
 }
 
 /// Whether a relay can serve clients, and how many it has.
