@@ -1,16 +1,19 @@
 //! Removals that are held: because something refers to what is removed, or because too much is lost at once.
 
+mod abroad;
 mod amnesia;
 mod bad_input;
 mod crossings;
 mod elsewhere;
 mod many;
 mod overdue;
+mod pair;
 mod plane;
 mod reading;
 mod silence;
 mod spots;
 mod stage;
+mod worlds;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,11 @@
 //! Which served resources refer to which names.
 //!
 //! Owns what counts as a source: listeners, scoped routes and virtual hosts that are served, routes that one of them names or a
-//! client wants, and aggregate clusters that stay. Each resource is read once, and a change costs what it names. Does not decide what
-//! goes.
+//! client wants, and aggregate clusters that stay; here, and in what the clients of the view read of other servers. Each resource is
+//! read once, and a change costs what it names. Does not decide what goes.
+
+mod abroad;
+mod named;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -11,27 +14,33 @@ use std::time::Instant;
 use imbl::ordmap::DiffItem;
 
 use super::held::Held;
-use super::reading::references;
 use super::removal::{Half, Item};
-use xds::{Cut, Kind, Known, Name, Reason, References as Named, Resource, State, TypeUrl};
+use abroad::Abroad;
+pub(super) use named::is_referred;
+use named::{best, clusters, named, refers, routes, without};
+use xds::{Beside, Cut, Kind, Known, Name, Reason, Resource, State, TypeUrl, ViewPlace};
+
+/// A resource that refers to others, and where it is served; `None`: here.
+type Source = (Item, Option<ViewPlace>);
 
 /// What refers to what, in the states that were read last. It is empty as long as no removal waits for it.
 #[derive(Debug, Default)]
 pub(super) struct References {
     read: BTreeMap<Half, Arc<State>>,
     /// By the name of a route configuration or a cluster: what names it.
-    routes: BTreeMap<Name, BTreeSet<Item>>,
-    clusters: BTreeMap<Name, BTreeSet<Item>>,
+    routes: BTreeMap<Name, BTreeSet<Source>>,
+    clusters: BTreeMap<Name, BTreeSet<Source>>,
     /// The route configurations that hold a removal, and count only because a client wants them.
-    leased: BTreeSet<Item>,
+    leased: BTreeSet<Source>,
     /// The resources in `read` that go, and do not count any more.
     going: BTreeSet<Item>,
     /// What the control plane did not confirm in time. K-16: clients keep it, so it counts until something else is said.
-    unconfirmed: BTreeMap<Item, Arc<Resource>>,
+    unconfirmed: BTreeMap<Source, Arc<Resource>>,
     /// What names a route configuration of which nothing is known; `None`: nothing does; empty: that is to be looked for.
     unknown: OnceLock<Option<Item>>,
     /// The clusters that stay until that is known.
     suspended: BTreeSet<Item>,
+    abroad: Abroad,
 }
 
 impl References {
@@ -56,7 +65,7 @@ impl References {
             if before.as_ref().map(|state| state.id()) == now.as_ref().map(|state| state.id()) {
                 continue;
             }
-            self.read_half(&half, before.as_deref(), now.as_deref(), held, &mut gone);
+            self.read_half(&half, None, (before.as_deref(), now.as_deref()), held, &mut gone);
             match now {
                 Some(now) => self.read.insert(half, now),
                 None => self.read.remove(&half),
@@ -65,22 +74,42 @@ impl References {
         gone
     }
 
+    /// Reads what has changed in what clients read of other servers. Returns whether something that directs traffic has.
+    pub(super) fn read_beside(&mut self, beside: Option<&Beside>, held: &mut Held) -> bool {
+        let news = self.abroad.read(beside);
+        for change in news.found {
+            let (before, now) = (change.before.as_deref(), change.now.as_deref());
+            self.read_half(&change.half, Some(&change.place), (before, now), held, &mut Vec::new());
+        }
+        if news.holds {
+            let of_others = |by: &Item| by.0.0.kind() == Kind::Cds;
+            let assignments = held.select(
+                |half| half.0.kind() == Kind::Eds,
+                |removal| removal.by().is_some_and(|(by, _)| of_others(by)),
+            );
+            assignments.into_iter().for_each(|item| held.look(item));
+        }
+        news.directs
+    }
+
     fn read_half(
         &mut self,
         half: &Half,
-        before: Option<&State>,
-        now: Option<&State>,
+        place: Option<&ViewPlace>,
+        (before, now): (Option<&State>, Option<&State>),
         held: &mut Held,
         gone: &mut Vec<Item>,
     ) {
         let mut silent = Vec::new();
         let mut change = |name: &Name, old: Option<&Arc<Resource>>, new: Option<&Arc<Resource>>| {
-            let item = (half.clone(), name.clone());
-            let unconfirmed = self.unconfirmed.remove(&item);
-            let counted = old.or(unconfirmed.as_ref()).filter(|_| !self.going.remove(&item));
-            self.change(&item, counted, new, held);
-            if old.is_some() && new.is_none() && held.contains(&item) {
-                gone.push(item);
+            let source = ((half.clone(), name.clone()), place.cloned());
+            let unconfirmed = self.unconfirmed.remove(&source);
+            let goes = place.is_none() && self.going.remove(&source.0);
+            let counted = old.or(unconfirmed.as_ref()).filter(|_| !goes);
+            let new = new.filter(|_| place.is_none_or(|place| self.abroad.has(place, half, name)));
+            self.change(&source, counted, new, held);
+            if place.is_none() && old.is_some() && new.is_none() && held.contains(&source.0) {
+                gone.push(source.0);
             }
         };
         match (before, now) {
@@ -115,7 +144,8 @@ impl References {
             }
             (None, None) => {}
         }
-        let silent = silent.into_iter().map(|(name, old)| ((half.clone(), name), old));
+        let silent = silent.into_iter();
+        let silent = silent.map(|(name, old)| (((half.clone(), name), place.cloned()), old));
         self.unconfirmed.extend(silent);
     }
 
@@ -125,7 +155,8 @@ impl References {
     }
 
     /// A resource names something else from now on.
-    fn change(&mut self, item: &Item, old: Option<&Arc<Resource>>, new: Option<&Arc<Resource>>, held: &mut Held) {
+    fn change(&mut self, source: &Source, old: Option<&Arc<Resource>>, new: Option<&Arc<Resource>>, held: &mut Held) {
+        let (item, place) = source;
         let kind = item.0.0.kind();
         if !refers(kind) {
             return;
@@ -136,33 +167,59 @@ impl References {
                 .into_iter()
                 .for_each(|item| held.look(item));
         }
+        if place.is_some() && kind == Kind::Cds {
+            self.change_endpoints(source, old, new, held);
+        }
         let (old, new) = (named(kind, old), named(kind, new));
         let (old_routes, new_routes) = (routes(old), routes(new));
         for name in without(new_routes, old_routes) {
-            self.routes.entry(name.clone()).or_default().insert(item.clone());
+            self.routes.entry(name.clone()).or_default().insert(source.clone());
             look(Kind::Rds, name, held, |_, said| !said);
             self.touch_route(name, held);
         }
         for name in without(old_routes, new_routes) {
-            drop_from(&mut self.routes, name, item);
+            drop_from(&mut self.routes, name, source);
             unsettle(Kind::Rds, name, item, held);
             self.touch_route(name, held);
         }
         let (old_clusters, new_clusters) = (clusters(old), clusters(new));
         for name in without(new_clusters, old_clusters) {
-            self.clusters.entry(name.clone()).or_default().insert(item.clone());
+            self.clusters.entry(name.clone()).or_default().insert(source.clone());
             look(Kind::Cds, name, held, |_, said| !said);
         }
         for name in without(old_clusters, new_clusters) {
-            drop_from(&mut self.clusters, name, item);
+            drop_from(&mut self.clusters, name, source);
             unsettle(Kind::Cds, name, item, held);
+        }
+    }
+
+    /// A cluster of another server takes its endpoints from something else from now on.
+    fn change_endpoints(
+        &mut self,
+        cluster: &Source,
+        old: Option<&Arc<Resource>>,
+        new: Option<&Arc<Resource>>,
+        held: &mut Held,
+    ) {
+        let of = |resource: Option<&Arc<Resource>>| resource.and_then(|resource| resource.endpoints().cloned());
+        let (old, new) = (of(old), of(new));
+        if old == new {
+            return;
+        }
+        if let Some(name) = old {
+            self.abroad.leave_endpoints(&name, cluster);
+            unsettle(Kind::Eds, &name, &cluster.0, held);
+        }
+        if let Some(name) = new {
+            self.abroad.take_endpoints(&name, cluster);
         }
     }
 
     /// A resource goes: it does not count any more, although it is still served.
     pub(super) fn go(&mut self, item: &Item, held: &mut Held) {
-        let resource = self.resource(item).cloned();
-        self.change(item, resource.as_ref(), None, held);
+        let source = (item.clone(), None);
+        let resource = self.resource(&source).cloned();
+        self.change(&source, resource.as_ref(), None, held);
         if resource.is_some() {
             self.going.insert(item.clone());
         }
@@ -170,8 +227,12 @@ impl References {
 
     /// What is held because of this resource must be looked at again.
     pub(super) fn touch(&self, item: &Item, held: &mut Held) {
-        let kind = item.0.0.kind();
-        let named = named(kind, self.resource(item)).filter(|_| refers(kind));
+        self.touch_source(&(item.clone(), None), held);
+    }
+
+    fn touch_source(&self, source: &Source, held: &mut Held) {
+        let (item, kind) = (&source.0, source.0.0.0.kind());
+        let named = named(kind, self.resource(source)).filter(|_| refers(kind));
         for name in routes(named) {
             unsettle(Kind::Rds, name, item, held);
             self.touch_route(name, held);
@@ -183,22 +244,48 @@ impl References {
 
     /// What is held because of a route configuration of this name must be looked at again.
     fn touch_route(&self, name: &Name, held: &mut Held) {
-        let halves = self.read.keys().filter(|half| half.0.kind() == Kind::Rds);
-        for half in halves {
+        for (half, state) in self.route_states() {
             let item = (half.clone(), name.clone());
-            for name in clusters(named(Kind::Rds, self.resource(&item))) {
+            let unconfirmed = self.unconfirmed.iter().filter(|((of, _), _)| *of == item);
+            let resources = state.resource(name).into_iter().chain(unconfirmed.map(|(_, old)| old));
+            for name in resources.flat_map(|resource| clusters(named(Kind::Rds, Some(resource)))) {
                 unsettle(Kind::Cds, name, &item, held);
             }
         }
     }
 
+    /// The states of route configurations, wherever they are.
+    fn route_states(&self) -> impl Iterator<Item = (&Half, &Arc<State>)> {
+        let is_route = |half: &Half| half.0.kind() == Kind::Rds;
+        let here = self.read.iter().filter(move |(half, _)| is_route(half));
+        here.chain(self.abroad.route_states())
+    }
+
     /// What is held because of routes that no client wants any more must be looked at again.
     pub(super) fn leave(&mut self, wanted: impl Fn(&TypeUrl, &Name) -> bool, held: &mut Held) {
-        let left = self.leased.iter().filter(|(half, name)| !wanted(&half.0, name));
-        for item in left.cloned().collect::<Vec<_>>() {
-            self.leased.remove(&item);
-            self.touch(&item, held);
+        let left = self.leased.iter().filter(|((half, name), _)| !wanted(&half.0, name));
+        for source in left.cloned().collect::<Vec<_>>() {
+            self.leased.remove(&source);
+            self.touch_source(&source, held);
         }
+    }
+
+    /// Whether the control plane still sends this.
+    fn is_said(&self, (item, place): &Source, held: &Held) -> bool {
+        match place {
+            None => !held.contains(item),
+            Some(place) => !self.abroad.is_held(place, item),
+        }
+    }
+
+    /// Returns a cluster of another server that takes its endpoints from a removed assignment, and whether that server still sends it.
+    pub(super) fn of_endpoints(&self, name: &Name) -> Option<(Item, bool)> {
+        let clusters = self.abroad.clusters_of(name);
+        let clusters = clusters.map(|(item, place)| {
+            let held = place.as_ref().is_some_and(|place| self.abroad.is_held(place, item));
+            (item, held)
+        });
+        best(clusters).map(|(item, held)| (item, !held))
     }
 
     /// Returns what names a removed route configuration, and whether the control plane still sends that.
@@ -208,7 +295,7 @@ impl References {
                 .get(name)
                 .into_iter()
                 .flatten()
-                .map(|item| (item, !held.contains(item))),
+                .map(|source| (&source.0, self.is_said(source, held))),
         )
     }
 
@@ -220,48 +307,48 @@ impl References {
         held: &Held,
     ) -> Option<(Item, bool)> {
         let sources = self.clusters.get(name).into_iter().flatten();
-        let in_use = sources.filter_map(|item| {
-            let kind = item.0.0.kind();
+        let in_use = sources.filter_map(|source| {
+            let (item, kind) = (&source.0, source.0.0.0.kind());
             if kind == Kind::Cds {
                 return None;
             }
             let named = self.of_route(&item.1, held).filter(|_| kind == Kind::Rds);
             match named {
-                Some((_, said)) => Some((item, said && !held.contains(item))),
-                None if kind == Kind::Rds => wanted(&item.0.0, &item.1).then_some((item, false)),
-                None => Some((item, !held.contains(item))),
+                Some((_, said)) => Some((source, said && self.is_said(source, held))),
+                None if kind == Kind::Rds => wanted(&item.0.0, &item.1).then_some((source, false)),
+                None => Some((source, self.is_said(source, held))),
             }
         });
-        let found = best(in_use);
-        if let Some((item, _)) = found.as_ref().filter(|(item, _)| item.0.0.kind() == Kind::Rds)
-            && !self.routes.contains_key(&item.1)
-        {
-            self.leased.insert(item.clone());
+        let (source, said) = best(in_use)?;
+        if source.0.0.0.kind() == Kind::Rds && !self.routes.contains_key(&source.0.1) {
+            self.leased.insert(source.clone());
         }
-        found
+        Some((source.0, said))
     }
 
     /// Returns an aggregate cluster that stays and has this one as a member. Members are found one hop away: an aggregate cluster that
     /// only another one holds does not count, so no two clusters hold each other.
     pub(super) fn of_member(&self, name: &Name, held: &Held, now: Instant) -> Option<(Item, bool)> {
         let sources = self.clusters.get(name).into_iter().flatten();
-        let sources = sources.filter(|item| item.0.0.kind() == Kind::Cds);
-        best(sources.filter_map(|item| match held.get(item) {
-            None => Some((item, true)),
-            Some(removal) => {
-                let directly = removal.by().is_some_and(|(by, _)| by.0.0.kind() != Kind::Cds);
-                (directly || removal.waits(now)).then_some((item, false))
-            }
-        }))
+        let sources = sources.filter(|(item, _)| item.0.0.kind() == Kind::Cds);
+        best(
+            sources.filter_map(|source| match held.get(&source.0).filter(|_| source.1.is_none()) {
+                None => Some((&source.0, self.is_said(source, held))),
+                Some(removal) => {
+                    let item = &source.0;
+                    let directly = removal.by().is_some_and(|(by, _)| by.0.0.kind() != Kind::Cds);
+                    (directly || removal.waits(now)).then_some((item, false))
+                }
+            }),
+        )
     }
 
     /// Returns a listener or scoped route that names a route configuration of which nothing is known. A cluster waits for that.
     pub(super) fn unknown_route(&mut self, cluster: &Item) -> Option<Item> {
         let found = self.unknown.get_or_init(|| {
-            let halves = || self.read.iter().filter(|(half, _)| half.0.kind() == Kind::Rds);
-            let is_known = |name: &Name| halves().any(|(_, state)| state.known(name).is_some());
+            let is_known = |name: &Name| self.route_states().any(|(_, state)| state.known(name).is_some());
             let mut unknown = self.routes.iter().filter(|(name, _)| !is_known(name));
-            unknown.find_map(|(_, sources)| sources.first().cloned())
+            unknown.find_map(|(_, sources)| sources.first().map(|(item, _)| item.clone()))
         });
         let found = found.clone();
         if found.is_some() {
@@ -270,9 +357,13 @@ impl References {
         found
     }
 
-    fn resource(&self, (half, name): &Item) -> Option<&Arc<Resource>> {
-        let read = self.read.get(half)?.resource(name);
-        read.or_else(|| self.unconfirmed.get(&(half.clone(), name.clone())))
+    fn resource(&self, source: &Source) -> Option<&Arc<Resource>> {
+        let ((half, name), place) = source;
+        let read = match place {
+            None => self.read.get(half)?.resource(name),
+            Some(place) => self.abroad.resource(place, &source.0),
+        };
+        read.or_else(|| self.unconfirmed.get(source))
     }
 }
 
@@ -290,54 +381,11 @@ fn look(kind: Kind, name: &Name, held: &mut Held, which: impl Fn(&Item, bool) ->
     items.into_iter().for_each(|item| held.look(item));
 }
 
-/// Returns one that the control plane still sends, if there is any.
-fn best<'a>(sources: impl Iterator<Item = (&'a Item, bool)>) -> Option<(Item, bool)> {
-    let mut found = None;
-    for (item, said) in sources {
-        if said {
-            return Some((item.clone(), true));
-        }
-        found = found.or(Some((item, false)));
-    }
-    found.map(|(item, said)| (item.clone(), said))
-}
-
-fn named(kind: Kind, resource: Option<&Arc<Resource>>) -> Option<&Named> {
-    resource.and_then(|resource| references(kind, resource))
-}
-
-fn routes(named: Option<&Named>) -> &[Name] {
-    named.map_or(&[], |named| &named.routes)
-}
-
-fn clusters(named: Option<&Named>) -> &[Name] {
-    named.map_or(&[], |named| &named.clusters)
-}
-
-/// Returns the names of a sorted list that are not in another one.
-fn without<'a>(of: &'a [Name], others: &'a [Name]) -> impl Iterator<Item = &'a Name> {
-    let mut others = others.iter().peekable();
-    of.iter().filter(move |name| {
-        while others.next_if(|other| other < name).is_some() {}
-        others.peek() != Some(name)
-    })
-}
-
-fn drop_from(of: &mut BTreeMap<Name, BTreeSet<Item>>, name: &Name, item: &Item) {
-    if let Some(items) = of.get_mut(name) {
-        items.remove(item);
-        if items.is_empty() {
+fn drop_from(of: &mut BTreeMap<Name, BTreeSet<Source>>, name: &Name, source: &Source) {
+    if let Some(sources) = of.get_mut(name) {
+        sources.remove(source);
+        if sources.is_empty() {
             of.remove(name);
         }
     }
-}
-
-/// Whether resources of this kind can be referred to.
-pub(super) const fn is_referred(kind: Kind) -> bool {
-    matches!(kind, Kind::Cds | Kind::Rds | Kind::Eds)
-}
-
-/// Whether resources of this kind can refer to others.
-const fn refers(kind: Kind) -> bool {
-    matches!(kind, Kind::Lds | Kind::Rds | Kind::Srds | Kind::Vhds | Kind::Cds)
 }
