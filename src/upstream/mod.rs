@@ -23,6 +23,7 @@ mod left_out;
 mod leg;
 mod line_pace;
 mod outbox;
+mod probe;
 mod refused;
 mod reports;
 mod rest;

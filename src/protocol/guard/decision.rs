@@ -153,6 +153,11 @@ impl Guard {
                 return None;
             }
         }
+        if self.held.get(item)?.lingers() {
+            let until = now + self.bound;
+            self.held.change(item, HoldEnd::Free, |removal| removal.linger(until));
+            return None;
+        }
         let end = self.held.get(item)?.end(over, now);
         self.references.go(item, &mut self.held);
         self.leave(item, end).map(Removal::into_updates)

@@ -113,7 +113,7 @@ impl Books {
 
     /// The client says that it holds this version of a name.
     pub(super) fn bring(&mut self, name: Name, version: Version) {
-        self.ledger.put(&name, Row::Brought(version));
+        self.ledger.put(&name, Row::Brought(version.into()));
         self.agenda.look(name);
     }
 
@@ -200,10 +200,10 @@ impl Books {
     pub(super) fn forget_shared(&mut self, keeps: bool) {
         let base = self.ledger.forget_shared().filter(|_| keeps);
         self.notes.forget_version_table();
-        let shared = base.iter().flat_map(|base| base.resources());
-        for held in shared {
-            if !self.ledger.get(held.name()).perhaps() {
-                self.ledger.put(held.name(), Row::Sent(held.clone()));
+        for (name, known) in base.iter().flat_map(|base| base.entries()) {
+            let row = Row::from(known);
+            if row.perhaps() && !self.ledger.get(name).perhaps() {
+                self.ledger.put(name, row);
             }
         }
     }
@@ -224,6 +224,7 @@ impl Books {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xds::{ResourceParts, TypeUrl};
 
     fn books(lists_all: bool, names: &[&Name]) -> Books {
         let mut books = Books::new(lists_all);
@@ -249,7 +250,16 @@ mod tests {
     #[test]
     fn a_row_changes_with_all_that_belongs_to_it() {
         let name = Name::from("a");
-        let resource = Arc::new(Resource::brought(name.clone(), Version::EMPTY, now()));
+        let parts = ResourceParts {
+            type_url: &TypeUrl::new("t"),
+            name: name.clone(),
+            aliases: Vec::new(),
+            passed_on: &[],
+            body: &[],
+            endpoints: None,
+            received: now(),
+        };
+        let resource = Arc::new(Resource::new(parts, 0));
         type Verb = fn(&mut Books, &Name, &Arc<Resource>);
         let verbs: [(&str, Verb, bool, bool); 7] = [
             ("ask", |books, name, _| books.ask(name), false, true),

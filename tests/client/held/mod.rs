@@ -5,6 +5,7 @@ mod amnesia;
 mod bad_input;
 mod crossings;
 mod elsewhere;
+mod endpoints;
 mod many;
 mod overdue;
 mod pair;

@@ -39,6 +39,8 @@ class EnvoyGateway(Process):
     others = ()
     agents = {}
     refused = {}
+    # What a request gets whose backend does not exist: the control plane changes the route.
+    missing, kept = 500, False
 
     def __init__(self, program, logs, doors, level="debug"):
         self.program, self.level = program, level  # Of its log; with "debug" it says which streams begin, and writes down all resources at each change.

@@ -81,7 +81,7 @@ def bench(name, program, word, dialect, options):
     with tempfile.TemporaryDirectory(prefix="doors-") as doors:  # Paths of sockets must be short.
         doors = Path(doors)
         try:
-            played = Bench(lambda: EnvoyGateway(program, logs, doors, "info"), options, logs, doors, word, dialect)
+            played = Bench(lambda: PLANES[name](program, logs, doors, level="info"), options, logs, doors, word, dialect)
             played.play()
             problem = played.verdict()
         except Failed as failure:

@@ -123,7 +123,9 @@ impl Subscription {
         // L-14: a reachable server may still say that a name does not exist. SotW clients would not wait for that.
         let sotw = self.reader.dialect() == Dialect::Sotw;
         // E-09: where the server has said why it does not answer, no answer will come.
-        let fails = |name: Option<&Name>| name.is_some_and(|name| slot.error(name).is_some());
+        // Another relay is told nothing of a wildcard: the end of its stream would be the end of other types.
+        let refused = || !self.reader.reads_errors() && slot.refusal().is_some();
+        let fails = |name: Option<&Name>| name.map_or_else(refused, |name| slot.error(name).is_some());
         self.missing_of(sight, |slot, name| {
             !slot.reachable(name) || sotw && !slot.answered(name) || fails(name)
         })

@@ -173,7 +173,7 @@ impl Server {
             let hopeless = one.hopeless(sight).filter(|_| self.nonces.given() == 0);
             if let Some(name) = hopeless {
                 let slot = one.type_sight(sight);
-                let error = name.and_then(|name| slot.error(name));
+                let error = name.map_or_else(|| slot.refusal(), |name| slot.error(name));
                 let end = End::unanswered(one.type_url(), bound, slot.reason(name));
                 return Some(end.explained(error.map(|error| &*error.message)));
             }
