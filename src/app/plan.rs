@@ -80,6 +80,7 @@ pub(super) fn downstream(config: &Config, mark: &str) -> downstream::ConnectionS
         },
         timers: protocol::StreamTimers {
             order_gate: timers.order_gate,
+            removal_quiet: timers.removal_quiet,
             unanswered: set(timers.unanswered).unwrap_or(FOR_EVER),
             move_after: timers.move_after,
         },
@@ -241,6 +242,9 @@ pub(super) fn hold(scopes: &Scopes, config: &Config) {
         after: config.verdict_after,
         history_bytes: config.limits.history_bytes,
     });
+    if config.verdict_after == 0 {
+        scopes.all().iter().for_each(|view| view.forget_secrets());
+    }
 }
 
 /// Returns the duration of a timer, or none for 0, which switches the timer off.

@@ -111,11 +111,10 @@ const fn cached(known: Option<&Known>, trouble: Option<Trouble>) -> Cached {
         (_, Some(Trouble::Rejected)) => Cached::Nacked,
         (_, Some(Trouble::Said)) => Cached::ReceivedError,
         // A client is told in the end that it does not exist, but nobody has said so.
-        (None, Some(Trouble::Silence)) | (Some(Known::Absent(Reason::TimedOut)), None | Some(Trouble::Silence)) => {
-            Cached::Timeout
-        }
+        (None | Some(Known::Held(_)), Some(Trouble::Silence))
+        | (Some(Known::Absent(Reason::TimedOut)), None | Some(Trouble::Silence)) => Cached::Timeout,
         (Some(Known::Absent(_)), None | Some(Trouble::Silence)) | (_, Some(Trouble::Deleted)) => Cached::DoesNotExist,
-        (None, None) => Cached::Requested,
+        (None | Some(Known::Held(_)), None) => Cached::Requested,
     }
 }
 

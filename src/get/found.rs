@@ -40,7 +40,7 @@ impl Found {
                     let error = slot.and_then(|slot| slot.named.error(name));
                     found.absent.push((name.clone(), *reason, error.cloned()));
                 }
-                None => match slot.filter(|_| name.is_collection()) {
+                None | Some(Known::Held(_)) => match slot.filter(|_| name.is_collection()) {
                     Some(slot) => {
                         found.put_all(slot.named.members(name));
                         if !slot.named.whole(name) {

@@ -7,6 +7,7 @@ mod client;
 mod crossings;
 mod demand;
 mod dialects;
+mod doubts;
 mod end;
 mod ending;
 mod fallback;
@@ -23,12 +24,13 @@ mod verdicts;
 
 pub use backoff::{Backoff, Pause};
 pub use client::{
-    Client, ClientSettings, Cutter, DeltaResponse, FIELD_BYTES_MIN, Parted, Received, Reported, Request, Rhythm,
-    SotwResponse, Unreadable, come_through, read_delta, read_sotw, stated,
+    Client, ClientSettings, Cutter, DeltaResponse, FIELD_BYTES_MIN, Parted, PassedOver, Received, Reported, Request,
+    Rhythm, SotwResponse, Unreadable, come_through, read_delta, read_sotw, stated,
 };
 pub use crossings::Crossings;
 pub use demand::{Demand, Leg};
 pub use dialects::{Declined, Dialects, Next, Trial, Why};
+pub use doubts::Doubts;
 pub use end::{Code, End};
 pub use ending::{Ending, Refusal};
 pub use fallback::{Fallback, Look, Step};

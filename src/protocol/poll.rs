@@ -166,7 +166,7 @@ impl<'a> PollContent<'a> {
             }
             match type_sight.known(name) {
                 Some(Known::Present(resource)) => drop(found.named.insert(resource.name(), resource)),
-                Some(Known::Absent(_)) => {}
+                Some(Known::Absent(_) | Known::Held(_)) => {}
                 None if name.is_collection() => {
                     let members = type_sight.members(name).map(|member| {
                         let current = type_sight.resource(member.name());

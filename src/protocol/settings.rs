@@ -45,6 +45,8 @@ pub struct StreamLimits {
 pub struct StreamTimers {
     /// How long one type waits for another.
     pub order_gate: Duration,
+    /// How long a removal waits for the next step of a client that was just answered.
+    pub removal_quiet: Duration,
     /// How long a request may stay without any answer (G-18).
     pub unanswered: Duration,
     /// How long a session waits for a server that answers without all that it wants, before it moves to it (G-17).
@@ -66,6 +68,7 @@ impl Default for StreamTimers {
     fn default() -> Self {
         Self {
             order_gate: Duration::from_secs(2),
+            removal_quiet: Duration::from_millis(100),
             unanswered: Duration::from_secs(8),
             move_after: Duration::from_secs(1),
         }

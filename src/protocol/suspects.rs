@@ -67,6 +67,13 @@ impl Suspects {
         new.into_iter().collect()
     }
 
+    /// E-27: the server answers for the type on a stream of its own, and not on the shared one.
+    pub fn handle_deaf(&mut self, type_url: &TypeUrl, now: Instant) {
+        self.asked.remove(type_url);
+        self.accused.remove(type_url);
+        self.suspected.insert(type_url.clone(), now);
+    }
+
     /// A suspected type gave trouble again.
     pub fn handle_trouble(&mut self, type_url: &TypeUrl, now: Instant) {
         if let Some(last) = self.suspected.get_mut(type_url) {

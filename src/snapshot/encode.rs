@@ -134,7 +134,7 @@ fn half(into: &mut impl Write, tag: u8, type_url: &TypeUrl, state: &State, choic
                 into.write_all(&[tag::ABSENT])?;
                 text(into, name.as_str())?;
             }
-            Known::Present(_) | Known::Absent(Reason::TimedOut | Reason::Expired) => {}
+            Known::Present(_) | Known::Absent(Reason::TimedOut | Reason::Expired) | Known::Held(_) => {}
         }
     }
     Ok(())

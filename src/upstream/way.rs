@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 use super::access::Access;
 use super::clock::now;
 use super::leg::Leg;
+use super::probe::Probe;
 use super::status::{Answers, Board};
 use super::target::{Target, UpstreamSettings};
 use super::writer::Talk;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Client, Leg as Which};
+use crate::protocol::{Client, Doubts, Leg as Which};
 use crate::telemetry::Arrival;
 use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
 
@@ -26,6 +27,9 @@ use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted
 pub struct Way {
     shared: Leg,
     apart: Vec<Apart>,
+    /// What the shared stream has passed over and is asked anew, one question at a time.
+    probe: Option<Box<Probe>>,
+    doubts: Doubts,
     /// Suspected types that `take_unserved` has not returned yet.
     unanswered: Vec<TypeUrl>,
     which: Which,
@@ -64,6 +68,8 @@ impl Way {
                 answers.clone(),
             ),
             apart: Vec::new(),
+            probe: None,
+            doubts: Doubts::default(),
             unanswered: Vec::new(),
             which,
             target,
@@ -113,21 +119,57 @@ impl Way {
         }
     }
 
+    /// E-27: asks anew, on another stream, what the shared stream has passed over. If that is answered there, the type has a stream of its
+    /// own from now on.
+    fn doubt(&mut self, changes: &mut Vec<Changes>) {
+        while let Some(question) = self.shared.client.take_passed_over() {
+            if self.probe.is_none() && self.doubts.handle_doubt(&question.type_url, now()) {
+                let patience = self.target.settings(&self.settings).client.does_not_exist;
+                self.probe = Some(Box::new(Probe::new(question, self.beside(), patience)));
+            }
+        }
+        // The end of the shared stream is the end of the question.
+        self.probe.take_if(|_| !self.shared.client.connected());
+        if let Some(probe) = &mut self.probe {
+            probe.turn();
+        }
+        let over = self.probe.take_if(|probe| probe.is_over());
+        let answered = over.and_then(|probe| probe.into_answered());
+        let Some(question) = answered.filter(|question| self.shared.client.waits_for(question)) else {
+            return;
+        };
+        let type_url = question.type_url;
+        let words = "it is answered on another stream, and not on the one that the types share";
+        tracing::warn!(
+            server = self.target.uri(), leg = ?self.which, r#type = %type_url,
+            "the server answers for this type on another stream and not on the one that the types share; it has its own from now on"
+        );
+        self.shared.suspects.handle_deaf(&type_url, now());
+        self.shared.board.suspect(&type_url, words);
+        self.separate(type_url, changes);
+        self.legs().for_each(|leg| leg.turn(changes));
+    }
+
+    /// Another stream to the same server.
+    fn beside(&self) -> Leg {
+        let client = self.shared.client.beside();
+        let (target, access) = (self.target.clone(), self.access.clone());
+        Leg::new(
+            self.which,
+            client,
+            target,
+            access,
+            self.settings.clone(),
+            self.answers.clone(),
+        )
+        .apart()
+    }
+
     fn separate(&mut self, type_url: TypeUrl, changes: &mut Vec<Changes>) {
         if self.apart.len() < APART_MAX {
-            let client = self.shared.client.beside();
-            self.apart.push(Apart {
-                types: BTreeSet::new(),
-                leg: Leg::new(
-                    self.which,
-                    client,
-                    self.target.clone(),
-                    self.access.clone(),
-                    self.settings.clone(),
-                    self.answers.clone(),
-                )
-                .apart(),
-            });
+            let leg = self.beside();
+            let types = BTreeSet::new();
+            self.apart.push(Apart { types, leg });
         }
         let Some(apart) = self.apart.last_mut() else { return };
         if let Some((parted, lost)) = self.shared.client.part(&type_url) {
@@ -163,6 +205,7 @@ impl Talk for Way {
     fn turn(&mut self, changes: &mut Vec<Changes>) {
         self.judge(changes);
         self.legs().for_each(|leg| leg.turn(changes));
+        self.doubt(changes);
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, changes: &mut Vec<Changes>) -> Poll<()> {
@@ -170,7 +213,9 @@ impl Talk for Way {
             Poll::Ready(()) => Some(()),
             Poll::Pending => None,
         });
-        if ready.count() > 0 {
+        let ready = ready.count() > 0;
+        let probed = self.probe.as_mut().is_some_and(|probe| probe.poll(cx).is_ready());
+        if ready || probed {
             Poll::Ready(())
         } else {
             Poll::Pending
@@ -179,7 +224,8 @@ impl Talk for Way {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let apart = self.apart.iter().map(|apart| apart.leg.poll_timeout());
-        let all = apart.chain([self.shared.poll_timeout(), self.shared.suspects.poll_timeout()]);
+        let probe = self.probe.as_ref().and_then(|probe| probe.poll_timeout());
+        let all = apart.chain([self.shared.poll_timeout(), self.shared.suspects.poll_timeout(), probe]);
         all.flatten().min()
     }
 

@@ -13,6 +13,8 @@ use crate::xds::Dialect;
 pub struct Scan {
     /// The number of names, versions, locators, and error details: of everything that is repeated.
     pub entries: usize,
+    /// How many of these are versions.
+    pub versions: usize,
     /// Bytes of the node.
     pub node: usize,
     /// Bytes of the type URL.
@@ -28,6 +30,7 @@ enum Field {
     Node,
     TypeUrl,
     Entry,
+    Version,
     /// A `google.rpc.Status`: an entry with a repeated field.
     Error,
     Other,
@@ -44,7 +47,8 @@ fn field(dialect: Dialect, number: u32) -> Field {
     match (dialect, number) {
         (Dialect::Sotw, 2) | (Dialect::Delta, 1) => Field::Node,
         (Dialect::Sotw, 4) | (Dialect::Delta, 2) => Field::TypeUrl,
-        (Dialect::Sotw, 3 | 7) | (Dialect::Delta, 3..=5 | 8 | 9) => Field::Entry,
+        (Dialect::Sotw, 3 | 7) | (Dialect::Delta, 3 | 4 | 8 | 9) => Field::Entry,
+        (Dialect::Delta, 5) => Field::Version,
         (Dialect::Sotw, 6) | (Dialect::Delta, 7) => Field::Error,
         (Dialect::Sotw | Dialect::Delta, _) => Field::Other,
     }
@@ -62,6 +66,10 @@ impl Scan {
                 Field::Node => scan.node += content.len(),
                 Field::TypeUrl => scan.type_url += content.len(),
                 Field::Entry => scan.entries += 1,
+                Field::Version => {
+                    scan.entries += 1;
+                    scan.versions += 1;
+                }
                 Field::Error => {
                     scan.entries += 1;
                     walk(content, |number, _| {
@@ -185,6 +193,7 @@ mod tests {
         };
         let scan = Scan {
             entries: 1000 + 1 + 5,
+            versions: 0,
             node: 102,
             type_url: 1,
         };
@@ -202,6 +211,7 @@ mod tests {
         };
         let scan = Scan {
             entries: 60 + 2 + 5,
+            versions: 30,
             node: 102,
             type_url: 2,
         };

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Difference, Item, Name, Objection, Permitted, Resource, Rights, State};
+use super::{Batch, Difference, Item, Name, Objection, Permitted, Rights, State};
 use classes::Class;
 
 /// Shares values that are the same for all sessions at the same point.
@@ -62,7 +62,7 @@ impl Answers for Unshared {
     }
 
     fn doubted(&self, state: &Arc<State>) -> Arc<State> {
-        Arc::new(doubted(state))
+        Arc::new(state.doubted())
     }
 
     fn name(&self, text: &str) -> Name {
@@ -95,10 +95,4 @@ impl Answers for Unshared {
 pub fn full_state(state: &State) -> Batch {
     let items = state.resources().map(|resource| Item::plain(resource.clone()));
     Batch::new(items.collect(), Vec::new())
-}
-
-/// Returns the same names without any version.
-#[must_use]
-pub fn doubted(state: &State) -> State {
-    state.mapped(|resource| Arc::new(Resource::doubted(resource)))
 }

@@ -42,9 +42,9 @@ mod viewer;
 pub mod xdstp;
 
 pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Question, Rights, Way, is_secret};
-pub use answers::{Answers, Unshared, doubted, full_state};
+pub use answers::{Answers, Unshared, full_state};
 pub use batch::{Batch, Dialect, Errors, Form, Item};
-pub use beside::Beside;
+pub use beside::{Beside, Neighbour, ViewPlace};
 pub use bucket::{BUCKETS, bucket};
 pub use changes::{Changes, Phase, Update};
 pub use condemned::{Condemned, VerdictEnd, VerdictSettings};
@@ -75,5 +75,5 @@ pub use spot::{Spot, Spots};
 pub use standing::{Standing, Status};
 pub use state::{Expiry, Known, Permitted, Reason, State};
 pub use type_url::{Kind, NameRule, NoType, Traits, TypeUrl, Types};
-pub use version::{Hasher, Version, hex};
+pub use version::{Brief, Hasher, Version, hex};
 pub use viewer::Viewer;

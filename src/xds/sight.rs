@@ -230,6 +230,13 @@ impl<'a> TypeSight<'a> {
         self.slot(name)?.named.error(name).filter(|error| error.is_told())
     }
 
+    /// Returns why the server does not answer the wildcard, if it refuses the type.
+    #[must_use]
+    pub fn refusal(self) -> Option<&'a Arc<ResourceError>> {
+        let state = self.usual?.wildcard.as_ref()?;
+        state.error(&Name::from(Name::WILDCARD)).filter(|error| error.is_told())
+    }
+
     /// Returns when this resource expires.
     #[must_use]
     pub fn expiry(self, resource: &Resource) -> Option<Expiry> {

@@ -67,6 +67,27 @@ impl Version {
     }
 }
 
+/// A version by half of its bits, for large tables of what clients say that they hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Brief(u64);
+
+impl Brief {
+    /// Any version at all.
+    pub const ANY: Self = Self(0);
+
+    /// The bits as a number.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<Version> for Brief {
+    fn from(version: Version) -> Self {
+        Self(version.low)
+    }
+}
+
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(str::from_utf8(&self.text()).unwrap_or_default())

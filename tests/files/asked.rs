@@ -72,6 +72,7 @@ impl Told {
                 assert_eq!(*reason, Reason::Said);
                 Some(false)
             }
+            Known::Held(_) => panic!("a file is no table of a client"),
         }
     }
 }

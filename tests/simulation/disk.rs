@@ -47,7 +47,7 @@ fn changes(type_url: &TypeUrl, state: &State, wildcard: bool) -> Changes {
     let updates = state.entries().iter().filter_map(|(name, known)| match known {
         Known::Present(resource) if outlives(name) => Some(Update::Put(resource.clone(), None)),
         Known::Absent(Reason::Said) => Some(Update::Absent(name.clone(), Reason::Said)),
-        Known::Present(_) | Known::Absent(_) => None,
+        Known::Present(_) | Known::Absent(_) | Known::Held(_) => None,
     });
     let whole = state.complete() && state.resources().all(|resource| outlives(resource.name()));
     Changes {

@@ -99,7 +99,7 @@ impl Reading {
             Some(Known::Present(resource)) => Seen::Present(revision(resource)),
             Some(Known::Absent(reason)) => Seen::Absent(*reason),
             None if !explicit && state.is_some_and(|state| state.certain()) => Seen::Uncovered,
-            None => Seen::Unknown,
+            None | Some(Known::Held(_)) => Seen::Unknown,
         }
     }
 
@@ -116,7 +116,7 @@ impl Reading {
             .and_then(|slot| slot.named.known(&Name::from(collection)));
         match known {
             Some(Known::Absent(reason)) => Seen::Absent(*reason),
-            Some(Known::Present(_)) | None => Seen::Unknown,
+            Some(Known::Present(_) | Known::Held(_)) | None => Seen::Unknown,
         }
     }
 

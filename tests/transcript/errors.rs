@@ -51,6 +51,30 @@ fn who_cannot_read_errors_is_not_left_waiting() {
     );
 }
 
+/// E-09, G-18: a client that asks for a whole type which the control plane refuses learns of it in the same way. Other relays and clients
+/// that were sent something keep their streams.
+#[test]
+fn who_asks_for_a_type_that_is_refused_is_not_left_waiting() {
+    both(
+        "
+        origin put sds z@1
+        origin fails cds *=14
+        plain subscribe cds *
+        served subscribe sds z
+        served <- sds [z@1], ack
+        served subscribe cds *
+        tier can xds.config.supports-resource-errors
+        tier subscribe sds z
+        tier <- sds [z@1], ack
+        tier subscribe cds *
+        nothing for 7s
+        wait 1s
+        plain ends Unavailable it is wrong
+        nothing for 20s
+        ",
+    );
+}
+
 /// B-31: gRPC is sent errors, although it names no feature for them.
 #[test]
 fn grpc_reads_errors() {

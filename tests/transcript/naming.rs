@@ -53,7 +53,13 @@ fn a_client_that_names_its_clusters() {
         client subscribe rds route-b
         client <- rds [route-b@b]
         client ack
-        client <- cds sotw [] | delta -[a]
+        nothing for 90ms
+        client subscribe cds b
+        client <- cds sotw [a@1 b@1] | delta [b@1]
+        client ack
+        nothing for 90ms
+        wait 10ms
+        client <- cds sotw [b@1] | delta -[a]
         client ack
         client gates 0
         ",
@@ -87,7 +93,11 @@ fn the_endpoints_of_the_new_cluster_come_late() {
         client ack cds
         nothing for 1s
         origin speaks, put eds b@1
-        client <- eds [b@1], ack
+        client <- eds [b@1]
+        nothing for 500ms
+        client ack
+        nothing for 90ms
+        wait 10ms
         client <- cds sotw [b@1] | delta -[a]
         client ack
         client gates 0
@@ -117,6 +127,8 @@ fn a_session_moves_to_another_server() {
         nothing for 1s
         client ack
         delta client <- rds -[route-a], ack
+        nothing for 90ms
+        wait 10ms
         client <- cds sotw [] | delta -[a]
         client ack
         client gates 0

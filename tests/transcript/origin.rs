@@ -223,6 +223,12 @@ impl Origin {
         }
         let known = self.cut.slot(type_url).and_then(|slot| slot.wildcard.clone());
         let known = known.unwrap_or_else(|| Arc::new(State::new(type_url.clone())));
+        // A type that the server refuses.
+        if let Some(code) = self.errors.get(&(type_url.clone(), Name::WILDCARD.to_owned())) {
+            let error = Arc::new(ResourceError::new(*code, "it is wrong"));
+            let update = Update::Error(Name::from(Name::WILDCARD), Some(error));
+            return Some(Changes::of((type_url.clone(), true), vec![update]));
+        }
         let members = self
             .truth
             .get(type_url)
@@ -353,7 +359,7 @@ impl Origin {
         now: Instant,
     ) -> Vec<Update> {
         let reason = match known {
-            Some(Known::Absent(_)) => return Vec::new(),
+            Some(Known::Absent(_) | Known::Held(_)) => return Vec::new(),
             Some(Known::Present(_)) if !self.sotw || type_url.traits().full_state => Reason::Said,
             Some(Known::Present(_)) => return Vec::new(),
             None if !self.sotw => Reason::Said,

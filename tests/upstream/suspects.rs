@@ -110,3 +110,40 @@ async fn a_name_beside_a_wildcard_that_ends_the_stream() {
     };
     soon("the client is told", told).await;
 }
+
+/// E-15, E-09: a wildcard of a type that ends the stream has an error until it is answered, for clients that would wait in silence.
+#[tokio::test]
+async fn a_wildcard_that_ends_the_stream() {
+    let mut plane = Plane::start().await;
+    let relay = Relay::of(&plane, &[(EDS, "a"), (CDS, "*")]);
+    let clusters = TypeUrl::new(CDS);
+    let error = || {
+        let wildcard = relay.view.cut().slot(&clusters)?.wildcard.clone()?;
+        let error = wildcard.error(&Name::from(Name::WILDCARD))?;
+        Some(error.message.to_string())
+    };
+    let mut call = None;
+    let told = async {
+        while error().is_none() {
+            let mut next = plane.call().await;
+            if next.path == DELTA && next.delta().await.type_url == EDS {
+                next.send(&delta(EDS, "n1", &["a=1"], &[]));
+                call = Some(next);
+                continue;
+            }
+            next.finish(Code::InvalidArgument, "no clusters here");
+        }
+    };
+    soon("the clients are told", told).await;
+    assert!(error().unwrap().contains("no clusters here"));
+    drop(call);
+    let mut own = loop {
+        let mut next = plane.call().await;
+        if next.path == DELTA && next.delta().await.type_url == CDS {
+            break next;
+        }
+    };
+    own.send(&delta(CDS, "n1", &["c=1"], &[]));
+    relay.knows(CDS, "c=1 complete").await;
+    assert_eq!(error(), None);
+}

@@ -18,7 +18,7 @@ use super::interner::Interner;
 use super::remembered::Tables;
 use super::weak_map::WeakMap;
 use classes::Class;
-use xds::{Answers, Batch, Difference, Name, Objection, Permitted, Rights, State, Version, doubted, full_state};
+use xds::{Answers, Batch, Difference, Name, Objection, Permitted, Rights, State, Version, full_state};
 
 /// The store of answers that sessions at the same point share.
 pub struct Library {
@@ -193,7 +193,7 @@ impl Answers for Library {
     fn doubted(&self, state: &Arc<State>) -> Arc<State> {
         let mut known = self.doubted.lock();
         known.get(&state.id()).unwrap_or_else(|| {
-            let made = Arc::new(doubted(state));
+            let made = Arc::new(state.doubted());
             known.insert(state.id(), &made);
             made
         })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::weak_map::WeakMap;
-use xds::{Hasher, State, Version};
+use xds::{Hasher, Known, State, Version};
 
 /// The tables in use, by a hash over all that is in them.
 #[derive(Default)]
@@ -42,9 +42,11 @@ impl Tables {
 fn hash(table: &State) -> Version {
     let mut hasher = Hasher::new(0);
     hasher.field(table.type_url().full_name().as_bytes());
-    for resource in table.resources() {
-        hasher.field(resource.name().as_str().as_bytes());
-        hasher.field(&resource.version().bits().to_le_bytes());
+    for (name, known) in table.entries() {
+        if let Known::Held(version) = known {
+            hasher.field(name.as_str().as_bytes());
+            hasher.field(&version.bits().to_le_bytes());
+        }
     }
     hasher.finish()
 }
@@ -56,17 +58,13 @@ fn same(one: &State, other: &State) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xds::{Name, Resource, TypeUrl, Update};
+    use xds::{Brief, Name, TypeUrl};
 
-    fn table(seed: u128, names: &[&str]) -> State {
-        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
-        let now = std::time::Instant::now();
-        let brought = |name: &&str| Resource::brought(Name::from(*name), Version::from_bits(seed), now);
-        let updates: Vec<Update> = names
-            .iter()
-            .map(|name| Update::Put(Arc::new(brought(name)), None))
-            .collect();
-        State::new(TypeUrl::new("t")).with(&updates, None).0
+    fn table(version: u128, names: &[&str]) -> State {
+        let mut table = State::new(TypeUrl::new("t"));
+        let version = Brief::from(Version::from_bits(version));
+        names.iter().for_each(|name| table.hold(Name::from(*name), version));
+        table
     }
 
     /// C-12: clients that come back with the same versions share one table.

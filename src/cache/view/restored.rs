@@ -97,9 +97,10 @@ fn over(older: &Cut, newer: &Cut) -> Cut {
 
 /// Returns the changes that create this half of a type.
 fn all_of(state: &State, wildcard: bool) -> Changes {
-    let updates = state.entries().iter().map(|(name, known)| match known {
-        Known::Present(resource) => Update::Put(resource.clone(), state.expiry(name)),
-        Known::Absent(reason) => Update::Absent(name.clone(), *reason),
+    let updates = state.entries().iter().filter_map(|(name, known)| match known {
+        Known::Present(resource) => Some(Update::Put(resource.clone(), state.expiry(name))),
+        Known::Absent(reason) => Some(Update::Absent(name.clone(), *reason)),
+        Known::Held(_) => None,
     });
     Changes {
         type_url: state.type_url().clone(),

@@ -25,7 +25,7 @@ pub(in crate::downstream) async fn only_request(
     settings: &ConnectionSettings,
 ) -> Result<DiscoveryRequest, Status> {
     let message = first(&mut requests).await?;
-    let entries = bounded(&message, Dialect::Sotw, shared, settings)?;
+    let Scan { entries, .. } = bounded(&message, Dialect::Sotw, shared, settings)?;
     let empty = DiscoveryRequest {
         resource_names: Vec::with_capacity(entries),
         ..Default::default()
@@ -63,13 +63,13 @@ async fn first(requests: &mut Requests) -> Result<Bytes, Status> {
     .await
 }
 
-/// Checks the cost of decoding a message against the limits, before it is decoded. Returns the number of names and versions.
+/// Checks the cost of decoding a message against the limits, before it is decoded. Returns what it counts.
 pub(super) fn bounded(
     message: &[u8],
     dialect: Dialect,
     shared: &Shared,
     settings: &ConnectionSettings,
-) -> Result<usize, Status> {
+) -> Result<Scan, Status> {
     let scan = Scan::of(message, dialect).map_err(|_| malformed(message))?;
     let limits = &settings.limits;
     let bounds = &settings.protocol.limits;
@@ -89,7 +89,7 @@ pub(super) fn bounded(
             return Err(Status::resource_exhausted(message));
         }
     }
-    Ok(scan.entries)
+    Ok(scan)
 }
 
 /// A request that can reject a response, with a reason.

@@ -11,7 +11,7 @@ use tonic::Status;
 
 use super::keeping::Keeping;
 use super::sliced::{ENTRY_BYTES, Sliced};
-use crate::wire::{Permit, Share, Turns};
+use crate::wire::{Permit, Scan, Share, Turns};
 
 /// A large request that waits for its turn.
 pub(super) struct Large {
@@ -32,19 +32,19 @@ pub(super) enum Stage {
 /// A request as it came.
 pub(super) struct Unread {
     message: Bytes,
-    /// How many names and versions it has.
-    entries: usize,
+    /// What it counts.
+    scan: Scan,
     kept: Keeping,
 }
 
 impl Unread {
-    /// Returns the message, to be decoded, the number of its names and versions, and what keeps both.
+    /// Returns the message, to be decoded, what it counts, and what keeps both.
     ///
     /// # Errors
     /// There is no memory for what it is when it is decoded.
-    pub(super) fn take(mut self) -> Result<(Bytes, usize, Keeping), Status> {
-        self.kept.keep(self.message.len() + self.entries * ENTRY_BYTES)?;
-        Ok((self.message, self.entries, self.kept))
+    pub(super) fn take(mut self) -> Result<(Bytes, Scan, Keeping), Status> {
+        self.kept.keep(self.message.len() + self.scan.entries * ENTRY_BYTES)?;
+        Ok((self.message, self.scan, self.kept))
     }
 }
 
@@ -53,11 +53,11 @@ impl Large {
     ///
     /// # Errors
     /// There is no memory for it.
-    pub(super) fn unread(message: &Bytes, entries: usize, share: &Arc<Share>) -> Result<Self, Status> {
+    pub(super) fn unread(message: &Bytes, scan: Scan, share: &Arc<Share>) -> Result<Self, Status> {
         let mut kept = Keeping::new(share.clone());
         kept.wait(message.len())?;
         let message = message.clone();
-        let stage = Stage::Unread(Unread { message, entries, kept });
+        let stage = Stage::Unread(Unread { message, scan, kept });
         Ok(Self {
             turns: Turns::default(),
             stage,
@@ -128,7 +128,13 @@ mod tests {
         #[expect(clippy::disallowed_methods, reason = "any instant will do")]
         let now = Instant::now();
         let budget = Arc::new(Budget::new(1000));
-        let request = |bytes| Large::unread(&Bytes::from(vec![0; bytes]), 4, &budget.share());
+        let request = |bytes| {
+            let scan = Scan {
+                entries: 4,
+                ..Scan::default()
+            };
+            Large::unread(&Bytes::from(vec![0; bytes]), scan, &budget.share())
+        };
         let mut cx = Context::from_waker(Waker::noop());
         let (mut one, mut other) = (
             request(100).expect("there is room"),
@@ -149,8 +155,8 @@ mod tests {
             panic!("nobody has read it");
         };
         drop(one);
-        let (_, entries, kept) = unread.take().expect("there is room");
-        assert_eq!((entries, budget.bytes()), (4, 300 + 4 * ENTRY_BYTES));
+        let (_, scan, kept) = unread.take().expect("there is room");
+        assert_eq!((scan.entries, budget.bytes()), (4, 300 + 4 * ENTRY_BYTES));
         drop(kept);
         assert_eq!(budget.bytes(), 0);
 

@@ -70,14 +70,6 @@ impl Request {
             }
         })
     }
-
-    /// Returns how many versions it brings.
-    pub(super) fn versions(&self) -> usize {
-        match self {
-            Self::Sotw(_) => 0,
-            Self::Delta(request) => request.initial_resource_versions.len(),
-        }
-    }
 }
 
 impl Sliced {

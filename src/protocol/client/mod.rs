@@ -23,6 +23,7 @@ mod parted;
 mod refusals;
 mod reporting;
 mod rhythm;
+mod silence;
 mod stated;
 mod sweep;
 mod unserved;
@@ -48,6 +49,7 @@ use proto::envoy::config::core::v3::Node;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 pub use reporting::Reported;
 pub use rhythm::Rhythm;
+pub use silence::PassedOver;
 pub use stated::stated;
 pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable, read_delta, read_sotw};
 use xds::{Changes, Dialect, Phase, ServerFeatures, Slot, Target, TypeUrl, Types, Update, Want};
@@ -125,6 +127,8 @@ struct Stream {
     forgetful: bool,
     /// From this number of types on, those that nobody wants are dropped.
     sweep_at: usize,
+    /// Questions that the server has passed over, until somebody takes them.
+    passed_over: BTreeMap<TypeUrl, PassedOver>,
 }
 
 impl Client {
@@ -166,16 +170,6 @@ impl Client {
     pub fn lacks(&self) -> bool {
         let mut asked = self.feeds.iter().filter(|(type_url, _)| self.asks(type_url));
         asked.any(|(_, feed)| feed.lacks())
-    }
-
-    /// Returns the client's half of another stream to the same server, which sees the same node.
-    #[must_use]
-    pub fn beside(&self) -> Self {
-        let beside = Self::new(self.settings.clone(), self.dialect, self.node.clone());
-        Self {
-            relays: self.relays.clone(),
-            ..beside
-        }
     }
 
     /// Returns whether there is a stream.
@@ -306,6 +300,7 @@ impl Client {
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<Changes> {
         let mut changes = Vec::new();
         while let Some(type_url) = self.agenda.due(now) {
+            self.note_silence(&type_url, now);
             if let Some(feed) = self.feeds.get_mut(&type_url) {
                 changes.extend(feed.timeout(now));
                 self.reporting.ask(feed, now);
@@ -369,7 +364,7 @@ impl Client {
             return Vec::new();
         };
         let message = read(type_url, &feed.outbound.ways);
-        feed.hear(&message);
+        feed.hear(&message, now);
         let valid = message.entries.len();
         let place = feed.unanswered();
         let (changes, message) = feed.receive(message, self.dialect, now);

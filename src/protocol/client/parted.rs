@@ -17,6 +17,16 @@ pub struct Parted {
 }
 
 impl Client {
+    /// Returns the client's half of another stream to the same server, which sees the same node.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        let beside = Self::new(self.settings.clone(), self.dialect, self.node.clone());
+        Self {
+            relays: self.relays.clone(),
+            ..beside
+        }
+    }
+
     /// Removes the type from this stream, if it is there, so that it can join another.
     pub fn part(&mut self, type_url: &TypeUrl) -> Option<(Parted, Vec<Changes>)> {
         let mut feed = self.feeds.remove(type_url)?;

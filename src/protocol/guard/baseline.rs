@@ -42,7 +42,7 @@ impl Guard {
         let is_gone = |name: &&Name| match slot.known(name) {
             Some(Known::Present(_)) => false,
             Some(Known::Absent(reason)) => *reason == Reason::Said,
-            None => lists_all,
+            None | Some(Known::Held(_)) => lists_all,
         };
         let names = own.resources().map(|resource| resource.name());
         let gone: Vec<Name> = names

@@ -127,6 +127,11 @@ impl Held {
         }
     }
 
+    /// Whether a held cluster takes its endpoints from this assignment.
+    pub(super) fn takes_endpoints(&self, endpoints: &Name) -> bool {
+        self.endpoints.contains_key(endpoints)
+    }
+
     /// Returns the held clusters that take their endpoints from this assignment.
     pub(super) fn clusters_of(&self, endpoints: &Name) -> impl Iterator<Item = &Item> {
         self.endpoints.get(endpoints).into_iter().flatten()

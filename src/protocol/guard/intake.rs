@@ -37,7 +37,8 @@ impl Guard {
             let half = (change.type_url.clone(), change.wildcard);
             let waits = self.waits(change, &half);
             let concerns = |update: &Update| {
-                removes(update) && waits.any() || waits.first && kind == Kind::Eds && matches!(update, Update::Put(..))
+                let assigns = kind == Kind::Eds && matches!(update, Update::Put(..));
+                removes(update) && waits.any() || assigns && (waits.first || self.held.takes_endpoints(update.name()))
             };
             if self.held.has_half(&half) || change.updates.iter().any(concerns) {
                 self.sift(
@@ -73,11 +74,17 @@ impl Guard {
         let mut lost = BTreeSet::new();
         for update in std::mem::take(&mut change.updates) {
             let item = (half.clone(), update.name().clone());
-            let empties = waits.first && becomes_empty(half.0.kind(), state, &update);
+            // Some control planes say of the endpoints of a removed cluster that there are none: they go with the cluster.
+            let taken = self.held.takes_endpoints(&item.1);
+            let empties = (waits.first || taken)
+                && becomes_empty(half.0.kind(), state, &update)
+                && self.first_states.gone_elsewhere(&item) != Some(true);
+            let follows = empties && taken;
             // What waits already is said again.
             let waits_for_any = waits.any() || self.held.contains(&item);
-            if empties || removes(&update) && waits_for_any && self.can_wait(&item, state, now) {
-                self.begin(&item, update, waits, state, now);
+            let goes = empties && waits.first || removes(&update) && waits_for_any;
+            if follows || goes && (empties || self.can_wait(&item, state, now)) {
+                self.begin(&item, update, follows, waits, state, now);
                 lost.insert(item.1);
                 continue;
             }
@@ -93,7 +100,7 @@ impl Guard {
                     .change(&item, HoldEnd::Gone, |removal| removal.complain(update, together));
             } else {
                 self.first_states.find(&item);
-                change.updates.extend(self.overtake(half, &update));
+                change.updates.extend(self.overtake(half, &update, now));
                 change.updates.push(update);
             }
         }
@@ -109,9 +116,11 @@ impl Guard {
             && self.first_states.gone_elsewhere(item) != Some(true)
     }
 
-    /// A removal begins to wait, or is said again.
-    fn begin(&mut self, item: &Item, update: Update, waits: Waits, state: Option<&State>, now: Instant) {
+    /// A removal begins to wait, or is said again. Endpoints that are emptied do so if they are a part of a first state, and if `follows`
+    /// like a removal.
+    fn begin(&mut self, item: &Item, update: Update, follows: bool, waits: Waits, state: Option<&State>, now: Instant) {
         let emptied = matches!(update, Update::Put(..));
+        let goes = follows || !emptied;
         let endpoints = state.and_then(|state| state.resource(&item.1)?.endpoints());
         let known = self.held.get(item).map(Removal::judged);
         let first = waits.first && self.first_states.gone_elsewhere(item).is_none();
@@ -123,13 +132,14 @@ impl Guard {
             self.held.repeat(item, update, endpoints);
             return;
         }
-        let quiet = waits.quiet && !emptied;
+        let quiet = waits.quiet && goes;
         let judged = if first { Judged::Undecided } else { Judged::Not };
-        let reference = match waits.referred && !emptied {
+        let reference = match waits.referred && goes {
             true => Reference::Unknown(false),
             false => Reference::Ignored(HoldEnd::Free),
         };
         let removal = Removal::new(vec![update], quiet, judged, reference, expiry(state, &item.1), now);
+        let removal = removal.following(follows);
         if quiet {
             self.queue.push_back((now, item.clone()));
         }
@@ -140,14 +150,16 @@ impl Guard {
 
     /// A name has returned, or something takes its place: returns what must come before that, because a name goes together with what
     /// replaces it (K-20).
-    fn overtake(&mut self, half: &Half, update: &Update) -> Vec<Update> {
+    fn overtake(&mut self, half: &Half, update: &Update, now: Instant) -> Vec<Update> {
         let mut before = Vec::new();
         if !self.held.has_half(half) {
             return before;
         }
         match update {
             Update::Put(resource, _) => {
-                self.leave(&(half.clone(), resource.name().clone()), HoldEnd::Server);
+                let returned = self.leave(&(half.clone(), resource.name().clone()), HoldEnd::Server);
+                let endpoints = returned.as_ref().and_then(Removal::endpoints);
+                endpoints.into_iter().for_each(|name| self.hush(name, now));
                 for alias in resource.aliases() {
                     let removal = self.leave(&(half.clone(), alias.clone()), HoldEnd::Server);
                     before.extend(removal.into_iter().flat_map(Removal::into_updates));
@@ -159,6 +171,17 @@ impl Guard {
             Update::Whole(_) | Update::Error(..) => {}
         }
         before
+    }
+
+    /// A cluster has returned: that it has no endpoints, which was said of it while it went, counts when the quiet time is over. What it
+    /// has now comes in that time.
+    fn hush(&mut self, endpoints: &Name, now: Instant) {
+        let emptied = self.held.named(Kind::Eds, endpoints);
+        let emptied = emptied.filter(|(_, removal)| removal.is_emptied() && removal.judged() == Judged::Not);
+        for item in emptied.map(|(item, _)| item).collect::<Vec<_>>() {
+            self.held.change(&item, HoldEnd::Server, |removal| removal.hush(now));
+            self.queue.push_back((now, item));
+        }
     }
 
     /// A listener takes the address of ones that wait, or a virtual host their domain: they go with it, for a client could not have

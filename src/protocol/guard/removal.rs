@@ -33,6 +33,17 @@ pub(super) struct Removal {
     expires: Option<Instant>,
     /// What a cluster takes its endpoints from.
     endpoints: Option<Name>,
+    /// Whether it stays for a while when its cluster has gone.
+    lingers: Lingers,
+}
+
+/// Whether the endpoints of a removed cluster, which were emptied, stay when the cluster has gone: clients may still use it until they have
+/// the routes that leave it, and what they are sent of endpoints does not wait for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lingers {
+    No,
+    Yes,
+    Until(Instant),
 }
 
 /// Whether it is a part of a large loss.
@@ -77,6 +88,30 @@ impl Removal {
             order: None,
             expires,
             endpoints: None,
+            lingers: Lingers::No,
+        }
+    }
+
+    /// The same for endpoints that `follow` their cluster.
+    pub(super) fn following(self, follow: bool) -> Self {
+        let lingers = if follow { Lingers::Yes } else { Lingers::No };
+        Self { lingers, ..self }
+    }
+
+    /// Whether it stays for a while when its cluster has gone.
+    pub(super) fn lingers(&self) -> bool {
+        self.lingers == Lingers::Yes
+    }
+
+    /// Its cluster has gone: it stays until then.
+    pub(super) const fn linger(&mut self, until: Instant) {
+        self.lingers = Lingers::Until(until);
+    }
+
+    const fn lingers_until(&self) -> Option<Instant> {
+        match self.lingers {
+            Lingers::Until(until) => Some(until),
+            Lingers::No | Lingers::Yes => None,
         }
     }
 
@@ -157,6 +192,12 @@ impl Removal {
         self.updates.push(update);
     }
 
+    /// Its cluster has returned: it waits for nothing but a quiet time.
+    pub(super) const fn hush(&mut self, now: Instant) {
+        self.quiet = Some(now);
+        self.lingers = Lingers::No;
+    }
+
     /// The quiet time is over.
     pub(super) const fn ripen(&mut self) {
         self.quiet = None;
@@ -215,7 +256,8 @@ impl Removal {
     /// Whether it waits, whatever refers to it.
     pub(super) fn waits(&self, now: Instant) -> bool {
         let held = self.judged != Judged::Not || self.ordered_until().is_some_and(|until| until > now);
-        self.quiet.is_some() || self.is_remembered() || held && !self.is_expired(now)
+        let lingers = self.lingers_until().is_some_and(|until| until > now);
+        self.quiet.is_some() || self.is_remembered() || lingers || held && !self.is_expired(now)
     }
 
     /// Whether what refers to it counts.
@@ -229,7 +271,12 @@ impl Removal {
 
     /// When it must be looked at again by itself.
     pub(super) fn alarms(&self) -> impl Iterator<Item = Instant> {
-        let times = [self.ordered_until(), self.suspected_until(), self.expires];
+        let times = [
+            self.ordered_until(),
+            self.suspected_until(),
+            self.lingers_until(),
+            self.expires,
+        ];
         times.into_iter().flatten()
     }
 
@@ -261,7 +308,8 @@ impl Removal {
     /// its judgement.
     pub(super) fn shown(&self, wildcard: bool, clock: Option<Instant>, order: Option<&Order>) -> HeldRemoval {
         // What refers to it may hold it longer than a person does, and so does the silence of the control plane since the start.
-        let no_clock = self.is_remembered() && self.order.is_none() || self.by().is_some() && clock.is_none();
+        let refers = matches!(self.reference, Reference::By(..));
+        let no_clock = self.is_remembered() && self.order.is_none() || refers && clock.is_none();
         let by = self.by().map(|(((type_url, _), name), said)| Referrer {
             type_url: type_url.clone(),
             name: name.clone(),
@@ -272,7 +320,7 @@ impl Removal {
             until: if self.judged == Judged::Not && no_clock {
                 None
             } else {
-                clock.max(self.ordered_until())
+                clock.max(self.ordered_until()).max(self.suspected_until())
             },
             by,
             emptied: self.is_emptied(),

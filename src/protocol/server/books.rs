@@ -113,14 +113,15 @@ impl Books {
 
     /// The client says that it holds this version of a name.
     pub(super) fn bring(&mut self, name: Name, version: Version) {
-        self.ledger.put(&name, Row::Brought(version));
+        self.ledger.put(&name, Row::Brought(version.into()));
         self.agenda.look(name);
     }
 
     /// A resource is sent under a name.
     pub(super) fn sent(&mut self, name: &Name, resource: &Arc<Resource>) {
         self.ledger.put(name, Row::Sent(resource.clone()));
-        self.absolve(name);
+        // Until it has accepted that, it holds what it had when it rejected something.
+        self.hold_back_no_more(name);
         self.notes.forget_error(name);
     }
 
@@ -174,9 +175,15 @@ impl Books {
         self.lists_all && !self.notes.omits()
     }
 
-    /// Nothing of a name is rejected any more. B-18: others may have been held back with it, and this may have been the bad one: they are
-    /// sent again.
+    /// Nothing of a name is rejected any more.
     fn absolve(&mut self, name: &Name) {
+        self.rejections.note_settled([name].into_iter());
+        self.hold_back_no_more(name);
+    }
+
+    /// A name is not held back any more. B-18: others may have been held back with it, and this may have been the bad one: they are
+    /// sent again.
+    fn hold_back_no_more(&mut self, name: &Name) {
         if self.rejections.forget(name) && self.holds_back_as_one() {
             for other in self.rejections.take_held_back() {
                 self.ledger.put(&other, Row::Perhaps);
@@ -200,10 +207,10 @@ impl Books {
     pub(super) fn forget_shared(&mut self, keeps: bool) {
         let base = self.ledger.forget_shared().filter(|_| keeps);
         self.notes.forget_version_table();
-        let shared = base.iter().flat_map(|base| base.resources());
-        for held in shared {
-            if !self.ledger.get(held.name()).perhaps() {
-                self.ledger.put(held.name(), Row::Sent(held.clone()));
+        for (name, known) in base.iter().flat_map(|base| base.entries()) {
+            let row = Row::from(known);
+            if row.perhaps() && !self.ledger.get(name).perhaps() {
+                self.ledger.put(name, row);
             }
         }
     }
@@ -224,6 +231,7 @@ impl Books {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xds::{ResourceParts, TypeUrl};
 
     fn books(lists_all: bool, names: &[&Name]) -> Books {
         let mut books = Books::new(lists_all);
@@ -249,7 +257,16 @@ mod tests {
     #[test]
     fn a_row_changes_with_all_that_belongs_to_it() {
         let name = Name::from("a");
-        let resource = Arc::new(Resource::brought(name.clone(), Version::EMPTY, now()));
+        let parts = ResourceParts {
+            type_url: &TypeUrl::new("t"),
+            name: name.clone(),
+            aliases: Vec::new(),
+            passed_on: &[],
+            body: &[],
+            endpoints: None,
+            received: now(),
+        };
+        let resource = Arc::new(Resource::new(parts, 0));
         type Verb = fn(&mut Books, &Name, &Arc<Resource>);
         let verbs: [(&str, Verb, bool, bool); 7] = [
             ("ask", |books, name, _| books.ask(name), false, true),

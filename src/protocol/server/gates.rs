@@ -12,6 +12,8 @@ pub(super) enum Gate {
     Free,
     /// Something has waited since then.
     Waits(Instant),
+    /// The same, and it pauses until the second moment.
+    Pauses(Instant, Instant),
     /// The same; its time has come and nothing has passed yet, so it needs no timer any more.
     Ripe(Instant),
 }
@@ -23,6 +25,20 @@ impl Gate {
             *self = Self::Waits(now);
         }
         self.is_ripe(bound, now)
+    }
+
+    /// Something waits, and may pass when this moment has come, if nothing else holds it back then.
+    pub(super) fn pause(&mut self, until: Instant, now: Instant) {
+        *self = Self::Pauses(self.since().unwrap_or(now), until);
+    }
+
+    /// What it waited for has come. Returns when a pause after that is over, if it has waited.
+    pub(super) fn paused(&self, quiet: Duration, now: Instant) -> Option<Instant> {
+        match self {
+            Self::Free | Self::Ripe(_) => None,
+            Self::Waits(_) => Some(now + quiet),
+            Self::Pauses(_, until) => Some(*until),
+        }
     }
 
     /// Something waits, and has not waited for longer than since then.
@@ -56,6 +72,7 @@ impl Gate {
     pub(super) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
         match self {
             Self::Waits(since) => Some(*since + bound),
+            Self::Pauses(since, until) => Some((*since + bound).min(*until)),
             Self::Free | Self::Ripe(_) => None,
         }
     }
@@ -63,7 +80,7 @@ impl Gate {
     const fn since(&self) -> Option<Instant> {
         match self {
             Self::Free => None,
-            Self::Waits(since) | Self::Ripe(since) => Some(*since),
+            Self::Waits(since) | Self::Pauses(since, _) | Self::Ripe(since) => Some(*since),
         }
     }
 }
@@ -85,5 +102,23 @@ mod tests {
         assert!(gate.is_ripe(bound, ends) && gate.poll_timeout(bound).is_none());
         gate.clear();
         assert!(!gate.waits());
+    }
+
+    /// D-03: a pause begins when the wait is over, is no longer than that, and ends with the bound at the latest.
+    #[test]
+    fn a_pause_after_a_wait() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let now = Instant::now();
+        let (bound, quiet, mut gate) = (Duration::from_secs(5), Duration::from_secs(1), Gate::default());
+        assert_eq!(gate.paused(quiet, now), None);
+        gate.wait(bound, now);
+        let until = gate.paused(quiet, now + quiet).unwrap();
+        gate.pause(until, now + quiet);
+        assert_eq!((until, gate.poll_timeout(bound)), (now + quiet * 2, Some(until)));
+        assert_eq!(gate.paused(quiet, until), Some(until));
+        gate.pause(now + bound + quiet, until);
+        assert_eq!(gate.poll_timeout(bound), Some(now + bound));
+        gate.handle_timeout(bound, now + bound);
+        assert!(gate.is_ripe(bound, now + bound) && gate.poll_timeout(bound).is_none());
     }
 }

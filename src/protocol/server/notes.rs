@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use xds::{Batch, Errors, Name, Objection, Resource, ResourceError, State, Update, Version};
+use xds::{Batch, Errors, Name, Objection, Resource, ResourceError, State, TypeUrl, Version};
 
 /// The notes on a type of a stream. Most types have none, and then nothing is allocated.
 #[derive(Debug, Default)]
@@ -63,9 +63,7 @@ pub(super) enum Again {
 #[derive(Debug, Default)]
 struct Versions {
     /// Those of a request, of what only the wildcard covers, until all of it was read.
-    unread: BTreeMap<Name, Version>,
-    /// Those of earlier slices of the request.
-    gathered: Option<Box<State>>,
+    unread: Option<Box<State>>,
     /// How many are in the table that the ledger is relative to, until the client was sent all that differs.
     table: usize,
     /// How many are in rows that the client does not ask for; at the most, because rows go one by one.
@@ -86,8 +84,7 @@ impl Written {
         } = self;
         let secrets = secrets.accepted.is_empty() && !secrets.omits;
         let reasons = full.refused.is_none() && full.again.is_none() && relayed.is_none();
-        let versions =
-            versions.unread.is_empty() && versions.gathered.is_none() && versions.table == 0 && versions.rows == 0;
+        let versions = versions.unread.is_none() && versions.table == 0 && versions.rows == 0;
         errors.is_empty()
             && beats.is_empty()
             && removals.is_none()
@@ -262,23 +259,14 @@ impl Notes {
     }
 
     /// C-12: the client holds this version of what only its wildcard covers.
-    pub(super) fn note_version(&mut self, name: Name, version: Version) {
-        self.add().versions.unread.insert(name, version);
+    pub(super) fn note_version(&mut self, name: Name, version: Version, type_url: &TypeUrl) {
+        let unread = &mut self.add().versions.unread;
+        let unread = unread.get_or_insert_with(|| Box::new(State::new(type_url.clone())));
+        unread.hold(name, version.into());
     }
 
-    pub(super) fn take_versions(&mut self) -> BTreeMap<Name, Version> {
-        self.take(|written| std::mem::take(&mut written.versions.unread))
-    }
-
-    /// What a slice of a request brought is put to that of earlier slices.
-    pub(super) fn gather(&mut self, updates: &[Update], nothing: impl FnOnce() -> State) {
-        let versions = &mut self.add().versions;
-        let before = versions.gathered.take().map_or_else(nothing, |before| *before);
-        versions.gathered = Some(Box::new(before.with(updates, None).0));
-    }
-
-    pub(super) fn take_gathered(&mut self) -> Option<Box<State>> {
-        self.take(|written| written.versions.gathered.take())
+    pub(super) fn take_versions(&mut self) -> Option<Box<State>> {
+        self.take(|written| written.versions.unread.take())
     }
 
     /// A row is kept for a version.
@@ -307,10 +295,8 @@ impl Notes {
     /// B-34: returns how many versions are kept, those in rows left out.
     pub(super) fn versions(&self) -> usize {
         let versions = self.0.as_ref().map(|written| &written.versions);
-        let gathered = |versions: &Versions| versions.gathered.as_ref().map_or(0, |state| state.entries().len());
-        versions.map_or(0, |versions| {
-            versions.unread.len() + gathered(versions) + versions.table
-        })
+        let unread = |versions: &Versions| versions.unread.as_ref().map_or(0, |table| table.entries().len());
+        versions.map_or(0, |versions| unread(versions) + versions.table)
     }
 
     /// Returns in how many rows versions may be kept.

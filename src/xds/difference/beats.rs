@@ -16,8 +16,8 @@ pub(super) fn beats(from: &State, to: &State) -> Vec<Arc<Resource>> {
     let mut beats = Vec::new();
     for item in from.expiries().diff(to.expiries()) {
         let (DiffItem::Add(name, _) | DiffItem::Update { new: (name, _), .. } | DiffItem::Remove(name, _)) = item;
-        if let (Some(old), Some(new)) = (from.resource(name), to.resource(name))
-            && old.version() == new.version()
+        if let (Some(old), Some(new)) = (from.entries().get(name), to.resource(name))
+            && old.is(new.version())
         {
             beats.push(new.clone());
         }

@@ -174,10 +174,10 @@ impl Difference {
                     ..
                 } => changed.push(new.clone()),
                 DiffItem::Update {
-                    old: (name, Known::Present(_)),
+                    old: (name, Known::Present(_) | Known::Held(_)),
                     ..
                 }
-                | DiffItem::Remove(name, Known::Present(_)) => removed.push(name.clone()),
+                | DiffItem::Remove(name, Known::Present(_) | Known::Held(_)) => removed.push(name.clone()),
                 DiffItem::Add(..) | DiffItem::Update { .. } | DiffItem::Remove(..) => {}
             }
         }

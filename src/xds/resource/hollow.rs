@@ -3,12 +3,11 @@
 //! Owns what a copy has. Does not know who keeps it.
 
 use std::sync::OnceLock;
-use std::time::Instant;
 
 use bytes::Bytes;
 
 use super::Resource;
-use crate::{Name, Version};
+use crate::Version;
 
 impl Resource {
     /// Returns a copy that shares its bytes. Of the resource itself it is counted how many sessions still have it.
@@ -38,24 +37,6 @@ impl Resource {
             miscalled: self.miscalled,
             endpoints: self.endpoints.clone(),
             received: self.received,
-            references: OnceLock::new(),
-        }
-    }
-
-    /// Returns what a client says that it holds: a name and a version, without bytes.
-    #[must_use]
-    pub fn brought(name: Name, version: Version, received: Instant) -> Self {
-        Self {
-            name,
-            aliases: Box::default(),
-            version,
-            record: Bytes::new(),
-            passed_on_at: 0,
-            any_at: 0,
-            body_at: 0,
-            miscalled: false,
-            endpoints: None,
-            received,
             references: OnceLock::new(),
         }
     }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::Resource;
+use crate::{Brief, Resource, Version};
 
 /// What is known of a name; a name that is in no map is Unknown. Never two-valued (K-15).
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub enum Known {
     Absent(Reason),
     /// It exists, with this content.
     Present(Arc<Resource>),
+    /// A client says that it holds this version of it (C-12). Only in a table of what a client holds.
+    Held(Brief),
 }
 
 impl Known {
@@ -21,7 +23,17 @@ impl Known {
     pub const fn resource(&self) -> Option<&Arc<Resource>> {
         match self {
             Self::Present(resource) => Some(resource),
-            Self::Absent(_) => None,
+            Self::Absent(_) | Self::Held(_) => None,
+        }
+    }
+
+    /// Whether it is the content with this version.
+    #[must_use]
+    pub fn is(&self, version: Version) -> bool {
+        match self {
+            Self::Present(resource) => resource.version() == version,
+            Self::Held(held) => *held == Brief::from(version),
+            Self::Absent(_) => false,
         }
     }
 }
@@ -31,8 +43,10 @@ impl PartialEq for Known {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Present(a), Self::Present(b)) => Arc::ptr_eq(a, b) || a.version() == b.version(),
+            (Self::Present(found), known) | (known, Self::Present(found)) => known.is(found.version()),
             (Self::Absent(a), Self::Absent(b)) => a == b,
-            (Self::Present(_), Self::Absent(_)) | (Self::Absent(_), Self::Present(_)) => false,
+            (Self::Held(a), Self::Held(b)) => a == b,
+            (Self::Absent(_), Self::Held(_)) | (Self::Held(_), Self::Absent(_)) => false,
         }
     }
 }

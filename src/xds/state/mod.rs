@@ -17,7 +17,7 @@ pub use known::{Known, Reason};
 pub use permitted::Permitted;
 
 use super::value_id::next_id;
-use super::{Name, Resource, ResourceError, TypeUrl, Update, Version};
+use super::{Brief, Name, Resource, ResourceError, TypeUrl, Update, Version};
 
 /// Immutable map from name to what is known; shares its structure with its predecessor.
 #[derive(Clone)]
@@ -210,18 +210,24 @@ impl State {
         }
     }
 
-    /// Returns the same entries with other copies of the resources.
+    /// A client says that it holds this version of a name.
+    pub fn hold(&mut self, name: Name, version: Brief) {
+        self.entries.insert(name, Known::Held(version));
+    }
+
+    /// Returns the same names without any version: what a client holds of them is unknown (C-11).
     #[must_use]
-    pub fn mapped(&self, mut copy: impl FnMut(&Arc<Resource>) -> Arc<Resource>) -> Self {
+    pub fn doubted(&self) -> Self {
         let mut bytes = 0;
         let entries = self.entries.iter().map(|(name, known)| {
             let known = match known {
                 Known::Present(resource) => {
-                    let resource = copy(resource);
+                    let resource = Arc::new(resource.doubted());
                     bytes += resource.weight();
                     Known::Present(resource)
                 }
                 Known::Absent(reason) => Known::Absent(*reason),
+                Known::Held(_) => Known::Held(Brief::ANY),
             };
             (name.clone(), known)
         });

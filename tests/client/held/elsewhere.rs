@@ -142,6 +142,21 @@ fn what_the_server_still_has_is_served() {
     }
 }
 
+/// The other server has removed an assignment that this one has emptied meanwhile: it is served as it is now, for nobody has the old one.
+#[test]
+fn what_is_gone_elsewhere_and_emptied_here() {
+    for dialect in BOTH {
+        let mut stage = stage(dialect);
+        stage.elsewhere = Some(served_without(Dialect::Delta, &[(EDS, "c0")]));
+        stage.put(EDS, "c0", endpoints("c0", 0));
+        stage.plane.split = Some(1);
+        stage.restart();
+        stage.exchange();
+        assert_eq!(stage.body(EDS, "c0"), Some(endpoints("c0", 0)), "{dialect:?}");
+        assert_eq!(stage.heard(), "", "{dialect:?}");
+    }
+}
+
 /// A session has stayed: what it has is not taken from it before the server has listed all.
 #[test]
 fn who_has_stayed_keeps_everything() {

@@ -1,23 +1,28 @@
 //! Removals that are held: because something refers to what is removed, or because too much is lost at once.
 
+mod abroad;
 mod amnesia;
 mod bad_input;
 mod crossings;
 mod elsewhere;
+mod endpoints;
 mod many;
 mod overdue;
+mod pair;
 mod plane;
 mod reading;
 mod silence;
 mod spots;
 mod stage;
+mod stand_ins;
+mod worlds;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use xds::{
     Changes, Dialect, GuardSettings, HeldRemoval, Hold, HoldAction, HoldReason, HoldTarget, MassHold, Name, Phase,
-    ReferenceHold, ResourceError, Trouble, TypeUrl, Update, Within,
+    Reason, ReferenceHold, ResourceError, Trouble, TypeUrl, Update, Within,
 };
 
 use crate::{CDS, EDS, LDS, RDS, ms};
@@ -225,6 +230,30 @@ fn a_route_that_leaves_the_view() {
         assert_eq!(stage.served(RDS), "");
         assert!(stage.served(CDS).starts_with("c1 "), "{dialect:?}");
     }
+}
+
+/// The same for the last one, which the control plane did not confirm in time: until then it counts for what it names (K-16).
+#[test]
+fn an_unconfirmed_route_that_leaves_the_view() {
+    let mut stage = settled(Dialect::Delta, USUAL);
+    stage.remove(CDS, "c0");
+    stage.pass(ms(200));
+    stage.publish(vec![Changes {
+        type_url: TypeUrl::new(RDS),
+        wildcard: false,
+        updates: vec![Update::Absent(Name::from("r"), Reason::TimedOut)],
+        complete: None,
+        answered: None,
+        phase: Phase::Steady,
+    }]);
+    stage.pass(Duration::from_secs(60));
+    assert_eq!(stage.why(CDS, "c0"), "referenced by rds r");
+    stage.wanted.clear();
+    // Of a type that nobody wants any more the view keeps nothing.
+    stage.upstream.cut = stage.upstream.cut.without(&TypeUrl::new(RDS));
+    stage.publish(Vec::new());
+    stage.pass(ms(2000));
+    assert!(stage.served(CDS).starts_with("c1 "), "{}", stage.why(CDS, "c0"));
 }
 
 /// A route configuration stays as long as a listener names it.

@@ -1,9 +1,11 @@
 """istiod without a cluster: its configuration comes from files. Envoys connect in plaintext, and istiod believes their identity; the
 relay connects over TLS, where each view must have a certificate of its namespace."""
 
+import json
 import os
 import re
 import subprocess
+import time
 
 import yaml
 
@@ -27,10 +29,12 @@ class Istiod(Process):
     others = ("sidecar",)
     # A type for which not Envoy but the agent beside it asks: the table of its DNS proxy.
     agents = {"sidecar": "type.googleapis.com/istio.networking.nds.v1.NameTable"}
+    # What a request gets whose backend does not exist, without the relay. The relay keeps what a route names (D-09).
+    missing, kept = 503, True
     # A tenant that istiod refuses, because the certificate is for another namespace, and istiod's error text.
     refused = {"green": "no identities ([spiffe://cluster.local/ns/red/sa/default]) matched green"}
 
-    def __init__(self, program, logs, doors):
+    def __init__(self, program, logs, doors, level="info"):
         self.folder, self.address, self.monitoring = logs / NAME, doors / "istiod.xds", doors / "istiod.monitoring"
         self.secure, self.certificates = doors / "istiod.tls", self.folder / "certificates"
         self.files, mesh = self.folder / "configuration", self.folder / "mesh.yaml"
@@ -42,16 +46,29 @@ class Istiod(Process):
         command = [program, "discovery", "--registries=", "--configDir", self.files, "--meshConfig", mesh, "--httpAddr", "127.0.0.1:8080",
                    "--grpcAddr", f"127.0.0.1:{PORT}", "--httpsAddr=", "--monitoringAddr", f"127.0.0.1:{MONITORING}",
                    "--secureGRPCAddr", f"127.0.0.1:{SECURE}", "--tlsCertFile", own / "cert.pem", "--tlsKeyFile", own / "key.pem",
-                   "--caCertFile", self.certificates / "root" / "cert.pem"]
+                   "--caCertFile", self.certificates / "root" / "cert.pem", "--log_output_level", f"default:{level}"]
         doors = [(self.address, PORT), (self.secure, SECURE), (self.monitoring, MONITORING)]
         super().__init__(NAME, alone(command, doors), logs, {**os.environ, **ENVIRONMENT})
 
     def write(self, tenants):
         """{tenant: ({listener: port}, {backend: [port]})}: each listener routes to the backend of its name."""
-        parts = [NO_TLS, *(part for tenant, state in tenants.items() for part in gateway(tenant, *state))]
+        self.publish([part for tenant, state in tenants.items() for part in gateway(tenant, *state)])
+
+    def publish(self, parts):
+        """Replaces the file; returns the time of that on the monotonic clock."""
         new = self.folder / "all.new"
-        new.write_text("---\n".join(yaml.safe_dump(part) for part in parts))
+        new.write_text("---\n".join(json.dumps(part) + "\n" for part in (NO_TLS, *parts)))
         new.rename(self.files / "all.yaml")
+        return time.monotonic()
+
+    def tenant(self, name, listeners, backends, routes):
+        """The resources of a tenant, with routes of their own: {name: {"host", "rules": [{"port", "prefix", "version"}]}}. Each rule leads
+        to a service of its own, so that clusters come and go with their routes."""
+        yield ingress(name, listeners, "*")
+        for key, one in routes.items():
+            for port in {rule["port"] for rule in one["rules"]}.intersection(backends):
+                yield service(name, f"{key}-{port}", [port])
+            yield virtual_service(name, key, one)
 
     def bootstrap(self, tenant):
         """The bootstrap of a gateway, or, for the name `sidecar`, of a workload in the first tenant's namespace."""
@@ -94,6 +111,14 @@ class Istiod(Process):
                 {"match": {"id": "sidecar~*"}, "key": ["id", "metadata.NAMESPACE"], "node": "client", "credentials": credentials}],
         })
 
+    def plain_relay(self, socket, dialect):
+        """The same, with one dialect towards istiod."""
+        config = yaml.safe_load(self.relay(socket))
+        config["upstream"]["xds_servers"][0]["transport"] = dialect
+        return yaml.safe_dump(config)
+
+    plain = relayed
+
     def renew(self):
         """There is nothing to renew: clients ask the relay in plaintext."""
 
@@ -103,6 +128,17 @@ class Istiod(Process):
     def streams(self):
         """How many clients it has now."""
         return sum(int(float(found)) for found in re.findall(r"^pilot_xds\{.*\} (\S+)$", ask(self.monitoring, "/metrics"), re.MULTILINE))
+
+    def rejections(self):
+        """How many rejections it counts, and how many of each client it logs, by the short form of a node's id."""
+        counted = re.findall(r"^pilot_total_xds_rejects\{.*\} (\S+)$", ask(self.monitoring, "/metrics"), re.MULTILINE)
+        with self.news:
+            logged = [found[1] for line in self.lines if (found := re.search(r" ACK ERROR (\S+)-\d+ ", line))]
+        return sum(int(float(one)) for one in counted), {client: logged.count(client) for client in logged}
+
+    def short(self, bootstrap):
+        """That short form."""
+        return bootstrap["node"]["id"].split("~")[2]
 
     def node(self, tenant, number):
         """One more replica of a tenant's gateway."""
@@ -127,20 +163,40 @@ def certify(folder):
 
 
 def gateway(tenant, listeners, backends):
-    networking = {"apiVersion": "networking.istio.io/v1"}
-    yield {**networking, "kind": "Gateway", "metadata": {"name": tenant, "namespace": tenant}, "spec": {
-        "selector": {"istio": tenant}, "servers": [
-            {"port": {"number": port, "name": f"http-{name}", "protocol": "HTTP"}, "hosts": [f"{name}.example.com"]}
-            for name, port in listeners.items()]}}
+    yield ingress(tenant, listeners)
     for name, ports in backends.items():
-        yield {**networking, "kind": "ServiceEntry", "metadata": {"name": name, "namespace": tenant}, "spec": {
-            "hosts": [f"{name}.internal"], "exportTo": ["."], "location": "MESH_INTERNAL", "resolution": "STATIC",
-            "addresses": [f"240.0.0.{1 + sum(name.encode()) % 200}"], "ports": [{"number": 80, "name": "http", "protocol": "HTTP"}],
-            "endpoints": [{"address": f"127.0.0.{1 + at}", "ports": {"http": port}} for at, port in enumerate(ports)]}}
+        yield service(tenant, name, ports)
     for name in listeners:
-        yield {**networking, "kind": "VirtualService", "metadata": {"name": name, "namespace": tenant}, "spec": {
-            "hosts": [f"{name}.example.com"], "gateways": [tenant], "http": [
-                {"route": [{"destination": {"host": f"{name}.internal", "port": {"number": 80}}}]}]}}
+        rule = {"route": [{"destination": {"host": f"{name}.internal", "port": {"number": 80}}}]}
+        yield networking("VirtualService", tenant, name, {"hosts": [f"{name}.example.com"], "gateways": [tenant], "http": [rule]})
+
+
+def ingress(tenant, listeners, hosts=None):
+    """A Gateway whose listeners serve one host each, or these hosts."""
+    servers = [{"port": {"number": port, "name": f"http-{name}", "protocol": "HTTP"}, "hosts": [hosts or f"{name}.example.com"]}
+               for name, port in listeners.items()]
+    return networking("Gateway", tenant, tenant, {"selector": {"istio": tenant}, "servers": servers})
+
+
+def service(tenant, name, ports):
+    return networking("ServiceEntry", tenant, name, {
+        "hosts": [f"{name}.internal"], "exportTo": ["."], "location": "MESH_INTERNAL", "resolution": "STATIC",
+        "addresses": [f"240.0.0.{1 + sum(name.encode()) % 200}"], "ports": [{"number": 80, "name": "http", "protocol": "HTTP"}],
+        "endpoints": [{"address": f"127.0.0.{1 + at}", "ports": {"http": port}} for at, port in enumerate(ports)]})
+
+
+def virtual_service(tenant, name, one):
+    """A route of a host; see Istiod.tenant()."""
+    rules = []
+    for rule in one["rules"]:
+        destination = {"host": f"{name}-{rule['port']}.internal", "port": {"number": 80}}
+        headers = {} if rule["version"] is None else {"headers": {"request": {"set": {"version": str(rule["version"])}}}}
+        rules.append({"match": [{"uri": {"prefix": rule["prefix"]}}], "route": [{"destination": destination}], **headers})
+    return networking("VirtualService", tenant, name, {"hosts": [one["host"]], "gateways": [tenant], "http": rules})
+
+
+def networking(kind, tenant, name, spec):
+    return {"apiVersion": "networking.istio.io/v1", "kind": kind, "metadata": {"name": name, "namespace": tenant}, "spec": spec}
 
 
 def served_by(bootstrap, socket):

@@ -101,14 +101,14 @@ class Bench:
     def parts(self):
         return self.plane.tenant(TENANT, {"web": PORT}, [port for port, gone in self.backends.items() if not gone], self.routes)
 
-    def round(self, step, targets, change=None):
-        """One change under traffic: `targets` are (host, path, outcomes before, outcome after); another host stays as it is."""
+    def round(self, step, targets, change=None, relayed=None):
+        """One change under traffic: `targets` are (host, path, outcomes before, outcome after), `relayed` the same through the relay where
+        that differs; another host stays as it is."""
         host, path, port = self.steady
-        watched = [(host, path, [], served(port)), *targets]
-        order = {"port": PORT, "watch": [dict(zip(("host", "path", "before", "after"), target)) for target in watched]}
         since = [len(side.lines) for side in self.sides]
-        for side in self.sides:
-            side.order(**order)
+        for side, own in zip(self.sides, (targets, relayed or targets)):
+            watched = [(host, path, [], served(port)), *own]
+            side.order(port=PORT, watch=[dict(zip(("host", "path", "before", "after"), target)) for target in watched])
         began = change() if change else self.plane.publish(self.parts())
         rights = [side.right(start, began + GIVEN_UP) for side, start in zip(self.sides, since)]
         time.sleep(AFTER)
@@ -169,15 +169,16 @@ class Bench:
         if number == 0:
             self.routes["gone"] = route("gone.example.com", rule(MORE))
             self.round("begin", [("gone.example.com", "/", [404], served(MORE))])
-        deletion, missing = number % 2 == 0, 404 if number % 4 < 2 else 500
-        if missing == 500:
+        deletion, missing = number % 2 == 0, 404 if number % 4 < 2 else self.plane.missing
+        if missing != 404:
             self.backends[MORE] = deletion
         elif deletion:
             del self.routes["gone"]
         else:
             self.routes["gone"] = route("gone.example.com", rule(MORE))
         ends = [served(MORE), missing] if deletion else [missing, served(MORE)]
-        self.round("deleted", [("gone.example.com", "/", ends[:1], ends[1])])
+        kept = [("gone.example.com", "/", [], served(MORE))] if missing != 404 and self.plane.kept else None
+        self.round("deleted", [("gone.example.com", "/", ends[:1], ends[1])], relayed=kept)
 
     def restarted(self, number):
         self.routes[f"more-{number}"] = route(f"more-{number}.example.com", rule(TURNS[3]))

@@ -59,8 +59,7 @@ def slowly_renamed_for_grpc(world):
     put_target(world, 0, ports["a"])
     world.through_relay()
     clients = grpc_clients(world)
-    # At 300 ms a call still fails now and then, in the moment between a client's acknowledgement and its next question.
-    for pause, step, backend in rounds() if ROUNDS > 1 else rounds()[:-len(BACKENDS)]:
+    for pause, step, backend in rounds():
         world.control_plane.take(pause)
         world.control_plane.apply(remove=[("cds", f"c{step}"), ("eds", f"c{step}")])
         time.sleep(0.3)

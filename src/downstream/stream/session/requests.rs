@@ -19,7 +19,7 @@ use crate::downstream::stream::keeping::Keeping;
 use crate::downstream::stream::large::{Large, Stage};
 use crate::downstream::stream::sliced::{Request, Sliced};
 use crate::protocol::{ReceiptKind, SLICE};
-use crate::wire::Share;
+use crate::wire::{Scan, Share};
 use crate::xds::Dirty;
 
 impl Session {
@@ -37,7 +37,7 @@ impl Session {
             (Ok(_), Some(Stage::Begun(sliced))) => self.take_slice(sliced),
             (Ok(_), Some(Stage::Unread(unread))) => {
                 let taken = unread.take();
-                taken.and_then(|(message, entries, kept)| self.read(&message, entries, kept).map(drop))
+                taken.and_then(|(message, scan, kept)| self.read(&message, scan, kept).map(drop))
             }
             (Ok(_), None) => Ok(()),
         };
@@ -59,15 +59,20 @@ impl Session {
 
     /// Decodes and handles a request. Returns how many names were handled.
     pub(super) fn try_handle(&mut self, message: &Bytes, share: &Arc<Share>) -> Result<usize, Status> {
-        let entries = bounded(message, self.method.dialect, &self.shared, self.settings())?;
-        if entries > SLICE {
-            self.rest = Some(Box::new(Large::unread(message, entries, share)?));
+        let scan = bounded(message, self.method.dialect, &self.shared, self.settings())?;
+        if scan.entries > SLICE {
+            self.rest = Some(Box::new(Large::unread(message, scan, share)?));
             return Ok(0);
         }
-        self.read(message, entries, Keeping::new(share.clone()))
+        self.read(message, scan, Keeping::new(share.clone()))
     }
 
-    fn read(&mut self, message: &Bytes, entries: usize, kept: Keeping) -> Result<usize, Status> {
+    fn read(&mut self, message: &Bytes, scan: Scan, kept: Keeping) -> Result<usize, Status> {
+        let Scan { entries, versions, .. } = scan;
+        let room = match versions {
+            0 => None,
+            versions => Some(self.bring(versions)?),
+        };
         let request = Request::read(message, self.method.dialect, entries)?;
         if let Request::Sotw(asked) = &request
             && self.method.service.is_none()
@@ -76,17 +81,13 @@ impl Session {
             return self.ask_syncz(asked).map(|()| 0);
         }
         let (library, size) = (&*self.shared.library, (message.len(), entries));
-        let room = match request.versions() {
-            0 => None,
-            versions => Some(self.bring(versions)?),
-        };
         let begun = Sliced::begin((request, room), size, kept, &mut self.server, library, self.now);
         let begun = begun.map_err(|end| status(&self.shared, end))?;
         self.take_slice(begun)?;
         Ok(entries.min(SLICE))
     }
 
-    /// B-34: takes room for versions before they are kept. Without them the client could not be told what is gone.
+    /// B-34: takes room for versions before they are decoded. Without them the client could not be told what is gone.
     fn bring(&self, versions: usize) -> Result<Room, Status> {
         self.shared.scopes.bring(versions).map_err(|max| {
             let full = Full {

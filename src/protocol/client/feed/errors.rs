@@ -16,6 +16,8 @@ const REJECTED_MAX: usize = 1024;
 impl Feed {
     /// Takes the errors of a response, and the names of its faulty entries.
     pub(super) fn complain(&mut self, message: &mut Message, updates: &mut Vec<Update>) {
+        // The server does not refuse the type any more.
+        self.absolve(Name::WILDCARD, updates);
         // G-13: errors take nothing from any client, unless the feature `fail_on_data_errors` of the server says so.
         if self.features.fail_on_data_errors {
             for text in &message.spoiled {
@@ -57,9 +59,12 @@ impl Feed {
         }
     }
 
-    /// The server ends the stream whenever it is asked for this type. Every name that still waits gets the error.
+    /// The server ends the stream whenever it is asked for this type. Every name that still waits gets the error, and so does the wildcard
+    /// until it is answered.
     pub(in crate::client) fn refused(&mut self, error: &Arc<ResourceError>) -> Option<Changes> {
-        let open = self.names.open().filter(|name| self.errors.get(*name) != Some(error));
+        let all = (self.wildcard && !self.completeness.complete()).then(|| Name::from(Name::WILDCARD));
+        let open = all.iter().chain(self.names.open());
+        let open = open.filter(|name| self.errors.get(*name) != Some(error));
         let open: Vec<Name> = open.cloned().collect();
         let mut updates = Vec::new();
         for name in open {

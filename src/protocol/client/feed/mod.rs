@@ -26,6 +26,7 @@ use super::ingest::Message;
 use super::kept::{Kept, Receipt};
 use super::late::Late;
 use super::outbound::Outbound;
+use super::silence::Silence;
 use words::LastWords;
 use xds::{Changes, Dialect, Kind, Name, Phase, Reason, ResourceError, ServerFeatures, TypeUrl, Update};
 
@@ -36,6 +37,7 @@ use xds::{Changes, Dialect, Kind, Name, Phase, Reason, ResourceError, ServerFeat
 pub(super) struct Feed {
     pub(super) type_url: TypeUrl,
     pub(super) outbound: Outbound,
+    silence: Silence,
     wildcard: bool,
     /// Nobody wants the wildcard any more, but the server goes on sending it on this stream.
     hidden: bool,
@@ -72,6 +74,7 @@ impl Feed {
         Self {
             type_url,
             outbound: Outbound::default(),
+            silence: Silence::default(),
             wildcard: false,
             hidden: false,
             names: Awaited::default(),

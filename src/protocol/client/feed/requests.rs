@@ -7,8 +7,9 @@ use std::time::Instant;
 
 use super::Feed;
 use crate::client::kept::Kept;
+use crate::client::silence::TOLD_MAX;
 use proto::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
-use xds::Name;
+use xds::{Name, Target, Want};
 
 impl Feed {
     /// Returns the next request in delta: answers first, then changes of the subscription.
@@ -75,9 +76,30 @@ impl Feed {
         }
     }
 
+    /// Returns some of what was asked for and nothing is known of, as it was asked for.
+    pub(in crate::client) fn lacked(&self) -> Vec<Want> {
+        let want = |target, written| Want {
+            type_url: self.type_url.clone(),
+            target,
+            wanted: true,
+            written,
+        };
+        if self.wildcard {
+            let all = (!self.hidden && !self.completeness.complete()).then(|| want(Target::Wildcard, None));
+            return all.into_iter().collect();
+        }
+        let open = self.names.open().filter(|name| self.outbound.has_told(name.as_str()));
+        let texts = open.flat_map(|name| self.outbound.ways.asked(name).map(move |text| (name, text)));
+        let wants = texts.map(|(name, text)| want(Target::Name(name.clone()), name.written(text.as_str())));
+        wants.take(TOLD_MAX).collect()
+    }
+
     fn asked(&mut self, names: Vec<Name>, now: Instant) {
         self.open_first_state(now);
         self.names.asked(names, now + self.patience.does_not_exist);
+        if self.lacks() {
+            self.silence.ask(now);
+        }
     }
 }
 

@@ -39,7 +39,7 @@ impl Feed {
             Some(Known::Present(resource)) => vec![self.kept.restore(resource)],
             // K-16: the server's word to an earlier run is no reason to take anything from a client.
             Some(Known::Absent(_)) => vec![Update::Absent(name.clone(), Reason::TimedOut)],
-            None => Vec::new(),
+            None | Some(Known::Held(_)) => Vec::new(),
         };
         self.changes(updates, None, None)
     }

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use super::{FIRST_ENDPOINTS, FIRST_STATE, Feed};
 use crate::client::awaited::Patience;
+use crate::client::silence::Silence;
 use xds::{Dialect, Name, Phase};
 
 impl Feed {
@@ -57,6 +58,7 @@ impl Feed {
             self.drop_wildcard();
         }
         self.outbound.reset(BTreeSet::new());
+        self.silence = Silence::default();
         self.completeness.disconnected();
         self.collections.disconnected();
         self.names.disconnected();

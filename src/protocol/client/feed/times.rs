@@ -8,6 +8,16 @@ use super::Feed;
 use xds::{Changes, Dialect, Reason};
 
 impl Feed {
+    /// E-27: takes the last question, if the server has passed over it for as long as it may take for a name.
+    pub(in crate::client) fn take_overdue_question(&mut self, now: Instant) -> Option<Instant> {
+        self.silence.take_overdue(self.patience.does_not_exist, now)
+    }
+
+    /// Whether the server has said anything about the type since then, on this stream.
+    pub(in crate::client) fn has_heard_since(&self, then: Instant) -> bool {
+        self.silence.has_heard_since(then)
+    }
+
     /// All responses are acknowledged, or the present one cannot be.
     pub(in crate::client) fn unanswerable(&mut self, now: Instant) {
         self.completeness.answered(now);
@@ -35,6 +45,7 @@ impl Feed {
         let all = [
             self.kept.deadline(),
             self.names.deadline(),
+            self.silence.deadline(self.patience.does_not_exist),
             complete,
             self.collections.deadline(self.patience.unlearned()),
             self.outbound.acks.deadline(),

@@ -2,6 +2,8 @@
 //!
 //! Owns the words that belong to the last response. No decision depends on them.
 
+use std::time::Instant;
+
 use super::Feed;
 use crate::client::ingest::Message;
 use xds::{Name, Phase, ServerWords, Version};
@@ -14,8 +16,9 @@ pub(super) struct LastWords {
 }
 
 impl Feed {
-    /// Notes the words of a response, and whether another relay says them.
-    pub(in crate::client) fn hear(&mut self, message: &Message) {
+    /// Notes that a response came, its words, and whether another relay says them.
+    pub(in crate::client) fn hear(&mut self, message: &Message, now: Instant) {
+        self.silence.hear(now);
         self.last_words.nonce.clone_from(&message.nonce);
         self.last_words.identifier.clone_from(&message.identifier);
         if message.is_relayed() {

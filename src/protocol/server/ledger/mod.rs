@@ -12,7 +12,7 @@ pub(super) use row::Row;
 pub(super) use table::Entry;
 use table::Table;
 
-use xds::{Difference, Name, State};
+use xds::{Difference, Known, Name, State};
 
 /// What one client was sent of one type.
 ///
@@ -39,9 +39,7 @@ impl Ledger {
 
     fn shared(&self, name: &Name) -> Row {
         let known = self.base.as_ref().and_then(|base| base.entries().get(name));
-        known
-            .and_then(|known| known.resource())
-            .map_or(Row::Nothing, |found| Row::Sent(found.clone()))
+        known.map_or(Row::Nothing, Row::from)
     }
 
     /// Notes what the client was sent under a name.
@@ -51,10 +49,11 @@ impl Ledger {
     }
 
     fn set(&mut self, name: &Name, row: Row, asked: bool) {
-        let shared = self.base.as_ref().and_then(|base| base.entries().get(name)?.resource());
+        let shared = self.base.as_ref().and_then(|base| base.entries().get(name));
         let same = match (&row, shared) {
-            (Row::Sent(row), Some(shared)) => row.version() == shared.version(),
-            (Row::Nothing, None) => true,
+            (Row::Sent(row), Some(shared)) => shared.is(row.version()),
+            (Row::Brought(row), Some(Known::Held(shared))) => row == shared,
+            (Row::Nothing, None | Some(Known::Absent(_))) => true,
             _ => false,
         };
         if same && !asked {
@@ -87,11 +86,12 @@ impl Ledger {
 
     /// Returns all names of which the client may hold something.
     pub(super) fn held(&self) -> impl Iterator<Item = (&Name, Row)> {
-        let shared = self.base.iter().flat_map(|base| base.resources());
-        let shared = shared.filter(|held| self.own(held.name().as_str()).is_none());
+        let shared = self.base.iter().flat_map(|base| base.entries());
+        let shared = shared.filter(|(name, _)| self.own(name.as_str()).is_none());
+        let shared = shared.map(|(name, known)| (name, Row::from(known)));
         let own = self.rows("").filter(|entry| entry.perhaps());
         let own = own.map(|entry| (entry.name(), entry.row()));
-        own.chain(shared.map(|held| (held.name(), Row::Sent(held.clone()))))
+        own.chain(shared.filter(|(_, row)| row.perhaps()))
     }
 
     /// Returns the rows of its own that a collection covers (F-10), from the first name that is not less than a text.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use xds::{Resource, Version};
+use xds::{Brief, Known, Resource, Version};
 
 /// One row of the ledger: what the client may hold under a name, and whether it was told so.
 #[derive(Clone, Debug, Default)]
@@ -18,13 +18,23 @@ pub(in crate::server) enum Row {
     /// It may hold anything.
     Perhaps,
     /// It holds content with this version, as it says itself (C-12).
-    Brought(Version),
+    Brought(Brief),
     /// It may hold anything, and has rejected this version when that came alone. `true`: it was tried once more since (B-22).
     Refused(Version, bool),
     /// It was sent this, and waits for an answer all the same.
     Again(Arc<Resource>),
     /// It holds this.
     Sent(Arc<Resource>),
+}
+
+impl From<&Known> for Row {
+    fn from(known: &Known) -> Self {
+        match known {
+            Known::Present(resource) => Self::Sent(resource.clone()),
+            Known::Held(version) => Self::Brought(*version),
+            Known::Absent(_) => Self::Nothing,
+        }
+    }
 }
 
 impl Row {
@@ -36,7 +46,7 @@ impl Row {
     /// Whether the client holds the content with this version.
     pub(in crate::server) fn is(&self, version: Version) -> bool {
         match self {
-            Self::Brought(held) => *held == version,
+            Self::Brought(held) => *held == Brief::from(version),
             Self::Sent(held) => held.version() == version,
             Self::Nothing | Self::Asked | Self::Perhaps | Self::Refused(..) | Self::Again(_) => false,
         }

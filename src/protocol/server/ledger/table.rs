@@ -259,7 +259,7 @@ mod tests {
                         continue;
                     }
                     3 => Row::Asked,
-                    2 => Row::Brought(Version::from_bits(u128::from(step))),
+                    2 => Row::Brought(Version::from_bits(u128::from(step)).into()),
                     _ => Row::Sent(content(&name, step)),
                 };
                 table.put(&name, row.clone(), asked);

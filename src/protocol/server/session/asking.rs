@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::Subscription;
 use crate::server::ledger::{Entry, Row};
-use xds::{Answers, Dialect, Name, Resource, State, Target, Update, Version};
+use xds::{Answers, Dialect, Name, Target, Version};
 
 impl Subscription {
     /// The client has given up a name. C-20: only the client knows by which alias it keeps a resource.
@@ -172,7 +172,8 @@ impl Subscription {
     pub(super) fn remember(&mut self, name: Name, version: Version) {
         let (all, asked) = (self.want.wildcard(), self.books.ledger().asks(&name));
         if all && !asked && !name.is_new_style() {
-            self.books.notes_mut().note_version(name, version);
+            let type_url = self.reader.type_url();
+            self.books.notes_mut().note_version(name, version, type_url);
             return;
         }
         if all && !asked {
@@ -185,22 +186,9 @@ impl Subscription {
         }
     }
 
-    /// A slice of what the client holds was read. All at once would keep a thread from other clients.
-    pub(super) fn gather(&mut self, now: Instant) {
-        let held = self.books.notes_mut().take_versions();
-        if held.is_empty() {
-            return;
-        }
-        let brought = |(name, version)| Update::Put(Arc::new(Resource::brought(name, version, now)), None);
-        let updates: Vec<Update> = held.into_iter().map(brought).collect();
-        let type_url = self.reader.type_url();
-        self.books.notes_mut().gather(&updates, || State::new(type_url.clone()));
-    }
-
     /// The client has said all that it holds of what its wildcard covers.
-    pub(super) fn remember_all(&mut self, answers: &impl Answers, now: Instant) {
-        self.gather(now);
-        let Some(held) = self.books.notes_mut().take_gathered() else {
+    pub(super) fn remember_all(&mut self, answers: &impl Answers) {
+        let Some(held) = self.books.notes_mut().take_versions() else {
             return;
         };
         let count = held.entries().len();

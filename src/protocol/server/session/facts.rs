@@ -18,10 +18,17 @@ impl Subscription {
         self.reader.type_url()
     }
 
-    /// Whether the client was sent this content, and has not rejected it.
-    pub(in crate::server) fn holds(&self, name: &Name, version: Version) -> bool {
+    /// Whether the client was sent this content and needs no other in its place: it has not rejected it, or holds what it had before. A
+    /// full state is rejected as a whole: with another content in this place, the client can accept the rest.
+    pub(in crate::server) fn keeps(&self, name: &Name, version: Version) -> bool {
+        let books = &self.books;
+        let stays = books.notes().refused().is_none();
         let mut texts = self.want.texts(name).chain([name]);
-        self.books.notes().refused().is_none() && texts.any(|text| self.books.ledger().get(text).is(version))
+        texts.any(|text| {
+            let row = books.ledger().get(text);
+            let rejected = row.refuses(version) || books.rejections().awaits_version(text, version);
+            stays && row.is(version) || rejected && books.rejections().keeps(text)
+        })
     }
 
     /// Returns what is known of the type, as this client sees it.
@@ -123,7 +130,9 @@ impl Subscription {
         // L-14: a reachable server may still say that a name does not exist. SotW clients would not wait for that.
         let sotw = self.reader.dialect() == Dialect::Sotw;
         // E-09: where the server has said why it does not answer, no answer will come.
-        let fails = |name: Option<&Name>| name.is_some_and(|name| slot.error(name).is_some());
+        // Another relay is told nothing of a wildcard: the end of its stream would be the end of other types.
+        let refused = || !self.reader.reads_errors() && slot.refusal().is_some();
+        let fails = |name: Option<&Name>| name.map_or_else(refused, |name| slot.error(name).is_some());
         self.missing_of(sight, |slot, name| {
             !slot.reachable(name) || sotw && !slot.answered(name) || fails(name)
         })
@@ -197,6 +206,11 @@ impl Subscription {
     /// Returns how many names wait for an answer.
     pub(in crate::server) fn waiting(&self) -> usize {
         self.books.agenda().len()
+    }
+
+    /// Whether the client asks for each resource by its name.
+    pub(in crate::server) fn asks_by_name(&self) -> bool {
+        !self.want.wildcard() && !self.want.has_collections()
     }
 
     pub(in crate::server) fn wants_nothing(&self) -> bool {

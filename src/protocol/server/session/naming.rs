@@ -14,6 +14,14 @@ impl Subscription {
         self.books.flights().sent().filter(|_| names)
     }
 
+    /// Returns when the client was last sent anything that directs traffic, if this is such a type.
+    pub(in crate::server) fn directed_at(&self) -> Option<Instant> {
+        self.books
+            .flights()
+            .sent()
+            .filter(|_| self.reader.traits().kind.gated())
+    }
+
     /// Returns the first result for a route that something which the client holds names.
     pub(in crate::server) fn find_route<R>(&self, sight: &Sight, find: impl FnMut(&Name) -> Option<R>) -> Option<R> {
         self.lens(self.type_sight(sight)).find_route(find)

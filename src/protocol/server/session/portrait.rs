@@ -158,7 +158,7 @@ impl<'a> Portrait<'a> {
     fn stand_with(self, name: &'a Name, row: &Row, known: Option<&'a Known>) -> Stand<'a> {
         let standing = match known {
             Some(Known::Present(resource)) => return self.stand_of(name, resource, row),
-            None => Standing::Unknown,
+            None | Some(Known::Held(_)) => Standing::Unknown,
             Some(Known::Absent(Reason::TimedOut)) => Standing::TimedOut,
             Some(Known::Absent(_)) if row.perhaps() => Standing::Leaving,
             Some(Known::Absent(_)) => Standing::Missing,

@@ -210,15 +210,14 @@ impl Subscription {
                     self.remember(name, version);
                 }
             } else {
-                self.end_request(entries, answers, now);
+                self.end_request(entries, answers);
                 return false;
             }
         }
-        self.gather(now);
         true
     }
 
-    fn end_request(&mut self, entries: &mut Entries, answers: &impl Answers, now: Instant) {
+    fn end_request(&mut self, entries: &mut Entries, answers: &impl Answers) {
         if entries.ends_all {
             let hello = self.want.wildcard() && entries.first && self.reader.dialect() == Dialect::Delta;
             self.unsubscribe_all();
@@ -230,7 +229,7 @@ impl Subscription {
         if entries.gave_up {
             self.unsubscribed();
         }
-        self.remember_all(answers, now);
+        self.remember_all(answers);
     }
 
     /// Reads a text of a name, for which the client asks from now on.

@@ -173,7 +173,7 @@ impl Server {
             let hopeless = one.hopeless(sight).filter(|_| self.nonces.given() == 0);
             if let Some(name) = hopeless {
                 let slot = one.type_sight(sight);
-                let error = name.and_then(|name| slot.error(name));
+                let error = name.map_or_else(|| slot.refusal(), |name| slot.error(name));
                 let end = End::unanswered(one.type_url(), bound, slot.reason(name));
                 return Some(end.explained(error.map(|error| &*error.message)));
             }
@@ -191,11 +191,11 @@ impl Server {
         self.wants_if(|type_url, name| before.of(type_url, name) != now.of(type_url, name))
     }
 
-    /// Whether the client was sent this content, and has not rejected it.
+    /// Whether the client was sent this content and needs no other in its place: it has not rejected it, or holds what it had before.
     #[must_use]
-    pub fn holds(&self, type_url: &TypeUrl, name: &Name, version: Version) -> bool {
+    pub fn keeps(&self, type_url: &TypeUrl, name: &Name, version: Version) -> bool {
         let mut types = self.types.iter().filter(|one| one.type_url() == type_url);
-        types.any(|one| one.holds(name, version))
+        types.any(|one| one.keeps(name, version))
     }
 
     fn wants_if<'a>(

@@ -49,6 +49,29 @@ impl Server {
         missing.map(Subscription::asked_at).max()
     }
 
+    /// Whether the client asks for each cluster by its name: it takes one step after another, from listeners to endpoints.
+    pub(super) fn by_steps(&self) -> bool {
+        let kind = |one: &Subscription| one.type_url().kind();
+        self.types
+            .iter()
+            .any(|one| kind(one) == Kind::Cds && one.asks_by_name())
+            && self.types.iter().any(|one| kind(one).gated())
+    }
+
+    /// Returns until when such a client may be about to ask for what its last answer leads to, or to use what it now has.
+    pub(super) fn pause(&self, now: Instant) -> Option<Instant> {
+        let orders = |one: &&Subscription| one.type_url().kind().gated() || one.type_url().kind().gates();
+        let quiet = self.settings.timers.removal_quiet;
+        let steps = self
+            .types
+            .iter()
+            .filter(orders)
+            .map(|one| one.directed_at().max(Some(one.asked_at())));
+        let last = steps.max().flatten().filter(|_| self.by_steps())?;
+        let until = self.removals.paused(quiet, now).max(Some(last + quiet))?;
+        (now < until).then_some(until)
+    }
+
     /// Whether a type may remove something together with its additions, and at once: the client has all that is known of other types.
     pub(super) fn frees(&mut self, at: usize, sight: &Sight, answers: &impl Answers, now: Instant) -> bool {
         let mut others = self.types.iter_mut().enumerate().filter(|(other, _)| *other != at);
@@ -56,7 +79,12 @@ impl Server {
             return false;
         }
         // Nearly always nothing keeps a removal back, and whether there is one is not looked for.
-        let open = !self.removals.is_ripe(self.bound(), now) && self.missing_route(sight, now).is_none();
-        open || !self.types.get(at).is_some_and(|one| one.loses(sight, answers))
+        let Some(one) = self.types.get(at) else {
+            return false;
+        };
+        let ripe = self.removals.is_ripe(self.bound(), now);
+        let steps = one.type_url().kind().gates() && self.pause(now).is_some();
+        let open = !ripe && !steps && self.missing_route(sight, now).is_none();
+        open || !one.loses(sight, answers)
     }
 }

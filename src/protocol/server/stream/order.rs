@@ -59,7 +59,12 @@ impl Server {
             self.removals.wait(self.bound(), now);
             return None;
         }
-        let response = self.poll_removals(sight, answers, now);
+        let pause = self.pause(now).filter(|_| !ripe);
+        let response = self.poll_removals(sight, answers, pause.is_some(), now);
+        if let Some(until) = pause.filter(|_| response.is_none()) {
+            self.removals.pause(until, now);
+            return None;
+        }
         if ripe && response.is_some() {
             self.expired_gates += 1;
         }
@@ -136,11 +141,12 @@ impl Server {
         None
     }
 
-    /// D-01: removals in the reverse order, clusters and endpoints last.
-    fn poll_removals(&mut self, sight: &Sight, answers: &impl Answers, now: Instant) -> Option<Response> {
+    /// D-01: removals in the reverse order, clusters and endpoints last. These may have to pause.
+    fn poll_removals(&mut self, sight: &Sight, answers: &impl Answers, pause: bool, now: Instant) -> Option<Response> {
         for at in (0..self.types.len()).rev() {
             let one = self.types.get_mut(at)?;
-            if one.type_url().kind().gated() && one.survey(sight, answers).adds {
+            let kind = one.type_url().kind();
+            if pause && kind.gates() || kind.gated() && one.survey(sight, answers).adds {
                 continue;
             }
             if let Step::Send(response, _) = self.step(at, sight, answers, true, now) {
@@ -193,10 +199,16 @@ impl Server {
         })
     }
 
-    /// Whether everything that sends traffic to clusters is sent and settled.
+    /// Whether everything that sends traffic to clusters is sent and settled, and what a client asks for step by step.
     fn calm(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
+        let by_steps = self.by_steps();
         let mut users = self.types.iter_mut().filter(|one| one.type_url().kind().gated());
         users.all(|one| one.survey(sight, answers).is_calm())
+            && !(by_steps
+                && self
+                    .types
+                    .iter()
+                    .any(|one| one.type_url().kind().gates() && !one.settled()))
     }
 
     /// Whether there is nothing to send until there is input other than an acknowledgement.

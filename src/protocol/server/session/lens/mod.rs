@@ -167,7 +167,7 @@ impl<'s, 'a> Lens<'s, 'a> {
         match self.slot.known(name) {
             Some(Known::Absent(_)) => Extent::Empty,
             Some(Known::Present(_)) => Extent::Some,
-            None => Extent::Unknown,
+            None | Some(Known::Held(_)) => Extent::Unknown,
         }
     }
 

@@ -1,0 +1,117 @@
+//! Questions that a server passes over while it answers for other types of the same stream.
+
+use xds::{Dialect, Target};
+
+use crate::{CDS, EDS, Upstream, delta, ms, sotw};
+
+const BOTH: [Dialect; 2] = [Dialect::Delta, Dialect::Sotw];
+
+impl Upstream {
+    /// The server sends this in a response of its own.
+    fn hears_of(&mut self, type_url: &str, version: &str, puts: &[&str]) {
+        self.pass(ms(1));
+        match self.client.dialect() {
+            Dialect::Delta => self.hears(delta(type_url, version, puts, &[])),
+            Dialect::Sotw => self.hears_sotw(sotw(type_url, version, version, puts)),
+        }
+        self.sent();
+    }
+
+    /// What was passed over by now: `eds a b`.
+    fn passed_over(&mut self) -> Option<String> {
+        let passed_over = self.client.take_passed_over()?;
+        let targets = passed_over.wants.iter().map(|want| match &want.target {
+            Target::Wildcard => "*".to_owned(),
+            Target::Name(name) => name.to_string(),
+        });
+        let targets: Vec<String> = targets.collect();
+        assert!(self.client.waits_for(&passed_over));
+        let word = passed_over.type_url.short().unwrap_or_default().to_owned();
+        Some(format!("{word} {}", targets.join(" ")))
+    }
+
+    /// A stream on which clusters are answered, and these endpoints are asked for.
+    fn beside_clusters(dialect: Dialect, names: &[&str]) -> Self {
+        let mut upstream = Self::streaming(dialect, CDS, &["*"]);
+        upstream.hears_of(CDS, "1", &["c=1"]);
+        upstream.pass(ms(1000));
+        names.iter().for_each(|name| upstream.want(EDS, name));
+        upstream.sent();
+        upstream
+    }
+}
+
+/// E-27: a question is passed over if nothing of its type was said for as long as a name may take, while another type was: once, with
+/// what is not known, be it the first of the type or a later one.
+#[test]
+fn what_is_passed_over() {
+    for dialect in BOTH {
+        let mut upstream = Upstream::beside_clusters(dialect, &["a", "b"]);
+        upstream.hears_of(CDS, "2", &["c=2"]);
+        upstream.pass(ms(14_998));
+        assert_eq!(upstream.passed_over(), None, "{dialect:?}");
+        upstream.pass(ms(1));
+        assert_eq!(upstream.passed_over().as_deref(), Some("eds a b"), "{dialect:?}");
+        upstream.hears_of(CDS, "3", &["c=3"]);
+        upstream.pass(ms(60_000));
+        assert_eq!(upstream.passed_over(), None, "{dialect:?}: once");
+        // The server speaks again, and then falls silent.
+        upstream.hears_of(EDS, "1", &["a=1"]);
+        upstream.want(EDS, "d");
+        upstream.sent();
+        upstream.pass(ms(5000));
+        upstream.hears_of(CDS, "4", &["c=4"]);
+        upstream.pass(ms(10_000));
+        assert_eq!(
+            upstream.passed_over().as_deref(),
+            Some("eds d"),
+            "{dialect:?}: also a later one"
+        );
+    }
+}
+
+/// E-27: a server that says nothing at all is not deaf, nor is one that speaks of the type: the name may not exist. What was held before
+/// a reconnect, and declared, need not be said again.
+#[test]
+fn what_is_not_passed_over() {
+    for dialect in BOTH {
+        let mut upstream = Upstream::beside_clusters(dialect, &["a"]);
+        upstream.pass(ms(60_000));
+        assert_eq!(upstream.passed_over(), None, "{dialect:?}: the server is silent");
+
+        let mut upstream = Upstream::beside_clusters(dialect, &["a", "b"]);
+        upstream.hears_of(CDS, "2", &["c=2"]);
+        upstream.hears_of(EDS, "1", &["a=1"]);
+        upstream.pass(ms(60_000));
+        assert_eq!(upstream.passed_over(), None, "{dialect:?}: only `b` does not exist");
+
+        let mut upstream = Upstream::beside_clusters(dialect, &["a"]);
+        upstream.unwant(EDS, "a");
+        upstream.hears_of(CDS, "2", &["c=2"]);
+        upstream.pass(ms(60_000));
+        assert_eq!(upstream.passed_over(), None, "{dialect:?}: nobody wants it");
+    }
+    let mut upstream = Upstream::beside_clusters(Dialect::Delta, &["a"]);
+    upstream.hears_of(EDS, "1", &["a=1"]);
+    upstream.disconnect();
+    upstream.connect();
+    upstream.sent();
+    upstream.pass(ms(1));
+    upstream.hears_of(CDS, "2", &["c=2"]);
+    upstream.pass(ms(60_000));
+    assert_eq!(upstream.passed_over(), None, "it was declared");
+}
+
+/// E-27: a wildcard can be passed over too.
+#[test]
+fn a_wildcard() {
+    for dialect in BOTH {
+        let mut upstream = Upstream::beside_clusters(dialect, &["a"]);
+        upstream.hears_of(EDS, "1", &["a=1"]);
+        upstream.want(crate::LDS, "*");
+        upstream.sent();
+        upstream.hears_of(EDS, "2", &["a=2"]);
+        upstream.pass(ms(15_000));
+        assert_eq!(upstream.passed_over().as_deref(), Some("lds *"), "{dialect:?}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Control planes that do not hear a type of the stream that types share, and others that only have nothing to say.
+
+use std::time::Duration;
+
+use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use distributary::xds::TypeUrl;
+
+use crate::plane::{Call, Plane, soon};
+use crate::{CDS, EDS, Relay, delta, ms};
+
+const PATIENCE: Duration = Duration::from_millis(400);
+
+/// A relay that has its clusters, waits for the endpoints `a`, and has had news of its clusters since.
+async fn unheard(plane: &mut Plane) -> (Relay, Call) {
+    let relay = Relay::with(plane.address, &[(CDS, "*"), (EDS, "a")], |plan| {
+        plan.does_not_exist = PATIENCE
+    });
+    let mut shared = plane.call().await;
+    asked(&mut shared, EDS).await;
+    shared.send(&delta(CDS, "n1", &["c=1"], &[]));
+    relay.knows(CDS, "c=1 complete").await;
+    (relay, shared)
+}
+
+/// Waits for the first request of a type.
+async fn asked(call: &mut Call, type_url: &str) -> DeltaDiscoveryRequest {
+    let wait = async {
+        loop {
+            let request = call.delta().await;
+            if request.type_url == type_url && request.response_nonce.is_empty() {
+                return request;
+            }
+        }
+    };
+    soon("a request of the type", wait).await
+}
+
+/// E-27: a type that is not heard on the shared stream is asked for anew on another one. Answered there, it has its own from then on,
+/// and nothing else changes.
+#[tokio::test]
+async fn a_type_that_is_not_heard() {
+    let mut plane = Plane::start().await;
+    let (relay, mut shared) = unheard(&mut plane).await;
+    let mut probe = plane.call().await;
+    assert_eq!(asked(&mut probe, EDS).await.resource_names_subscribe, ["a"]);
+    probe.send(&delta(EDS, "n1", &["a=1"], &[]));
+    let mut own = plane.call().await;
+    probe.gone().await;
+    assert_eq!(asked(&mut own, EDS).await.resource_names_subscribe, ["a"]);
+    own.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    let endpoints = TypeUrl::new(EDS);
+    let status = relay.status("a suspicion", |status| !status.suspected.is_empty()).await;
+    assert!(
+        status.suspected.get(&endpoints).unwrap().contains("on another stream"),
+        "{:?}",
+        status.suspected
+    );
+    relay.want(EDS, "b", true);
+    assert_eq!(asked(&mut own, EDS).await.resource_names_subscribe, ["b"]);
+    shared.send(&delta(CDS, "n2", &["c=2"], &[]));
+    relay.knows(CDS, "c=2 complete").await;
+    assert!(plane.has_call().is_none());
+}
+
+/// E-27: a server that says nothing of names that do not exist is asked anew once, and not again for the next name.
+#[tokio::test]
+async fn a_server_that_has_nothing_to_say() {
+    let mut plane = Plane::start().await;
+    let (relay, mut shared) = unheard(&mut plane).await;
+    let mut probe = plane.call().await;
+    asked(&mut probe, EDS).await;
+    probe.gone().await;
+    relay.knows(EDS, "a:TimedOut").await;
+    relay.want(EDS, "b", true);
+    assert_eq!(asked(&mut shared, EDS).await.resource_names_subscribe, ["b"]);
+    shared.send(&delta(CDS, "n2", &["c=2"], &[]));
+    relay.knows(EDS, "a:TimedOut b:TimedOut").await;
+    // Long enough for a mistake to be seen.
+    tokio::time::sleep(ms(300)).await;
+    assert!(plane.has_call().is_none());
+    let status = relay.status("no suspicion", |status| status.suspected.is_empty()).await;
+    assert_eq!(status.suspected.len(), 0);
+    shared.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1 b:TimedOut").await;
+}
+
+/// E-27: what was created at that moment is answered on both streams: the server hears.
+#[tokio::test]
+async fn what_comes_on_both_streams() {
+    let mut plane = Plane::start().await;
+    let (relay, mut shared) = unheard(&mut plane).await;
+    let mut probe = plane.call().await;
+    asked(&mut probe, EDS).await;
+    probe.send(&delta(EDS, "n1", &["a=1"], &[]));
+    shared.send(&delta(EDS, "n1", &["a=1"], &[]));
+    relay.knows(EDS, "a=1").await;
+    probe.gone().await;
+    relay.want(EDS, "b", true);
+    assert_eq!(asked(&mut shared, EDS).await.resource_names_subscribe, ["b"]);
+    assert!(plane.has_call().is_none());
+}
