@@ -293,6 +293,7 @@ built_in!(
     "waves",
     "ztunnels",
     "every-type",
+    "tenants",
 );
 
 impl Scenario {
