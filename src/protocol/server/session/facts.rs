@@ -64,7 +64,7 @@ impl Subscription {
     }
 
     pub(super) fn lens<'s, 'a>(&'s self, slot: TypeSight<'a>) -> Lens<'s, 'a> {
-        Lens::new(&self.reader, &self.want, &self.books, slot)
+        Lens::new(&self.reader, &self.want, (&self.books, &self.turn), slot)
     }
 
     /// Returns what servers are asked for: each name, and how the client wrote it; `None` stands for the wildcard.
@@ -198,9 +198,9 @@ impl Subscription {
         self.books.agenda().names().filter(new).count()
     }
 
-    /// Whether names are left that the last poll did not look at.
+    /// Whether names are left that this turn does not look at.
     pub(in crate::server) fn is_short(&self) -> bool {
-        self.books.agenda().is_short()
+        self.turn.is_spent() || self.books.agenda().is_late()
     }
 
     /// Returns how many names wait for an answer.
