@@ -130,6 +130,8 @@ impl Verdicts {
         if self.after == 0 {
             return;
         }
+        // What was condemned until now stands in for nothing, and what stood in for it does.
+        self.handle_contents(contents, now);
         self.kinds = hearing.kinds().to_vec();
         for (kind, tally) in hearing.of_kinds() {
             for ((name, version), counts) in tally.contents() {
@@ -153,7 +155,6 @@ impl Verdicts {
                 }
             }
         }
-        self.handle_contents(contents, now);
         let condemns = self.condemned.iter().any(|one| one.type_url == *type_url);
         if let Some(pace) = self.paces.get_mut(type_url).filter(|_| condemns) {
             pace.at(now + REVIEW);
@@ -233,6 +234,7 @@ impl Verdicts {
         let changed = |one: &Condemned| !(contents.is_current)(&one.type_url, one.name(), one.version);
         let past = self.condemned.iter().filter(|one| changed(one)).cloned();
         for one in past.collect::<Vec<_>>() {
+            self.memory.note_spoiled(Charge::of(&one), now);
             self.memory.note_past(one, now);
         }
         self.end_where(VerdictEnd::Changed, changed);
