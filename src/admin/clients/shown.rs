@@ -2,7 +2,7 @@
 //!
 //! Owns the form. Collects nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
@@ -22,11 +22,15 @@ pub(super) fn head() -> String {
     ])
 }
 
-/// Returns one stream as a line of the list.
-pub(super) fn line(state: ClientState, client: &ClientStream, clock: WallClock) -> String {
+/// Returns one stream as a line of the list. Types have their servers behind them, if these are several.
+pub(super) fn line(state: ClientState, client: &ClientStream, servers: &Servers, clock: WallClock) -> String {
+    let read: BTreeSet<usize> = client.types.iter().filter_map(|one| one.server).collect();
     let types = client.types.iter().map(|one| {
+        let server = one.server.filter(|_| read.len() > 1);
+        let server = server.and_then(|at| servers.get(&at));
+        let server = server.map_or_else(String::new, |server| format!("@{server}"));
         let older = if one.older.is_empty() { "" } else { "(older)" };
-        format!("{}:{}{older}", one.type_url.word(), one.status.word())
+        format!("{}:{}{server}{older}", one.type_url.word(), one.status.word())
     });
     let types: Vec<String> = types.collect();
     line_of([

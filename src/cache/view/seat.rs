@@ -70,6 +70,7 @@ impl View {
 impl Seat {
     pub(crate) fn new(view: Arc<View>, owner: Option<Arc<str>>, claims: Arc<Claims>) -> Self {
         let (number, seated) = view.sets.enter(owner, claims);
+        view.wake_onlookers();
         Self { view, number, seated }
     }
 
@@ -127,7 +128,9 @@ impl Seat {
 
     /// Sets whether the session reads another view, and keeps this seat to move here later.
     pub fn watch(&self, watches: bool) {
-        self.seated.watch(watches);
+        if self.seated.watch(watches) {
+            self.view.wake_onlookers();
+        }
     }
 
     /// Sets whether the session has seats at the views of other servers as well. Then it is told of each change of the state of
@@ -236,5 +239,6 @@ impl Drop for Seat {
         let _review = self.seated.review.lock();
         let left = self.view.sets.leave(self.number);
         left.iter().for_each(|set| self.view.dissolve(set));
+        self.view.wake_onlookers();
     }
 }

@@ -208,6 +208,9 @@ pub(super) struct Subscription {
     /// What it has in the place of something that is condemned.
     #[serde(default)]
     pub(super) older: Vec<Older>,
+    /// The control plane from which it is read; an older relay does not say it.
+    #[serde(default)]
+    pub(super) server: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,9 +1,10 @@
 //! Which served resources refer to which names.
 //!
 //! Owns what counts as a source: listeners, scoped routes and virtual hosts that are served, routes that one of them names or a
-//! client wants, aggregate clusters that stay, and the older contents that stand in for any of these. Each resource is read once, and a change costs what it names. Does not decide what
-//! goes.
+//! client wants, aggregate clusters that stay, and the older contents that stand in for any of these; here, and in what the clients of
+//! the view read of other servers. Each resource is read once, and a change costs what it names. Does not decide what goes.
 
+mod abroad;
 mod named;
 mod stand_ins;
 
@@ -15,28 +16,33 @@ use imbl::ordmap::DiffItem;
 
 use super::held::Held;
 use super::removal::{Half, Item};
+use abroad::Abroad;
 pub(super) use named::is_referred;
-use named::{clusters, named, refers, routes, without};
+use named::{best, clusters, named, refers, routes, without};
 use stand_ins::StandIns;
-use xds::{Cut, Kind, Known, Name, Reason, References as Named, Resource, State, TypeUrl};
+use xds::{Beside, Cut, Kind, Known, Name, Reason, References as Named, Resource, State, TypeUrl, ViewPlace};
+
+/// A resource that refers to others, and where it is served; `None`: here.
+type Source = (Item, Option<ViewPlace>);
 
 /// What refers to what, in the states that were read last. It is empty as long as no removal waits for it.
 #[derive(Debug, Default)]
 pub(super) struct References {
     read: BTreeMap<Half, Arc<State>>,
     /// By the name of a route configuration or a cluster: what names it.
-    routes: BTreeMap<Name, BTreeSet<Item>>,
-    clusters: BTreeMap<Name, BTreeSet<Item>>,
+    routes: BTreeMap<Name, BTreeSet<Source>>,
+    clusters: BTreeMap<Name, BTreeSet<Source>>,
     /// The route configurations that hold a removal, and count only because a client wants them.
-    leased: BTreeSet<Item>,
+    leased: BTreeSet<Source>,
     /// The resources in `read` that go, and do not count any more.
     going: BTreeSet<Item>,
     /// What the control plane did not confirm in time. K-16: clients keep it, so it counts until something else is said.
-    unconfirmed: BTreeMap<Item, Arc<Resource>>,
+    unconfirmed: BTreeMap<Source, Arc<Resource>>,
     /// What names a route configuration of which nothing is known; `None`: nothing does; empty: that is to be looked for.
     unknown: OnceLock<Option<Item>>,
     /// The clusters that stay until that is known.
     suspended: BTreeSet<Item>,
+    abroad: Abroad,
     stand_ins: StandIns,
 }
 
@@ -62,7 +68,7 @@ impl References {
             if before.as_ref().map(|state| state.id()) == now.as_ref().map(|state| state.id()) {
                 continue;
             }
-            self.read_half(&half, before.as_deref(), now.as_deref(), held, &mut gone);
+            self.read_half(&half, None, (before.as_deref(), now.as_deref()), held, &mut gone);
             match now {
                 Some(now) => self.read.insert(half, now),
                 None => self.read.remove(&half),
@@ -76,22 +82,42 @@ impl References {
         gone
     }
 
+    /// Reads what has changed in what clients read of other servers. Returns whether something that directs traffic has.
+    pub(super) fn read_beside(&mut self, beside: Option<&Beside>, held: &mut Held) -> bool {
+        let news = self.abroad.read(beside);
+        for change in news.found {
+            let (before, now) = (change.before.as_deref(), change.now.as_deref());
+            self.read_half(&change.half, Some(&change.place), (before, now), held, &mut Vec::new());
+        }
+        if news.holds {
+            let of_others = |by: &Item| by.0.0.kind() == Kind::Cds;
+            let assignments = held.select(
+                |half| half.0.kind() == Kind::Eds,
+                |removal| removal.by().is_some_and(|(by, _)| of_others(by)),
+            );
+            assignments.into_iter().for_each(|item| held.look(item));
+        }
+        news.directs
+    }
+
     fn read_half(
         &mut self,
         half: &Half,
-        before: Option<&State>,
-        now: Option<&State>,
+        place: Option<&ViewPlace>,
+        (before, now): (Option<&State>, Option<&State>),
         held: &mut Held,
         gone: &mut Vec<Item>,
     ) {
         let mut silent = Vec::new();
         let mut change = |name: &Name, old: Option<&Arc<Resource>>, new: Option<&Arc<Resource>>| {
-            let item = (half.clone(), name.clone());
-            let unconfirmed = self.unconfirmed.remove(&item);
-            let counted = old.or(unconfirmed.as_ref()).filter(|_| !self.going.remove(&item));
-            self.change(&item, counted, new, held);
-            if old.is_some() && new.is_none() && held.contains(&item) {
-                gone.push(item);
+            let source = ((half.clone(), name.clone()), place.cloned());
+            let unconfirmed = self.unconfirmed.remove(&source);
+            let goes = place.is_none() && self.going.remove(&source.0);
+            let counted = old.or(unconfirmed.as_ref()).filter(|_| !goes);
+            let new = new.filter(|_| place.is_none_or(|place| self.abroad.has(place, half, name)));
+            self.change(&source, counted, new, held);
+            if place.is_none() && old.is_some() && new.is_none() && held.contains(&source.0) {
+                gone.push(source.0);
             }
         };
         match (before, now) {
@@ -126,7 +152,8 @@ impl References {
             }
             (None, None) => {}
         }
-        let silent = silent.into_iter().map(|(name, old)| ((half.clone(), name), old));
+        let silent = silent.into_iter();
+        let silent = silent.map(|(name, old)| (((half.clone(), name), place.cloned()), old));
         self.unconfirmed.extend(silent);
     }
 
@@ -136,23 +163,23 @@ impl References {
     }
 
     /// A resource names something else from now on.
-    fn change(&mut self, item: &Item, old: Option<&Arc<Resource>>, new: Option<&Arc<Resource>>, held: &mut Held) {
+    fn change(&mut self, source: &Source, old: Option<&Arc<Resource>>, new: Option<&Arc<Resource>>, held: &mut Held) {
+        let (item, place) = source;
         let kind = item.0.0.kind();
         if !refers(kind) {
             return;
         }
         self.forget_unknown(kind, held);
+        if place.is_some() && kind == Kind::Cds {
+            self.change_endpoints(source, old, new, held);
+        }
         let (old, new) = (named(kind, old), named(kind, new));
         for (of, old, new) in [
             (Kind::Rds, routes(old), routes(new)),
             (Kind::Cds, clusters(old), clusters(new)),
         ] {
-            without(new, old).for_each(|name| self.begin(of, name, item, held));
-            for name in without(old, new) {
-                if !self.stand_ins.name(of, item, name) {
-                    self.end(of, name, item, held);
-                }
-            }
+            without(new, old).for_each(|name| self.begin(of, name, source, held));
+            without(old, new).for_each(|name| self.end(of, name, source, held));
         }
     }
 
@@ -166,16 +193,14 @@ impl References {
             return;
         }
         self.forget_unknown(kind, held);
+        let source = (item.clone(), None);
         for one in self.stand_ins.of(item).to_vec() {
             let new = named(kind, Some(&one));
-            routes(new)
-                .iter()
-                .for_each(|name| self.begin(Kind::Rds, name, item, held));
-            clusters(new)
-                .iter()
-                .for_each(|name| self.begin(Kind::Cds, name, item, held));
+            for (of, new) in [(Kind::Rds, routes(new)), (Kind::Cds, clusters(new))] {
+                new.iter().for_each(|name| self.begin(of, name, &source, held));
+            }
         }
-        let served = self.resource(item).filter(|_| !self.going.contains(item)).cloned();
+        let served = self.resource(&source).filter(|_| !self.going.contains(item)).cloned();
         let served = named(kind, served.as_ref());
         for old in before {
             let old = named(kind, Some(old));
@@ -183,11 +208,7 @@ impl References {
                 (Kind::Rds, routes(old), routes(served)),
                 (Kind::Cds, clusters(old), clusters(served)),
             ] {
-                for name in without(old, served) {
-                    if !self.stand_ins.name(of, item, name) {
-                        self.end(of, name, item, held);
-                    }
-                }
+                without(old, served).for_each(|name| self.end(of, name, &source, held));
             }
         }
     }
@@ -202,25 +223,28 @@ impl References {
     }
 
     /// A resource names a route configuration or a cluster.
-    fn begin(&mut self, of: Kind, name: &Name, item: &Item, held: &mut Held) {
+    fn begin(&mut self, of: Kind, name: &Name, source: &Source, held: &mut Held) {
         let sources = self.named_mut(of).entry(name.clone()).or_default();
-        sources.insert(item.clone());
+        sources.insert(source.clone());
         look(of, name, held, |_, said| !said);
         if of == Kind::Rds {
             self.touch_route(name, held);
         }
     }
 
-    /// It does not any more.
-    fn end(&mut self, of: Kind, name: &Name, item: &Item, held: &mut Held) {
-        drop_from(self.named_mut(of), name, item);
-        unsettle(of, name, item, held);
+    /// It does not any more, unless what stands in for it does.
+    fn end(&mut self, of: Kind, name: &Name, source: &Source, held: &mut Held) {
+        if source.1.is_none() && self.stand_ins.name(of, &source.0, name) {
+            return;
+        }
+        drop_from(self.named_mut(of), name, source);
+        unsettle(of, name, &source.0, held);
         if of == Kind::Rds {
             self.touch_route(name, held);
         }
     }
 
-    fn named_mut(&mut self, of: Kind) -> &mut BTreeMap<Name, BTreeSet<Item>> {
+    fn named_mut(&mut self, of: Kind) -> &mut BTreeMap<Name, BTreeSet<Source>> {
         if of == Kind::Rds {
             &mut self.routes
         } else {
@@ -228,12 +252,35 @@ impl References {
         }
     }
 
+    /// A cluster of another server takes its endpoints from something else from now on.
+    fn change_endpoints(
+        &mut self,
+        cluster: &Source,
+        old: Option<&Arc<Resource>>,
+        new: Option<&Arc<Resource>>,
+        held: &mut Held,
+    ) {
+        let of = |resource: Option<&Arc<Resource>>| resource.and_then(|resource| resource.endpoints().cloned());
+        let (old, new) = (of(old), of(new));
+        if old == new {
+            return;
+        }
+        if let Some(name) = old {
+            self.abroad.leave_endpoints(&name, cluster);
+            unsettle(Kind::Eds, &name, &cluster.0, held);
+        }
+        if let Some(name) = new {
+            self.abroad.take_endpoints(&name, cluster);
+        }
+    }
+
     /// A resource goes: it does not count any more, although it is still served.
     pub(super) fn go(&mut self, item: &Item, held: &mut Held) {
         let stood_in = self.stand_ins.remove(item);
         self.change_stand_ins(item, &stood_in, held);
-        let resource = self.resource(item).cloned();
-        self.change(item, resource.as_ref(), None, held);
+        let source = (item.clone(), None);
+        let resource = self.resource(&source).cloned();
+        self.change(&source, resource.as_ref(), None, held);
         if resource.is_some() {
             self.going.insert(item.clone());
         }
@@ -241,42 +288,82 @@ impl References {
 
     /// What is held because of this resource must be looked at again.
     pub(super) fn touch(&self, item: &Item, held: &mut Held) {
-        for named in self.all_named(item) {
+        self.touch_source(&(item.clone(), None), held);
+    }
+
+    fn touch_source(&self, source: &Source, held: &mut Held) {
+        for named in self.all_named(source) {
             for name in &named.routes {
-                unsettle(Kind::Rds, name, item, held);
+                unsettle(Kind::Rds, name, &source.0, held);
                 self.touch_route(name, held);
             }
             for name in &named.clusters {
-                unsettle(Kind::Cds, name, item, held);
+                unsettle(Kind::Cds, name, &source.0, held);
             }
         }
     }
 
     /// Returns what a resource names, and what stands in for it.
-    fn all_named(&self, item: &Item) -> impl Iterator<Item = &Named> {
-        let kind = item.0.0.kind();
-        let served = named(kind, self.resource(item)).filter(|_| refers(kind));
-        served.into_iter().chain(self.stand_ins.named(item))
+    fn all_named(&self, source: &Source) -> impl Iterator<Item = &Named> {
+        let kind = source.0.0.0.kind();
+        let served = named(kind, self.resource(source)).filter(|_| refers(kind));
+        let here = source.1.is_none().then(|| self.stand_ins.named(&source.0));
+        served.into_iter().chain(here.into_iter().flatten())
     }
 
     /// What is held because of a route configuration of this name must be looked at again.
     fn touch_route(&self, name: &Name, held: &mut Held) {
-        let halves = self.read.keys().filter(|half| half.0.kind() == Kind::Rds);
-        for half in halves {
+        for (half, state) in self.route_states() {
             let item = (half.clone(), name.clone());
-            for name in self.all_named(&item).flat_map(|named| &named.clusters) {
+            let unconfirmed = self.unconfirmed.iter().filter(|((of, _), _)| *of == item);
+            let resources = state.resource(name).into_iter().chain(unconfirmed.map(|(_, old)| old));
+            let served = resources.filter_map(|resource| named(Kind::Rds, Some(resource)));
+            for name in served
+                .chain(self.stand_ins.named(&item))
+                .flat_map(|named| &named.clusters)
+            {
                 unsettle(Kind::Cds, name, &item, held);
             }
         }
     }
 
+    /// The states of route configurations, wherever they are.
+    fn route_states(&self) -> impl Iterator<Item = (&Half, &Arc<State>)> {
+        let is_route = |half: &Half| half.0.kind() == Kind::Rds;
+        let here = self.read.iter().filter(move |(half, _)| is_route(half));
+        here.chain(self.abroad.route_states())
+    }
+
     /// What is held because of routes that no client wants any more must be looked at again.
     pub(super) fn leave(&mut self, wanted: impl Fn(&TypeUrl, &Name) -> bool, held: &mut Held) {
-        let left = self.leased.iter().filter(|(half, name)| !wanted(&half.0, name));
-        for item in left.cloned().collect::<Vec<_>>() {
-            self.leased.remove(&item);
-            self.touch(&item, held);
+        let left = self.leased.iter().filter(|((half, name), _)| !wanted(&half.0, name));
+        for source in left.cloned().collect::<Vec<_>>() {
+            self.leased.remove(&source);
+            self.touch_source(&source, held);
         }
+    }
+
+    /// Whether the control plane still sends this.
+    fn is_said(&self, (item, place): &Source, held: &Held) -> bool {
+        match place {
+            None => !held.contains(item),
+            Some(place) => !self.abroad.is_held(place, item),
+        }
+    }
+
+    /// Returns a cluster of another server that takes its endpoints from a removed assignment, and whether that server still sends it.
+    pub(super) fn of_endpoints(&self, name: &Name) -> Option<(Item, bool)> {
+        let clusters = self.abroad.clusters_of(name);
+        let clusters = clusters.map(|(item, place)| {
+            let held = place.as_ref().is_some_and(|place| self.abroad.is_held(place, item));
+            (item, held)
+        });
+        best(clusters).map(|(item, held)| (item, !held))
+    }
+
+    /// Returns a cluster in whose place another one stands that has these endpoints.
+    pub(super) fn of_older_endpoints(&self, name: &Name) -> Option<Item> {
+        self.stand_ins.with_endpoints(name).cloned()
     }
 
     /// Returns what names a removed route configuration, and whether the control plane still sends that.
@@ -286,7 +373,7 @@ impl References {
                 .get(name)
                 .into_iter()
                 .flatten()
-                .map(|item| (item, !held.contains(item))),
+                .map(|source| (&source.0, self.is_said(source, held))),
         )
     }
 
@@ -298,54 +385,48 @@ impl References {
         held: &Held,
     ) -> Option<(Item, bool)> {
         let sources = self.clusters.get(name).into_iter().flatten();
-        let in_use = sources.filter_map(|item| {
-            let kind = item.0.0.kind();
+        let in_use = sources.filter_map(|source| {
+            let (item, kind) = (&source.0, source.0.0.0.kind());
             if kind == Kind::Cds {
                 return None;
             }
             let named = self.of_route(&item.1, held).filter(|_| kind == Kind::Rds);
             match named {
-                Some((_, said)) => Some((item, said && !held.contains(item))),
-                None if kind == Kind::Rds => wanted(&item.0.0, &item.1).then_some((item, false)),
-                None => Some((item, !held.contains(item))),
+                Some((_, said)) => Some((source, said && self.is_said(source, held))),
+                None if kind == Kind::Rds => wanted(&item.0.0, &item.1).then_some((source, false)),
+                None => Some((source, self.is_said(source, held))),
             }
         });
-        let found = best(in_use);
-        if let Some((item, _)) = found.as_ref().filter(|(item, _)| item.0.0.kind() == Kind::Rds)
-            && !self.routes.contains_key(&item.1)
-        {
-            self.leased.insert(item.clone());
+        let (source, said) = best(in_use)?;
+        if source.0.0.0.kind() == Kind::Rds && !self.routes.contains_key(&source.0.1) {
+            self.leased.insert(source.clone());
         }
-        found
+        Some((source.0, said))
     }
 
     /// Returns an aggregate cluster that stays and has this one as a member. Members are found one hop away: an aggregate cluster that
     /// only another one holds does not count, so no two clusters hold each other.
     pub(super) fn of_member(&self, name: &Name, held: &Held, now: Instant) -> Option<(Item, bool)> {
         let sources = self.clusters.get(name).into_iter().flatten();
-        let sources = sources.filter(|item| item.0.0.kind() == Kind::Cds);
-        best(sources.filter_map(|item| match held.get(item) {
-            None => Some((item, true)),
-            Some(removal) => {
-                let directly = removal.by().is_some_and(|(by, _)| by.0.0.kind() != Kind::Cds);
-                (directly || removal.waits(now)).then_some((item, false))
-            }
-        }))
-    }
-
-    /// Returns a cluster in whose place another one stands that has these endpoints.
-    pub(super) fn of_endpoints(&self, name: &Name, held: &Held) -> Option<(Item, bool)> {
-        let found = self.stand_ins.with_endpoints(name)?;
-        Some((found.clone(), !held.contains(found)))
+        let sources = sources.filter(|(item, _)| item.0.0.kind() == Kind::Cds);
+        best(
+            sources.filter_map(|source| match held.get(&source.0).filter(|_| source.1.is_none()) {
+                None => Some((&source.0, self.is_said(source, held))),
+                Some(removal) => {
+                    let item = &source.0;
+                    let directly = removal.by().is_some_and(|(by, _)| by.0.0.kind() != Kind::Cds);
+                    (directly || removal.waits(now)).then_some((item, false))
+                }
+            }),
+        )
     }
 
     /// Returns a listener or scoped route that names a route configuration of which nothing is known. A cluster waits for that.
     pub(super) fn unknown_route(&mut self, cluster: &Item) -> Option<Item> {
         let found = self.unknown.get_or_init(|| {
-            let halves = || self.read.iter().filter(|(half, _)| half.0.kind() == Kind::Rds);
-            let is_known = |name: &Name| halves().any(|(_, state)| state.known(name).is_some());
+            let is_known = |name: &Name| self.route_states().any(|(_, state)| state.known(name).is_some());
             let mut unknown = self.routes.iter().filter(|(name, _)| !is_known(name));
-            unknown.find_map(|(_, sources)| sources.first().cloned())
+            unknown.find_map(|(_, sources)| sources.first().map(|(item, _)| item.clone()))
         });
         let found = found.clone();
         if found.is_some() {
@@ -354,9 +435,13 @@ impl References {
         found
     }
 
-    fn resource(&self, (half, name): &Item) -> Option<&Arc<Resource>> {
-        let read = self.read.get(half)?.resource(name);
-        read.or_else(|| self.unconfirmed.get(&(half.clone(), name.clone())))
+    fn resource(&self, source: &Source) -> Option<&Arc<Resource>> {
+        let ((half, name), place) = source;
+        let read = match place {
+            None => self.read.get(half)?.resource(name),
+            Some(place) => self.abroad.resource(place, &source.0),
+        };
+        read.or_else(|| self.unconfirmed.get(source))
     }
 }
 
@@ -374,22 +459,10 @@ fn look(kind: Kind, name: &Name, held: &mut Held, which: impl Fn(&Item, bool) ->
     items.into_iter().for_each(|item| held.look(item));
 }
 
-/// Returns one that the control plane still sends, if there is any.
-fn best<'a>(sources: impl Iterator<Item = (&'a Item, bool)>) -> Option<(Item, bool)> {
-    let mut found = None;
-    for (item, said) in sources {
-        if said {
-            return Some((item.clone(), true));
-        }
-        found = found.or(Some((item, false)));
-    }
-    found.map(|(item, said)| (item.clone(), said))
-}
-
-fn drop_from(of: &mut BTreeMap<Name, BTreeSet<Item>>, name: &Name, item: &Item) {
-    if let Some(items) = of.get_mut(name) {
-        items.remove(item);
-        if items.is_empty() {
+fn drop_from(of: &mut BTreeMap<Name, BTreeSet<Source>>, name: &Name, source: &Source) {
+    if let Some(sources) = of.get_mut(name) {
+        sources.remove(source);
+        if sources.is_empty() {
             of.remove(name);
         }
     }

@@ -37,3 +37,15 @@ pub(in super::super) const fn is_referred(kind: Kind) -> bool {
 pub(super) const fn refers(kind: Kind) -> bool {
     matches!(kind, Kind::Lds | Kind::Rds | Kind::Srds | Kind::Vhds | Kind::Cds)
 }
+
+/// Returns one that the control plane still sends, if there is any.
+pub(super) fn best<'a, S: Clone + 'a>(sources: impl Iterator<Item = (&'a S, bool)>) -> Option<(S, bool)> {
+    let mut found = None;
+    for (item, said) in sources {
+        if said {
+            return Some((item.clone(), true));
+        }
+        found = found.or(Some((item, false)));
+    }
+    found.map(|(item, said)| (item.clone(), said))
+}
