@@ -211,9 +211,11 @@ impl Verdicts {
     /// Returns the last content of the name that the kind has not rejected, and that it was there to accept.
     fn stand_in(&self, charge: &Charge, since: Option<Instant>, contents: &Contents<'_>) -> Option<Arc<Resource>> {
         let mut version = charge.version;
+        let find = |charge: &Charge| self.condemned.iter().find(|one| Charge::of(one) == *charge);
         for _ in 0..OLDER_MAX {
             let newer = charge.at(version);
-            let stood_in = self.memory.stood_in(&newer).cloned();
+            let stands_in = find(&newer).map(|one| &one.stands_in);
+            let stood_in = stands_in.or_else(|| self.memory.stood_in(&newer)).cloned();
             let earlier = || {
                 let earlier = (contents.earlier)(&charge.type_url, &charge.name, version)?;
                 since
@@ -221,7 +223,9 @@ impl Verdicts {
                     .then_some(earlier.resource)
             };
             let older = stood_in.or_else(earlier)?;
-            if !self.memory.is_spoiled(&charge.at(older.version())) {
+            let found = charge.at(older.version());
+            // What an earlier run knew counts as current for a while, and may be condemned still.
+            if !self.memory.is_spoiled(&found) && find(&found).is_none() {
                 return Some(older);
             }
             version = older.version();
