@@ -74,7 +74,7 @@ pub(super) async fn pass(
     let action = if reads { AdminAction::Read } else { AdminAction::Change };
     let identity = match judge(&guard, &visitor, request.headers(), action) {
         Ok(identity) => identity,
-        Err(refused) => return refused,
+        Err(refused) => return *refused,
     };
     if action == AdminAction::Change {
         tracing::info!(%identity, path, "a visitor of the admin address gives an order");
@@ -88,18 +88,18 @@ pub(super) fn judge(
     Visitor(known): &Visitor,
     headers: &HeaderMap,
     action: AdminAction,
-) -> Result<Identity, Response> {
+) -> Result<Identity, Box<Response>> {
     let identity = match guard.tokens.of(headers) {
         None => known.clone(),
         Some(Ok(texts)) => known.with(texts),
-        Some(Err(fault)) => return Err(not_believed(&fault)),
+        Some(Err(fault)) => return Err(Box::new(not_believed(&fault))),
     };
     let texts: Vec<&str> = identity.texts().collect();
     match guard.rules.load().decide(&texts, action) {
         Ok(_) => Ok(identity),
         Err(denied) => {
             tracing::debug!(%identity, action = action.word(), %denied, "a visitor of the admin address is refused");
-            Err(refusal(&identity, action, &denied))
+            Err(Box::new(refusal(&identity, action, &denied)))
         }
     }
 }

@@ -82,7 +82,8 @@ fn no_secrets(shown: &Shown, visitor: &Visitor, headers: &HeaderMap, access: Acc
         let why = "keys and certificates are given over TLS only; add `admin.tls`, or ask without secrets=true\n";
         return Some((StatusCode::FORBIDDEN, why).into_response());
     }
-    guard::judge(&shown.guard, visitor, headers, AdminAction::Secrets).err()
+    let judged = guard::judge(&shown.guard, visitor, headers, AdminAction::Secrets);
+    judged.err().map(|refused| *refused)
 }
 
 /// Each snapshot stands behind its length, as eight bytes, the least first.

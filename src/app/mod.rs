@@ -125,9 +125,8 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
     let status = ClientStatus::new(Census::new(scopes.clone()), config.node.clone(), schemas);
     let log = Arc::new(log);
     let process = process(&config, &origin, &log);
-    let (shown, orders, reload_orders) = shown(
-        &metrics, &health, &overview, &in_use, &guard, &status, &process, snapshots,
-    );
+    let (mut shown, orders, reload_orders) = shown(&metrics, &health, &overview, &in_use, &guard, &status, &process);
+    shown.snapshots = snapshots;
     let _export = export(&shown);
     let (_admin, admin_tls) = listening::administer(&config, shown)?;
 
@@ -199,7 +198,6 @@ fn shown(
     guard: &Guard,
     status: &ClientStatus,
     process: &Process,
-    snapshots: admin::Snapshots,
 ) -> (Shown, mpsc::Receiver<DrainOrder>, mpsc::Receiver<ReloadOrder>) {
     let (order, orders) = mpsc::channel(1);
     let (reload, reload_orders) = mpsc::channel(1);
@@ -215,7 +213,7 @@ fn shown(
         guard: guard.clone(),
         process: process.clone(),
         history: admin::History::default(),
-        snapshots,
+        snapshots: admin::Snapshots::default(),
     };
     (shown, orders, reload_orders)
 }
