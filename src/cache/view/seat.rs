@@ -80,9 +80,9 @@ impl Seat {
         &self.view
     }
 
-    /// Returns what the session of a client reads. `holds` says whether the client was sent a content and has not rejected it.
-    pub fn cut(&self, node: &Node, holds: impl Fn(&Condemned) -> bool) -> Arc<Cut> {
-        self.view.cut_for(node, self.number, holds)
+    /// Returns what the session of a client reads. `keeps` says whether the client was sent a content and needs no other in its place.
+    pub fn cut(&self, node: &Node, keeps: impl Fn(&Condemned) -> bool) -> Arc<Cut> {
+        self.view.cut_for(node, self.number, keeps)
     }
 
     /// Returns what is condemned for the client, unless it tries that.

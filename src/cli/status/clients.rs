@@ -34,8 +34,8 @@ const STATES: [&str; 4] = ["rejecting", "lagging", "waiting", "current"];
 const NARROW: [&str; 9] = [
     "NODE", "STATE", "CLUSTER", "CDS", "LDS", "EDS", "RDS", "OTHERS", "RELAY",
 ];
-const WIDE: [&str; 8] = [
-    "STREAM", "DIALECT", "CLASS", "ADDRESS", "IDENTITY", "SOFTWARE", "SINCE", "SERVERS",
+const WIDE: [&str; 9] = [
+    "STREAM", "DIALECT", "CLASS", "ADDRESS", "IDENTITY", "SOFTWARE", "SINCE", "SERVERS", "OLDER",
 ];
 /// The types that have a column.
 const COMMON: [&str; 4] = ["cds", "lds", "eds", "rds"];
@@ -141,6 +141,18 @@ impl Client {
     }
 }
 
+/// Returns what the client has older content of, and why.
+fn older(client: &Client) -> String {
+    let types = client.types.iter();
+    let all = types.flat_map(|(name, one)| {
+        one.older
+            .iter()
+            .map(move |older| (TypeUrl::new(name).word().to_owned(), older))
+    });
+    let all = all.map(|(word, older)| format!("{word} {} ({})", older.name, older.why));
+    all.collect::<Vec<_>>().join(", ")
+}
+
 fn row(relay: &str, client: &Client) -> Vec<String> {
     let types: Vec<(String, &str)> = client
         .types
@@ -165,6 +177,6 @@ fn row(relay: &str, client: &Client) -> Vec<String> {
         &client.since,
     ];
     let rest = [others.join(","), relay.to_owned()].into_iter();
-    let wide = wide.into_iter().cloned().chain([client.servers()]);
+    let wide = wide.into_iter().cloned().chain([client.servers(), older(client)]);
     first.chain(common).chain(rest).chain(wide).collect()
 }

@@ -126,8 +126,9 @@ impl Guard {
                 Stage::Clusters => self.references.of_cluster(&item.1, wanted, &self.held),
                 Stage::Members => self.references.of_member(&item.1, &self.held, now),
                 Stage::Endpoints => {
-                    let own = self.held.clusters_of(&item.1).next();
-                    own.map(|cluster| (cluster.clone(), false))
+                    let own = self.held.clusters_of(&item.1).next().cloned();
+                    let own = own.or_else(|| self.references.of_older_endpoints(&item.1));
+                    own.map(|cluster| (cluster, false))
                         .or_else(|| self.of_endpoints(item, now))
                 }
             };

@@ -14,6 +14,7 @@ mod reading;
 mod silence;
 mod spots;
 mod stage;
+mod stand_ins;
 mod worlds;
 
 use std::sync::Arc;

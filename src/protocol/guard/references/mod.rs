@@ -1,11 +1,13 @@
 //! Which served resources refer to which names.
 //!
 //! Owns what counts as a source: listeners, scoped routes and virtual hosts that are served, routes that one of them names or a
-//! client wants, and aggregate clusters that stay; here, and in what the clients of the view read of other servers. Each resource is
-//! read once, and a change costs what it names. Does not decide what goes.
+//! client wants, aggregate clusters that stay, and the older contents that stand in for any of these; here, and in what the clients of
+//! the view read of other servers. Each resource is read once, and a change costs what it names. Does not decide what goes.
 
 mod abroad;
+mod changes;
 mod named;
+mod stand_ins;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -17,8 +19,9 @@ use super::held::Held;
 use super::removal::{Half, Item};
 use abroad::Abroad;
 pub(super) use named::is_referred;
-use named::{best, clusters, named, refers, routes, without};
-use xds::{Beside, Cut, Kind, Known, Name, Reason, Resource, State, TypeUrl, ViewPlace};
+use named::{best, named, refers};
+use stand_ins::StandIns;
+use xds::{Beside, Cut, Kind, Known, Name, Reason, References as Named, Resource, State, TypeUrl, ViewPlace};
 
 /// A resource that refers to others, and where it is served; `None`: here.
 type Source = (Item, Option<ViewPlace>);
@@ -41,6 +44,7 @@ pub(super) struct References {
     /// The clusters that stay until that is known.
     suspended: BTreeSet<Item>,
     abroad: Abroad,
+    stand_ins: StandIns,
 }
 
 impl References {
@@ -70,6 +74,11 @@ impl References {
                 Some(now) => self.read.insert(half, now),
                 None => self.read.remove(&half),
             };
+        }
+        if follows && !self.stand_ins.are_of(cut) {
+            for (item, before) in self.stand_ins.read(cut) {
+                self.change_stand_ins(&item, &before, held);
+            }
         }
         gone
     }
@@ -154,92 +163,29 @@ impl References {
         *self = Self::default();
     }
 
-    /// A resource names something else from now on.
-    fn change(&mut self, source: &Source, old: Option<&Arc<Resource>>, new: Option<&Arc<Resource>>, held: &mut Held) {
-        let (item, place) = source;
-        let kind = item.0.0.kind();
-        if !refers(kind) {
-            return;
-        }
-        if kind != Kind::Cds {
-            self.unknown.take();
-            std::mem::take(&mut self.suspended)
-                .into_iter()
-                .for_each(|item| held.look(item));
-        }
-        if place.is_some() && kind == Kind::Cds {
-            self.change_endpoints(source, old, new, held);
-        }
-        let (old, new) = (named(kind, old), named(kind, new));
-        let (old_routes, new_routes) = (routes(old), routes(new));
-        for name in without(new_routes, old_routes) {
-            self.routes.entry(name.clone()).or_default().insert(source.clone());
-            look(Kind::Rds, name, held, |_, said| !said);
-            self.touch_route(name, held);
-        }
-        for name in without(old_routes, new_routes) {
-            drop_from(&mut self.routes, name, source);
-            unsettle(Kind::Rds, name, item, held);
-            self.touch_route(name, held);
-        }
-        let (old_clusters, new_clusters) = (clusters(old), clusters(new));
-        for name in without(new_clusters, old_clusters) {
-            self.clusters.entry(name.clone()).or_default().insert(source.clone());
-            look(Kind::Cds, name, held, |_, said| !said);
-        }
-        for name in without(old_clusters, new_clusters) {
-            drop_from(&mut self.clusters, name, source);
-            unsettle(Kind::Cds, name, item, held);
-        }
-    }
-
-    /// A cluster of another server takes its endpoints from something else from now on.
-    fn change_endpoints(
-        &mut self,
-        cluster: &Source,
-        old: Option<&Arc<Resource>>,
-        new: Option<&Arc<Resource>>,
-        held: &mut Held,
-    ) {
-        let of = |resource: Option<&Arc<Resource>>| resource.and_then(|resource| resource.endpoints().cloned());
-        let (old, new) = (of(old), of(new));
-        if old == new {
-            return;
-        }
-        if let Some(name) = old {
-            self.abroad.leave_endpoints(&name, cluster);
-            unsettle(Kind::Eds, &name, &cluster.0, held);
-        }
-        if let Some(name) = new {
-            self.abroad.take_endpoints(&name, cluster);
-        }
-    }
-
-    /// A resource goes: it does not count any more, although it is still served.
-    pub(super) fn go(&mut self, item: &Item, held: &mut Held) {
-        let source = (item.clone(), None);
-        let resource = self.resource(&source).cloned();
-        self.change(&source, resource.as_ref(), None, held);
-        if resource.is_some() {
-            self.going.insert(item.clone());
-        }
-    }
-
     /// What is held because of this resource must be looked at again.
     pub(super) fn touch(&self, item: &Item, held: &mut Held) {
         self.touch_source(&(item.clone(), None), held);
     }
 
     fn touch_source(&self, source: &Source, held: &mut Held) {
-        let (item, kind) = (&source.0, source.0.0.0.kind());
-        let named = named(kind, self.resource(source)).filter(|_| refers(kind));
-        for name in routes(named) {
-            unsettle(Kind::Rds, name, item, held);
-            self.touch_route(name, held);
+        for named in self.all_named(source) {
+            for name in &named.routes {
+                unsettle(Kind::Rds, name, &source.0, held);
+                self.touch_route(name, held);
+            }
+            for name in &named.clusters {
+                unsettle(Kind::Cds, name, &source.0, held);
+            }
         }
-        for name in clusters(named) {
-            unsettle(Kind::Cds, name, item, held);
-        }
+    }
+
+    /// Returns what a resource names, and what stands in for it.
+    fn all_named(&self, source: &Source) -> impl Iterator<Item = &Named> {
+        let kind = source.0.0.0.kind();
+        let served = named(kind, self.resource(source)).filter(|_| refers(kind));
+        let here = source.1.is_none().then(|| self.stand_ins.named(&source.0));
+        served.into_iter().chain(here.into_iter().flatten())
     }
 
     /// What is held because of a route configuration of this name must be looked at again.
@@ -248,7 +194,11 @@ impl References {
             let item = (half.clone(), name.clone());
             let unconfirmed = self.unconfirmed.iter().filter(|((of, _), _)| *of == item);
             let resources = state.resource(name).into_iter().chain(unconfirmed.map(|(_, old)| old));
-            for name in resources.flat_map(|resource| clusters(named(Kind::Rds, Some(resource)))) {
+            let served = resources.filter_map(|resource| named(Kind::Rds, Some(resource)));
+            for name in served
+                .chain(self.stand_ins.named(&item))
+                .flat_map(|named| &named.clusters)
+            {
                 unsettle(Kind::Cds, name, &item, held);
             }
         }
@@ -286,6 +236,11 @@ impl References {
             (item, held)
         });
         best(clusters).map(|(item, held)| (item, !held))
+    }
+
+    /// Returns a cluster in whose place another one stands that has these endpoints.
+    pub(super) fn of_older_endpoints(&self, name: &Name) -> Option<Item> {
+        self.stand_ins.with_endpoints(name).cloned()
     }
 
     /// Returns what names a removed route configuration, and whether the control plane still sends that.

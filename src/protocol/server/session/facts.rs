@@ -18,10 +18,17 @@ impl Subscription {
         self.reader.type_url()
     }
 
-    /// Whether the client was sent this content, and has not rejected it.
-    pub(in crate::server) fn holds(&self, name: &Name, version: Version) -> bool {
+    /// Whether the client was sent this content and needs no other in its place: it has not rejected it, or holds what it had before. A
+    /// full state is rejected as a whole: with another content in this place, the client can accept the rest.
+    pub(in crate::server) fn keeps(&self, name: &Name, version: Version) -> bool {
+        let books = &self.books;
+        let stays = books.notes().refused().is_none();
         let mut texts = self.want.texts(name).chain([name]);
-        self.books.notes().refused().is_none() && texts.any(|text| self.books.ledger().get(text).is(version))
+        texts.any(|text| {
+            let row = books.ledger().get(text);
+            let rejected = row.refuses(version) || books.rejections().awaits_version(text, version);
+            stays && row.is(version) || rejected && books.rejections().keeps(text)
+        })
     }
 
     /// Returns what is known of the type, as this client sees it.
@@ -57,7 +64,7 @@ impl Subscription {
     }
 
     pub(super) fn lens<'s, 'a>(&'s self, slot: TypeSight<'a>) -> Lens<'s, 'a> {
-        Lens::new(&self.reader, &self.want, &self.books, slot)
+        Lens::new(&self.reader, &self.want, (&self.books, &self.turn), slot)
     }
 
     /// Returns what servers are asked for: each name, and how the client wrote it; `None` stands for the wildcard.
@@ -191,9 +198,9 @@ impl Subscription {
         self.books.agenda().names().filter(new).count()
     }
 
-    /// Whether names are left that the last poll did not look at.
+    /// Whether names are left that this turn does not look at.
     pub(in crate::server) fn is_short(&self) -> bool {
-        self.books.agenda().is_short()
+        self.turn.is_spent() || self.books.agenda().is_late()
     }
 
     /// Returns how many names wait for an answer.

@@ -27,6 +27,7 @@ use crate::server::asked::Asked;
 use crate::server::books::Books;
 use crate::server::nonce::Nonces;
 use crate::server::response::Response;
+use crate::server::turn::TypeTurn;
 use crate::server::want::Want;
 use crate::settings::StreamSettings;
 use classes::Features;
@@ -45,6 +46,7 @@ pub(super) struct Subscription {
     reader: Reader,
     want: Want,
     books: Books,
+    turn: TypeTurn,
     asked: Asked,
     /// What the views must be told. Nearly always there is nothing, and then nothing is allocated.
     #[expect(clippy::box_collection, reason = "a subscription must stay small")]
@@ -121,6 +123,7 @@ impl Subscription {
             books: Books::new(reader.lists_all()),
             reader,
             want: Want::default(),
+            turn: TypeTurn::default(),
             asked: Asked::new(now),
             wants: None,
         }
