@@ -38,6 +38,7 @@ use report::Progress;
 use report::exposition::Exposition;
 use story::keys;
 use subject::{floor, relay};
+use wire::kind::Kind;
 
 /// The relay's allocator, because this program can run as the relay.
 #[cfg(all(target_os = "linux", feature = "jemalloc"))]
@@ -75,6 +76,9 @@ const NOT_RUN: u8 = 2;
 
 /// Does what is asked. Returns whether everything held.
 fn act(arguments: &Arguments, overrides: &Overrides) -> anyhow::Result<bool> {
+    if let Some(own) = &arguments.own_type {
+        Kind::name_own(own.clone());
+    }
     match &arguments.command {
         Some(Command::List) => print(&story::listing()?),
         Some(Command::Explain { key: None }) => print(keys::PAGE),

@@ -163,3 +163,14 @@ fn a_limit_fails_a_run() {
     );
     assert!(error.contains("p99, as --fail-if says"), "{error}");
 }
+
+/// Every type passes a relay in every form, and comes over one stream.
+#[test]
+fn every_type_passes_a_relay() {
+    let runs = ["ztunnels", "every-type"]
+        .map(|name| std::thread::spawn(move || said(&["run", name, "--clients", "40", "--quiet"])));
+    for run in runs {
+        let (code, _, error) = run.join().unwrap();
+        assert_eq!(code, Some(0), "{error}");
+    }
+}

@@ -3,14 +3,17 @@
 mod descriptors;
 mod feed;
 mod fleet;
+mod handing;
 mod inspection;
 mod introduced;
 mod leaving;
 mod listening;
 mod memory;
+mod neighbours;
 mod overload;
 mod overview;
 mod plan;
+mod received;
 mod reload;
 mod schemas;
 mod view_log;
@@ -118,10 +121,13 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
     let overview = Overview::new(&fleet, &scopes, &metrics.faults);
     let in_use = Arc::new(InUse::default());
     let guard = guard(&config)?;
+    let snapshots = handing::snapshots(&fleet, &scopes, &schemas);
     let status = ClientStatus::new(Census::new(scopes.clone()), config.node.clone(), schemas);
     let log = Arc::new(log);
     let process = process(&config, &origin, &log);
-    let (shown, orders, reload_orders) = shown(&metrics, &health, &overview, &in_use, &guard, &status, &process);
+    let (shown, orders, reload_orders) = shown(
+        &metrics, &health, &overview, &in_use, &guard, &status, &process, snapshots,
+    );
     let _export = export(&shown);
     let (_admin, admin_tls) = listening::administer(&config, shown)?;
 
@@ -193,6 +199,7 @@ fn shown(
     guard: &Guard,
     status: &ClientStatus,
     process: &Process,
+    snapshots: admin::Snapshots,
 ) -> (Shown, mpsc::Receiver<DrainOrder>, mpsc::Receiver<ReloadOrder>) {
     let (order, orders) = mpsc::channel(1);
     let (reload, reload_orders) = mpsc::channel(1);
@@ -208,6 +215,7 @@ fn shown(
         guard: guard.clone(),
         process: process.clone(),
         history: admin::History::default(),
+        snapshots,
     };
     (shown, orders, reload_orders)
 }

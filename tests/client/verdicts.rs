@@ -280,21 +280,26 @@ fn how_often_clients_are_asked() {
     assert!(court.verdicts.poll_question(court.now).is_some());
 }
 
-/// Those to whom it was sent before answer soon; then it is asked again only for a trial, or after a long time.
+/// Those to whom it was sent before answer soon, if there are any; then it is asked again only for a trial, or after a long time.
 #[test]
 fn what_is_condemned_is_looked_at_again() {
+    let three = [BOTH[0], BOTH[1], ("c", "1", 0, Sent)];
+    for (clients, expected) in [(&three[..], 9..=11), (&BOTH[..], 0..=0)] {
+        let mut court = Court::new();
+        court.hears(clients);
+        let mut asked = 0;
+        for _ in 0..60 {
+            court.pass(1);
+            if let Some(hearing) = court.verdicts.poll_question(court.now) {
+                asked += 1;
+                let current = court.current.clone();
+                court.answer(hearing, &current, clients);
+            }
+        }
+        assert!(expected.contains(&asked), "{asked}");
+    }
     let mut court = Court::new();
     court.hears(&BOTH);
-    let mut asked = 0;
-    for _ in 0..60 {
-        court.pass(1);
-        if let Some(hearing) = court.verdicts.poll_question(court.now) {
-            asked += 1;
-            let current = court.current.clone();
-            court.answer(hearing, &current, &BOTH);
-        }
-    }
-    assert!((9..=11).contains(&asked), "{asked}");
     court.verdicts.handle_trial(court.now);
     court.pass(1);
     assert!(court.verdicts.poll_question(court.now).is_some());

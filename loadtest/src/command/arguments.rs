@@ -61,6 +61,9 @@ pub(crate) struct Arguments {
     /// Which type of resources the clients of a story ask for, all of it or by name: cds, eds, lds, rds or vhds.
     #[arg(long, global = true, value_enum, hide_possible_values = true, default_value_t = Kind::Cds)]
     pub(crate) kind: Kind,
+    /// The URL of the type `own`, which this program knows as little as any other software does.
+    #[arg(long, global = true, value_name = "TYPE_URL")]
+    pub(crate) own_type: Option<String>,
     /// How long everything takes from one tier of `chain` to the next, one way.
     #[arg(long, global = true, default_value = "0s", value_name = "TIME", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) delay: Duration,

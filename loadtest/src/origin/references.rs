@@ -13,43 +13,29 @@ const API_LISTENER: [u32; 5] = [19, 1, 2, 3, 2];
 /// The paths from a virtual host to the clusters of its routes: plain, and weighted.
 const CLUSTERS: [&[u32]; 2] = [&[3, 2, 1], &[3, 2, 3, 1, 1]];
 
-/// Returns the type that resources of this type refer to.
-pub(crate) const fn leads(kind: Kind) -> Option<Kind> {
-    match kind {
-        Kind::Cds => Some(Kind::Eds),
-        Kind::Lds => Some(Kind::Rds),
-        Kind::Rds | Kind::Vhds => Some(Kind::Cds),
-        Kind::Eds => None,
-    }
-}
-
-/// Returns the names of that type in a body.
+/// Returns the names in a body of the type that this type [leads](Kind::leads) to.
 pub(crate) fn of(kind: Kind, body: &[u8]) -> Vec<Box<[u8]>> {
     let mut found = Vec::new();
-    match kind {
-        Kind::Cds if wire::number(body, 2) == Some(EDS) => {
+    match kind.leads() {
+        Some(Kind::Eds | Kind::EdsV2) if wire::number(body, 2) == Some(EDS) => {
             walk(body, &[3, 2], &mut found);
             if found.is_empty() {
                 walk(body, &[1], &mut found);
             }
         }
-        Kind::Lds => {
+        Some(Kind::Rds | Kind::RdsV2) => {
             for filters in FILTERS {
                 walk(body, &[filters, &MANAGER].concat(), &mut found);
             }
             walk(body, &API_LISTENER, &mut found);
         }
-        Kind::Rds => {
+        Some(Kind::Cds | Kind::CdsV2) => {
+            let hosts: &[u32] = if kind == Kind::Vhds { &[] } else { &[2] };
             for clusters in CLUSTERS {
-                walk(body, &[&[2], clusters].concat(), &mut found);
+                walk(body, &[hosts, clusters].concat(), &mut found);
             }
         }
-        Kind::Vhds => {
-            for clusters in CLUSTERS {
-                walk(body, clusters, &mut found);
-            }
-        }
-        Kind::Cds | Kind::Eds => {}
+        Some(_) | None => {}
     }
     found.sort_unstable();
     found.dedup();

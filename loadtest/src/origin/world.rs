@@ -1,5 +1,6 @@
 //! All resources: a ledger for each type, and which resource refers to which. Plain arithmetic on top of the ledgers.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -32,7 +33,7 @@ impl World {
                 .find(|spec| spec.kind == kind)
                 .map_or(0, |spec| spec.resources)
         };
-        let counts = Kind::ALL.map(|kind| (kind, count(kind)));
+        let counts = Kind::ALL.map(count);
         let mut ledgers: Vec<_> = specs
             .iter()
             .filter(|spec| spec.resources > 0)
@@ -44,10 +45,16 @@ impl World {
 
     /// Creates the world of a foreign control plane, whose resources are learned as they come.
     pub(crate) fn learning() -> Arc<Self> {
+        Self::learning_also([])
+    }
+
+    /// Creates such a world with more than the types that lead an Envoy to each other.
+    pub(crate) fn learning_also(more: impl IntoIterator<Item = Kind>) -> Arc<Self> {
         let bell = Arc::<Bell>::default();
         let learning = |kind| Arc::new(Ledger::learning(kind, Arc::clone(&bell)));
+        let kinds: BTreeSet<_> = Kind::ROUTING.into_iter().chain(more).collect();
         Arc::new(Self {
-            ledgers: Kind::ALL.map(learning).to_vec(),
+            ledgers: kinds.into_iter().map(learning).collect(),
             bell: Arc::clone(&bell),
         })
     }
@@ -57,7 +64,7 @@ impl World {
         let bell = Arc::<Bell>::default();
         let listening = |kind| Arc::new(Ledger::listening(kind, Arc::clone(&bell), ear.clone()));
         Arc::new(Self {
-            ledgers: Kind::ALL.map(listening).to_vec(),
+            ledgers: Kind::ROUTING.map(listening).to_vec(),
             bell: Arc::clone(&bell),
         })
     }
@@ -86,26 +93,22 @@ impl World {
     }
 }
 
-/// Returns the resources of another type that resource `index` refers to, given the number of resources of each type.
-pub(crate) fn refers(kind: Kind, index: u32, counts: [(Kind, u32); 5]) -> Option<(Kind, std::ops::Range<u32>)> {
-    let count = |wanted| {
-        counts
-            .iter()
-            .find(|(kind, _)| *kind == wanted)
-            .map_or(0, |(_, count)| *count)
-    };
-    let (to, of) = match kind {
-        Kind::Cds => (Kind::Eds, count(Kind::Eds)),
-        Kind::Lds => (Kind::Rds, count(Kind::Rds)),
-        Kind::Rds | Kind::Vhds => (Kind::Cds, count(Kind::Cds)),
-        Kind::Eds => return None,
-    };
+/// How many resources there are of each type.
+pub(crate) type Counts = [u32; Kind::ALL.len()];
+
+/// Returns the resources of another type that resource `index` refers to.
+pub(crate) fn refers(kind: Kind, index: u32, counts: &Counts) -> Option<(Kind, std::ops::Range<u32>)> {
+    let count = |kind: Kind| counts.get(kind as usize).copied().unwrap_or_default();
+    let to = kind.leads()?;
+    let of = count(to);
     if of == 0 {
         return None;
     }
-    let share = match kind {
-        Kind::Rds | Kind::Vhds => of.div_ceil(count(kind).max(1)).min(REFERENCES_MAX),
-        Kind::Cds | Kind::Lds | Kind::Eds => 1,
+    let many = matches!(to, Kind::Cds | Kind::CdsV2);
+    let share = if many {
+        of.div_ceil(count(kind).max(1)).min(REFERENCES_MAX)
+    } else {
+        1
     };
     let first = index.saturating_mul(share);
     Some((to, first.min(of)..(first.saturating_add(share)).min(of)))

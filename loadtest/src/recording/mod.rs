@@ -271,7 +271,7 @@ fn head(line: &str) -> anyhow::Result<Head> {
 
 fn event(line: &str, before_ms: u64, clients: usize) -> anyhow::Result<Event> {
     let line: EventLine = serde_json::from_str(line)?;
-    let kind = Kind::of(line.type_url.as_bytes());
+    let kind = Kind::of(line.type_url.as_bytes()).filter(|kind| Kind::ROUTING.contains(kind));
     let kind = kind.with_context(|| format!("recordings have no resources of type `{}`", line.type_url))?;
     ensure!(
         line.client < clients,

@@ -2,20 +2,19 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
 use super::contender::{Contender, Manner, Networks, Origin, Server, Upstream, world};
 use super::extent::connections;
-use super::file::{AcksShape, ClientKind, Group, Scenario, Streams};
+use super::file::Scenario;
+use super::profiles::{behaviour, profile};
 use super::scout::{scout, settle};
 use super::{FILES_BESIDES, local};
 use crate::command::arguments::Arguments;
 use crate::fleet::Plan;
-use crate::fleet::client::profile::{Acks, Behaviour, Delay, Interest, Names, Profile};
+use crate::fleet::client::profile::Profile;
 use crate::fleet::crew::Crew;
-use crate::fleet::identity::ClientIdentity;
 use crate::measure::process::{self, Process};
 use crate::measure::shard::Shard;
 use crate::origin::control_plane::ControlPlane;
@@ -23,7 +22,6 @@ use crate::origin::world::World;
 use crate::subject::floor::Floor;
 use crate::subject::network::Network;
 use crate::subject::relay::free_address;
-use crate::wire::kind::{Dialect, Kind};
 use crate::wire::place::Target;
 use crate::wire::tls::{Papers, Secure};
 
@@ -71,7 +69,8 @@ impl Cast {
         let everybody = stage.crew(|_| true)?;
         let foreign = arguments.is_foreign();
         let main_world = if foreign {
-            World::learning()
+            let interests = everybody.profiles().flat_map(|profile| &profile.interests);
+            World::learning_also(interests.map(|(kind, _)| *kind))
         } else {
             world(&scenario.world)
         };
@@ -119,7 +118,7 @@ impl Stage<'_> {
             let identity = identity
                 .resolve()
                 .with_context(|| format!("the clients of group {at}"))?;
-            groups.push((group.weight, profile(group, Arc::new(identity))));
+            groups.push((group.weight, profile(group, &self.scenario.world, Arc::new(identity))));
         }
         groups.retain(|(_, profile)| keep(profile));
         if groups.is_empty() {
@@ -319,67 +318,4 @@ fn as_nodes(crew: &Crew) -> String {
         return String::new();
     }
     format!(" as {}", fleets.join(" and "))
-}
-
-/// Returns the profile of a group.
-fn profile(group: &Group, identity: Arc<ClientIdentity>) -> Profile {
-    let names = Names {
-        count: group.names.count,
-        random: group.names.random,
-        sets: group.names.sets,
-        hot: group.names.hot,
-    };
-    let every = group.every.map_or(Duration::from_millis(100), |every| every.0);
-    let interests = match group.kind {
-        ClientKind::Envoy | ClientKind::Poller => vec![
-            (Kind::Cds, Interest::All),
-            (Kind::Eds, Interest::Follow),
-            (Kind::Lds, Interest::All),
-            (Kind::Rds, Interest::Follow),
-        ],
-        ClientKind::Grpc => vec![
-            (Kind::Cds, Interest::Follow),
-            (Kind::Eds, Interest::Follow),
-            (Kind::Lds, Interest::Names(names)),
-            (Kind::Rds, Interest::Follow),
-        ],
-        ClientKind::OnDemand => vec![(Kind::Cds, Interest::Demand(names, every))],
-        ClientKind::Hosts => vec![(Kind::Vhds, Interest::Demand(names, every))],
-        ClientKind::Clusters => vec![(Kind::Cds, Interest::All)],
-        ClientKind::Endpoints => vec![(Kind::Eds, Interest::Names(names))],
-        ClientKind::Names => vec![
-            (Kind::Cds, Interest::All),
-            (Kind::Eds, Interest::Names(names)),
-            (Kind::Lds, Interest::All),
-            (Kind::Rds, Interest::Follow),
-        ],
-    };
-    let polls = (group.kind == ClientKind::Poller).then_some(every);
-    Profile {
-        // H-03: the answer to a poll holds all resources of its type.
-        dialect: if polls.is_some() { Dialect::Sotw } else { group.dialect },
-        aggregated: group.streams == Streams::Ads && polls.is_none(),
-        polls,
-        apart: (group.streams == Streams::PerEndpoint).then_some(Kind::Eds),
-        interests,
-        behaviour: behaviour(group),
-        identity,
-    }
-}
-
-/// Returns how the clients of a group behave.
-fn behaviour(group: &Group) -> Behaviour {
-    Behaviour {
-        acks: match group.acks {
-            AcksShape::AtOnce => Acks::Yes,
-            AcksShape::Never => Acks::Never,
-            AcksShape::Late(mean) => Acks::Late(Delay::Exponential(mean.0)),
-            AcksShape::RejectOneIn(every) => Acks::Rejects(every),
-        },
-        stalls: group.stalls,
-        reads: group.reads.map(|reads| reads.0),
-        flaps: group.flaps.map(|flaps| flaps.0),
-        returns: group.returns || group.flaps.is_some(),
-        remembers: group.remembers,
-    }
 }

@@ -267,10 +267,7 @@ impl Troubles {
         let ledger = chosen.context("there are no resources")?;
         let (kind, all) = (ledger.kind(), ledger.len());
         // A control plane removes no cluster that a route refers to.
-        let first = match kind {
-            Kind::Cds => referred(main),
-            Kind::Eds | Kind::Lds | Kind::Rds | Kind::Vhds => 0,
-        };
+        let first = if kind == Kind::Cds { referred(main) } else { 0 };
         let (removes, random, until) = (
             dice.draw(4) == 0,
             dice.draw(u64::from(all)),

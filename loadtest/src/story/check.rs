@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use distributary::xds::meant;
 
-use super::file::{AcksShape, ClientKind, Group, Scenario};
+use super::file::{AcksShape, ClientKind, Group, Scenario, Streams};
 use super::phase::{Act, Change, Expect, Part, Pattern, PhaseShape};
 use super::reading::Misfit;
 use crate::measure::quantities::BYTES_MAX;
@@ -255,7 +255,15 @@ fn fault_of(group: &Group) -> Option<String> {
     if group.kind == ClientKind::Hosts && group.dialect == Dialect::Sotw {
         return Some("asks for virtual hosts, which exist only in delta: leave out `dialect: sotw`".to_owned());
     }
+    let ztunnel = matches!(group.kind, ClientKind::Ztunnel | ClientKind::ZtunnelOnDemand);
     let fault = match group {
+        Group {
+            dialect: Dialect::Sotw, ..
+        } if ztunnel => "is a ztunnel, whose types exist only in delta: leave out `dialect: sotw`",
+        Group {
+            streams: Streams::PerType,
+            ..
+        } if ztunnel => "is a ztunnel, whose types have no services of their own: leave out `streams: per-type`",
         Group { weight: 0, .. } => "has `weight: 0` and therefore no clients: leave it out, or use 1 or more",
         Group { weight, .. } if *weight > WEIGHT_MAX => "has a `weight` above 1000000: use a smaller one",
         Group {
@@ -300,6 +308,9 @@ impl ClientKind {
             Self::OnDemand | Self::Clusters => &[Kind::Cds],
             Self::Hosts => &[Kind::Vhds],
             Self::Endpoints => &[Kind::Eds],
+            Self::Ztunnel | Self::ZtunnelOnDemand => &[Kind::IstioAddress, Kind::IstioWorkload],
+            Self::EnvoyV2 => &[Kind::CdsV2, Kind::LdsV2],
+            Self::Own => &[Kind::Own],
         }
     }
 
@@ -314,6 +325,10 @@ impl ClientKind {
             Self::Clusters => "clusters",
             Self::Hosts => "hosts",
             Self::Endpoints => "endpoints",
+            Self::Ztunnel => "ztunnel",
+            Self::ZtunnelOnDemand => "ztunnel-on-demand",
+            Self::EnvoyV2 => "envoy-v2",
+            Self::Own => "own",
         }
     }
 }

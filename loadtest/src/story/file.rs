@@ -197,6 +197,14 @@ pub(crate) enum ClientKind {
     Endpoints,
     /// Like Envoy, but without streams: it polls each type over REST, `every` after the last answer.
     Poller,
+    /// Istio's ztunnel: all workloads and services, and all policies of who may connect.
+    Ztunnel,
+    /// The same, with workloads and services one name after the other.
+    ZtunnelOnDemand,
+    /// As `envoy`, in v2.
+    EnvoyV2,
+    /// Resources of a type that no software knows, by name.
+    Own,
     /// Four types: all clusters and listeners, the routes that those name, and endpoints by name.
     Names,
 }
@@ -283,6 +291,8 @@ built_in!(
     "growth",
     "chaos",
     "waves",
+    "ztunnels",
+    "every-type",
 );
 
 impl Scenario {

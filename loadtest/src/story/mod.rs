@@ -21,6 +21,7 @@ mod outside;
 mod past;
 mod phase;
 pub(crate) mod play;
+mod profiles;
 mod ramp;
 mod reading;
 mod returning;

@@ -188,6 +188,25 @@ phases:
     assert_eq!(record.phases.first().map(|phase| phase.join.count()), Some(8));
 }
 
+/// Each way of asking, also of types that other software does not know.
+#[test]
+fn every_type_holds() {
+    for (name, clients) in [("ztunnels", 8), ("every-type", 16)] {
+        let short = built_in(name)
+            .replace("rate: 5", "rate: 100")
+            .replace("count: 2000", "count: 200")
+            // The control plane itself does not compare versions.
+            .replace("{ resources_at_most: 0 }", "{}");
+        let flags = Overrides {
+            clients: Some(clients),
+            ..Overrides::default()
+        };
+        let record = play_with(&short, &flags, "");
+        let joins: u64 = record.phases.iter().map(|phase| phase.join.count()).sum();
+        assert_eq!(joins, u64::from(clients), "{name}");
+    }
+}
+
 /// Polls and streams side by side: every change reaches all clients.
 #[test]
 fn clients_that_poll_hold() {

@@ -120,7 +120,8 @@ impl Books {
     /// A resource is sent under a name.
     pub(super) fn sent(&mut self, name: &Name, resource: &Arc<Resource>) {
         self.ledger.put(name, Row::Sent(resource.clone()));
-        self.absolve(name);
+        // Until it has accepted that, it holds what it had when it rejected something.
+        self.hold_back_no_more(name);
         self.notes.forget_error(name);
     }
 
@@ -174,9 +175,15 @@ impl Books {
         self.lists_all && !self.notes.omits()
     }
 
-    /// Nothing of a name is rejected any more. B-18: others may have been held back with it, and this may have been the bad one: they are
-    /// sent again.
+    /// Nothing of a name is rejected any more.
     fn absolve(&mut self, name: &Name) {
+        self.rejections.note_settled([name].into_iter());
+        self.hold_back_no_more(name);
+    }
+
+    /// A name is not held back any more. B-18: others may have been held back with it, and this may have been the bad one: they are
+    /// sent again.
+    fn hold_back_no_more(&mut self, name: &Name) {
         if self.rejections.forget(name) && self.holds_back_as_one() {
             for other in self.rejections.take_held_back() {
                 self.ledger.put(&other, Row::Perhaps);

@@ -119,8 +119,13 @@ impl Verdicts {
     /// Takes what clients have said.
     pub fn handle_hearing(&mut self, hearing: &Hearing, contents: &Contents<'_>, now: Instant) {
         let type_url = hearing.type_url();
+        let mut condemned = self.condemned.iter().filter(|one| one.type_url == *type_url);
+        let pending = condemned.any(|one| {
+            let counts = hearing.counts(one.kind.as_ref(), one.name(), one.version);
+            counts.is_some_and(Counts::is_pending)
+        });
         if let Some(pace) = self.paces.get_mut(type_url) {
-            pace.answered(now);
+            pace.answered(pending, now);
         }
         if self.after == 0 {
             return;
@@ -194,8 +199,8 @@ impl Verdicts {
             of: counts.all(),
             objection: counts.objection().cloned().unwrap_or_else(nothing),
         });
-        if let Some(pace) = self.paces.get_mut(&condemned.type_url) {
-            pace.watch(now + PATIENCE);
+        if let Some(pace) = self.paces.get_mut(&condemned.type_url).filter(|_| counts.is_pending()) {
+            pace.expect(now + PATIENCE);
         }
         self.events.push((condemned.clone(), None));
         self.condemned.push(condemned);

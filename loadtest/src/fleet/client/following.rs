@@ -55,17 +55,16 @@ impl Client {
             return Ok(());
         };
         let leads = |route: u32| routes.ledger.refers(route).map_or(0..0, |(_, range)| range);
-        let wrong = match kind {
-            Kind::Rds => came
-                .iter()
-                .find(|route| leads(**route).any(|cluster| !clusters.has(cluster)))
-                .map(|route| routes.ledger.name(*route)),
-            Kind::Cds if !went.is_empty() => routes
-                .present()
-                .find(|route| went.iter().any(|cluster| leads(*route).contains(cluster)))
-                .map(|route| routes.ledger.name(route)),
-            Kind::Cds | Kind::Eds | Kind::Lds | Kind::Vhds => None,
+        let wrong = if kind == Kind::Rds {
+            came.iter()
+                .copied()
+                .find(|route| leads(*route).any(|cluster| !clusters.has(cluster)))
+        } else if kind == Kind::Cds && !went.is_empty() {
+            let leads_there = |route: &u32| went.iter().any(|cluster| leads(*route).contains(cluster));
+            routes.present().find(leads_there)
+        } else {
+            None
         };
-        wrong.map_or(Ok(()), |route| Err(Violation::Order(route)))
+        wrong.map_or(Ok(()), |route| Err(Violation::Order(routes.ledger.name(route))))
     }
 }

@@ -164,7 +164,8 @@ impl Client {
             if !self.profile.aggregated {
                 self.open(Some(kind), None, now);
             }
-            if names.as_ref().is_none_or(|names| !names.is_empty()) {
+            // Who asks by versions begins without any name.
+            if kind.asks_by_versions() || names.as_ref().is_none_or(|names| !names.is_empty()) {
                 self.ask(kind, &names.unwrap_or_default(), &[], true, now);
             }
         }

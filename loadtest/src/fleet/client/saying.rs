@@ -76,6 +76,7 @@ impl Client {
             return;
         };
         let ledger = Arc::clone(&subscription.ledger);
+        let by_name = subscription.names().is_some();
         let returning = first && dialect == Dialect::Delta && self.profile.behaviour.remembers;
         let held: Vec<_> = match self.lanes.get(lane).and_then(|(lane, _)| lane.only) {
             _ if !returning => Vec::new(),
@@ -102,6 +103,14 @@ impl Client {
         let node = first_of_stream.then(|| self.profile.identity.node(self.number));
         let last = stream.last.get(kind as usize).cloned().flatten().unwrap_or_default();
         let (names, dropped) = match dialect {
+            // C-12, C-13: ztunnel takes `*` back at once, and names what it holds in its versions alone.
+            Dialect::Delta if first && by_name && kind.asks_by_versions() => {
+                let lacking = texts(new)
+                    .into_iter()
+                    .filter(|name| held.iter().all(|(it, _)| it != name));
+                let all = || std::iter::once("*".to_owned());
+                (all().chain(lacking).collect(), all().collect())
+            }
             Dialect::Delta => (texts(new), texts(gone)),
             Dialect::Sotw => (self.names_of(kind, only), Vec::new()),
         };
@@ -141,7 +150,10 @@ impl Client {
             stream.bring(&self.accepted);
         }
         self.lanes.push((stream, Reader::new(dialect)));
-        let path = kind.map_or_else(|| dialect.path(), |kind| kind.path(dialect));
+        let v2 = self.profile.interests.iter().any(|(kind, _)| kind.is_v2());
+        let path = kind
+            .and_then(|kind| kind.path(dialect))
+            .unwrap_or_else(|| dialect.path(v2));
         self.transcript.note(now, lane, What::Opened);
         self.outputs.push_back(Output::Open(lane, path));
     }

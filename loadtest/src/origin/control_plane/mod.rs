@@ -215,8 +215,12 @@ impl Listening {
 /// Returns the dialect of a path, and its type unless it is aggregated.
 fn method(path: &str) -> Option<(Dialect, Option<Kind>)> {
     let of = |dialect: Dialect| {
-        let one = Kind::ALL.into_iter().find(|kind| kind.path(dialect) == path).map(Some);
-        if dialect.path() == path { Some(None) } else { one }.map(|kind| (dialect, kind))
+        let one = Kind::ALL
+            .into_iter()
+            .find(|kind| kind.path(dialect) == Some(path))
+            .map(Some);
+        let all = [false, true].map(|v2| dialect.path(v2)).contains(&path);
+        if all { Some(None) } else { one }.map(|kind| (dialect, kind))
     };
     Dialect::ALL.into_iter().find_map(of)
 }

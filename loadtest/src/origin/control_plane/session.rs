@@ -96,6 +96,7 @@ impl<'a> Session<'a> {
                 );
                 if let Some(topic) = self.topic(&request.type_url) {
                     topic.handle_delta(&request.resource_names_subscribe, &request.resource_names_unsubscribe);
+                    topic.handle_versions(request.initial_resource_versions.into_keys().collect());
                 }
             }
             Dialect::Sotw => {
@@ -188,6 +189,15 @@ impl Topic {
         for index in self.indexes(removed) {
             self.names.remove(&index);
             self.owed.remove(&index);
+        }
+    }
+
+    /// C-13: of some types, what the peer holds is asked for, too.
+    fn handle_versions(&mut self, held: Vec<String>) {
+        if self.ledger.kind().asks_by_versions() {
+            let held = self.indexes(&held);
+            self.owed.extend(&held);
+            self.names.extend(held);
         }
     }
 

@@ -10,6 +10,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Bell, Content, Ear, Ledger, Slot};
 use crate::origin::references;
+use crate::origin::world::Counts;
 use crate::wire::kind::Kind;
 use crate::wire::text;
 
@@ -64,7 +65,7 @@ impl Ledger {
             len: 0,
             slots: (0..LEARNED_MAX).map(|_| RwLock::default()).collect(),
             learned: Some(RwLock::default()),
-            counts: Kind::ALL.map(|kind| (kind, 0)),
+            counts: Counts::default(),
             log: Mutex::default(),
             newest: AtomicU64::new(0),
             bell,
@@ -155,7 +156,7 @@ impl Ledger {
     /// Returns the type that resources of this type refer to, if any.
     pub(crate) fn leads(&self) -> Option<Kind> {
         match self.learned {
-            Some(_) => references::leads(self.kind),
+            Some(_) => self.kind.leads(),
             None => self.refers(0).map(|(to, _)| to),
         }
     }

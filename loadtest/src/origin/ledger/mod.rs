@@ -33,7 +33,7 @@ pub(crate) struct Ledger {
     /// Set if the resources are not known before they come: their names.
     learned: Option<RwLock<Learned>>,
     /// The number of resources of each type, for references.
-    counts: [(Kind, u32); 5],
+    counts: world::Counts,
     /// Which resource changed, in order. A generation is a position in it.
     log: Mutex<Vec<u32>>,
     /// The number of the newest content of all resources.
@@ -143,12 +143,11 @@ impl Ledger {
 
     /// Creates the ledger of a type that refers to no other.
     pub(crate) fn alone(spec: Spec, now: Instant) -> Self {
-        let counts = Kind::ALL.map(|kind| (kind, 0));
-        Self::of(&spec, counts, Arc::default(), now)
+        Self::of(&spec, world::Counts::default(), Arc::default(), now)
     }
 
     /// Creates the ledger of one of several types, which have `counts` resources.
-    pub(crate) fn of(spec: &Spec, counts: [(Kind, u32); 5], bell: Arc<Bell>, now: Instant) -> Self {
+    pub(crate) fn of(spec: &Spec, counts: world::Counts, bell: Arc<Bell>, now: Instant) -> Self {
         let (kind, all) = (spec.kind, spec.resources + spec.extras);
         let prefix = spec.authority.map_or_else(
             || kind.prefix().to_owned(),
@@ -185,7 +184,7 @@ impl Ledger {
 
     /// Returns the resources of another type that this one refers to.
     pub(crate) fn refers(&self, index: u32) -> Option<(Kind, std::ops::Range<u32>)> {
-        world::refers(self.kind, index, self.counts)
+        world::refers(self.kind, index, &self.counts)
     }
 
     pub(crate) const fn kind(&self) -> Kind {

@@ -44,6 +44,10 @@ impl Body<'_> {
                 "virtual_hosts": [{ "name": padding, "domains": ["*"], "routes": self.routes() }],
             }),
             Kind::Vhds => json!({ "name": name, "domains": [padding], "routes": self.routes() }),
+            // Nobody polls for these.
+            Kind::Sds | Kind::Rtds | Kind::Ecds | Kind::Own => Value::Null,
+            Kind::IstioAddress | Kind::IstioWorkload | Kind::IstioAuthorization => Value::Null,
+            Kind::CdsV2 | Kind::EdsV2 | Kind::LdsV2 | Kind::RdsV2 => Value::Null,
         };
         if let Some(object) = value.as_object_mut() {
             object.insert("@type".to_owned(), self.kind.type_url().into());

@@ -51,18 +51,23 @@ impl Body<'_> {
     }
 
     fn filled(&self, padding: &[u8]) -> Vec<u8> {
-        let mut out = delimited(1, self.name.as_bytes());
+        let nested = matches!(self.kind, Kind::IstioAddress | Kind::IstioWorkload);
+        let mut out = if nested {
+            Vec::new()
+        } else {
+            delimited(1, self.name.as_bytes())
+        };
         match self.kind {
-            Kind::Cds => {
+            Kind::Cds | Kind::CdsV2 => {
                 if !self.refers.is_empty() {
                     // Cluster.type EDS, Cluster.eds_cluster_config.eds_config
                     out.extend(number(2, 3));
-                    out.extend(delimited(3, &delimited(1, &ads())));
+                    out.extend(delimited(3, &delimited(1, &self.ads())));
                 }
                 // Cluster.alt_stat_name
                 out.extend(delimited(28, padding));
             }
-            Kind::Eds => {
+            Kind::Eds | Kind::EdsV2 => {
                 // LocalityLbEndpoints.locality.sub_zone, and a few endpoints, which differ from content to content.
                 let mut group = delimited(1, &delimited(3, padding));
                 for at in 0..self.endpoints() {
@@ -70,20 +75,20 @@ impl Body<'_> {
                 }
                 out.extend(delimited(2, &group));
             }
-            Kind::Lds => {
+            Kind::Lds | Kind::LdsV2 => {
                 let route = self.refers.first().map_or("none", String::as_str);
                 // HttpConnectionManager.stat_prefix, .rds
                 let mut manager = delimited(2, padding);
                 manager.extend(delimited(
                     3,
-                    &[delimited(1, &ads()), delimited(2, route.as_bytes())].concat(),
+                    &[delimited(1, &self.ads()), delimited(2, route.as_bytes())].concat(),
                 ));
-                let any = [delimited(1, MANAGER.as_bytes()), delimited(2, &manager)].concat();
+                let any = [delimited(1, self.manager().as_bytes()), delimited(2, &manager)].concat();
                 let filter = [delimited(1, b"http"), delimited(4, &any)].concat();
                 out.extend(delimited(2, &address("127.0.0.1", 10_000)));
                 out.extend(delimited(3, &delimited(3, &filter)));
             }
-            Kind::Rds => {
+            Kind::Rds | Kind::RdsV2 => {
                 let mut host = [delimited(1, padding), delimited(2, b"*")].concat();
                 host.extend(self.refers.iter().flat_map(|cluster| route(cluster)));
                 out.extend(delimited(2, &host));
@@ -93,18 +98,68 @@ impl Body<'_> {
                 out.extend(delimited(2, padding));
                 out.extend(self.refers.iter().flat_map(|cluster| route(cluster)));
             }
+            // Secret.generic_secret.secret.inline_string
+            Kind::Sds => out.extend(delimited(4, &delimited(1, &delimited(3, padding)))),
+            // Runtime.layer, a struct with one text
+            Kind::Rtds => {
+                let entry = [delimited(1, b"text"), delimited(2, &delimited(3, padding))].concat();
+                out.extend(delimited(2, &delimited(1, &entry)));
+            }
+            // TypedExtensionConfig.typed_config, Lua.inline_code
+            Kind::Ecds => {
+                let code = delimited(1, &[b"-- ", padding].concat());
+                out.extend(delimited(
+                    2,
+                    &[delimited(1, LUA.as_bytes()), delimited(2, &code)].concat(),
+                ));
+            }
+            Kind::IstioAddress if self.is_service() => out.extend(delimited(2, &self.service(padding))),
+            Kind::IstioAddress => out.extend(delimited(1, &self.workload(padding))),
+            Kind::IstioWorkload => out.extend(self.workload(padding)),
+            // Authorization.namespace
+            Kind::IstioAuthorization => out.extend(delimited(2, padding)),
+            Kind::Own => out.extend(delimited(2, padding)),
         }
         out
+    }
+
+    /// Whether an address is that of a service: each second one.
+    const fn is_service(&self) -> bool {
+        self.seed >> 32 & 1 == 1
+    }
+
+    /// Workload: uid, name, namespace, addresses, node.
+    fn workload(&self, padding: &[u8]) -> Vec<u8> {
+        let address = delimited(3, &ip(self.seed));
+        let uid = delimited(20, self.name.as_bytes());
+        let name = delimited(1, self.name.as_bytes());
+        [name, delimited(2, b"load"), address, delimited(9, padding), uid].concat()
+    }
+
+    /// Service: name, namespace, hostname, addresses (network, address).
+    fn service(&self, padding: &[u8]) -> Vec<u8> {
+        let host = self.name.strip_prefix("load/").unwrap_or(self.name).as_bytes();
+        let address = [delimited(1, padding), delimited(2, &ip(self.seed))].concat();
+        let address = delimited(4, &address);
+        [delimited(1, host), delimited(2, b"load"), delimited(3, host), address].concat()
+    }
+
+    /// ConfigSource: ads, and from v3 on resource_api_version V3.
+    fn ads(&self) -> Vec<u8> {
+        let version = if self.kind.is_v2() { Vec::new() } else { number(6, 2) };
+        [delimited(3, &[]), version].concat()
+    }
+
+    const fn manager(&self) -> &'static str {
+        if self.kind.is_v2() { MANAGER_V2 } else { MANAGER }
     }
 }
 
 const MANAGER: &str =
     "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
-
-/// ConfigSource: ads, resource_api_version V3.
-fn ads() -> Vec<u8> {
-    [delimited(3, &[]), number(6, 2)].concat()
-}
+const MANAGER_V2: &str =
+    "type.googleapis.com/envoy.config.filter.network.http_connection_manager.v2.HttpConnectionManager";
+const LUA: &str = "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua";
 
 /// VirtualHost.routes: everything below the cluster's name goes to it.
 fn route(cluster: &str) -> Vec<u8> {
@@ -122,8 +177,13 @@ fn endpoint(seed: u64) -> Vec<u8> {
 const TCP_PORT: u64 = 8080;
 
 fn endpoint_address(seed: u64) -> String {
+    std::net::Ipv4Addr::from(ip(seed)).to_string()
+}
+
+/// An address of a private network.
+fn ip(seed: u64) -> [u8; 4] {
     let [_, a, b, c, ..] = xxh3_64_with_seed(&[], seed).to_be_bytes();
-    std::net::Ipv4Addr::from([10, a, b, c]).to_string()
+    [10, a, b, c]
 }
 
 /// Address.socket_address

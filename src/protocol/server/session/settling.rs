@@ -80,6 +80,9 @@ impl Subscription {
 
     /// The client has accepted a response. Returns what was new to it.
     fn accept(&mut self, flight: &Flight) -> Option<Changed> {
+        // What is only listed beside the news, it accepted before.
+        let news = flight.batch.items().iter().filter(|item| item.form != Form::Repeated);
+        self.books.rejections_mut().note_settled(news.map(Item::name));
         self.books.rejections_mut().end(flight.nonce, true);
         self.books.notes_mut().forget_relayed();
         self.settle_dropped(flight);
@@ -152,6 +155,7 @@ impl Subscription {
                 }
             }
         }
+        self.books.rejections_mut().note_rejected(members.keys(), flight.news);
         self.settle_dropped(flight);
         self.divide(members, alone, message, again.unwrap_or_default(), objection)
     }

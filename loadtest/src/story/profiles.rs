@@ -1,0 +1,108 @@
+//! What the clients of a group ask for, and how they behave: the words of a scenario as a profile. Starts nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::file::{AcksShape, ClientKind, Group, Resources, Streams};
+use crate::fleet::client::profile::{Acks, Behaviour, Delay, Interest, Names, Profile};
+use crate::fleet::identity::ClientIdentity;
+use crate::wire::kind::{Dialect, Kind};
+
+/// Returns the profile of a group.
+pub(super) fn profile(group: &Group, world: &BTreeMap<Kind, Resources>, identity: Arc<ClientIdentity>) -> Profile {
+    let names = Names {
+        count: group.names.count,
+        random: group.names.random,
+        sets: group.names.sets,
+        hot: group.names.hot,
+    };
+    let every = group.every.map_or(Duration::from_millis(100), |every| every.0);
+    let there = |kind: &Kind| world.contains_key(kind);
+    let interests = match group.kind {
+        ClientKind::Envoy => {
+            let by_name = [Kind::Sds, Kind::Rtds, Kind::Ecds].into_iter().filter(there);
+            let followed = [
+                (Kind::Cds, Interest::All),
+                (Kind::Eds, Interest::Follow),
+                (Kind::Lds, Interest::All),
+                (Kind::Rds, Interest::Follow),
+            ];
+            followed
+                .into_iter()
+                .chain(by_name.map(|kind| (kind, Interest::Names(names))))
+                .collect()
+        }
+        ClientKind::EnvoyV2 => vec![
+            (Kind::CdsV2, Interest::All),
+            (Kind::EdsV2, Interest::Follow),
+            (Kind::LdsV2, Interest::All),
+            (Kind::RdsV2, Interest::Follow),
+        ],
+        ClientKind::Ztunnel | ClientKind::ZtunnelOnDemand => {
+            // Istio called them by another name before.
+            let former = !there(&Kind::IstioAddress) && there(&Kind::IstioWorkload);
+            let addresses = if former {
+                Kind::IstioWorkload
+            } else {
+                Kind::IstioAddress
+            };
+            let asked = match group.kind == ClientKind::Ztunnel {
+                true => Interest::All,
+                false => Interest::Demand(names, every),
+            };
+            vec![(addresses, asked), (Kind::IstioAuthorization, Interest::All)]
+        }
+        ClientKind::Own => vec![(Kind::Own, Interest::Names(names))],
+        ClientKind::Poller => vec![
+            (Kind::Cds, Interest::All),
+            (Kind::Eds, Interest::Follow),
+            (Kind::Lds, Interest::All),
+            (Kind::Rds, Interest::Follow),
+        ],
+        ClientKind::Grpc => vec![
+            (Kind::Cds, Interest::Follow),
+            (Kind::Eds, Interest::Follow),
+            (Kind::Lds, Interest::Names(names)),
+            (Kind::Rds, Interest::Follow),
+        ],
+        ClientKind::OnDemand => vec![(Kind::Cds, Interest::Demand(names, every))],
+        ClientKind::Hosts => vec![(Kind::Vhds, Interest::Demand(names, every))],
+        ClientKind::Clusters => vec![(Kind::Cds, Interest::All)],
+        ClientKind::Endpoints => vec![(Kind::Eds, Interest::Names(names))],
+        ClientKind::Names => vec![
+            (Kind::Cds, Interest::All),
+            (Kind::Eds, Interest::Names(names)),
+            (Kind::Lds, Interest::All),
+            (Kind::Rds, Interest::Follow),
+        ],
+    };
+    let polls = (group.kind == ClientKind::Poller).then_some(every);
+    Profile {
+        // H-03: the answer to a poll holds all resources of its type.
+        dialect: if polls.is_some() { Dialect::Sotw } else { group.dialect },
+        aggregated: group.streams == Streams::Ads && polls.is_none(),
+        polls,
+        apart: (group.streams == Streams::PerEndpoint).then_some(Kind::Eds),
+        interests,
+        behaviour: behaviour(group),
+        identity,
+    }
+}
+
+/// Returns how the clients of a group behave.
+pub(super) fn behaviour(group: &Group) -> Behaviour {
+    Behaviour {
+        acks: match group.acks {
+            AcksShape::AtOnce => Acks::Yes,
+            AcksShape::Never => Acks::Never,
+            AcksShape::Late(mean) => Acks::Late(Delay::Exponential(mean.0)),
+            AcksShape::RejectOneIn(every) => Acks::Rejects(every),
+        },
+        stalls: group.stalls,
+        reads: group.reads.map(|reads| reads.0),
+        flaps: group.flaps.map(|flaps| flaps.0),
+        returns: group.returns || group.flaps.is_some(),
+        remembers: group.remembers,
+    }
+}
