@@ -287,12 +287,21 @@ impl Subscription {
             Some(Again::At(at, _)) => Some(*at),
             Some(Again::Due(_) | Again::Tried(_)) | None => None,
         };
-        self.asked.ends(bound).into_iter().chain(again).min()
+        let held = self.books.notes().endpoints_wait_until();
+        self.asked.ends(bound).into_iter().chain(again).chain(held).min()
     }
 
     /// Takes note of the time. Returns whether the wait for an answer has just ended.
     pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) -> bool {
         self.ripen_second_try(now);
+        if self
+            .books
+            .notes()
+            .endpoints_wait_until()
+            .is_some_and(|until| until <= now)
+        {
+            self.books.notes_mut().note_endpoints(None);
+        }
         self.asked.waive(bound, now)
     }
 }
