@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::Address;
+use crate::protocol::{StreamLimits, StreamTimers};
 
 pub(super) const LISTENER: Address = Address::Socket(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 15010));
 pub(super) const ADMIN: Address = Address::Socket(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901));
@@ -74,6 +75,7 @@ pub enum MemoryLimit {
 
 impl Default for Limits {
     fn default() -> Self {
+        let stream = StreamLimits::default();
         Self {
             connections: 0,
             connections_per_identity: 0,
@@ -82,10 +84,10 @@ impl Default for Limits {
             new_streams_per_second: 0,
             subscriptions: None,
             streams_per_connection: 4096,
-            types_per_stream: 64,
-            names_per_stream: 200_000,
-            name_bytes: 4096,
-            window_bytes: 4 * MIB,
+            types_per_stream: stream.types_per_stream,
+            names_per_stream: stream.names_per_stream,
+            name_bytes: stream.name_bytes,
+            window_bytes: stream.window_bytes,
             node_bytes: 64 * KIB,
             memory: MemoryLimit::Auto,
             request: 16 * MIB,
@@ -139,13 +141,14 @@ pub struct Timers {
 
 impl Default for Timers {
     fn default() -> Self {
+        let stream = StreamTimers::default();
         Self {
             linger: Duration::from_secs(30),
             does_not_exist: Duration::from_secs(15),
-            unanswered: Duration::from_secs(8),
-            move_after: Duration::from_secs(1),
+            unanswered: stream.unanswered,
+            move_after: stream.move_after,
             wildcard_quiet: Duration::from_millis(250),
-            order_gate: Duration::from_secs(2),
+            order_gate: stream.order_gate,
             removal_quiet: Duration::from_millis(100),
             write_stall: Duration::from_secs(60),
             keepalive: Duration::from_secs(30),

@@ -254,6 +254,31 @@ fn what_was_rejected_does_not_stand_in() {
     assert!(court.served().is_empty());
 }
 
+/// The same after a restart, and after a long time: whoever has condemned it has forgotten who rejected it.
+#[test]
+fn what_was_condemned_does_not_stand_in() {
+    let mut court = Court::new();
+    court.hears(&BOTH);
+    for restarts in [false, true] {
+        let condemned = Condemned::clone(&court.verdicts.condemned()[0]);
+        if restarts {
+            court.verdicts = Verdicts::default();
+            court.verdicts.set(2);
+            court.verdicts.restore(vec![condemned], court.now);
+        }
+        court.pass(1200);
+        // Nobody looks before clients reject the next content.
+        let (new, until) = (content(&format!("worse {restarts}"), court.now), court.now);
+        let resource = std::mem::replace(&mut court.current, new);
+        court.earlier.clear();
+        court
+            .earlier
+            .insert(court.current.version(), Earlier { resource, until });
+        court.hears(&BOTH);
+        assert_eq!(court.served(), for_envoy("1", "1"), "{restarts}");
+    }
+}
+
 /// A kind that was not there while the older content was served has not accepted it.
 #[test]
 fn nobody_of_the_kind_has_accepted_anything() {

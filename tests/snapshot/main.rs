@@ -145,7 +145,7 @@ fn line(state: &State) -> String {
             )
         }
         Known::Absent(reason) => format!("{name}:{reason:?}"),
-        Known::Held(version) => panic!("{name} is held in {version:?}"),
+        Known::Held(version) => format!("{name} is held in {version:?}"),
     };
     let known: Vec<String> = state.entries().iter().map(one).collect();
     format!("{} {}", known.join(" "), state.complete())

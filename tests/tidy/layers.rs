@@ -31,7 +31,7 @@ const KNOWS: [(&str, &[&str]); 28] = [
     ("identity", &[]),
     ("clock", &[]),
     ("telemetry", &["classes", "xds"]),
-    ("config", &["classes", "xds", "proto", "cache", "json"]),
+    ("config", &["classes", "xds", "proto", "protocol", "cache", "json"]),
     ("watch", &["clock"]),
     ("supervisor", &["config"]),
     ("tls", &["config", "clock", "proto", "small_file", "telemetry", "watch"]),

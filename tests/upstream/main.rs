@@ -313,7 +313,7 @@ fn known(cut: &Cut, type_url: &TypeUrl) -> String {
 fn words(state: &State) -> Vec<String> {
     let one = |(name, known): (&Name, &Known)| match known {
         Known::Absent(reason) => format!("{name}:{reason:?}"),
-        Known::Held(version) => panic!("{name} is held in {version:?}"),
+        Known::Held(version) => format!("{name} is held in {version:?}"),
         Known::Present(resource) => {
             let body = resource.body();
             let text = String::from_utf8_lossy(&body).into_owned();

@@ -4,9 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use crate::server::survey::Survey;
 use crate::sorted::Sorted;
 use xds::{Difference, Name, State};
 
@@ -20,18 +19,6 @@ pub(super) struct Agenda {
     cursor: Option<Name>,
     /// What is left of the difference of which a part was sent.
     rest: Option<Arc<Difference>>,
-    /// Whether the wildcard must be answered, even if it is empty (B-20, C-17).
-    hello: bool,
-    /// Whether a walk of this turn stopped short, so that names are left that were not looked at.
-    short: bool,
-    /// Whether the client asks for a name of which nothing is known, once that was looked for in this turn (C-20).
-    dark: OnceLock<bool>,
-    /// The wildcard's state when it was last looked at.
-    state: u64,
-    /// Whether that was certain.
-    certain: bool,
-    /// What there is to send, once that was looked for in this turn.
-    survey: Option<Survey>,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +30,8 @@ struct Lists {
     waits: BTreeSet<Name>,
     /// All members of these collections must be looked at, and if `None` is one of them, all rows.
     sweeps: BTreeMap<Option<Name>, Sweep>,
+    /// Whether names were listed after a walk of this turn may have come past them.
+    late: bool,
 }
 
 /// Names that must be looked at, some in each turn.
@@ -62,14 +51,7 @@ pub(super) struct Walk {
     start: Option<Name>,
     at: Option<Name>,
     around: bool,
-    /// How many names may still be passed.
-    left: usize,
 }
-
-/// How many names one walk passes at most, because others have their turn then. That many take some milliseconds.
-pub(super) const PASSED_MAX: usize = 4096;
-/// How many names sweeps list in one turn at most: fewer than it can pass.
-pub(super) const SWEPT_MAX: usize = PASSED_MAX / 2;
 
 impl Lists {
     fn is_idle(&self) -> bool {
@@ -204,29 +186,10 @@ impl Agenda {
         self.rest = rest;
     }
 
-    pub(super) const fn hello(&self) -> bool {
-        self.hello
-    }
-
-    pub(super) const fn set_hello(&mut self, hello: bool) {
-        self.hello = hello;
-    }
-
-    /// Notes the wildcard's state. Returns whether it is another than before, and whether it has become certain.
-    pub(super) const fn note_state(&mut self, id: u64, certain: bool) -> (bool, bool) {
-        let (is_other, becomes_certain) = (self.state != id, certain && !self.certain);
-        (self.state, self.certain) = (id, certain);
-        (is_other, becomes_certain)
-    }
-
-    /// Whether it was this state of the wildcard that was last looked at.
-    pub(super) const fn has_seen(&self, id: u64) -> bool {
-        self.state == id
-    }
-
-    /// Whether names are left that this turn does not look at.
-    pub(super) fn is_short(&self) -> bool {
-        self.short || self.lists.as_ref().is_some_and(|lists| !lists.sweeps.is_empty())
+    /// Whether names are still to be listed, or are listed too late for this turn.
+    pub(super) fn is_late(&self) -> bool {
+        let lists = self.lists.as_ref();
+        lists.is_some_and(|lists| lists.late || !lists.sweeps.is_empty())
     }
 
     /// Whether names are still to be listed that one answer has: all members of a collection, or all that the client asks for again.
@@ -237,32 +200,19 @@ impl Agenda {
 
     /// A turn begins.
     pub(super) fn begin(&mut self) {
-        self.short = false;
-        self.dark.take();
-        self.survey = None;
+        if let Some(lists) = &mut self.lists {
+            lists.late = false;
+        }
     }
 
-    /// Returns what there is to send, if that was looked for in this turn.
-    pub(super) const fn survey(&self) -> Option<Survey> {
-        self.survey
+    /// This name must be looked at, although a walk may have come past it.
+    pub(super) fn look_again(&mut self, name: Name) {
+        self.look(name);
+        self.lists.get_or_insert_default().late = true;
     }
 
-    pub(super) const fn set_survey(&mut self, survey: Survey) {
-        self.survey = Some(survey);
-    }
-
-    /// Returns whether the client asks for a name of which nothing is known. `find` looks for one, once in a turn.
-    pub(super) fn is_dark(&self, find: impl FnOnce() -> bool) -> bool {
-        *self.dark.get_or_init(find)
-    }
-
-    pub(super) const fn set_short(&mut self) {
-        self.short = true;
-    }
-
-    /// A walk has stopped short: the next one begins there.
+    /// A walk has stopped: the next one begins there.
     pub(super) fn stop(&mut self, walk: &Walk) {
-        self.set_short();
         self.cursor.clone_from(&walk.at);
     }
 
@@ -272,7 +222,6 @@ impl Agenda {
             start: self.cursor.clone(),
             at: self.cursor.clone(),
             around: false,
-            left: PASSED_MAX,
         }
     }
 
@@ -288,16 +237,6 @@ impl Agenda {
 }
 
 impl Walk {
-    /// A listed name is passed. Each is passed once, so that the next walk gets further.
-    pub(super) const fn count(&mut self) {
-        self.left = self.left.saturating_sub(1);
-    }
-
-    /// Whether it has passed so many names that it must stop.
-    pub(super) const fn is_short(&self) -> bool {
-        self.left == 0
-    }
-
     /// Returns the next name that is listed or differs.
     pub(super) fn next(&mut self, agenda: &Agenda, difference: Option<&Difference>) -> Option<Name> {
         let after = |at: &Option<Name>| {

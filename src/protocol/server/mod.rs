@@ -21,6 +21,7 @@ mod response;
 mod session;
 mod stream;
 mod survey;
+mod turn;
 mod want;
 
 pub(crate) use name_faults::NameBound;

@@ -12,6 +12,7 @@ pub(super) struct Want {
     started: bool,
     named: bool,
     wildcard: bool,
+    hello: bool,
     /// Most clients have none, and then nothing is allocated.
     rare: Option<Box<Rare>>,
 }
@@ -47,6 +48,15 @@ impl Want {
     /// Sets whether the client asks for everything. Returns whether that is new.
     pub(super) const fn set_wildcard(&mut self, wildcard: bool) -> bool {
         std::mem::replace(&mut self.wildcard, wildcard) != wildcard
+    }
+
+    /// Whether the wildcard, or a first request, must be answered, even if the answer is empty (B-20, C-17).
+    pub(super) const fn hello(&self) -> bool {
+        self.hello
+    }
+
+    pub(super) const fn set_hello(&mut self, hello: bool) {
+        self.hello = hello;
     }
 
     pub(super) fn has_collections(&self) -> bool {

@@ -297,9 +297,7 @@ pub(crate) fn served_by(name: &str, endpoints: &str) -> Bytes {
         r#type: DiscoveryType::Eds.into(),
         eds_cluster_config: Some(EdsClusterConfig {
             service_name: endpoints.to_owned(),
-            ..EdsClusterConfig::default()
         }),
-        ..Cluster::default()
     };
     Bytes::from(cluster.encode_to_vec())
 }

@@ -66,7 +66,7 @@ impl World {
         let body = self.pair.of(RDS).body(RDS, "r");
         let pairs = NAMES.into_iter().flat_map(|one| NAMES.map(|other| [one, other]));
         let mut routes = pairs.filter(|pair| body.as_ref().is_some_and(|body| *body == route("r", pair)));
-        let leads = routes.next().map(|pair| BTreeSet::from(pair)).unwrap_or_default();
+        let leads = routes.next().map(BTreeSet::from).unwrap_or_default();
         let clusters = self.pair.of(CDS).served(CDS);
         let clusters = NAMES
             .into_iter()
@@ -140,9 +140,10 @@ impl World {
             if hold.reason != HoldReason::Unready {
                 continue;
             }
-            let bound = match self.pair.state {
-                ServerState::Up => self.there.max(hold.since().unwrap()) + ms(2000),
-                _ => hold.since().unwrap() + Duration::from_secs(60),
+            let since = hold.since().unwrap();
+            let bound = match self.pair.state == ServerState::Up {
+                true => self.there.max(since) + ms(2000),
+                false => since + Duration::from_secs(60),
             };
             assert!(now <= bound + TICK, "it waits for too long: {log:#?}");
         }

@@ -3,11 +3,14 @@
 import json
 import os
 import time
+import urllib.request
 
 from peers import resources as make
 from peers.envoy import AGGREGATED
 from peers.process import Failed, eventually
+from peers.subscribers import Subscribers
 from scenario import scenario
+from scenarios.grpc_traffic import service
 from scenarios.moves import RELAY
 
 # How many moves there are, and for how long the registry is away in the middle of some of them. `tests/interop/apart` has more.
@@ -132,3 +135,39 @@ def the_registry_is_away_during_moves(world, dialect):
     if (sent := envoy.stat("http.interop.rds.main.update_success") - updates) != 1:
         raise Failed(f"the route was sent {sent} times")
     print(f"         {len(traffic.answers)} requests, {len(traffic.failures)} failed, {moves} moves in {AWAY:.0f} s", flush=True)
+
+
+@scenario("G-21, G-22, G-23, G-24", AGGREGATED, caches=("linear",), relay_only=RELAY)
+def a_share_moves_under_traffic(world, dialect):
+    """A share of the clients reads a new control plane: 5 %, 50 %, 100 %, then all with the earlier one behind it, then all; and back. An
+    Envoy, grpc-go and 200 plain clients are there."""
+    second, source = world.another_control_plane("second"), dialect.source()
+    for server, backend in ((world.control_plane, "a"), (second, "b")):
+        server.apply(put=[make.cluster("x", source), make.endpoints("x", world.backends.http[backend]), make.routes("main", make.to("x")),
+                          make.listener("web", world.port, make.rds("main", source)), *service("shop", world.backends.grpc[backend])])
+    second.apply(put=[make.cluster("more", source), make.endpoints("more", world.backends.http["b"])])
+    first, new = (f"{{ server_uri: 'http://{server.address}' }}" for server in (world.control_plane, second))
+
+    def text(servers, share=None):
+        canary = f"canary: {{ share: {share}%, xds_servers: [{new}] }}\n" if share else ""
+        return f"upstream: {{ xds_servers: [{servers}] }}\n{canary}"
+
+    steps = [text(first), text(first, 5), text(first, 50), text(first, 100), text(f"{new}, {first}"), text(new)]
+    relay = world.start_relay(None, text=steps[0])
+    envoy = world.envoy(dialect).ready()
+    records = world.traffic(), world.watch(world.grpc_go("xds:///shop").records["xds:///shop"])
+    Subscribers(world.programs.go, world.logs, "200", "2", [relay.address])
+    for record in records:
+        record.reaches("a")
+    for step in [*range(1, 6), *range(4, -1, -1)]:
+        relay.config.write_text(steps[step])
+        order = urllib.request.Request(f"http://{relay.admin}/reload", method="POST")
+        urllib.request.urlopen(order, timeout=10).close()
+        for record in records:
+            if step in (0, 3, 4, 5):
+                record.reaches("b" if step else "a")
+        if step in (0, 3):
+            eventually("Envoy has the clusters of its control plane", lambda: ("more" in envoy.clusters()) == bool(step))
+        time.sleep(0.5)
+    for record in records:
+        print(f"         {record.name}: {len(record.answers)} requests, {len(record.failures)} failed", flush=True)

@@ -18,7 +18,7 @@ impl Subscription {
     /// Returns the next step.
     pub(in crate::server) fn poll(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
         // Nothing is sent if the client is subscribed to nothing; only resources that it still holds are removed.
-        let owes = self.books.agenda().hello() && !self.reader.full_state() || !self.books.notes().long().is_empty();
+        let owes = self.want.hello() && !self.reader.full_state() || !self.books.notes().long().is_empty();
         if self.wants_nothing() && self.books.agenda().is_empty() && !owes {
             return Step::Idle;
         }
@@ -44,7 +44,7 @@ impl Subscription {
     pub(super) fn poll_own(&mut self, attempt: &mut Attempt<'_, impl Answers>) -> Step {
         let difference = self.difference(attempt.slot, attempt.answers);
         let difference = difference.as_deref();
-        self.books.agenda_mut().set_rest(None);
+        self.books.set_rest(None);
         if !self.sift(difference, attempt.slot) {
             return Step::Blocked;
         }
@@ -61,12 +61,12 @@ impl Subscription {
         long.into_iter().for_each(|name| draft.deny(name));
         let waits = trial.is_none() && self.write_due(&mut draft, difference, attempt);
         self.write_removals(&mut draft, difference, attempt);
-        let greets = self.greets(attempt.slot) && !self.books.agenda().is_short();
+        let greets = self.greets(attempt.slot) && !self.is_short();
         if draft.is_empty() && !greets {
             return self.rest(waits, difference, attempt.slot);
         }
         if draft.covers() || greets || full {
-            self.books.agenda_mut().set_hello(false);
+            self.want.set_hello(false);
         }
         if full {
             self.meet(difference, attempt.slot);
@@ -75,7 +75,7 @@ impl Subscription {
             self.list_held(&mut draft, trial.is_some(), attempt);
         }
         if let Some(group) = &trial {
-            self.books.rejections_mut().begin(attempt.nonces.coming(), group);
+            self.books.begin_try(attempt.nonces.coming(), group);
         }
         let (batch, since, more, endpoints) = draft.finish(self.reader.traits().kind, full);
         self.send(batch, since, more, endpoints, attempt)
@@ -106,9 +106,13 @@ impl Subscription {
         attempt: &Attempt<'_, impl Answers>,
     ) -> bool {
         let ripe = self.removals_are_ripe(attempt) && self.removes(attempt.slot);
-        let mut waits = false;
+        let (mut waits, mut held) = (false, false);
         let mut walk = self.books.agenda().walk();
         while let Some((name, say)) = self.next_due(&mut walk, difference, attempt.slot) {
+            if attempt.changes.is_some() && matches!(say, Say::Put(_)) && self.has(&name) {
+                (waits, held) = (true, true);
+                continue;
+            }
             if self.is_busy(&name) {
                 waits |= !matches!(say, Say::Remove | Say::Beat(_));
             } else if ripe && matches!(say, Say::Put(_) | Say::Other(_)) {
@@ -117,9 +121,10 @@ impl Subscription {
                 break;
             }
         }
-        if !walk.is_short() {
-            self.books.agenda_mut().set_cursor(draft.cursor());
+        if !self.turn.is_spent() {
+            self.books.set_cursor(draft.cursor());
         }
+        self.books.notes_mut().note_endpoints(attempt.changes.filter(|_| held));
         waits
     }
 
@@ -144,7 +149,7 @@ impl Subscription {
         gone.dedup();
         for name in gone {
             if self.is_busy(&name) || !matches!(self.lens(attempt.slot).say(&name), Some(Say::Remove)) {
-                self.books.agenda_mut().look(name);
+                self.books.look([name]);
                 continue;
             }
             let frees = self.frees(&name, &taken);
@@ -166,9 +171,9 @@ impl Subscription {
     /// its address, because the client applies removals first.
     pub(super) fn removes_all(&self, adds: bool, attempt: &Attempt<'_, impl Answers>) -> bool {
         if self.reader.full_state() {
-            attempt.removals || (adds || self.books.agenda().hello()) && self.books.notes().refused().is_some()
+            attempt.removals || (adds || self.want.hello()) && self.books.notes().refused().is_some()
         } else {
-            attempt.removals && !adds && !self.books.agenda().is_short()
+            attempt.removals && !adds && !self.is_short()
         }
     }
 
@@ -186,7 +191,7 @@ impl Subscription {
 
     /// Nothing can be sent now.
     fn rest(&mut self, waits: bool, difference: Option<&Difference>, slot: TypeSight<'_>) -> Step {
-        if waits || self.books.agenda().is_short() || self.books.rejections().tries() {
+        if waits || self.is_short() || self.books.rejections().tries() {
             return Step::Blocked;
         }
         if self.removes(slot) {
@@ -198,7 +203,7 @@ impl Subscription {
 
     /// At rest, the client shares the state's own map.
     pub(super) fn meet(&mut self, difference: Option<&Difference>, slot: TypeSight<'_>) {
-        self.books.agenda_mut().set_cursor(None);
+        self.books.set_cursor(None);
         if let Some(difference) = difference
             && let Some(state) = slot.wildcard()
         {
@@ -223,7 +228,7 @@ impl Subscription {
         let asked = self.asked.last();
         self.asked.answered(attempt.now);
         let news = since.is_some_and(|since| self.asked.is_news(since));
-        self.books.flights_mut().send(Flight {
+        self.books.send(Flight {
             nonce,
             batch: batch.clone(),
             since,

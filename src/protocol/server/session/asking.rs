@@ -2,7 +2,6 @@
 //!
 //! Owns what each of these does to the ledger. Does not read requests, and does not know what is current.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::Subscription;
@@ -53,7 +52,7 @@ impl Subscription {
         if name.is_collection() {
             let all = self.want.meaning(name).clone();
             self.want.add_collection(all.clone());
-            self.books.agenda_mut().sweep(Some(all), true);
+            self.books.look_at_members(all, true);
         }
         self.books.mark(name, true);
         self.books.ask(name);
@@ -67,16 +66,12 @@ impl Subscription {
             // C-11: the client may have forgotten what it was sent.
             if let Some(base) = self.books.ledger().base().cloned() {
                 self.books.doubt_shared(answers.doubted(&base));
-                self.books.agenda_mut().set_cursor(None);
-                self.books.agenda_mut().set_rest(None);
             }
         } else {
             self.want_target(Target::Wildcard, None, true);
         }
-        self.books.agenda_mut().set_hello(true);
-        if !self.books.ledger().is_shared() {
-            self.books.agenda_mut().sweep(None, again);
-        }
+        self.want.set_hello(true);
+        self.books.look_at_rows(again);
     }
 
     /// The client does not ask for a name or a collection any more. Returns whether it did. Then `unsubscribed` must be called after
@@ -99,7 +94,7 @@ impl Subscription {
                 self.let_go(within.chain(flying).cloned().collect());
             }
         } else {
-            self.books.agenda_mut().look(name.clone());
+            self.books.look([name.clone()]);
             let idle = self.reader.dialect() == Dialect::Sotw && !self.books.ledger().get(name).perhaps();
             if !self.is_wanted(name) || idle {
                 self.drop(name);
@@ -116,10 +111,10 @@ impl Subscription {
     pub(super) fn unsubscribed(&mut self) {
         // B-22: what is left of a full state that the client has rejected is another one.
         if self.books.notes().refused().is_some() && !self.wants_nothing() {
-            self.books.agenda_mut().set_hello(true);
+            self.want.set_hello(true);
         }
         if self.reader.has_aliases() || self.reader.has_nameless() {
-            self.books.agenda_mut().wake();
+            self.books.wake();
             let others = self
                 .books
                 .ledger()
@@ -135,9 +130,7 @@ impl Subscription {
         if !self.want.set_wildcard(false) {
             return;
         }
-        self.books.agenda_mut().set_hello(false);
-        self.books.agenda_mut().set_rest(None);
-        self.books.agenda_mut().set_cursor(None);
+        self.want.set_hello(false);
         // C-20: only the client knows by which alias it keeps a resource.
         let keeps = (self.reader.has_aliases() || self.reader.has_nameless()) && self.books.ledger().asks_any();
         self.books.forget_shared(keeps);
@@ -153,17 +146,10 @@ impl Subscription {
     fn let_go(&mut self, names: Vec<Name>) {
         for name in names {
             if self.is_wanted(&name) {
-                self.books.agenda_mut().look(name);
+                self.books.look([name]);
             } else {
                 self.drop(&name);
             }
-        }
-    }
-
-    /// All rows must be looked at.
-    pub(super) fn look_at_rows(&mut self) {
-        if !self.books.ledger().is_shared() {
-            self.books.agenda_mut().sweep(None, false);
         }
     }
 
@@ -191,13 +177,7 @@ impl Subscription {
         let Some(held) = self.books.notes_mut().take_versions() else {
             return;
         };
-        let count = held.entries().len();
-        let table = answers.remembered(*held);
-        // B-34: a table that another client has as well takes nothing more.
-        if Arc::strong_count(&table) == 1 {
-            self.books.notes_mut().note_version_table(count);
-        }
-        self.books.doubt_shared(table);
+        self.books.bring_table(answers.remembered(*held));
     }
 
     /// The views must be asked for a name, as the client wrote it (F-07).

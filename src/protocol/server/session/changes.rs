@@ -27,10 +27,10 @@ impl Subscription {
         let collections = names.iter().filter_map(|name| self.want.covering(name));
         for all in collections.collect::<BTreeSet<Name>>() {
             let open: Vec<Name> = self.open_texts(&all).cloned().collect();
-            open.into_iter().for_each(|text| self.books.agenda_mut().look(text));
+            self.books.look(open);
         }
         if self.reader.has_aliases() && self.books.ledger().asks_any() {
-            self.books.agenda_mut().wake();
+            self.books.wake();
             self.look_at_called(names);
         }
     }
@@ -48,12 +48,12 @@ impl Subscription {
             .rows("")
             .filter(|entry| entry.row().sent().is_some_and(has));
         let called: Vec<Name> = called.map(|entry| entry.name().clone()).collect();
-        called.into_iter().for_each(|name| self.books.agenda_mut().look(name));
+        self.books.look(called);
     }
 
     fn look_at_all(&mut self) {
-        self.look_at_rows();
-        self.books.agenda_mut().wake();
+        self.books.look_at_rows(false);
+        self.books.wake();
     }
 
     /// C-22: returns the texts by which the client asks for a collection and that are not answered yet. A member answers them when it
@@ -65,28 +65,26 @@ impl Subscription {
 
     fn touch(&mut self, name: &Name) {
         let others = self.want.texts(name).filter(|text| *text != name);
-        others.for_each(|text| self.books.agenda_mut().look(text.clone()));
+        self.books.look(others.cloned());
         let own = self.books.ledger().own(name.as_str()).is_some();
         if own || self.want.covering(name).is_some() {
-            self.books.agenda_mut().look(name.clone());
+            self.books.look([name.clone()]);
         }
         if self.want.has_collection(name) {
-            self.books
-                .agenda_mut()
-                .sweep(Some(self.want.meaning(name).clone()), false);
+            self.books.look_at_members(self.want.meaning(name).clone(), false);
         }
         if self.reader.has_aliases() && self.books.ledger().asks_any() {
-            self.books.agenda_mut().look(name.clone());
+            self.books.look([name.clone()]);
         }
         if self.reader.has_nameless() {
-            self.books.agenda_mut().look(Name::from(""));
+            self.books.look([Name::from("")]);
         }
     }
 
     /// G-08, G-11: the names of an authority are read from another view. What differs there counts as a change, and nothing else does.
     pub(in crate::server) fn handle_moved(&mut self, now: Instant) {
         self.asked.interrupted(now);
-        self.books.agenda_mut().set_rest(None);
+        self.books.set_rest(None);
         self.look_at_all();
     }
 

@@ -7,36 +7,37 @@ use std::sync::Arc;
 
 use super::Subscription;
 use super::lens::{Say, Verdict};
-use crate::server::agenda::{PASSED_MAX, SWEPT_MAX, Walk};
+use crate::server::agenda::Walk;
 use crate::server::ledger::Entry;
 use crate::server::survey::Survey;
+use crate::server::turn::WORK_MAX;
 use xds::{Answers, Difference, Name, Sight, State, TypeSight};
 
 impl Subscription {
     /// Returns the first name of a walk of which anything but a removal is due. Those before it are passed over from now on; those
-    /// that are gone are listed as such. `None` if there is none, or if the walk stops short.
+    /// that are gone are listed as such. `None` if there is none, or if the turn is over.
     pub(super) fn next_due<'a>(
         &mut self,
         walk: &mut Walk,
         difference: Option<&Difference>,
         slot: TypeSight<'a>,
     ) -> Option<(Name, Say<'a>)> {
-        while !walk.is_short()
+        while !self.turn.is_spent()
             && let Some(name) = walk.next(self.books.agenda(), difference)
         {
             let listed = match self.lens(slot).judge(&name) {
-                Verdict::Due(Say::Remove) if !self.is_busy(&name) => self.books.agenda_mut().leave(&name),
+                Verdict::Due(Say::Remove) if !self.is_busy(&name) => self.books.leave(&name),
                 Verdict::Due(say) => return Some((name, say)),
-                Verdict::Hidden => self.books.agenda_mut().wait(&name),
-                Verdict::Nothing => self.books.agenda_mut().pass(&name),
+                Verdict::Hidden => self.books.hide(&name),
+                Verdict::Nothing => self.books.pass(&name),
                 Verdict::Settled(row) => self.books.settle(&name, row),
             };
             if listed {
-                walk.count();
+                self.turn.work(1);
             }
         }
-        if walk.is_short() {
-            self.books.agenda_mut().stop(walk);
+        if self.turn.is_spent() {
+            self.books.stop(walk);
         }
         None
     }
@@ -47,15 +48,15 @@ impl Subscription {
         if self.books.agenda().gathers() {
             return false;
         }
-        if self.books.agenda().len() <= PASSED_MAX {
+        if self.books.agenda().len() <= usize::from(WORK_MAX) {
             return true;
         }
         let mut walk = self.books.agenda().walk();
         let mut due = 0;
-        while due < PASSED_MAX && self.next_due(&mut walk, difference, slot).is_some() {
+        while due < WORK_MAX && self.next_due(&mut walk, difference, slot).is_some() {
             due += 1;
         }
-        !walk.is_short()
+        !self.turn.is_spent()
     }
 
     /// Whether a name must wait: it is on its way, and is in one response at a time (B-24); or was rejected, and is tried in its own
@@ -66,24 +67,25 @@ impl Subscription {
 
     /// Whether a removal is due. What has returned since it was found to be gone is looked at again.
     pub(super) fn removes(&mut self, slot: TypeSight<'_>) -> bool {
-        for _ in 0..PASSED_MAX {
+        loop {
             let Some(name) = self.books.agenda().gone().next().cloned() else {
                 return false;
             };
-            if matches!(self.lens(slot).say(&name), Some(Say::Remove)) {
+            if self.turn.is_spent() || matches!(self.lens(slot).say(&name), Some(Say::Remove)) {
                 return true;
             }
-            self.books.agenda_mut().look(name);
+            self.books.look([name]);
+            self.turn.work(1);
         }
-        true
     }
 
     /// Begins a turn, and lists what may be due: the next rows, if all must be looked at, as when an incomplete wildcard has become
     /// certain, or errors need not wait any more (`holds_errors`); and the next members of collections that may be new.
     pub(in crate::server) fn prepare(&mut self, slot: TypeSight<'_>, holds_errors: bool) {
-        self.books.agenda_mut().begin();
+        self.turn.begin();
+        self.books.begin();
         if self.reader.hold_errors(holds_errors) {
-            self.look_at_rows();
+            self.books.look_at_rows(false);
         }
         if let Some(state) = slot.wildcard().filter(|_| self.want.wildcard()) {
             // What was sent since the last rest, from a state after that, is in no map: so no difference shows that it is gone.
@@ -91,29 +93,29 @@ impl Subscription {
                 .books
                 .ledger()
                 .base()
-                .is_some_and(|base| self.books.agenda().has_seen(base.id()));
+                .is_some_and(|base| self.turn.has_seen(base.id()));
             let shown = met && !self.reader.has_aliases() || !self.books.ledger().has_unasked();
-            let (other, certain) = self.books.agenda_mut().note_state(state.id(), state.certain());
+            let (other, certain) = self.turn.note_state(state.id(), state.certain());
             if certain || other && !shown {
-                self.look_at_rows();
+                self.books.look_at_rows(false);
             }
         }
-        let mut left = SWEPT_MAX;
-        while left > 0
+        while self.turn.room() > 0
             && let Some((of, sweep)) = self.books.agenda().next_sweep()
         {
             let from = sweep.from.as_ref().map_or("", Name::as_str);
+            let left = self.turn.room();
             let mut names = self.swept(of.as_ref(), from, left + 1, slot);
             let next = if names.len() > left { names.pop() } else { None };
-            left = left.saturating_sub(names.len().max(1));
+            self.turn.work(names.len().max(1));
             names
                 .iter()
                 .for_each(|name| self.look_at(name, of.as_ref(), sweep.asks));
-            if self.books.agenda_mut().swept(&of, next) {
+            if self.books.swept(&of, next) {
                 let texts = of.iter().flat_map(|all| self.want.texts(all));
                 let asked = texts.filter(|text| self.books.ledger().asks(text));
                 let asked: Vec<Name> = asked.cloned().collect();
-                asked.into_iter().for_each(|text| self.books.agenda_mut().look(text));
+                self.books.look(asked);
             }
         }
     }
@@ -134,13 +136,11 @@ impl Subscription {
     /// A sweep has come to this name. The wildcard covers only names of old style.
     fn look_at(&mut self, name: &Name, of: Option<&Name>, asks: bool) {
         if name.is_collection() {
-            self.books
-                .agenda_mut()
-                .sweep(Some(self.want.meaning(name).clone()), false);
+            self.books.look_at_members(self.want.meaning(name).clone(), false);
         } else if asks && (of.is_some() || !name.is_new_style()) && self.books.ledger().get(name).perhaps() {
             self.books.ask(name);
         } else {
-            self.books.agenda_mut().look(name.clone());
+            self.books.look([name.clone()]);
         }
     }
 
@@ -157,13 +157,13 @@ impl Subscription {
 
     /// Returns what there is to send. It is looked for once in a turn.
     pub(in crate::server) fn survey(&mut self, sight: &Sight, answers: &impl Answers) -> Survey {
-        let known = self.books.agenda().survey();
+        let known = self.turn.survey();
         known.unwrap_or_else(|| self.with_sight(sight, |one, slot| one.survey_in(slot, answers)))
     }
 
     /// Does the same with what this client sees of the type.
     pub(super) fn survey_in(&mut self, slot: TypeSight<'_>, answers: &impl Answers) -> Survey {
-        if let Some(known) = self.books.agenda().survey() {
+        if let Some(known) = self.turn.survey() {
             return known;
         }
         let (adds, removes) = if self.greets(slot) {
@@ -177,7 +177,7 @@ impl Subscription {
             settled: self.settled(),
             waits: self.books.ledger().waiting() > 0,
         };
-        self.books.agenda_mut().set_survey(survey);
+        self.turn.set_survey(survey);
         survey
     }
 
@@ -198,18 +198,18 @@ impl Subscription {
             }
             beats = true;
         }
-        (self.books.agenda().is_short(), beats || self.removes(slot))
+        (self.is_short(), beats || self.removes(slot))
     }
 
     /// Whether an answer is due even if it is empty: a wildcard must be known well enough for that.
     pub(super) fn greets(&self, slot: TypeSight<'_>) -> bool {
         let known = || !self.want.wildcard() || slot.wildcard().is_some_and(|state| state.complete());
-        self.books.agenda().hello() && known()
+        self.want.hello() && known()
     }
 
     /// Whether there is nothing to send until something changes or the client asks.
     pub(in crate::server) fn is_sated(&self, sight: &Sight) -> bool {
-        let waits = self.books.agenda().hello() || !self.books.rejections().is_empty() || self.reader.holds_errors();
+        let waits = self.want.hello() || !self.books.rejections().is_empty() || self.reader.holds_errors();
         if waits || !self.books.agenda().is_empty() || self.books.notes().refused().is_some() {
             return false;
         }

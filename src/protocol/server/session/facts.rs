@@ -64,7 +64,7 @@ impl Subscription {
     }
 
     pub(super) fn lens<'s, 'a>(&'s self, slot: TypeSight<'a>) -> Lens<'s, 'a> {
-        Lens::new(&self.reader, &self.want, &self.books, slot)
+        Lens::new(&self.reader, &self.want, (&self.books, &self.turn), slot)
     }
 
     /// Returns what servers are asked for: each name, and how the client wrote it; `None` stands for the wildcard.
@@ -198,9 +198,9 @@ impl Subscription {
         self.books.agenda().names().filter(new).count()
     }
 
-    /// Whether names are left that the last poll did not look at.
+    /// Whether names are left that this turn does not look at.
     pub(in crate::server) fn is_short(&self) -> bool {
-        self.books.agenda().is_short()
+        self.turn.is_spent() || self.books.agenda().is_late()
     }
 
     /// Returns how many names wait for an answer.
@@ -287,12 +287,21 @@ impl Subscription {
             Some(Again::At(at, _)) => Some(*at),
             Some(Again::Due(_) | Again::Tried(_)) | None => None,
         };
-        self.asked.ends(bound).into_iter().chain(again).min()
+        let held = self.books.notes().endpoints_wait_until();
+        self.asked.ends(bound).into_iter().chain(again).chain(held).min()
     }
 
     /// Takes note of the time. Returns whether the wait for an answer has just ended.
     pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) -> bool {
         self.ripen_second_try(now);
+        if self
+            .books
+            .notes()
+            .endpoints_wait_until()
+            .is_some_and(|until| until <= now)
+        {
+            self.books.notes_mut().note_endpoints(None);
+        }
         self.asked.waive(bound, now)
     }
 }

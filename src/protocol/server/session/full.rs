@@ -48,7 +48,7 @@ impl Subscription {
 
     /// Whether the client's first request had the version of another state, and nothing was sent since.
     fn brought_other(&self, state: &State) -> bool {
-        let brought = self.books.notes().brought().filter(|_| self.books.agenda().hello());
+        let brought = self.books.notes().brought().filter(|_| self.want.hello());
         brought.is_some_and(|brought| *brought != *state.sum().to_string())
     }
 

@@ -27,6 +27,7 @@ use crate::server::asked::Asked;
 use crate::server::books::Books;
 use crate::server::nonce::Nonces;
 use crate::server::response::Response;
+use crate::server::turn::TypeTurn;
 use crate::server::want::Want;
 use crate::settings::StreamSettings;
 use classes::Features;
@@ -45,6 +46,7 @@ pub(super) struct Subscription {
     reader: Reader,
     want: Want,
     books: Books,
+    turn: TypeTurn,
     asked: Asked,
     /// What the views must be told. Nearly always there is nothing, and then nothing is allocated.
     #[expect(clippy::box_collection, reason = "a subscription must stay small")]
@@ -59,6 +61,8 @@ pub(super) struct Attempt<'a, A> {
     nonces: &'a mut Nonces,
     /// Whether removals may be sent now: other types do not need the removed resources any more.
     removals: bool,
+    /// Until when changes of what the client has wait for other types.
+    changes: Option<Instant>,
     /// After this long, removals do not wait for additions of the same type any more.
     bound: Duration,
     /// How many bytes may be on their way in delta.
@@ -80,10 +84,18 @@ impl<'a, A> Attempt<'a, A> {
             answers,
             nonces,
             removals,
+            changes: None,
             bound: settings.timers.order_gate,
             window: settings.limits.window_bytes,
             now,
         }
+    }
+}
+
+impl<A> Attempt<'_, A> {
+    /// The same, where changes of what the client has wait until then.
+    pub(super) fn holding_changes(self, until: Option<Instant>) -> Self {
+        Self { changes: until, ..self }
     }
 }
 
@@ -121,6 +133,7 @@ impl Subscription {
             books: Books::new(reader.lists_all()),
             reader,
             want: Want::default(),
+            turn: TypeTurn::default(),
             asked: Asked::new(now),
             wants: None,
         }

@@ -96,7 +96,7 @@ impl Subscription {
     fn begin_sotw(&mut self, lists: Lists, first: bool, answers: &impl Answers, now: Instant) -> Option<Entries> {
         if first && self.reader.full_state() {
             // B-25: the first request is always answered.
-            self.books.agenda_mut().set_hello(true);
+            self.want.set_hello(true);
             if !lists.version.is_empty() {
                 self.books.notes_mut().note_brought(&lists.version);
             }
@@ -140,7 +140,7 @@ impl Subscription {
         let addresses = self.reader.traits().aliases && self.reader.traits().kind == Kind::Other;
         let adopts = first && addresses && has(&lists.begun) && has(&lists.ended);
         if adopts {
-            self.books.agenda_mut().set_hello(true);
+            self.want.set_hello(true);
         } else if empty || has(&lists.begun) {
             self.subscribe_all(answers, now);
         }
@@ -223,7 +223,7 @@ impl Subscription {
             self.unsubscribe_all();
             if hello {
                 // C-05: the client asked for everything and gave it up at once: it is answered all the same.
-                self.books.agenda_mut().set_hello(true);
+                self.want.set_hello(true);
             }
         }
         if entries.gave_up {

@@ -30,7 +30,7 @@ impl Subscription {
         let Some(number) = nonces.number(nonce.as_bytes()) else {
             return ReceiptKind::Stale;
         };
-        let Some(flight) = self.books.flights_mut().settle(number) else {
+        let Some((flight, again)) = self.books.answer(number, error.is_none()) else {
             let is_last = self.books.flights().is_last(number);
             return match error {
                 // B-08: this is neither an ACK nor a NACK, and needs no answer of its own.
@@ -46,7 +46,7 @@ impl Subscription {
                 let objection = answers.objection(Objection::new(detail.code, &detail.message, flight.sent));
                 ReceiptKind::Nack {
                     response: flight.summary(),
-                    given_up: self.reject(&flight, &detail.message, &objection, now),
+                    given_up: self.reject((&flight, again), &detail.message, &objection, now),
                     message: detail.message.clone(),
                 }
             }
@@ -74,16 +74,12 @@ impl Subscription {
 
     /// Takes a response that the client acknowledges, if it is on its way.
     pub(in crate::server) fn acknowledge(&mut self, number: u64) -> Option<ReceiptKind> {
-        let flight = self.books.flights_mut().settle(number)?;
+        let (flight, _) = self.books.answer(number, true)?;
         Some(ReceiptKind::Ack(self.accept(&flight)))
     }
 
     /// The client has accepted a response. Returns what was new to it.
     fn accept(&mut self, flight: &Flight) -> Option<Changed> {
-        // What is only listed beside the news, it accepted before.
-        let news = flight.batch.items().iter().filter(|item| item.form != Form::Repeated);
-        self.books.rejections_mut().note_settled(news.map(Item::name));
-        self.books.rejections_mut().end(flight.nonce, true);
         self.books.notes_mut().forget_relayed();
         self.settle_dropped(flight);
         if self.reader.full_state() {
@@ -127,9 +123,14 @@ impl Subscription {
         }
     }
 
-    /// The client has rejected a response: it may hold any part of it. Returns how many names are given up.
-    fn reject(&mut self, flight: &Flight, message: &str, objection: &Arc<Objection>, now: Instant) -> usize {
-        let again = self.books.rejections_mut().end(flight.nonce, false);
+    /// The client has rejected a response, in which something was tried `again`: it may hold any part of it. Returns how many names are given up.
+    fn reject(
+        &mut self,
+        (flight, again): (&Flight, bool),
+        message: &str,
+        objection: &Arc<Objection>,
+        now: Instant,
+    ) -> usize {
         if self.reader.full_state() {
             self.refuse(flight, objection, now);
             return 0;
@@ -155,9 +156,9 @@ impl Subscription {
                 }
             }
         }
-        self.books.rejections_mut().note_rejected(members.keys(), flight.news);
+        self.books.note_rejected(members.keys(), flight.news);
         self.settle_dropped(flight);
-        self.divide(members, alone, message, again.unwrap_or_default(), objection)
+        self.divide(members, alone, message, again, objection)
     }
 
     /// B-22: the members that the message does not name go again first, then each named one alone; if it names none or all, halves.
@@ -195,7 +196,7 @@ impl Subscription {
             groups.push(others);
             groups.extend(named.into_iter().map(|one| BTreeMap::from([one])));
         }
-        let given_up = self.books.rejections_mut().add(groups, objection);
+        let given_up = self.books.try_parts(groups, objection);
         let count = given_up.len();
         held_back.extend(given_up);
         for (name, version) in held_back {

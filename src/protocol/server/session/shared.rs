@@ -12,7 +12,7 @@ use xds::{Answers, Batch, Difference, Item, Name, Part, Portion, Room, Spots, St
 impl Subscription {
     /// Returns the next step of a client that is like all others at the same point.
     pub(super) fn poll_shared(&mut self, state: &Arc<State>, attempt: &mut Attempt<'_, impl Answers>) -> Step {
-        self.books.agenda_mut().clear();
+        self.books.clear();
         let Some(difference) = self.difference(attempt.slot, attempt.answers) else {
             return self.greet(attempt);
         };
@@ -32,9 +32,9 @@ impl Subscription {
         let all = removes && self.removes_all(adds, attempt);
         if !adds && !all {
             if !difference.removes() || self.reader.forgets() {
-                self.arrive(state.clone(), None);
+                self.books.arrive(state.clone());
             } else if !removes {
-                self.books.agenda_mut().set_rest(Some(difference));
+                self.books.set_rest(Some(difference));
             }
             let greeting = self.greet(attempt);
             let waits = removes && matches!(greeting, Step::Idle);
@@ -51,7 +51,7 @@ impl Subscription {
         self.note_waiting_removals(removes, adds, attempt);
         let batch = part.batch.clone().unwrap_or_else(|| attempt.answers.full(&part.next));
         if full || greets || !batch.items().is_empty() {
-            self.books.agenda_mut().set_hello(false);
+            self.want.set_hello(false);
         }
         let more = part.rest().is_some_and(|rest| rest.adds());
         self.send(batch, part.since, more, part.endpoints.clone(), attempt)
@@ -134,24 +134,13 @@ impl Subscription {
         let rest = part.rest().filter(|rest| rest.adds() || !self.reader.forgets());
         match rest {
             Some(rest) => {
-                self.books.share(part.next.clone());
-                self.books
-                    .agenda_mut()
-                    .set_cursor(part.cursor.clone().filter(|_| rest.adds()));
-                self.books.agenda_mut().set_rest(Some(rest.clone()));
+                let cursor = part.cursor.clone().filter(|_| rest.adds());
+                self.books.share(part.next.clone(), cursor, Some(rest.clone()));
             }
             // K-19: a partial answer in SotW has no removals.
-            None if self.reader.forgets() => self.arrive(state.clone(), None),
-            None => self.arrive(part.next.clone(), None),
+            None if self.reader.forgets() => self.books.arrive(state.clone()),
+            None => self.books.arrive(part.next.clone()),
         }
-    }
-
-    /// The client was sent all of this state.
-    pub(super) fn arrive(&mut self, state: Arc<State>, rest: Option<Arc<Difference>>) {
-        self.books.share(state);
-        self.books.notes_mut().forget_version_table();
-        self.books.agenda_mut().set_cursor(None);
-        self.books.agenda_mut().set_rest(rest);
     }
 
     /// B-20, C-17: the first answer is sent even if it is empty, once that is certain. B-14: a full state lists all that was sent.
@@ -159,7 +148,7 @@ impl Subscription {
         if !self.greets(attempt.slot) {
             return Step::Idle;
         }
-        self.books.agenda_mut().set_hello(false);
+        self.want.set_hello(false);
         let base = self.books.ledger().base().filter(|_| self.reader.full_state());
         let batch = base.map(|base| attempt.answers.full(base));
         let batch = batch.unwrap_or_else(|| Arc::new(Batch::new(Vec::new(), Vec::new())));

@@ -11,6 +11,7 @@ use super::reader::Reader;
 use crate::guard::references;
 use crate::server::books::Books;
 use crate::server::ledger::Row;
+use crate::server::turn::TypeTurn;
 use crate::server::want::Want;
 pub(super) use verdict::{Say, Verdict};
 use xds::{Known, Name, Reason, Resource, TypeSight};
@@ -21,6 +22,7 @@ pub(in crate::server) struct Lens<'s, 'a> {
     reader: &'s Reader,
     want: &'s Want,
     books: &'s Books,
+    turn: &'s TypeTurn,
     slot: TypeSight<'a>,
 }
 
@@ -48,11 +50,17 @@ pub(in crate::server) enum Extent {
 static NOWHERE: Known = Known::Absent(Reason::Said);
 
 impl<'s, 'a> Lens<'s, 'a> {
-    pub(super) const fn new(reader: &'s Reader, want: &'s Want, books: &'s Books, slot: TypeSight<'a>) -> Self {
+    pub(super) const fn new(
+        reader: &'s Reader,
+        want: &'s Want,
+        (books, turn): (&'s Books, &'s TypeTurn),
+        slot: TypeSight<'a>,
+    ) -> Self {
         Self {
             reader,
             want,
             books,
+            turn,
             slot,
         }
     }
@@ -151,7 +159,7 @@ impl<'s, 'a> Lens<'s, 'a> {
                 .aliases()
                 .iter()
                 .any(|alias| alias != key && self.books.ledger().asks(alias) && dark(alias)),
-            None => self.books.agenda().is_dark(|| {
+            None => self.turn.is_dark(|| {
                 let mut names = self.books.ledger().asked().filter(|name| !name.is_collection());
                 names.any(dark)
             }),

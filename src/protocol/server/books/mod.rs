@@ -3,14 +3,15 @@
 //! Owns the rows: nobody else writes them, so whoever changes a row also changes what must be looked at, and what of its rejections is
 //! over. Does not know what is current.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::server::agenda::Agenda;
-use crate::server::flights::Flights;
+use crate::server::agenda::{Agenda, Walk};
+use crate::server::flights::{Flight, Flights};
 use crate::server::ledger::{Ledger, Row};
 use crate::server::notes::Notes;
 use crate::server::rejections::{Group, Rejections};
-use xds::{Difference, Name, Objection, Resource, State, Version};
+use xds::{Difference, Form, Item, Name, Objection, Resource, State, Version};
 
 /// The books on one type of one stream.
 ///
@@ -46,24 +47,12 @@ impl Books {
         &self.agenda
     }
 
-    pub(super) const fn agenda_mut(&mut self) -> &mut Agenda {
-        &mut self.agenda
-    }
-
     pub(super) const fn rejections(&self) -> &Rejections {
         &self.rejections
     }
 
-    pub(super) const fn rejections_mut(&mut self) -> &mut Rejections {
-        &mut self.rejections
-    }
-
     pub(super) const fn flights(&self) -> &Flights {
         &self.flights
-    }
-
-    pub(super) const fn flights_mut(&mut self) -> &mut Flights {
-        &mut self.flights
     }
 
     pub(super) const fn notes(&self) -> &Notes {
@@ -72,6 +61,28 @@ impl Books {
 
     pub(super) const fn notes_mut(&mut self) -> &mut Notes {
         &mut self.notes
+    }
+
+    /// These names must be looked at.
+    pub(super) fn look(&mut self, names: impl IntoIterator<Item = Name>) {
+        names.into_iter().for_each(|name| self.agenda.look(name));
+    }
+
+    /// All members of a collection must be looked at. `asks`: the client must be told again of what it may hold.
+    pub(super) fn look_at_members(&mut self, of: Name, asks: bool) {
+        self.agenda.sweep(Some(of), asks);
+    }
+
+    /// All rows must be looked at. `asks`: the client must be told again of what it may hold.
+    pub(super) fn look_at_rows(&mut self, asks: bool) {
+        if !self.ledger.is_shared() {
+            self.agenda.sweep(None, asks);
+        }
+    }
+
+    /// More is known of an alias.
+    pub(super) fn wake(&mut self) {
+        self.agenda.wake();
     }
 
     /// B-14, C-08, C-11: the client wants to be told of a name (again).
@@ -165,6 +176,78 @@ impl Books {
         }
     }
 
+    /// Nothing is due of any listed name.
+    pub(super) fn clear(&mut self) {
+        self.agenda.clear();
+    }
+
+    /// Nothing is due of this name until something changes. Returns whether it was listed.
+    pub(super) fn pass(&mut self, name: &Name) -> bool {
+        self.agenda.pass(name)
+    }
+
+    /// The same, until more is known of an alias.
+    pub(super) fn hide(&mut self, name: &Name) -> bool {
+        self.agenda.wait(name)
+    }
+
+    /// A removal is due of this name. Returns whether it was listed to be looked at.
+    pub(super) fn leave(&mut self, name: &Name) -> bool {
+        self.agenda.leave(name)
+    }
+
+    /// A walk has stopped: the next one begins there.
+    pub(super) fn stop(&mut self, walk: &Walk) {
+        self.agenda.stop(walk);
+    }
+
+    /// A turn begins.
+    pub(super) fn begin(&mut self) {
+        self.agenda.begin();
+    }
+
+    /// Names were listed, and later those from `next` on must be. Returns whether it is over.
+    pub(super) fn swept(&mut self, of: &Option<Name>, next: Option<Name>) -> bool {
+        self.agenda.swept(of, next)
+    }
+
+    /// A response is sent, in which a group is tried, or none.
+    pub(super) fn send(&mut self, flight: Flight) {
+        self.flights.send(flight);
+    }
+
+    /// This group is tried in the response with this nonce.
+    pub(super) fn begin_try(&mut self, nonce: u64, group: &Group) {
+        self.rejections.begin(nonce, group);
+    }
+
+    /// The client answers the response with this nonce, if that is on its way. Returns the response, and whether a group was tried in it
+    /// for the second time.
+    pub(super) fn answer(&mut self, nonce: u64, accepts: bool) -> Option<(Flight, bool)> {
+        let flight = self.flights.settle(nonce)?;
+        if accepts {
+            // What is only listed beside the news, it accepted before.
+            let news = flight.batch.items().iter().filter(|item| item.form != Form::Repeated);
+            self.rejections.note_settled(news.map(Item::name));
+        }
+        let again = self.rejections.end(nonce, accepts);
+        Some((flight, again.unwrap_or_default()))
+    }
+
+    /// The client has rejected something of these names; `news`: it holds what it had of them before.
+    pub(super) fn note_rejected<'a>(&mut self, names: impl Iterator<Item = &'a Name>, news: bool) {
+        self.rejections.note_rejected(names, news);
+    }
+
+    /// Adds groups of a rejected response. Returns all names that are to be held back, if there were too many tries.
+    pub(super) fn try_parts(
+        &mut self,
+        groups: Vec<BTreeMap<Name, Version>>,
+        objection: &Arc<Objection>,
+    ) -> BTreeMap<Name, Version> {
+        self.rejections.add(groups, objection)
+    }
+
     /// Returns the next names that are tried together, if none of them is on its way.
     pub(super) fn next_group(&mut self) -> Option<Group> {
         self.rejections.pop(|name| self.flights.has(name))
@@ -187,8 +270,7 @@ impl Books {
         if self.rejections.forget(name) && self.holds_back_as_one() {
             for other in self.rejections.take_held_back() {
                 self.ledger.put(&other, Row::Perhaps);
-                self.agenda.look(other);
-                self.agenda.set_short();
+                self.agenda.look_again(other);
             }
         }
     }
@@ -198,15 +280,28 @@ impl Books {
         self.ledger.mark(name, asked);
     }
 
+    /// C-12: the client says that it held this table before its stream.
+    pub(super) fn bring_table(&mut self, table: Arc<State>) {
+        // B-34: a table that another client has as well takes nothing more.
+        if Arc::strong_count(&table) == 1 {
+            self.notes.note_version_table(table.entries().len());
+        }
+        self.ledger.doubt(table);
+    }
+
     /// The client may hold any version of all that it was sent by a wildcard.
     pub(super) fn doubt_shared(&mut self, doubted: Arc<State>) {
         self.ledger.doubt(doubted);
+        self.agenda.set_cursor(None);
+        self.agenda.set_rest(None);
     }
 
     /// The client has forgotten its wildcard. If it `keeps` what that brought, this is in rows of its own from now on.
     pub(super) fn forget_shared(&mut self, keeps: bool) {
         let base = self.ledger.forget_shared().filter(|_| keeps);
         self.notes.forget_version_table();
+        self.agenda.set_cursor(None);
+        self.agenda.set_rest(None);
         for (name, known) in base.iter().flat_map(|base| base.entries()) {
             let row = Row::from(known);
             if row.perhaps() && !self.ledger.get(name).perhaps() {
@@ -215,9 +310,27 @@ impl Books {
         }
     }
 
-    /// The client was sent all of this, and nothing else.
-    pub(super) fn share(&mut self, state: Arc<State>) {
+    /// The client was sent all of this, and nothing else. `rest` is what the state has beside that, behind the `cursor`.
+    pub(super) fn share(&mut self, state: Arc<State>, cursor: Option<Name>, rest: Option<Arc<Difference>>) {
         self.ledger.share(Some(state));
+        self.agenda.set_cursor(cursor);
+        self.agenda.set_rest(rest);
+    }
+
+    /// The client was sent all of the state.
+    pub(super) fn arrive(&mut self, state: Arc<State>) {
+        self.share(state, None, None);
+        self.notes.forget_version_table();
+    }
+
+    /// What is left of a difference is this, or must be found anew.
+    pub(super) fn set_rest(&mut self, rest: Option<Arc<Difference>>) {
+        self.agenda.set_rest(rest);
+    }
+
+    /// The next response begins behind this name.
+    pub(super) fn set_cursor(&mut self, cursor: Option<Name>) {
+        self.agenda.set_cursor(cursor);
     }
 
     /// At rest, the client shares the state's own map.
@@ -229,80 +342,4 @@ impl Books {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use xds::{ResourceParts, TypeUrl};
-
-    fn books(lists_all: bool, names: &[&Name]) -> Books {
-        let mut books = Books::new(lists_all);
-        let objection = Arc::new(Objection::new(13, "bad", now()));
-        for name in names {
-            books.mark(name, true);
-            books.refuse((*name).clone(), Version::EMPTY, false, objection.clone());
-            books.agenda_mut().pass(name);
-        }
-        books
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "any instant will do")]
-    fn now() -> std::time::Instant {
-        std::time::Instant::now()
-    }
-
-    fn listed(books: &Books) -> Vec<Name> {
-        books.agenda().names().cloned().collect()
-    }
-
-    /// B-22: whatever ends the rejection of a name ends it in all books, and whoever must be told of a name is looked at.
-    #[test]
-    fn a_row_changes_with_all_that_belongs_to_it() {
-        let name = Name::from("a");
-        let parts = ResourceParts {
-            type_url: &TypeUrl::new("t"),
-            name: name.clone(),
-            aliases: Vec::new(),
-            passed_on: &[],
-            body: &[],
-            endpoints: None,
-            received: now(),
-        };
-        let resource = Arc::new(Resource::new(parts, 0));
-        type Verb = fn(&mut Books, &Name, &Arc<Resource>);
-        let verbs: [(&str, Verb, bool, bool); 7] = [
-            ("ask", |books, name, _| books.ask(name), false, true),
-            ("drop", |books, name, _| books.drop(name, false), false, false),
-            ("keep", |books, name, _| books.drop(name, true), false, true),
-            ("sent", |books, name, resource| books.sent(name, resource), false, false),
-            ("gone", |books, name, _| books.gone(name), false, false),
-            (
-                "settle",
-                |books, name, _| _ = books.settle(name, Row::Nothing),
-                false,
-                false,
-            ),
-            ("doubt", |books, name, _| books.doubt(name), true, true),
-        ];
-        for (verb, act, is_held_back, is_listed) in verbs {
-            let mut books = books(false, &[&name]);
-            act(&mut books, &name, &resource);
-            assert_eq!(
-                books.rejections().held_back().any(|held| *held == name),
-                is_held_back,
-                "{verb}"
-            );
-            assert_eq!(listed(&books) == [name.clone()], is_listed, "{verb}");
-        }
-    }
-
-    /// B-18: what was held back as one is sent again with any of it.
-    #[test]
-    fn secrets_are_held_back_as_one() {
-        let (name, other) = (Name::from("a"), Name::from("b"));
-        for (lists_all, expected) in [(true, vec![other.clone()]), (false, Vec::new())] {
-            let mut books = books(lists_all, &[&name, &other]);
-            books.gone(&name);
-            assert_eq!(listed(&books), expected);
-            assert_eq!(matches!(books.ledger().get(&other), Row::Perhaps), lists_all);
-        }
-    }
-}
+mod tests;
