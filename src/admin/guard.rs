@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use axum::Extension;
 use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use rustls_pki_types::CertificateDer;
@@ -62,31 +62,46 @@ const PROBES: [&str; 4] = ["/live", "/healthz", "/ready", "/healthz/ready"];
 /// Lets a request pass if the rules allow it.
 pub(super) async fn pass(
     State(guard): State<Guard>,
-    Extension(Visitor(known)): Extension<Visitor>,
+    Extension(visitor): Extension<Visitor>,
     request: Request,
     next: Next,
 ) -> Response {
     let reads = [Method::GET, Method::HEAD].contains(request.method()) || only_looks(request.uri().path());
-    let rules = guard.rules.load_full();
     let path = request.uri().path();
-    if rules.is_empty() || reads && is_probe(path) {
+    if guard.rules.load().is_empty() || reads && is_probe(path) {
         return next.run(request).await;
     }
-    let identity = match guard.tokens.of(request.headers()) {
-        None => known,
-        Some(Ok(texts)) => known.with(texts),
-        Some(Err(fault)) => return not_believed(&fault),
-    };
     let action = if reads { AdminAction::Read } else { AdminAction::Change };
-    let texts: Vec<&str> = identity.texts().collect();
-    if let Err(denied) = rules.decide(&texts, action) {
-        tracing::debug!(%identity, path, %denied, "a visitor of the admin address is refused");
-        return refusal(&identity, action, &denied);
-    }
+    let identity = match judge(&guard, &visitor, request.headers(), action) {
+        Ok(identity) => identity,
+        Err(refused) => return *refused,
+    };
     if action == AdminAction::Change {
         tracing::info!(%identity, path, "a visitor of the admin address gives an order");
     }
     next.run(request).await
+}
+
+/// Returns who a visitor is, if the rules let it do this.
+pub(super) fn judge(
+    guard: &Guard,
+    Visitor(known): &Visitor,
+    headers: &HeaderMap,
+    action: AdminAction,
+) -> Result<Identity, Box<Response>> {
+    let identity = match guard.tokens.of(headers) {
+        None => known.clone(),
+        Some(Ok(texts)) => known.with(texts),
+        Some(Err(fault)) => return Err(Box::new(not_believed(&fault))),
+    };
+    let texts: Vec<&str> = identity.texts().collect();
+    match guard.rules.load().decide(&texts, action) {
+        Ok(_) => Ok(identity),
+        Err(denied) => {
+            tracing::debug!(%identity, action = action.word(), %denied, "a visitor of the admin address is refused");
+            Err(Box::new(refusal(&identity, action, &denied)))
+        }
+    }
 }
 
 /// Whether this is the path of a probe.

@@ -14,6 +14,7 @@ pub(super) const HELP: &str = "\
 /resources         what the relay has of its control planes; ?type=TYPE, class=CLASS, name=NAME, state=STATE, sort=age or size,
                    limit=COUNT
 /resources/NAME    one in full, how many clients have it, or not, and how fast they accepted it
+/snapshots         all of it for a relay that starts, in the form of snapshots; ?secrets=true with keys and certificates
 /views             how much of it there is for each class of clients, with digests, to compare replicas; ?limit=COUNT
 /config_dump       the configuration and all resources in Envoy's form; ?resource=FIELD, ?mask=FIELDS, ?name_regex=REGEX, ?include_eds
 /nacks             what clients have rejected, with their words, and since when

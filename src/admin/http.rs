@@ -12,7 +12,7 @@ use super::forms::{self, Asked, Format};
 use super::orders::Access;
 use super::{
     Shown, certificates, changes, clients, config_dump, escaped, events, guard, help, history, holds, hosts, nacks,
-    orders, page, process, reflection, resources, stats, status, views,
+    orders, page, process, reflection, resources, snapshots, stats, status, views,
 };
 use crate::clock::WallClock;
 use crate::telemetry::{Exposition, Status};
@@ -53,6 +53,7 @@ pub(super) fn router(shown: Shown, access: Access) -> Router {
         .merge(events::router())
         .merge(reflection::router(shown.status.schemas()))
         .route("/views", get(views::answer))
+        .merge(snapshots::router(access))
         .merge(status::router(shown.status.clone()))
         .merge(orders::router(access, shown.guard.clone()))
         .layer(middleware::from_fn_with_state(shown.guard.clone(), guard::pass))
@@ -199,6 +200,7 @@ mod tests {
             guard: Guard::default(),
             process: Process::new(config(), None, Logging::new(String::new, |_| Ok(()))),
             history: History::default(),
+            snapshots: Default::default(),
         };
         (shown, orders)
     }

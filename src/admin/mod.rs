@@ -28,6 +28,7 @@ mod reception;
 mod reflection;
 mod reload;
 mod resources;
+mod snapshots;
 mod stats;
 mod status;
 mod views;
@@ -40,6 +41,7 @@ pub use history::History;
 pub use logging::Logging;
 pub use process::Process;
 pub use reload::{ReloadAnswer, ReloadOrder};
+pub use snapshots::{Encode, Snapshots};
 
 use std::io;
 use std::net::SocketAddr;
@@ -92,6 +94,8 @@ pub struct Shown {
     pub process: Process,
     /// The counts of the last hour.
     pub history: History,
+    /// What other relays may begin with.
+    pub snapshots: Snapshots,
 }
 
 impl Shown {

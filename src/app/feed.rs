@@ -72,8 +72,10 @@ pub(super) async fn feed(
                     fill(writer, view, warm.cloned(), overview);
                 }
                 Fed::Files(files) => {
-                    let guard = plan::quiet_alone(&live.config());
-                    drop(spawn(FileWriter::new(view, files, guard).run()));
+                    let config = live.config();
+                    let writer = FileWriter::new(view, files, plan::quiet_alone(&config));
+                    let writer = writer.beside(find.clone(), config.timers.order_gate);
+                    drop(spawn(writer.run()));
                 }
             }
         }

@@ -182,7 +182,16 @@ impl Inspection {
     }
 
     fn snapshot(&mut self, config: &Config) {
-        let dir = config.snapshot.as_ref().map(|snapshot| &snapshot.dir);
+        let neighbours = config.snapshot.iter().flat_map(|snapshot| &snapshot.from);
+        let tls = neighbours.filter_map(|neighbour| match &neighbour.credentials {
+            Credentials::Tls(tls) => Some(tls),
+            Credentials::Insecure => None,
+        });
+        // All have the same.
+        if let Some(tls) = tls.into_iter().next() {
+            self.credentials(tls, "snapshot.tls: ");
+        }
+        let dir = config.snapshot.as_ref().and_then(|snapshot| snapshot.dir.as_ref());
         if let Some(dir) = dir.filter(|dir| dir.exists() && !dir.is_dir()) {
             self.problem(&format!("snapshot.dir: {} is not a directory", dir.display()));
         }

@@ -3,14 +3,17 @@
 mod descriptors;
 mod feed;
 mod fleet;
+mod handing;
 mod inspection;
 mod introduced;
 mod leaving;
 mod listening;
 mod memory;
+mod neighbours;
 mod overload;
 mod overview;
 mod plan;
+mod received;
 mod reload;
 mod schemas;
 mod view_log;
@@ -118,10 +121,12 @@ pub async fn run(config: Config, origin: Origin, log: Log) -> Result<(), AppErro
     let overview = Overview::new(&fleet, &scopes, &metrics.faults);
     let in_use = Arc::new(InUse::default());
     let guard = guard(&config)?;
+    let snapshots = handing::snapshots(&fleet, &scopes, &schemas);
     let status = ClientStatus::new(Census::new(scopes.clone()), config.node.clone(), schemas);
     let log = Arc::new(log);
     let process = process(&config, &origin, &log);
-    let (shown, orders, reload_orders) = shown(&metrics, &health, &overview, &in_use, &guard, &status, &process);
+    let (mut shown, orders, reload_orders) = shown(&metrics, &health, &overview, &in_use, &guard, &status, &process);
+    shown.snapshots = snapshots;
     let _export = export(&shown);
     let (_admin, admin_tls) = listening::administer(&config, shown)?;
 
@@ -208,6 +213,7 @@ fn shown(
         guard: guard.clone(),
         process: process.clone(),
         history: admin::History::default(),
+        snapshots: admin::Snapshots::default(),
     };
     (shown, orders, reload_orders)
 }

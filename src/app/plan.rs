@@ -242,6 +242,9 @@ pub(super) fn hold(scopes: &Scopes, config: &Config) {
         after: config.verdict_after,
         history_bytes: config.limits.history_bytes,
     });
+    if config.verdict_after == 0 {
+        scopes.all().iter().for_each(|view| view.forget_secrets());
+    }
 }
 
 /// Returns the duration of a timer, or none for 0, which switches the timer off.

@@ -1,4 +1,4 @@
-//! The warm start: the content of views is written to disk, and read back when a view is created.
+//! The warm start: the content of views is written to disk, and read back when a view is created; or neighbours are asked for theirs.
 //!
 //! Owns when snapshots are written and read. Never blocks a publish, a client, or the end of the relay.
 
@@ -11,16 +11,21 @@ use parking_lot::Mutex;
 use tokio::time::MissedTickBehavior;
 
 use super::fleet::Fleet;
-use super::plan;
+use super::neighbours::Neighbours;
+use super::received::Received;
+use super::{handing, plan};
 use crate::cache::{Knowledge, Scopes, View};
 use crate::config::Config;
 use crate::snapshot::{Folder, Identity, SnapshotError, read};
 use crate::telemetry::Metrics;
-use crate::xds::{Hold, Types};
+use crate::xds::{Cut, Hold, Types};
 
 /// The snapshots of a relay.
 pub(super) struct Warm {
-    folder: Arc<Folder>,
+    /// None if nothing is written to disk.
+    folder: Option<Arc<Folder>>,
+    neighbours: Neighbours,
+    received: Received,
     interval: Duration,
     types: Types,
     fleet: Arc<Fleet>,
@@ -54,11 +59,14 @@ impl Warm {
         metrics: &Arc<Metrics>,
     ) -> Option<Arc<Self>> {
         let snapshot = config.snapshot.as_ref()?;
-        let folder = Folder::new(snapshot.dir.clone(), snapshot.include_secrets, config.limits.views);
+        let (secrets, types) = (snapshot.include_secrets, plan::types(config));
+        let folder = |dir: &PathBuf| Arc::new(Folder::new(dir.clone(), secrets, config.limits.views));
         Some(Arc::new(Self {
-            folder: Arc::new(folder),
+            folder: snapshot.dir.as_ref().map(folder),
+            neighbours: Neighbours::new(snapshot, types.clone(), metrics),
+            received: Received::default(),
             interval: snapshot.interval,
-            types: plan::types(config),
+            types,
             fleet: fleet.clone(),
             scopes: scopes.clone(),
             metrics: metrics.clone(),
@@ -66,12 +74,24 @@ impl Warm {
         }))
     }
 
-    /// Checks the snapshots on disk. Returns the servers of which one can be served.
+    /// Checks the snapshots on disk, and asks neighbours for theirs if none is usable. Returns the servers of which one can be served.
     pub(super) async fn look(&self) -> BTreeSet<String> {
-        let (folder, types) = (self.folder.clone(), self.types.clone());
+        let mut servers = BTreeSet::new();
+        if let Some(folder) = &self.folder {
+            servers = self.look_into(folder).await;
+        }
+        if servers.is_empty() {
+            self.neighbours.ask(&self.received).await;
+        }
+        servers.append(&mut self.received.end());
+        servers
+    }
+
+    async fn look_into(&self, folder: &Arc<Folder>) -> BTreeSet<String> {
+        let (all, types) = (folder.clone(), self.types.clone());
         let found = blocking(move || {
             let read = |path: PathBuf| read(&path, &types, plan::now()).map(|snapshot| snapshot.of.server);
-            Ok(folder.all()?.into_iter().map(read).collect())
+            Ok(all.all()?.into_iter().map(read).collect())
         });
         let found: Vec<_> = match found.await {
             Ok(found) => found,
@@ -89,30 +109,39 @@ impl Warm {
             }
         }
         if usable > 0 {
-            tracing::info!(dir = %self.folder.dir().display(), usable, "clients can be served from snapshots");
+            tracing::info!(dir = %folder.dir().display(), usable, "clients can be served from snapshots");
         }
         servers
     }
 
-    /// Loads the snapshot of a view, if there is one.
+    /// Loads the snapshot of a view, if there is one: from disk, or what a neighbour has given, once they were asked.
     pub(super) async fn load(&self, view: &Arc<View>) {
         let Some(of) = self.identity(view) else { return };
-        let (folder, types, class) = (self.folder.clone(), self.types.clone(), of.clone());
-        match blocking(move || folder.load(&class, &types, plan::now())).await {
-            Ok(Some(cut)) => {
-                let resources: usize = cut.slots().map(|(_, slot)| slot.present()).sum();
-                tracing::info!(
-                    server = of.server,
-                    class = of.class,
-                    resources,
-                    "a view begins with its snapshot"
-                );
-                self.metrics.snapshots.loaded.inc();
-                view.set_restored(cut);
-            }
-            Ok(None) => {}
-            Err(error) => self.refused(&error),
+        let cut = match self.saved(&of).await {
+            Some(cut) => Some(cut),
+            None => self.received.take(&of).await,
+        };
+        if let Some(cut) = cut {
+            let resources: usize = cut.slots().map(|(_, slot)| slot.present()).sum();
+            tracing::info!(
+                server = of.server,
+                class = of.class,
+                resources,
+                "a view begins with its snapshot"
+            );
+            self.metrics.snapshots.loaded.inc();
+            view.set_restored(cut);
         }
+    }
+
+    async fn saved(&self, of: &Identity) -> Option<Cut> {
+        let folder = self.folder.clone()?;
+        let (types, class) = (self.types.clone(), of.clone());
+        let loaded = blocking(move || folder.load(&class, &types, plan::now())).await;
+        loaded.unwrap_or_else(|error| {
+            self.refused(&error);
+            None
+        })
     }
 
     /// Writes changed views at every interval, forever.
@@ -122,6 +151,7 @@ impl Warm {
         ticks.tick().await;
         loop {
             ticks.tick().await;
+            self.received.forget();
             self.write(self.changed()).await;
         }
     }
@@ -133,6 +163,9 @@ impl Warm {
     }
 
     fn changed(&self) -> Vec<Changed> {
+        if self.folder.is_none() {
+            return Vec::new();
+        }
         let mut written = self.written.lock();
         written.retain(|_, last| last.view.strong_count() > 0);
         let mut changed = Vec::new();
@@ -154,6 +187,7 @@ impl Warm {
     }
 
     async fn write(&self, changed: Vec<Changed>) {
+        let Some(folder) = &self.folder else { return };
         let mut any = false;
         for Changed {
             of,
@@ -162,8 +196,8 @@ impl Warm {
             generation,
         } in changed
         {
-            let (folder, named, holds) = (self.folder.clone(), of.clone(), view.holds());
-            match blocking(move || folder.save(&named, &kept.whole())).await {
+            let (into, named, holds) = (folder.clone(), of.clone(), view.holds());
+            match blocking(move || into.save(&named, &kept.whole())).await {
                 Ok(()) => {
                     tracing::debug!(server = of.server, class = of.class, generation, "snapshot written");
                     self.metrics.snapshots.written.inc();
@@ -183,35 +217,26 @@ impl Warm {
             }
         }
         if any {
-            self.prune().await;
+            self.prune(folder).await;
         }
     }
 
-    async fn prune(&self) {
+    async fn prune(&self, folder: &Arc<Folder>) {
         let open: BTreeSet<PathBuf> = self
             .scopes
             .all()
             .iter()
             .filter_map(|view| self.identity(view))
-            .map(|of| self.folder.path(&of))
+            .map(|of| folder.path(&of))
             .collect();
-        let folder = self.folder.clone();
+        let folder = folder.clone();
         if let Err(error) = blocking(move || folder.prune(&open)).await {
             tracing::warn!(%error, "cannot remove old snapshots");
         }
     }
 
-    /// Returns what the snapshot of a view is found by. The class of a rule that was changed or removed ends with its clients and has
-    /// no snapshot.
     fn identity(&self, view: &View) -> Option<Identity> {
-        let class = view.class();
-        if class.rule.is_some() && self.scopes.rule(class).is_none() {
-            return None;
-        }
-        Some(Identity {
-            server: self.fleet.get(view.server())?.in_snapshots()?.to_owned(),
-            class: plan::class(&self.scopes, class),
-        })
+        handing::identity(&self.fleet, &self.scopes, view)
     }
 
     fn refused(&self, error: &SnapshotError) {

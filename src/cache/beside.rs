@@ -1,67 +1,108 @@
 //! What the clients of one view read of other servers.
 //!
-//! Owns which views these are: of the same class, at the servers of other owners of names. Does not know what is done with them.
+//! Owns which views these are: those that the same clients read at the servers of other owners of names. Does not know what is done with
+//! them.
 
 use std::sync::Arc;
 
 use super::routes::Routes;
 use super::scopes::Scopes;
 use super::view::View;
-use xds::{Beside, Cut, Name, ServerState, TypeUrl};
+use xds::{Beside, Name, Neighbour, TypeUrl};
 
 /// Returns what the clients of a view read of other servers; `None`: nothing. If the view is `watching`, its writer is woken when
 /// that changes.
 #[must_use]
 pub fn beside(scopes: &Arc<Scopes>, view: &Arc<View>, watching: bool) -> Option<Beside> {
-    let routes = scopes.routes();
-    if routes.is_plain() {
+    let standpoint = Standpoint {
+        scopes: scopes.clone(),
+        routes: scopes.routes(),
+        view: view.clone(),
+    };
+    if standpoint.routes.is_plain() {
         return None;
     }
     if watching {
-        for other in others(scopes, view, &routes) {
-            other.note_onlooker(view);
-        }
+        standpoint.watch();
     }
-    let (all, found, own) = (scopes.clone(), routes.clone(), view.clone());
-    let find = move |type_url: &TypeUrl, name: &Name| {
-        let other = other(&all, &own, &found, found.owners().of(type_url, Some(name)))?;
-        // Nobody has asked there, so nothing says that the server is away.
-        let unknown = || Arc::new(Cut::default().with_server_state(ServerState::Open));
-        Some(other.map_or_else(unknown, |view| view.cut()))
+    let owners = standpoint.routes.owners().clone();
+    let standpoint = Arc::new(standpoint);
+    let reader = standpoint.clone();
+    let find = move |owner: Option<&str>| {
+        let read = reader.read(owner)?.into_iter();
+        Some(read.map(|view| neighbour(&view)).collect())
     };
-    let (scopes, own) = (scopes.clone(), view.clone());
     let wants = move |type_url: &TypeUrl, name: &Name| {
-        let owner = routes.owners().of(type_url, Some(name));
-        match other(&scopes, &own, &routes, owner) {
-            None => own.wants(type_url, name),
-            Some(other) => other.is_some_and(|view| view.wants(type_url, name)),
+        let owner = standpoint.routes.owners().of(type_url, Some(name));
+        match standpoint.read(owner) {
+            None => standpoint.view.wants(type_url, name),
+            Some(others) => others.iter().any(|view| view.wants(type_url, name)),
         }
     };
-    Some(Beside::new(find, wants))
+    Some(Beside::new(owners, find, wants))
 }
 
-/// Returns the view from which the clients of a view read what this owner has, if there is one yet. `None`: that view itself.
-fn other(scopes: &Scopes, view: &View, routes: &Routes, owner: Option<&str>) -> Option<Option<Arc<View>>> {
-    let servers = routes.servers(owner, view.class());
-    let shared = routes.is_shared(owner);
-    if routes.reads(owner, view.class(), view.server()) {
-        return None;
+fn neighbour(view: &Arc<View>) -> Neighbour {
+    Neighbour {
+        view: Arc::as_ptr(view).addr(),
+        cut: view.cut(),
     }
-    let class = if shared {
-        view.class().shared()
-    } else {
-        view.class().clone()
-    };
-    let open: Vec<Arc<View>> = servers
-        .iter()
-        .filter_map(|server| scopes.find(&class, *server))
-        .collect();
-    let read = open.iter().find(|view| view.readers().0 > 0);
-    Some(read.or(open.first()).cloned())
 }
 
-/// Returns the views from which the clients of a view read what other owners have.
-fn others(scopes: &Scopes, view: &View, routes: &Routes) -> Vec<Arc<View>> {
-    let owners = routes.all_owners();
-    owners.filter_map(|owner| other(scopes, view, routes, owner)?).collect()
+/// A view among all others.
+struct Standpoint {
+    scopes: Arc<Scopes>,
+    routes: Arc<Routes>,
+    view: Arc<View>,
+}
+
+impl Standpoint {
+    /// The writer is woken when something changes in a view that its clients read or may come to read, and when there is another one.
+    fn watch(&self) {
+        self.scopes.note_onlooker(&self.view);
+        let others = self.routes.all_owners().flat_map(|owner| self.open(owner));
+        for other in others.filter(|other| !Arc::ptr_eq(other, &self.view)) {
+            other.note_onlooker(&self.view);
+        }
+    }
+
+    /// Returns the views from which the clients of this one read what an owner has; if nobody reads any, the first that is there. `None`:
+    /// they read this view, and others of the list only stand by.
+    fn read(&self, owner: Option<&str>) -> Option<Vec<Arc<View>>> {
+        let open = self.open(owner);
+        let others = open.iter().filter(|other| !Arc::ptr_eq(other, &self.view));
+        let read: Vec<_> = others.filter(|other| other.is_read_for(owner)).cloned().collect();
+        let own = self.routes.reads(owner, self.view.class(), self.view.server());
+        if own && (read.is_empty() || self.view.is_read_for(owner)) {
+            return None;
+        }
+        match read.is_empty() {
+            true => Some(open.into_iter().take(1).collect()),
+            false => Some(read),
+        }
+    }
+
+    /// Returns the views at the servers of an owner, by priority. A view that all classes share has the clients of all of them.
+    fn open(&self, owner: Option<&str>) -> Vec<Arc<View>> {
+        let shared = self.view.class().shared();
+        let of = |class| {
+            let servers = self.routes.all_servers(owner, class);
+            servers.filter_map(|server| self.scopes.find(class, server)).collect()
+        };
+        match (self.routes.is_shared(owner), self.is_shared(&shared)) {
+            (true, _) => of(&shared),
+            (false, false) => of(self.view.class()),
+            (false, true) => {
+                let mut all = self.scopes.all();
+                all.retain(|view| self.routes.reads(owner, view.class(), view.server()));
+                all
+            }
+        }
+    }
+
+    /// Whether this view has the clients of all classes.
+    fn is_shared(&self, shared: &classes::Class) -> bool {
+        let mut owners = self.routes.all_owners().filter(|owner| self.routes.is_shared(*owner));
+        self.view.class() == shared && owners.any(|owner| self.routes.reads(owner, shared, self.view.server()))
+    }
 }

@@ -12,6 +12,7 @@ mod docket;
 mod interest;
 mod node_ids;
 mod notices;
+mod onlookers;
 mod routes;
 mod scopes;
 mod shared;

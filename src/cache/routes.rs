@@ -172,20 +172,21 @@ impl Routes {
         std::iter::once(None).chain(self.owned.keys().map(|owner| Some(&**owner)))
     }
 
-    /// Returns the servers of an owner for most clients of this class, by priority.
-    pub(super) fn servers(&self, owner: Option<&str>, class: &Class) -> &[usize] {
-        match owner {
-            None => &self.lists(class.rule.as_deref()).usual.servers,
-            Some(owner) => self.owned.get(owner).map_or(&[], |route| &route.servers),
-        }
+    /// Returns the servers of an owner for clients of this class, by priority: for most of them, and then for those of a canary.
+    pub(super) fn all_servers(&self, owner: Option<&str>, class: &Class) -> impl Iterator<Item = usize> {
+        let top = owner.is_none().then(|| self.lists(class.rule.as_deref()));
+        let owned = owner.and_then(|owner| self.owned.get(owner));
+        let usual = owned.or_else(|| top.map(|top| &top.usual));
+        let canary = top.and_then(|top| top.canary.as_ref());
+        let usual: &[usize] = usual.map_or(&[], |route| &route.servers);
+        let canary: &[usize] = canary.map_or(&[], |canary| &canary.route.servers);
+        let more = canary.iter().filter(|server| !usual.contains(server));
+        usual.iter().chain(more).copied()
     }
 
     /// Whether any clients of this class have this server for an owner.
     pub(super) fn reads(&self, owner: Option<&str>, class: &Class, server: usize) -> bool {
-        let canary = self.lists(class.rule.as_deref()).canary.as_ref();
-        let canary = canary.filter(|_| owner.is_none());
-        let behind = canary.is_some_and(|canary| canary.route.servers.contains(&server));
-        behind || self.servers(owner, class).contains(&server)
+        self.all_servers(owner, class).any(|at| at == server)
     }
 
     /// Who is asked for what.

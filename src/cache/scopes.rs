@@ -16,6 +16,7 @@ use super::claims::{Claims, is_fair};
 use super::docket::Docket;
 use super::node_ids::NodeIds;
 use super::notices::Notices;
+use super::onlookers::Onlookers;
 use super::routes::Routes;
 use super::vacancy::{Room, VIEW_BYTES, Vacancy};
 use super::view::{Seat, View, ViewSettings};
@@ -41,6 +42,8 @@ pub struct Scopes {
     news: Notify,
     connections: AtomicU64,
     notices: Notices,
+    /// The views whose writers wait for what another view has: it may be one that is not there yet.
+    onlookers: Onlookers,
 }
 
 struct Views {
@@ -83,6 +86,7 @@ impl Scopes {
             news: Notify::new(),
             connections: AtomicU64::new(1),
             notices: Notices::default(),
+            onlookers: Onlookers::default(),
         }
     }
 
@@ -157,6 +161,7 @@ impl Scopes {
         for view in self.all() {
             view.reroute(routes.wake_on_failure(view.server()));
         }
+        self.onlookers.wake();
     }
 
     /// Calls all sessions to take up what the operator has changed besides the routes.
@@ -200,7 +205,7 @@ impl Scopes {
         server: usize,
         claims: &Arc<Claims>,
     ) -> Result<Seat, NoPlace> {
-        let key = (Self::class(node, shared), server);
+        let key = (node.class_of(shared), server);
         let mut views = self.views.lock();
         if let Some(open) = views.open.get(&key) {
             // The seat is taken before the lock is released, so that no sweep can end the view in between.
@@ -244,16 +249,8 @@ impl Scopes {
         views.open.insert(key, open);
         drop(views);
         self.news.notify_one();
+        self.onlookers.wake();
         Ok(seat)
-    }
-
-    /// Returns the class of a client, or the class of all clients if they share what it reads.
-    #[must_use]
-    pub fn class(node: &Node, shared: bool) -> Class {
-        match shared {
-            true => node.class.shared(),
-            false => (*node.class).clone(),
-        }
     }
 
     /// Returns the views that were created since the last call.
@@ -292,6 +289,11 @@ impl Scopes {
     pub(super) fn find(&self, class: &Class, server: usize) -> Option<Arc<View>> {
         let views = self.views.lock();
         views.open.get(&(class.clone(), server)).map(|open| open.view.clone())
+    }
+
+    /// The writer of this view is woken when there is another view, or the routes change.
+    pub(super) fn note_onlooker(&self, view: &Arc<View>) {
+        self.onlookers.add(view);
     }
 
     /// All views, in the order of their classes and servers.

@@ -289,6 +289,7 @@ mod tests {
             server: None,
             objections: Vec::new(),
             relayed: None,
+            older: Vec::new(),
             resources: Vec::new(),
             ready: None,
         }

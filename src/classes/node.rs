@@ -101,6 +101,15 @@ impl fmt::Display for UserAgent {
 }
 
 impl Node {
+    /// Returns the class of the client, or the class of all clients if they share what it reads.
+    #[must_use]
+    pub fn class_of(&self, shared: bool) -> Class {
+        match shared {
+            true => self.class.shared(),
+            false => (*self.class).clone(),
+        }
+    }
+
     /// Returns it as a message, as far as it is known.
     #[must_use]
     pub fn wire(&self) -> core::Node {

@@ -20,7 +20,7 @@ pub(super) struct Explain {
     /// The client's node id, and its cluster after a comma
     #[arg(long, value_name = "ID[,CLUSTER]", requires = "explain", group = "asked")]
     node: Option<String>,
-    /// What somebody with this identity does at the admin address: read or change
+    /// What somebody with this identity does at the admin address: read, change or secrets
     #[arg(long, value_name = "ACTION", requires = "explain", group = "asked", value_parser = AdminAction::parse)]
     admin: Option<AdminAction>,
     /// How it asks: sotw, delta or rest

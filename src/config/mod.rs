@@ -215,14 +215,27 @@ pub enum Bootstrap {
     Text(String),
 }
 
-/// The settings of the snapshot on disk, from which the relay can serve after a restart without its control planes.
+/// Another relay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Its admin address as configured.
+    pub uri: String,
+    /// A host name stands for all of its addresses.
+    pub endpoint: Endpoint,
+    /// Whether the connection uses TLS.
+    pub credentials: Credentials,
+}
+
+/// The settings of snapshots, from which the relay can serve after a restart without its control planes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The directory; created if missing.
-    pub dir: PathBuf,
+    /// The directory, if they are written to disk; created if missing.
+    pub dir: Option<PathBuf>,
+    /// The relays that are asked for theirs if none is on disk.
+    pub from: Vec<Neighbour>,
     /// How often changes are written.
     pub interval: Duration,
-    /// Whether keys and certificates (SDS) are written too.
+    /// Whether keys and certificates (SDS) are written, and asked for, too.
     pub include_secrets: bool,
 }
 

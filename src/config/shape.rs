@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::bootstrap::{NodeShape, Upstream, XdsServer};
+use super::bootstrap::{NodeShape, TlsConfig, Upstream, XdsServer};
 use super::reading::{Raw, Scalar, Shape, ShapeFaults, Spanned, mapping, read_word_or, word_or};
 use crate::json::Tree;
 
@@ -27,7 +27,7 @@ mapping!(File {
     "anonymous" => anonymous: Option<bool>,
     "types" => types: Vec<Type>,
     "descriptors" => descriptors: Vec<Scalar>,
-    "snapshot" => snapshot: Option<Snapshot>,
+    "snapshot" => snapshot: Option<Spanned<Snapshot>>,
     "unknown_fields" => unknown_fields: Option<Scalar>,
     "logging" => logging: Logging,
 });
@@ -366,7 +366,9 @@ mapping!(Type {
 });
 
 mapping!(Snapshot {
-    "dir" needs => dir: Option<Scalar>,
+    "dir" => dir: Option<Scalar>,
     "interval" => interval: Option<Scalar>,
     "include_secrets" => include_secrets: Option<bool>,
+    "from" => from: Option<Texts>,
+    "tls" => tls: Option<Spanned<TlsConfig>>,
 });

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use classes::{Node, Pattern};
 use identity::Identity;
-use xds::{Dialect, Expression, Name, Objection, Resource, Standing, Status, TypeUrl};
+use xds::{Condemned, Dialect, Expression, Name, Objection, Resource, Standing, Status, TypeUrl};
 
 /// A question to all client streams.
 #[derive(Clone, Debug)]
@@ -153,6 +153,8 @@ pub struct ClientType {
     pub server: Option<usize>,
     /// Why the client rejects what it has rejected and not accepted since.
     pub objections: Vec<Arc<Objection>>,
+    /// What is condemned for the client: it is served older content instead.
+    pub older: Vec<Arc<Condemned>>,
     /// What the client says that its own clients reject, if it is a relay.
     pub relayed: Option<Arc<Objection>>,
     /// The resources that were asked about.

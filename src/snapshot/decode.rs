@@ -15,8 +15,8 @@ use super::{CHECKSUM, FORMAT, Identity, MAGIC, Snapshot, SnapshotError, tag};
 use crate::classes::{ClientKind, UserAgent};
 use crate::clock::WallClock;
 use crate::xds::{
-    Changes, Condemned, Cut, HeldRemoval, Hold, HoldReason, Name, Objection, Phase, Reason, Resource, ResourceParts,
-    TypeUrl, Types, Update, Version,
+    Changes, Condemned, Cut, HeldRemoval, Hold, HoldReason, Kind, Name, Objection, Phase, Reason, Resource,
+    ResourceParts, TypeUrl, Types, Update, Version,
 };
 
 /// The largest file that is read: no snapshot is as large, and a larger file does not fit into memory.
@@ -39,15 +39,17 @@ pub fn read(path: &Path, types: &Types, now: Instant) -> Result<Snapshot, Snapsh
         )));
     }
     let bytes = fs::read(path).map_err(cannot)?;
-    decode(&bytes, types, now).map_err(|Fault { offset, what }| SnapshotError::Broken {
+    decode(&bytes, types, now, true).map_err(|Fault { offset, what }| SnapshotError::Broken {
         path: path.to_owned(),
         offset,
         what,
     })
 }
 
-#[derive(Debug)]
-struct Fault {
+/// What is wrong with a snapshot.
+#[derive(Debug, thiserror::Error)]
+#[error("byte {offset}: {what}")]
+pub struct Fault {
     offset: usize,
     what: String,
 }
@@ -59,7 +61,12 @@ impl Fault {
     }
 }
 
-fn decode(bytes: &[u8], types: &Types, now: Instant) -> Result<Snapshot, Fault> {
+/// Reads a snapshot from its bytes, with keys and certificates or without. What is in it counts as received at `now`.
+///
+/// # Errors
+///
+/// It is not a complete snapshot.
+pub fn decode(bytes: &[u8], types: &Types, now: Instant, secrets: bool) -> Result<Snapshot, Fault> {
     let mut cursor = Cursor { bytes, at: 0 };
     if cursor.take(MAGIC.len()).ok() != Some(MAGIC) {
         return Err(Fault::at(0, "this is not a snapshot of a relay"));
@@ -86,7 +93,9 @@ fn decode(bytes: &[u8], types: &Types, now: Instant) -> Result<Snapshot, Fault> 
     let class = cursor.text()?.to_owned();
     let mut cut = Cut::default();
     while let Some(changes) = half(&mut cursor, types, now)? {
-        cut = cut.with(&changes).0;
+        if secrets || changes.type_url.kind() != Kind::Sds {
+            cut = cut.with(&changes).0;
+        }
     }
     let cut = cut.with_holds(holds(&mut cursor, types, now)?);
     let cut = cut.with_condemned(condemned(&mut cursor, types, now)?);

@@ -15,6 +15,40 @@ use crate::classes::ClientKind;
 use crate::clock::WallClock;
 use crate::xds::{Condemned, Cut, HeldRemoval, Hold, HoldReason, Kind, Known, Name, Reason, Resource, State, TypeUrl};
 
+/// Which resources of a cut are written.
+#[derive(Clone, Copy)]
+pub struct Choice<'a> {
+    /// Whether keys and certificates are.
+    pub secrets: bool,
+    /// Whether this one may be.
+    pub may: &'a dyn Fn(&TypeUrl, &Resource) -> bool,
+}
+
+impl Choice<'_> {
+    /// All of them, with keys and certificates or without.
+    #[must_use]
+    pub const fn all(secrets: bool) -> Self {
+        Self {
+            secrets,
+            may: &|_, _| true,
+        }
+    }
+}
+
+/// Returns what [`write`] would write, for another relay.
+#[must_use]
+pub fn encoded(of: &Identity, cut: &Cut, choice: Choice<'_>) -> Vec<u8> {
+    let mut into = Summed {
+        into: Vec::new(),
+        sum: Xxh3::new(),
+    };
+    // Writing to memory cannot fail.
+    let _ = encode(&mut into, of, cut, choice);
+    let sum = into.sum.digest128();
+    into.into.extend_from_slice(&sum.to_le_bytes());
+    into.into
+}
+
 /// Writes what is known. Leaves out what must not outlive the relay: resources with a time to live, resources that must not be
 /// cached, and without `secrets` all keys and certificates.
 ///
@@ -47,7 +81,7 @@ fn write_whole(path: &Path, of: &Identity, cut: &Cut, secrets: bool) -> io::Resu
         into: BufWriter::with_capacity(1 << 18, file),
         sum: Xxh3::new(),
     };
-    encode(&mut into, of, cut, secrets)?;
+    encode(&mut into, of, cut, Choice::all(secrets))?;
     let sum = into.sum.digest128();
     into.into.write_all(&sum.to_le_bytes())?;
     into.into
@@ -56,22 +90,24 @@ fn write_whole(path: &Path, of: &Identity, cut: &Cut, secrets: bool) -> io::Resu
         .sync_all()
 }
 
-fn encode(into: &mut impl Write, of: &Identity, cut: &Cut, secrets: bool) -> io::Result<()> {
+fn encode(into: &mut impl Write, of: &Identity, cut: &Cut, choice: Choice<'_>) -> io::Result<()> {
     into.write_all(MAGIC)?;
     into.write_all(&FORMAT.to_le_bytes())?;
     text(into, &of.server)?;
     text(into, &of.class)?;
     for (type_url, slot) in cut.slots() {
-        if type_url.kind() == Kind::Sds && !secrets {
+        if type_url.kind() == Kind::Sds && !choice.secrets {
             continue;
         }
         if let Some(state) = &slot.wildcard {
             // Without the resources that are left out, the wildcard is not complete.
-            let all = state.resources().all(|resource| outlives(state, resource));
+            let all = state
+                .resources()
+                .all(|resource| outlives(state, resource) && (choice.may)(type_url, resource));
             let tag = if state.complete() && all { tag::WHOLE } else { tag::PART };
-            half(into, tag, type_url, state)?;
+            half(into, tag, type_url, state, choice)?;
         }
-        half(into, tag::NAMED, type_url, &slot.named)?;
+        half(into, tag::NAMED, type_url, &slot.named, choice)?;
     }
     // A change that waits is said anew.
     let holds = cut.holds().iter();
@@ -81,18 +117,19 @@ fn encode(into: &mut impl Write, of: &Identity, cut: &Cut, secrets: bool) -> io:
         }
     }
     let view = cut.condemned().iter().filter(|one| one.type_url.kind() != Kind::Sds);
+    let view = view.filter(|one| (choice.may)(&one.type_url, &one.stands_in));
     for (one, kind) in view.filter_map(|one| Some((one, one.kind.as_ref()?))) {
         condemned(into, one, kind)?;
     }
     into.write_all(&[tag::END])
 }
 
-fn half(into: &mut impl Write, tag: u8, type_url: &TypeUrl, state: &State) -> io::Result<()> {
+fn half(into: &mut impl Write, tag: u8, type_url: &TypeUrl, state: &State, choice: Choice<'_>) -> io::Result<()> {
     into.write_all(&[tag])?;
     text(into, type_url.url())?;
     for (name, known) in state.entries() {
         match known {
-            Known::Present(found) if outlives(state, found) => resource(into, found)?,
+            Known::Present(found) if outlives(state, found) && (choice.may)(type_url, found) => resource(into, found)?,
             Known::Absent(Reason::Said) => {
                 into.write_all(&[tag::ABSENT])?;
                 text(into, name.as_str())?;

@@ -8,8 +8,8 @@ mod folder;
 
 use std::path::PathBuf;
 
-pub use decode::read;
-pub use encode::write;
+pub use decode::{Fault, decode, read};
+pub use encode::{Choice, encoded, write};
 pub use folder::Folder;
 
 use crate::xds::Cut;

@@ -18,11 +18,22 @@ pub struct SnapshotMetrics {
     pub loaded: Counter,
     /// Snapshots that are damaged or cannot be read.
     pub not_loaded: Counter,
+    /// Snapshots that came from other relays.
+    pub received: Counter,
+    /// Relays of which none came, although they were asked.
+    pub not_received: Counter,
 }
 
 impl SnapshotMetrics {
     pub(super) fn register(own: &mut Registry) -> Self {
-        let words = &["written", "not_written", "loaded", "not_loaded"];
+        let words = &[
+            "written",
+            "not_written",
+            "loaded",
+            "not_loaded",
+            "received",
+            "not_received",
+        ];
         let snapshots = WordCounters::new("result", words);
         let snapshots = snapshots.register(own, "snapshots", "Snapshots written and loaded, and those that failed");
         Self {
@@ -30,6 +41,8 @@ impl SnapshotMetrics {
             not_written: snapshots.of("not_written"),
             loaded: snapshots.of("loaded"),
             not_loaded: snapshots.of("not_loaded"),
+            received: snapshots.of("received"),
+            not_received: snapshots.of("not_received"),
         }
     }
 }

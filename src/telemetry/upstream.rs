@@ -37,6 +37,8 @@ pub struct FileMetrics {
     pub errors: Counter,
     /// The changes that are traced, of all sources.
     pub traces: Arc<Traces>,
+    /// The metrics of what is held, of all sources.
+    pub holds: Arc<HoldMetrics>,
     bad: Gauge,
     loaded: Gauge,
     last_success: Gauge,
@@ -220,6 +222,7 @@ impl Families {
         FileMetrics {
             errors: self.file_errors.get_or_create(&labels).clone(),
             traces: upstreams.traces.clone(),
+            holds: upstreams.holds.clone(),
             bad: self.bad_files.get_or_create(&labels).clone(),
             loaded: self.connected.get_or_create(&labels).clone(),
             last_success: self.last_success.get_or_create(&labels).clone(),

@@ -15,6 +15,7 @@ mod failure;
 mod files;
 mod frames;
 mod hold_log;
+mod holding;
 mod inbox;
 mod inflating;
 mod io_monitor;
@@ -42,9 +43,10 @@ pub use files::{
     Stamp, Stated, Twice,
 };
 pub use frames::Farewell;
+pub use holding::FindBeside;
 pub use reports::AskClients;
 pub use rest::{PollLeg, Poller, Polling, Question, RestServer};
 pub use status::{Phase, Status};
 pub use target::{CallHead, Target, UpstreamSettings};
 pub use way::Way;
-pub use writer::{FindBeside, Talk, Writer};
+pub use writer::{Talk, Writer};

@@ -21,7 +21,7 @@ pub struct VerdictSettings {
 impl Default for VerdictSettings {
     fn default() -> Self {
         Self {
-            after: 0,
+            after: 2,
             history_bytes: 16 << 20,
         }
     }
@@ -74,6 +74,14 @@ impl Condemned {
     #[must_use]
     pub fn is(&self, type_url: &TypeUrl, name: &Name, version: Version) -> bool {
         self.version == version && self.name() == name && self.type_url == *type_url
+    }
+
+    /// Why older content stands in for it, as people read it.
+    #[must_use]
+    pub fn why(&self) -> String {
+        let clients = if self.of == 1 { "client" } else { "clients" };
+        let (kind, rejected, of) = (self.kind(), self.clients, self.of);
+        format!("condemned for {kind}: {rejected} of {of} {clients} rejected it")
     }
 
     /// The kind, as people read it.

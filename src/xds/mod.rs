@@ -44,7 +44,7 @@ pub mod xdstp;
 pub use access::{Access, AccessRule, Caller, Denied, Explanation, Grant, Question, Rights, Way, is_secret};
 pub use answers::{Answers, Unshared, full_state};
 pub use batch::{Batch, Dialect, Errors, Form, Item};
-pub use beside::Beside;
+pub use beside::{Beside, Neighbour, ViewPlace};
 pub use bucket::{BUCKETS, bucket};
 pub use changes::{Changes, Phase, Update};
 pub use condemned::{Condemned, VerdictEnd, VerdictSettings};

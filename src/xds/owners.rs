@@ -44,6 +44,19 @@ impl Owners {
         authority || self.source(type_url) == owner
     }
 
+    /// Returns all owners: the servers at the top, authorities and sources.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Option<&Arc<str>>> {
+        let sources: BTreeSet<&Arc<str>> = self.0.sources.values().collect();
+        let named = self.0.authorities.iter().chain(sources);
+        std::iter::once(None).chain(named.map(Some))
+    }
+
+    /// Whether the two are one table.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Returns the authority with servers of its own to which a name belongs.
     pub(crate) fn authority(&self, name: &Name) -> Option<&str> {
         let authority = self.0.authorities.get(name.authority()?)?;

@@ -254,6 +254,31 @@ fn what_was_rejected_does_not_stand_in() {
     assert!(court.served().is_empty());
 }
 
+/// The same after a restart, and after a long time: whoever has condemned it has forgotten who rejected it.
+#[test]
+fn what_was_condemned_does_not_stand_in() {
+    let mut court = Court::new();
+    court.hears(&BOTH);
+    for restarts in [false, true] {
+        let condemned = Condemned::clone(&court.verdicts.condemned()[0]);
+        if restarts {
+            court.verdicts = Verdicts::default();
+            court.verdicts.set(2);
+            court.verdicts.restore(vec![condemned], court.now);
+        }
+        court.pass(1200);
+        // Nobody looks before clients reject the next content.
+        let (new, until) = (content(&format!("worse {restarts}"), court.now), court.now);
+        let resource = std::mem::replace(&mut court.current, new);
+        court.earlier.clear();
+        court
+            .earlier
+            .insert(court.current.version(), Earlier { resource, until });
+        court.hears(&BOTH);
+        assert_eq!(court.served(), for_envoy("1", "1"), "{restarts}");
+    }
+}
+
 /// A kind that was not there while the older content was served has not accepted it.
 #[test]
 fn nobody_of_the_kind_has_accepted_anything() {
@@ -280,21 +305,26 @@ fn how_often_clients_are_asked() {
     assert!(court.verdicts.poll_question(court.now).is_some());
 }
 
-/// Those to whom it was sent before answer soon; then it is asked again only for a trial, or after a long time.
+/// Those to whom it was sent before answer soon, if there are any; then it is asked again only for a trial, or after a long time.
 #[test]
 fn what_is_condemned_is_looked_at_again() {
+    let three = [BOTH[0], BOTH[1], ("c", "1", 0, Sent)];
+    for (clients, expected) in [(&three[..], 9..=11), (&BOTH[..], 0..=0)] {
+        let mut court = Court::new();
+        court.hears(clients);
+        let mut asked = 0;
+        for _ in 0..60 {
+            court.pass(1);
+            if let Some(hearing) = court.verdicts.poll_question(court.now) {
+                asked += 1;
+                let current = court.current.clone();
+                court.answer(hearing, &current, clients);
+            }
+        }
+        assert!(expected.contains(&asked), "{asked}");
+    }
     let mut court = Court::new();
     court.hears(&BOTH);
-    let mut asked = 0;
-    for _ in 0..60 {
-        court.pass(1);
-        if let Some(hearing) = court.verdicts.poll_question(court.now) {
-            asked += 1;
-            let current = court.current.clone();
-            court.answer(hearing, &current, &BOTH);
-        }
-    }
-    assert!((9..=11).contains(&asked), "{asked}");
     court.verdicts.handle_trial(court.now);
     court.pass(1);
     assert!(court.verdicts.poll_question(court.now).is_some());

@@ -103,6 +103,10 @@ fn what_the_check_says() {
         ("descriptors: ['']\n", "1:15: descriptors[0]: the path is empty; write the file of a FileDescriptorSet"),
         ("descriptors: [a.binpb, a.binpb]\n", "1:24: descriptors[1]: `a.binpb` is there twice; remove one"),
         ("snapshot: {dir: ''}\n", "1:17: snapshot.dir: it is empty; write a directory such as /var/lib/distributary"),
+        ("snapshot: {}\n", "1:11: snapshot: it says neither where to write nor whom to ask; write `dir`, `from` or both"),
+        ("snapshot: {from: relay}\n", "1:18: snapshot.from: `relay` is not an admin address; write https://relay-headless:9901, or http:// without TLS"),
+        ("snapshot: {from: 'unix:/x'}\n", "1:18: snapshot.from: `unix:/x` is not an admin address; write https://relay-headless:9901, or http:// without TLS"),
+        ("snapshot: {from: 'http://relay:1', tls: {server_name: a}}\n", "1:41: snapshot.tls: no relay in `from` is asked over TLS; write https:// there, or remove it"),
         ("snapshot: {dir: d, interval: 0}\n", "1:30: snapshot.interval: 0 would write without end; leave `snapshot` out to write nothing"),
         ("types: [{type_url: a.B}, {type_url: type.googleapis.com/a.B}]\n", "1:37: types[1].type_url: `a.B` is there twice; remove one"),
     ] {
@@ -208,8 +212,8 @@ fn what_is_said_of_rules_of_the_admin_address() {
           a port, as in relay.example.com"),
         ("admin: {rules: []}\n", "1:16: admin.rules: the list is empty; add a rule, or leave `rules` out to let everybody in"),
         ("admin: {rules: [{identities: 'ip:*'}]}\n", "1:17: admin.rules[0]: missing field `allow`"),
-        ("admin: {rules: [{allow: reed}]}\n", "1:25: admin.rules[0].allow: `reed` is no action on the admin address; write read \
-            or change"),
+        ("admin: {rules: [{allow: reed}]}\n", "1:25: admin.rules[0].allow: `reed` is no action on the admin address; write read, \
+            change or secrets"),
         ("admin: {rules: [{identities: [], allow: read}]}\n", "1:30: admin.rules[0].identities: the list is empty; leave it out \
             for no condition"),
         ("admin: {rules: [{identities: x, allow: read}]}\n", "1:30: admin.rules[0].identities: no identity begins like `x`; \

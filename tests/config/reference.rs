@@ -197,7 +197,11 @@ fn the_reference_means_what_it_says() {
     assert_eq!(config.types["acme.config.v1.Policy"].name, NameRule::Field(1));
     assert_eq!(config.descriptors, [Path::new("/etc/distributary/acme.binpb")]);
     let snapshot = config.snapshot.as_ref().unwrap();
-    assert_eq!(snapshot.dir, Path::new("/var/lib/distributary"));
+    assert_eq!(snapshot.dir.as_deref(), Some(Path::new("/var/lib/distributary")));
+    let [neighbour] = snapshot.from.as_slice() else {
+        panic!("{snapshot:?}")
+    };
+    assert_eq!(neighbour.endpoint.to_string(), "relay-headless.xds.svc:9901");
     assert_eq!(
         (snapshot.interval, snapshot.include_secrets),
         (Duration::from_secs(30), false)

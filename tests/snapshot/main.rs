@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use distributary::classes::{ClientKind, UserAgent};
 use distributary::proto::envoy::service::discovery::v3::{Resource as Wrapper, resource::CacheControl};
-use distributary::snapshot::{Folder, Identity, SnapshotError, read, write};
+use distributary::snapshot::{Choice, Folder, Identity, SnapshotError, decode, encoded, read, write};
 use distributary::xds::{
     Changes, Condemned, Cut, Expiry, HeldRemoval, Hold, HoldReason, Known, Name, Objection, Phase, Reason, Resource,
     ResourceParts, State, TypeUrl, Types, Update, Version,
@@ -69,6 +69,36 @@ fn with(cut: &Cut, type_url: &str, wildcard: Option<bool>, updates: Vec<Update>)
         phase: Phase::Steady,
     };
     cut.with(&changes).0
+}
+
+/// Another relay is given, and takes, no secrets unless both want that, and nothing that it may not have. A wildcard without it is not
+/// complete.
+#[test]
+fn what_another_relay_is_given() {
+    let resources = vec![
+        put(CDS, "a", &[], &[], b"a", false),
+        put(CDS, "hidden", &[], &[], b"b", false),
+    ];
+    let cut = with(&Cut::default(), CDS, Some(true), resources);
+    let cut = with(&cut, SDS, None, vec![put(SDS, "key", &[], &[], b"key", false)]);
+    let names = |secrets: bool, may: &dyn Fn(&TypeUrl, &Resource) -> bool, takes: bool| {
+        let bytes = encoded(&of(), &cut, Choice { secrets, may });
+        let found = decode(&bytes, &Types::default(), now(), takes).unwrap();
+        assert_eq!(found.of, of());
+        let slots = found.cut.slots().map(|(_, slot)| slot);
+        let states = slots.flat_map(|slot| slot.wildcard.iter().chain([&slot.named]));
+        let all = states.flat_map(|state| state.entries().iter().map(|(name, _)| name.as_str().to_owned()));
+        let all = all.collect::<Vec<_>>().join(" ");
+        let mut slots = found.cut.slots();
+        let whole = slots.find_map(|(_, slot)| Some(slot.wildcard.as_ref()?.complete()));
+        (all, whole)
+    };
+    let all = |_: &TypeUrl, _: &Resource| true;
+    let some = |_: &TypeUrl, one: &Resource| one.name().as_str() != "hidden";
+    assert_eq!(names(true, &all, true), ("a hidden key".to_owned(), Some(true)));
+    assert_eq!(names(true, &all, false), ("a hidden".to_owned(), Some(true)));
+    assert_eq!(names(false, &all, true), ("a hidden".to_owned(), Some(true)));
+    assert_eq!(names(true, &some, true), ("a key".to_owned(), Some(false)));
 }
 
 fn metadata() -> Vec<u8> {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use distributary::config::{Address, Config, Flags};
+use distributary::config::{Address, AdminAction, Config, Flags};
 use serde_json::Value;
 
 use crate::tree;
@@ -170,7 +170,11 @@ fn everything_is_where_the_relay_has_it() {
                 .any(|mount| folder.starts_with(mount["mountPath"].as_str().unwrap()))
         };
         assert!(
-            config.snapshot.as_ref().is_none_or(|snapshot| mounted(&snapshot.dir)),
+            config
+                .snapshot
+                .as_ref()
+                .and_then(|snapshot| snapshot.dir.as_ref())
+                .is_none_or(|dir| mounted(dir)),
             "{name}"
         );
         assert_eq!(
@@ -234,7 +238,23 @@ fn pods_have_few_rights() {
         .iter()
         .map(|rule| &rule["ports"][0]["port"])
         .collect();
-    assert_eq!(opened, [15010, 9902], "the admin address is not among them");
+    assert_eq!(opened, [15010, 9902, 9901]);
+    let relays = serde_json::json!([{ "podSelector": { "matchLabels": of_kind("deployment", "Deployment").unwrap()["spec"]["selector"]["matchLabels"] } }]);
+    assert_eq!(rules[2]["from"], relays, "only relays reach the admin address");
+    assert!(
+        relay("deployment")
+            .admin_rules
+            .decide(&["ip:10.0.0.7"], AdminAction::Change)
+            .is_err()
+    );
+    // Where the configuration says who reads what, the admin address stays on loopback.
+    for name in ["daemonset", "tier", "trust-bundle", "sidecar"] {
+        assert!(
+            relay(name).snapshot.is_none_or(|snapshot| snapshot.from.is_empty()),
+            "{name}"
+        );
+        assert_eq!(relay(name).admin, Address::parse("127.0.0.1:9901").unwrap(), "{name}");
+    }
 }
 
 /// A tier grows with its streams and is scraped where its metrics are.

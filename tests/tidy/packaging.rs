@@ -247,7 +247,7 @@ fn the_unit_runs_what_is_packed() {
     let config = Config::load(Some(&file), &flags).unwrap();
     assert_eq!(config.warnings, [""; 0]);
     let snapshot = config.snapshot.unwrap();
-    let state = snapshot.dir.strip_prefix("/var/lib").unwrap();
+    let state = snapshot.dir.as_ref().unwrap().strip_prefix("/var/lib").unwrap();
     has(&format!("StateDirectory={}", state.display()));
     assert!(
         Config::load(Some(&file), &Flags::default()).is_err(),

@@ -117,6 +117,62 @@ fn make_before_break() {
     );
 }
 
+/// D-04: endpoints that change in the same burst as a cluster is new go with the routes to it: a control plane may number its clusters, and
+/// then these are the endpoints of another route.
+#[test]
+fn endpoints_change_with_their_routes() {
+    both(
+        "
+        origin put cds a@1:eds, put eds a@1, put rds r@a
+        client subscribe cds *
+        client <- cds [a@1], ack
+        client subscribe eds a
+        client <- eds [a@1], ack
+        client subscribe rds r
+        client <- rds [r@a], ack
+        wait 10s
+        origin put cds b@1:eds, put eds a@2 b@1, put rds r@ab
+        client <- cds sotw [a@1 b@1] | delta [b@1]
+        nothing for 50ms
+        sotw client subscribe eds a b
+        delta client subscribe eds b
+        client <- eds [b@1]
+        sotw client ack eds
+        client <- eds [a@2]
+        client <- rds [r@ab]
+        client ack
+        client gates 0
+        origin put eds a@3
+        client <- eds [a@3], ack
+        ",
+    );
+}
+
+/// D-04: if the client does not ask for the endpoints of the new cluster, others do not wait for long; outside of a burst they never wait.
+#[test]
+fn endpoints_do_not_wait_long() {
+    both(
+        "
+        origin put cds a@1:eds, put eds a@1
+        client subscribe cds *
+        client <- cds [a@1], ack
+        client subscribe eds a
+        client <- eds [a@1], ack
+        wait 10s
+        origin put eds a@2
+        client <- eds [a@2], ack
+        origin put cds b@1:eds, put eds a@3
+        client <- cds sotw [a@1 b@1] | delta [b@1]
+        nothing for 99ms
+        wait 1ms
+        client <- eds [a@3], ack
+        origin put eds a@4
+        client <- eds [a@4], ack
+        client ack cds
+        ",
+    );
+}
+
 /// C-22, D-03: when the bound lets the first part of what leaves a collection go, the next part has a wait of its own.
 #[test]
 fn a_collection_goes_in_parts() {

@@ -28,6 +28,7 @@ mod lint;
 mod logged;
 mod lost;
 mod messages;
+mod neighbours;
 #[path = "../upstream/plane.rs"]
 #[expect(dead_code, reason = "this control plane can do more")]
 mod plane;

@@ -147,6 +147,17 @@ async fn two_control_planes_on_one_stream() {
     ] {
         assert!(shown.contains(&line), "{line} is not in {shown}");
     }
+
+    let shown = relay.admin("/clients");
+    for (word, server) in [("cds:", a.address), ("eds:", b.address)] {
+        let (_, rest) = shown.split_once(word).unwrap();
+        let read = rest.split([',', ' ']).next().unwrap();
+        assert!(read.ends_with(&format!("@{server}")), "{word} {read} in {shown}");
+    }
+    let (_, shown) = relay.command(&["status", "--clients", "-o", "wide"]);
+    let mut read = [format!("cds {}", a.address), format!("eds {}", b.address)];
+    read.sort_by_key(|one| one[4..].to_owned());
+    assert!(shown.contains(&read.join("; ")), "{shown}");
 }
 
 /// The same in SotW: the state of one type is that of one control plane.

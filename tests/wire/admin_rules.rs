@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use distributary::admin::{Admin, Clusters, DrainOrder, Guard, History, NameCounts, Overview, Shown};
+use distributary::admin::{Admin, Clusters, DrainOrder, Guard, History, NameCounts, Overview, Shown, Snapshots};
 use distributary::config::{Address, AdminRules, Config, Flags};
-use distributary::telemetry::{Health, Metrics};
+use distributary::telemetry::{Health, Metrics, Status};
 use distributary::tls::{self, ServerTls};
 use distributary::token::Tokens;
 use rustls::ClientConfig;
@@ -24,6 +24,7 @@ struct Stage {
     admin: Admin,
     rules: Arc<ArcSwap<AdminRules>>,
     orders: mpsc::Receiver<DrainOrder>,
+    health: Arc<Health>,
 }
 
 const LOOK: &str = "GET /clusters";
@@ -49,21 +50,27 @@ impl Stage {
             hosts: Arc::default(),
             tokens,
         };
-        let rules = guard.rules.clone();
+        let (rules, health) = (guard.rules.clone(), Arc::new(Health::new()));
         let shown = Shown {
             metrics: Metrics::new([]),
             certificates: Arc::default(),
             overview: Overview::new(Clusters::default, NameCounts::default),
             status: Relay::start().shared.status.clone(),
-            health: Arc::new(Health::new()),
+            health: health.clone(),
             order,
             reload,
             guard,
             process: process(),
             history: History::default(),
+            snapshots: Snapshots::default(),
         };
         let admin = Admin::start(&Address::parse(address).unwrap(), tls, None, shown).unwrap();
-        Self { admin, rules, orders }
+        Self {
+            admin,
+            rules,
+            orders,
+            health,
+        }
     }
 
     /// Asks without TLS. Returns the status and the body.
@@ -189,6 +196,49 @@ async fn by_certificate() {
         assert_eq!(stage.ask_over_tls(client(), LOOK).await, look, "{name}");
         assert_eq!(stage.ask_over_tls(client(), ORDER).await, order, "{name}");
     }
+}
+
+/// Another relay takes what it may read. Keys and certificates need TLS, and a rule that says so.
+#[tokio::test]
+async fn who_takes_snapshots() {
+    let (plain, secrets) = ("GET /snapshots", "GET /snapshots?secrets=true");
+    let stage = Stage::start("{identities: 'ip:127.0.0.1', allow: [read, secrets]}");
+    stage.health.advance(Status::Ready);
+    assert_eq!(stage.status(plain).await, 200);
+    let (status, why) = stage.ask(secrets, "").await;
+    assert_eq!(status, 403);
+    assert!(
+        why.starts_with("keys and certificates are given over TLS only"),
+        "{why}"
+    );
+    assert_eq!(stage.status("GET /snapshots?all").await, 400);
+    let stage = Stage::start("{identities: 'ip:10.*', allow: read}");
+    assert_eq!(stage.status(plain).await, 403);
+
+    let (authority, folder) = (Authority::new(), Folder::new());
+    let tls = || Arc::new(ServerTls::read(&authority.listener(&folder, Some(&authority)), &[tls::HTTP1]).unwrap());
+    let shown = authority.sign("relay.example");
+    let client = || authority.client(Some(&shown), &VERSIONS);
+    for (written, given) in [
+        ("{allow: [read, change]}", 403),
+        ("{identities: 'dns:relay.example', allow: [read, secrets]}", 200),
+        (
+            "{identities: 'dns:other.example', allow: [read, secrets]}, {allow: read}",
+            403,
+        ),
+    ] {
+        let stage = Stage::start_at("127.0.0.1:0", Some(tls()), Tokens::default(), written);
+        stage.health.advance(Status::Ready);
+        assert_eq!(stage.ask_over_tls(client(), plain).await, 200, "{written}");
+        assert_eq!(stage.ask_over_tls(client(), secrets).await, given, "{written}");
+    }
+    // Whoever reaches an address without rules may do everything there, except this.
+    let stage = Stage::start_at("127.0.0.1:0", Some(tls()), Tokens::default(), "{allow: read}");
+    stage.rules.store(Arc::default());
+    assert_eq!(stage.ask_over_tls(client(), plain).await, 503, "it starts itself");
+    stage.health.advance(Status::Ready);
+    assert_eq!(stage.ask_over_tls(client(), plain).await, 200);
+    assert_eq!(stage.ask_over_tls(client(), secrets).await, 403);
 }
 
 #[tokio::test]

@@ -35,5 +35,6 @@ mod tls;
 mod tokens;
 mod turns;
 mod unix_sockets;
+mod verdict_worlds;
 mod verdicts;
 mod window;

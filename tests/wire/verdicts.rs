@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use distributary::inquiry::{Depth, Question, Whom};
 use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::config::core::v3::node::UserAgentVersionType;
 use distributary::xds::{Dialect, TypeUrl, Version};
@@ -40,6 +41,10 @@ impl Case {
 
     /// A client of this version comes.
     async fn client(&self, id: &str, version: &str) -> Subscriber {
+        self.client_of(id, version, self.names).await
+    }
+
+    async fn client_of(&self, id: &str, version: &str, names: &[&str]) -> Subscriber {
         let verb = match self.dialect {
             Dialect::Sotw => "StreamAggregatedResources",
             Dialect::Delta => "DeltaAggregatedResources",
@@ -52,8 +57,39 @@ impl Case {
             ..Node::default()
         };
         let mut client = Subscriber::of(call, self.dialect, self.type_url, node);
-        client.subscribe(self.names);
+        client.subscribe(names);
         client
+    }
+
+    /// These clients keep what they had before they rejected something.
+    async fn keep(&self, clients: &mut [Subscriber], ids: &[&str]) {
+        let whole = self.dialect == Dialect::Sotw && self.type_url == CDS;
+        for client in clients {
+            match whole {
+                true => gets(client, "good").await,
+                false => assert!(client.call.is_silent().await, "{:?}", self.dialect),
+            }
+        }
+        if !whole {
+            assert_eq!(self.rejecting("a").await, ids, "{:?}", self.dialect);
+        }
+    }
+
+    /// Returns the ids of the clients that reject the current content of a name.
+    async fn rejecting(&self, name: &str) -> Vec<String> {
+        let mut round = self.relay.shared.status.census().ask(Question {
+            whom: Whom::default(),
+            depth: Depth::Rejections,
+        });
+        let mut ids = Vec::new();
+        while let Some(stream) = round.next().await {
+            let rejected = stream.types.iter().flat_map(|one| &one.resources);
+            if rejected.into_iter().any(|one| one.name == name.into()) {
+                ids.push(stream.node.id.to_string());
+            }
+        }
+        ids.sort();
+        ids
     }
 
     fn put(&self, content: &str) {
@@ -95,7 +131,16 @@ impl Case {
     }
 
     async fn settles(&self) {
-        until(|| self.acks() >= 3, || "no acknowledgement".to_owned()).await;
+        self.acks_reach(3).await;
+    }
+
+    async fn acks_reach(&self, count: u64) {
+        until(|| self.acks() >= count, || "no acknowledgement".to_owned()).await;
+    }
+
+    async fn rejects(&self, count: u64) {
+        let nacks = || self.relay.shared.metrics.of(&TypeUrl::new(self.type_url)).nacks.get();
+        until(|| nacks() >= count, || "no rejection".to_owned()).await;
     }
 
     /// Waits until so many contents are condemned.
@@ -125,10 +170,9 @@ async fn newcomers_are_served_what_their_kind_accepted() {
         assert!(condemned.objection.words().contains("no such filter"));
         gets(&mut case.client("four", OLD).await, "good").await;
         gets(&mut case.client("five", NEW).await, "bad").await;
-        // Those who have rejected it are certain to hold what they are served.
-        for client in &mut old {
-            gets(client, "good").await;
-        }
+        // Those who have rejected it hold what they had before: they are sent nothing, and still count as rejecting. What they have
+        // rejected as a whole they are sent again, with the older content.
+        case.keep(&mut old, &["one", "two"]).await;
         // What comes next is for all.
         case.put("better");
         for client in old.iter_mut().chain([&mut new]) {
@@ -136,6 +180,71 @@ async fn newcomers_are_served_what_their_kind_accepted() {
         }
         gets(&mut case.client("six", OLD).await, "better").await;
         case.holds(0).await;
+        assert_eq!(case.rejecting("a").await, [""; 0]);
+    }
+}
+
+/// Who came before the verdict and rejected all that it was sent holds nothing: it is served as one that comes later.
+#[tokio::test]
+async fn newcomers_that_were_there_before_the_verdict() {
+    for case in Case::all().map(Case::new) {
+        let mut old = case.content_with(&["zero", "one", "two"]).await;
+        case.settles().await;
+        case.put("bad");
+        for client in &mut old {
+            assert_eq!(client.next().await.unwrap().bodies, ["bad"]);
+        }
+        let mut early = case.client("early", OLD).await;
+        assert_eq!(early.next().await.unwrap().bodies, ["bad"]);
+        early.nack("a: no");
+        case.rejects(1).await;
+        old[1].nack("a: no");
+        case.holds(1).await;
+        gets(&mut early, "good").await;
+        // One that rejects it after the verdict has what it had.
+        old[2].nack("a: no");
+        case.rejects(3).await;
+        case.keep(&mut old[1..], &["one", "two"]).await;
+        assert!(old[0].call.is_silent().await);
+        // What follows is a change also to the one that had nothing at first.
+        case.put("worse");
+        for client in old.iter_mut().skip(1).chain([&mut early]) {
+            assert_eq!(client.next().await.unwrap().bodies, ["worse"]);
+        }
+        for client in old.iter_mut().skip(1).chain([&mut early]) {
+            client.nack("a: no");
+        }
+        case.holds(1).await;
+        case.keep(&mut [early], &["early", "one", "two"]).await;
+    }
+}
+
+/// A client that keeps one rejected content is still spared another one, which it has not got yet.
+#[tokio::test]
+async fn each_name_by_itself() {
+    for dialect in [Dialect::Sotw, Dialect::Delta] {
+        let case = Case::new((dialect, RDS, &["a"]));
+        case.relay.put(RDS, &["b"], "good b");
+        let (mut old, _new) = case.condemned("bad").await;
+        let mut others = Vec::new();
+        for id in ["seven", "eight"] {
+            let mut other = case.client_of(id, OLD, &["b"]).await;
+            gets(&mut other, "good b").await;
+            others.push(other);
+        }
+        case.acks_reach(5).await;
+        case.relay.put(RDS, &["b"], "bad b");
+        for other in &mut others {
+            assert_eq!(other.next().await.unwrap().bodies, ["bad b"]);
+            other.nack("b: no");
+        }
+        case.holds(2).await;
+        old[0].subscribe(&["b"]);
+        let got = old[0].next().await.unwrap().bodies;
+        assert!(
+            got.contains(&"good b".to_owned()) && !got.contains(&"bad b".to_owned()),
+            "{got:?}"
+        );
     }
 }
 
@@ -193,8 +302,10 @@ async fn a_late_acceptance_ends_it() {
     case.holds(1).await;
     clients[0].ack();
     case.holds(0).await;
-    // It keeps what it holds, and the others are served that again.
-    assert!(clients[0].call.is_silent().await);
+    // All keep what they hold.
+    for client in &mut clients {
+        assert!(client.call.is_silent().await);
+    }
     gets(&mut case.client("four", OLD).await, "new").await;
 }
 

@@ -64,9 +64,9 @@ async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRej
     let away = wanted.may_be_away().then(|| shown.status.census().away());
     let streams = Ordered::new(shown.status.census().clone(), whom, state, room);
     let questions = shown.status.questions();
+    let servers = shown.overview.look().names;
     match wanted.format {
         Format::Json => {
-            let servers = shown.overview.look().names;
             written::answer(questions, "application/json", |page| {
                 write_json((streams, servers), away, page)
             })
@@ -74,7 +74,7 @@ async fn list(State(shown): State<Shown>, wanted: Result<Query<Wanted>, QueryRej
         }
         Format::Text => {
             written::answer(questions, "text/plain; charset=utf-8", |page| {
-                write_lines(streams, away, page)
+                write_lines((streams, servers), away, page)
             })
             .await
         }
@@ -132,11 +132,11 @@ async fn write_json((mut streams, servers): (Ordered, Servers), away: Option<usi
 }
 
 /// Writes a line for each stream.
-async fn write_lines(mut streams: Ordered, away: Option<usize>, mut page: Page) -> Page {
+async fn write_lines((mut streams, servers): (Ordered, Servers), away: Option<usize>, mut page: Page) -> Page {
     let clock = WallClock::read();
     page.write(&shown::head()).await;
     while let Some((state, client)) = streams.next().await {
-        page.write(&shown::line(state, &client, clock)).await;
+        page.write(&shown::line(state, &client, &servers, clock)).await;
     }
     let late = match streams.late() {
         0 => String::new(),

@@ -2,7 +2,7 @@
 //!
 //! Owns the form. Collects nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::census::ClientState;
 use crate::clock::WallClock;
 use crate::inquiry::{ClientResource, ClientStream, ClientType};
-use crate::xds::{Objection, printable};
+use crate::xds::{Condemned, Objection, printable};
 
 /// How many resources are named that a client waits for.
 const NAMED_MAX: usize = 5;
@@ -22,12 +22,16 @@ pub(super) fn head() -> String {
     ])
 }
 
-/// Returns one stream as a line of the list.
-pub(super) fn line(state: ClientState, client: &ClientStream, clock: WallClock) -> String {
-    let types = client
-        .types
-        .iter()
-        .map(|one| format!("{}:{}", one.type_url.word(), one.status.word()));
+/// Returns one stream as a line of the list. Types have their servers behind them, if these are several.
+pub(super) fn line(state: ClientState, client: &ClientStream, servers: &Servers, clock: WallClock) -> String {
+    let read: BTreeSet<usize> = client.types.iter().filter_map(|one| one.server).collect();
+    let types = client.types.iter().map(|one| {
+        let server = one.server.filter(|_| read.len() > 1);
+        let server = server.and_then(|at| servers.get(&at));
+        let server = server.map_or_else(String::new, |server| format!("@{server}"));
+        let older = if one.older.is_empty() { "" } else { "(older)" };
+        format!("{}:{}{server}{older}", one.type_url.word(), one.status.word())
+    });
     let types: Vec<String> = types.collect();
     line_of([
         &client.number.to_string(),
@@ -106,6 +110,10 @@ fn type_json(one: &ClientType, server: Option<&str>, clock: WallClock, limit: Op
         "unanswered_since": time(one.unanswered_since),
         "rejections": one.objections.iter().map(|why| why.words()).collect::<Vec<_>>(),
     });
+    if let (false, Some(shown)) = (one.older.is_empty(), shown.as_object_mut()) {
+        let older = one.older.iter().map(|one| older_json(one, clock));
+        shown.insert("older".to_owned(), older.collect());
+    }
     if let (Some(ready), Some(shown)) = (one.ready, shown.as_object_mut()) {
         shown.insert("ready".to_owned(), ready.into());
         let mut standings: BTreeMap<&str, usize> = BTreeMap::new();
@@ -125,6 +133,18 @@ fn type_json(one: &ClientType, server: Option<&str>, clock: WallClock, limit: Op
         );
     }
     shown
+}
+
+/// Returns what the client has in the place of something newer, and why.
+fn older_json(one: &Condemned, clock: WallClock) -> Value {
+    json!({
+        "name": one.name().as_str(),
+        "version": one.version.to_string(),
+        "served": one.stands_in.version().to_string(),
+        "why": one.why(),
+        "since": clock.time(one.since),
+        "words": one.objection.words(),
+    })
 }
 
 fn resource_json(resource: &ClientResource) -> Value {

@@ -215,6 +215,24 @@ function waiting(types) {
   return `It waits for ${parts.join("; ")}.`;
 }
 
+/** Says why a client has older content than the control plane says. */
+function olderOf(type, { name, version: number, why, words }) {
+  const compare = `#rejection/${encodeURIComponent(typeWord(type))}/${number}/${encodeURIComponent(name)}`;
+  return h(
+    "div",
+    { "data-key": `older ${name}` },
+    h(
+      "p",
+      { class: "problem" },
+      "It is served older content of ",
+      h("span", { class: "name" }, name),
+      `: ${why}. `,
+      h("a", { href: compare }, "What they reject"),
+    ),
+    said({ key: `${name} ${words}`, words: readable(words), short: last(words) }),
+  );
+}
+
 function typeOf(stream, type, one, limit) {
   const sorted = [...one.resources].sort((left, right) => ORDER.indexOf(left.status) - ORDER.indexOf(right.status));
   const counts = standings(one);
@@ -246,6 +264,7 @@ function typeOf(stream, type, one, limit) {
     h("span", { class: "quiet" }, `asks for ${asks || "nothing"}`),
     one.unanswered_since && h("p", { class: "problem" }, "It owes an answer since ", since(one.unanswered_since), "."),
     one.rejections.map((words) => said({ key: words, words: readable(words), short: last(words) })),
+    (one.older ?? []).map((older) => olderOf(type, older)),
     rows.length > 0
       ? table(
           `Resources of type ${typeWord(type)}`,

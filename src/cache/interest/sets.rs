@@ -64,8 +64,9 @@ impl Seated {
         self.watches.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn watch(&self, watches: bool) {
-        self.watches.store(watches, Ordering::Relaxed);
+    /// Returns whether that is a change.
+    pub(crate) fn watch(&self, watches: bool) -> bool {
+        self.watches.swap(watches, Ordering::Relaxed) != watches
     }
 
     /// Whether its session must be told of each change of the state of this view's server.

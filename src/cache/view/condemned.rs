@@ -37,7 +37,8 @@ struct Kinds {
 #[derive(Default)]
 struct KindCut {
     condemned: Vec<Arc<Condemned>>,
-    made: Mutex<Made>,
+    /// One for all that are served the same, by what they are spared: the places in `condemned`.
+    made: Mutex<BTreeMap<Vec<usize>, Made>>,
 }
 
 /// The cut that was made last, and of what.
@@ -61,6 +62,8 @@ struct Trial {
     seat: Option<u32>,
 }
 
+/// So many cuts of a kind are shared. Nearly all clients are spared either everything or nothing.
+const MADE_MAX: usize = 64;
 /// So often a client that comes tries what is condemned for its kind.
 const TRIAL: Duration = Duration::from_secs(10 * 60);
 
@@ -85,18 +88,38 @@ impl Verdicts {
 }
 
 impl KindCut {
-    /// Returns what the kind reads while the control plane says `head`: the very same where nothing differs.
-    fn cut(&self, head: &Arc<Cut>) -> Arc<Cut> {
-        let mut made = self.made.lock();
-        if let Some((of, cut)) = &made.cuts
-            && Arc::ptr_eq(of, head)
-        {
+    /// Returns what a client reads that is spared these, while the control plane says `head`: the very same where nothing differs.
+    fn cut(&self, spared: Vec<usize>, head: &Arc<Cut>) -> Arc<Cut> {
+        let mut all = self.made.lock();
+        if all.len() >= MADE_MAX && !all.contains_key(&spared) {
+            all.clear();
+        }
+        let made = all.get(&spared).and_then(|made| made.cuts.as_ref());
+        if let Some((_, cut)) = made.filter(|(of, _)| Arc::ptr_eq(of, head)) {
             return cut.clone();
         }
-        let Made { cuts, states } = &mut *made;
+        let condemned: Vec<_> = spared
+            .iter()
+            .filter_map(|at| self.condemned.get(*at).cloned())
+            .collect();
+        all.entry(spared).or_default().make(&condemned, head)
+    }
+
+    /// Lets go of what was made of an older cut than this.
+    fn renew(&self, head: &Arc<Cut>) {
+        let types = self.condemned.iter().filter_map(|one| head.slot(&one.type_url));
+        let current: BTreeSet<u64> = types.flat_map(Slot::halves).map(|state| state.id()).collect();
+        let mut all = self.made.lock();
+        all.values_mut().for_each(|made| made.renew(head, &current));
+    }
+}
+
+impl Made {
+    fn make(&mut self, condemned: &[Arc<Condemned>], head: &Arc<Cut>) -> Arc<Cut> {
+        let Self { cuts, states } = self;
         let mut left = BTreeMap::new();
         let mut cut = head.clone();
-        for same_type in self.condemned.chunk_by(|a, b| a.type_url == b.type_url) {
+        for same_type in condemned.chunk_by(|a, b| a.type_url == b.type_url) {
             let Some(type_url) = same_type.first().map(|one| &one.type_url) else {
                 continue;
             };
@@ -120,14 +143,9 @@ impl KindCut {
         cut
     }
 
-    /// Lets go of what was made of an older cut than this.
-    fn renew(&self, head: &Arc<Cut>) {
-        let mut made = self.made.lock();
-        let Made { cuts, states } = &mut *made;
-        cuts.take_if(|(of, _)| !Arc::ptr_eq(of, head));
-        let types = self.condemned.iter().filter_map(|one| head.slot(&one.type_url));
-        let current: BTreeSet<u64> = types.flat_map(Slot::halves).map(|state| state.id()).collect();
-        states.retain(|id, _| current.contains(id));
+    fn renew(&mut self, head: &Arc<Cut>, current: &BTreeSet<u64>) {
+        self.cuts.take_if(|(of, _)| !Arc::ptr_eq(of, head));
+        self.states.retain(|id, _| current.contains(id));
     }
 }
 
@@ -167,18 +185,23 @@ impl Trials {
 }
 
 impl View {
-    /// Returns what a client reads. `holds` says whether it was sent a content and has not rejected it: then it keeps that.
-    pub(super) fn cut_for(&self, node: &Node, seat: u32, holds: impl Fn(&Condemned) -> bool) -> Arc<Cut> {
+    /// Returns what a client reads. `keeps` says whether it was sent a content and needs no other in its place.
+    pub(super) fn cut_for(&self, node: &Node, seat: u32, keeps: impl Fn(&Condemned) -> bool) -> Arc<Cut> {
         let head = self.cut();
         if !self.verdicts.any.load(Ordering::Acquire) {
             return head;
         }
         let kinds = self.verdicts.kinds.load();
         let Some((kind, cut)) = kinds.of(node) else { return head };
-        if self.tries(kind, seat) || cut.condemned.iter().any(|one| holds(one)) {
+        if self.tries(kind, seat) {
             return head;
         }
-        cut.cut(&head)
+        let spared = cut.condemned.iter().enumerate().filter(|(_, one)| !keeps(one));
+        let spared: Vec<usize> = spared.map(|(at, _)| at).collect();
+        if spared.is_empty() {
+            return head;
+        }
+        cut.cut(spared, &head)
     }
 
     /// Returns what is condemned for a client, unless it tries that.
@@ -270,6 +293,8 @@ impl View {
         let own = kinds.own.iter().map(|(kind, _)| Some(kind.clone()));
         self.verdicts.trials.lock().set(own.chain(others), now);
         let any = !condemned.is_empty();
+        // Removals may wait for what stood in.
+        self.interest.notify_one();
         let rings = rings(&before, &condemned);
         self.verdicts.kinds.store(Arc::new(kinds));
         self.verdicts.any.store(any, Ordering::Release);

@@ -22,8 +22,9 @@ pub struct EarlierContent {
 
 /// Replaced content by type, oldest first.
 ///
-/// Invariant: while verdicts are on, the sum of the bytes of all types but endpoints is at most the room that was given last. Endpoints,
-/// and every type while verdicts are off, have at most the share of their type; or there is one entry.
+/// Invariant: while verdicts are on, the sum of the bytes of all types but endpoints is at most the room that was given last, and a type
+/// has at most as much as its current content, or 1 MiB. Endpoints, and every type while verdicts are off, have at most the share of
+/// their type; or there is one entry.
 #[derive(Default)]
 pub(super) struct Earlier {
     rings: BTreeMap<TypeUrl, Ring>,
@@ -81,6 +82,7 @@ impl Earlier {
         let stands_in = settings.after > 0 && !kind.is_endpoints();
         if stands_in {
             ring.forget(new.received());
+            ring.shrink(bytes.max(ROOM_MAX));
         } else {
             ring.shrink((bytes / SHARE).clamp(ROOM_MIN, ROOM_MAX));
         }
@@ -89,6 +91,15 @@ impl Earlier {
         }
         if stands_in {
             self.shrink(settings.history_bytes);
+        }
+    }
+
+    /// Verdicts are off: secrets are kept for nothing else.
+    pub(super) fn forget_secrets(&mut self) {
+        let rings = &mut self.rings;
+        let secrets: Vec<TypeUrl> = rings.keys().filter(|of| of.kind() == Kind::Sds).cloned().collect();
+        for ring in secrets.iter().filter_map(|of| rings.remove(of)) {
+            self.bytes -= ring.bytes;
         }
     }
 
@@ -310,5 +321,21 @@ mod tests {
             settings(2, 1000),
         );
         assert!(earlier.of(&sds).is_empty() && earlier.rings.len() == 1);
+        earlier.forget_secrets();
+        assert!(earlier.rings.is_empty() && earlier.bytes == 0);
+    }
+
+    /// What changes all the time keeps no more than it has.
+    #[test]
+    fn what_is_small_keeps_little() {
+        let now = now();
+        for (bytes, most) in [(0, ROOM_MAX), (2 * ROOM_MAX, 2 * ROOM_MAX)] {
+            let large = |one: u8| content("a", &vec![one; ROOM_MAX / 4], now);
+            let mut earlier = Earlier::default();
+            for one in 0..20 {
+                earlier.note(&cds(), &large(one + 1), &large(one), bytes, settings(2, 16 * ROOM_MAX));
+            }
+            assert!(earlier.bytes <= most && earlier.bytes > most / 2, "{}", earlier.bytes);
+        }
     }
 }

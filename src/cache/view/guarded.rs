@@ -4,7 +4,6 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -12,6 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::View;
+use crate::onlookers::Onlookers;
 use xds::{Cut, GuardSettings, Hold, HoldEvent, HoldOrder, Name, Target, TypeUrl};
 
 /// The settings of a view, and orders.
@@ -23,9 +23,8 @@ pub(super) struct Guarded {
     ended: Mutex<VecDeque<(Instant, HoldEvent)>>,
     /// The view of another server that sessions of this one read, as far as the last one that moved there has said.
     elsewhere: Mutex<Weak<View>>,
-    /// The views whose changes wait for what this one has, and whether there are any.
-    onlookers: Mutex<Vec<Weak<View>>>,
-    is_watched: AtomicBool,
+    /// Those whose writers wait for what this view has, or for who reads it.
+    onlookers: Onlookers,
 }
 
 /// An order on its way to the writer, which drops the sender once the order is carried out and the holds are published.
@@ -66,26 +65,17 @@ impl View {
 
     /// The writer of that view is woken at the next change of this one.
     pub(crate) fn note_onlooker(&self, other: &Arc<Self>) {
-        let mut onlookers = self.guarded.onlookers.lock();
-        if !onlookers
-            .iter()
-            .any(|known| std::ptr::eq(known.as_ptr(), &raw const **other))
-        {
-            onlookers.push(Arc::downgrade(other));
-        }
-        self.guarded.is_watched.store(true, Ordering::Release);
+        self.guarded.onlookers.add(other);
     }
 
     /// Something has changed here.
     pub(super) fn wake_onlookers(&self) {
-        if !self.guarded.is_watched.load(Ordering::Acquire) {
-            return;
-        }
-        let mut onlookers = self.guarded.onlookers.lock();
-        self.guarded.is_watched.store(false, Ordering::Release);
-        for other in onlookers.drain(..).filter_map(|other| other.upgrade()) {
-            other.interest.notify_one();
-        }
+        self.guarded.onlookers.wake();
+    }
+
+    /// The writer has a turn.
+    pub(crate) fn wake_writer(&self) {
+        self.interest.notify_one();
     }
 
     /// Whether a session wants this name now, or a collection that it belongs to.
@@ -106,6 +96,7 @@ impl View {
         let _replaced = self.writer.lock();
         let cut = self.cut.load_full();
         self.cut.store(Arc::new(cut.with_holds(holds)));
+        self.wake_onlookers();
     }
 
     /// Takes an order for the writer. What is returned ends once the order is carried out; `None` if too many orders wait.
@@ -126,6 +117,7 @@ impl View {
     pub fn take_orders(&self) -> Vec<GivenOrder> {
         std::mem::take(&mut *self.guarded.orders.lock())
     }
+
     /// The writer notes that removals are not held any more.
     pub fn note_ended(&self, event: HoldEvent, now: Instant) {
         let mut ended = self.guarded.ended.lock();

@@ -92,6 +92,11 @@ impl View {
         self.writer.lock().earlier.before(type_url, name, version)
     }
 
+    /// Forgets the secrets that were replaced: verdicts are off, and secrets are kept for nothing else.
+    pub fn forget_secrets(&self) {
+        self.writer.lock().earlier.forget_secrets();
+    }
+
     /// Returns the names of which content was replaced last, so many at most.
     #[must_use]
     pub fn replaced_names(&self, type_url: &TypeUrl, most: usize) -> Vec<Name> {

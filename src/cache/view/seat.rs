@@ -70,6 +70,7 @@ impl View {
 impl Seat {
     pub(crate) fn new(view: Arc<View>, owner: Option<Arc<str>>, claims: Arc<Claims>) -> Self {
         let (number, seated) = view.sets.enter(owner, claims);
+        view.wake_onlookers();
         Self { view, number, seated }
     }
 
@@ -79,9 +80,9 @@ impl Seat {
         &self.view
     }
 
-    /// Returns what the session of a client reads. `holds` says whether the client was sent a content and has not rejected it.
-    pub fn cut(&self, node: &Node, holds: impl Fn(&Condemned) -> bool) -> Arc<Cut> {
-        self.view.cut_for(node, self.number, holds)
+    /// Returns what the session of a client reads. `keeps` says whether the client was sent a content and needs no other in its place.
+    pub fn cut(&self, node: &Node, keeps: impl Fn(&Condemned) -> bool) -> Arc<Cut> {
+        self.view.cut_for(node, self.number, keeps)
     }
 
     /// Returns what is condemned for the client, unless it tries that.
@@ -127,7 +128,9 @@ impl Seat {
 
     /// Sets whether the session reads another view, and keeps this seat to move here later.
     pub fn watch(&self, watches: bool) {
-        self.seated.watch(watches);
+        if self.seated.watch(watches) {
+            self.view.wake_onlookers();
+        }
     }
 
     /// Sets whether the session has seats at the views of other servers as well. Then it is told of each change of the state of
@@ -236,5 +239,6 @@ impl Drop for Seat {
         let _review = self.seated.review.lock();
         let left = self.view.sets.leave(self.number);
         left.iter().for_each(|set| self.view.dissolve(set));
+        self.view.wake_onlookers();
     }
 }

@@ -72,6 +72,13 @@ impl View {
         self.readers_if(|seated| seated.owner() == owner)
     }
 
+    /// Whether any session reads it for what one owner has, or for all that has no owner.
+    pub(crate) fn is_read_for(&self, owner: Option<&str>) -> bool {
+        let sets = self.sets.read();
+        let is_reader = |seated: &Seated| seated.owner() == owner && !seated.watches();
+        sets.iter().any(|(_, seated)| is_reader(seated))
+    }
+
     fn readers_if(&self, counts: impl Fn(&Seated) -> bool) -> (usize, usize) {
         let sets = self.sets.read();
         let counted = sets.iter().filter(|(_, seated)| counts(seated));

@@ -163,6 +163,9 @@ pub(super) struct Rejection {
     pub(super) software: BTreeMap<String, u64>,
     /// When the control plane was told; an older relay does not say.
     pub(super) reported: Option<String>,
+    /// For which software it is condemned; an older relay does not say.
+    #[serde(default)]
+    pub(super) condemned: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -202,6 +205,18 @@ pub(super) struct Node {
 #[derive(Debug, Deserialize)]
 pub(super) struct Subscription {
     pub(super) status: String,
+    /// What it has in the place of something that is condemned.
+    #[serde(default)]
+    pub(super) older: Vec<Older>,
+    /// The control plane from which it is read; an older relay does not say it.
+    #[serde(default)]
+    pub(super) server: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Older {
+    pub(super) name: String,
+    pub(super) why: String,
 }
 
 /// Whether a relay can serve clients, and how many it has.

@@ -2,6 +2,8 @@
 //!
 //! Owns the columns, and which clients are asked for. The relays say how their clients are.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use clap::Args;
 use serde_json::json;
 
@@ -32,7 +34,9 @@ const STATES: [&str; 4] = ["rejecting", "lagging", "waiting", "current"];
 const NARROW: [&str; 9] = [
     "NODE", "STATE", "CLUSTER", "CDS", "LDS", "EDS", "RDS", "OTHERS", "RELAY",
 ];
-const WIDE: [&str; 7] = ["STREAM", "DIALECT", "CLASS", "ADDRESS", "IDENTITY", "SOFTWARE", "SINCE"];
+const WIDE: [&str; 9] = [
+    "STREAM", "DIALECT", "CLASS", "ADDRESS", "IDENTITY", "SOFTWARE", "SINCE", "SERVERS", "OLDER",
+];
 /// The types that have a column.
 const COMMON: [&str; 4] = ["cds", "lds", "eds", "rds"];
 
@@ -52,6 +56,10 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
                 .types
                 .iter()
                 .map(|(name, one)| (name.clone(), one.status.as_str().into()));
+            let servers = client
+                .types
+                .iter()
+                .filter_map(|(name, one)| Some((name.clone(), one.server.as_deref()?.into())));
             listed.push(json!({
                 "stream": client.stream,
                 "node": client.node.id,
@@ -64,6 +72,7 @@ pub(super) fn report(relays: &Relays<'_>, chosen: &Chosen) -> Report {
                 "since": client.since,
                 "state": client.state,
                 "types": types.collect::<serde_json::Map<_, _>>(),
+                "servers": servers.collect::<serde_json::Map<_, _>>(),
             }));
         }
         if rejecting > 0 {
@@ -106,6 +115,22 @@ impl Chosen {
 }
 
 impl Client {
+    /// Returns the control planes from which it reads, each with its types: `cds,lds http://a; eds http://b`.
+    fn servers(&self) -> String {
+        let mut read: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for (name, one) in &self.types {
+            if let Some(server) = &one.server {
+                let types = read.entry(server).or_default();
+                types.insert(TypeUrl::new(name).word().to_owned());
+            }
+        }
+        let each = read.into_iter().map(|(server, types)| {
+            let types: Vec<String> = types.into_iter().collect();
+            format!("{} {server}", types.join(","))
+        });
+        each.collect::<Vec<_>>().join("; ")
+    }
+
     /// Returns its place in the order of trouble. An older relay does not say a state.
     fn rank(&self) -> usize {
         let known = STATES.iter().position(|state| *state == self.state);
@@ -114,6 +139,18 @@ impl Client {
             false => STATES.len() - 1,
         })
     }
+}
+
+/// Returns what the client has older content of, and why.
+fn older(client: &Client) -> String {
+    let types = client.types.iter();
+    let all = types.flat_map(|(name, one)| {
+        one.older
+            .iter()
+            .map(move |older| (TypeUrl::new(name).word().to_owned(), older))
+    });
+    let all = all.map(|(word, older)| format!("{word} {} ({})", older.name, older.why));
+    all.collect::<Vec<_>>().join(", ")
 }
 
 fn row(relay: &str, client: &Client) -> Vec<String> {
@@ -140,9 +177,6 @@ fn row(relay: &str, client: &Client) -> Vec<String> {
         &client.since,
     ];
     let rest = [others.join(","), relay.to_owned()].into_iter();
-    first
-        .chain(common)
-        .chain(rest)
-        .chain(wide.into_iter().cloned())
-        .collect()
+    let wide = wide.into_iter().cloned().chain([client.servers(), older(client)]);
+    first.chain(common).chain(rest).chain(wide).collect()
 }

@@ -14,7 +14,7 @@ use crate::cli::asking::Relays;
 use crate::xds::TypeUrl;
 
 const NARROW: [&str; 6] = ["TYPE", "NAME", "VERSION", "CLIENTS", "RELAYS", "REASON"];
-const WIDE: [&str; 4] = ["REPORTED", "WHOLE-VERSION", "SOFTWARE", "NODES"];
+const WIDE: [&str; 5] = ["REPORTED", "WHOLE-VERSION", "SOFTWARE", "NODES", "CONDEMNED"];
 
 /// One rejection, over all relays.
 #[derive(Default)]
@@ -26,6 +26,8 @@ struct Everywhere {
     nodes: BTreeSet<String>,
     /// When a control plane was told last.
     reported: Option<String>,
+    /// The software whose newcomers are served older content.
+    condemned: BTreeSet<String>,
 }
 
 /// What clients reject for one reason. A client that rejects a response rejects all of it, and may not say which part is bad.
@@ -40,6 +42,7 @@ struct Together {
     software: BTreeMap<String, u64>,
     nodes: BTreeSet<String>,
     reported: Option<String>,
+    condemned: BTreeSet<String>,
 }
 
 /// Type, name, version and words.
@@ -77,6 +80,7 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
             software,
             nodes,
             reported,
+            condemned,
         } = everywhere;
         listed.push(json!({
             "type": type_url,
@@ -88,6 +92,7 @@ pub(super) fn report(relays: &Relays<'_>) -> Report {
             "software": software,
             "nodes": nodes,
             "reported": reported,
+            "condemned": condemned,
         }));
     }
     for ((type_url, words), row) in rows {
@@ -116,6 +121,7 @@ impl Together {
         }
         self.nodes.extend(everywhere.nodes.iter().cloned());
         self.reported = self.reported.take().max(everywhere.reported.clone());
+        self.condemned.extend(everywhere.condemned.iter().cloned());
     }
 
     fn cells(self, word: &str, words: String) -> Vec<String> {
@@ -140,6 +146,7 @@ impl Together {
             version,
             software.collect::<Vec<_>>().join(","),
             self.nodes.into_iter().collect::<Vec<_>>().join(","),
+            self.condemned.into_iter().collect::<Vec<_>>().join(","),
         ]
     }
 }
@@ -160,6 +167,7 @@ impl Everywhere {
         }
         self.nodes.extend(rejection.some.iter().map(|one| one.node.clone()));
         self.reported = self.reported.take().max(rejection.reported.clone());
+        self.condemned.extend(rejection.condemned.iter().cloned());
     }
 }
 

@@ -216,7 +216,7 @@ fn insecure(check: &mut Check, key: &str, config: &TlsConfig) -> Option<Credenti
     None
 }
 
-fn channel_tls(check: &mut Check, key: &str, config: &TlsConfig) -> Option<Tls> {
+pub(super) fn channel_tls(check: &mut Check, key: &str, config: &TlsConfig) -> Option<Tls> {
     let (identity, authorities) = presented(check, key, config)?;
     let by_id = |name: &&Scalar| name.value.starts_with(SPIFFE);
     let written = config.server_name.as_ref();

@@ -1,12 +1,19 @@
-//! Validates `snapshot`: where what is known is written, and how often.
+//! Validates `snapshot`: where what is known is written, how often, and which relays are asked for theirs.
 
 use std::time::Duration;
 
+use super::server::channel_tls;
 use super::{Check, paths};
-use crate::config::{Snapshot, defaults, quantity, shape};
+use crate::config::reading::Spanned;
+use crate::config::uri::Located;
+use crate::config::{Credentials, Endpoint, Neighbour, Snapshot, Tls, defaults, quantity, shape};
 
-pub(super) fn snapshot(check: &mut Check, given: Option<shape::Snapshot>) -> Option<Snapshot> {
-    let given = given?;
+pub(super) fn snapshot(check: &mut Check, given: Option<Spanned<shape::Snapshot>>) -> Option<Snapshot> {
+    let Spanned { value: given, place } = given?;
+    if given.dir.is_none() && given.from.is_none() {
+        let message = "it says neither where to write nor whom to ask; write `dir`, `from` or both";
+        check.at(Some(place), "snapshot", message.to_owned());
+    }
     let dir = paths::read(check, "snapshot.dir", given.dir.as_ref(), |text| match text {
         "" => Err("it is empty; write a directory such as /var/lib/distributary".to_owned()),
         dir => Ok(dir.into()),
@@ -19,9 +26,56 @@ pub(super) fn snapshot(check: &mut Check, given: Option<shape::Snapshot>) -> Opt
             interval => Ok(interval),
         },
     );
+    let include_secrets = given.include_secrets.unwrap_or(false);
+    let from = neighbours(check, &given, include_secrets);
     Some(Snapshot {
-        dir: dir?,
+        dir,
+        from,
         interval: interval.unwrap_or(defaults::SNAPSHOT_INTERVAL),
-        include_secrets: given.include_secrets.unwrap_or(false),
+        include_secrets,
     })
+}
+
+fn neighbours(check: &mut Check, given: &shape::Snapshot, secrets: bool) -> Vec<Neighbour> {
+    let tls = given.tls.as_ref();
+    let settings = tls.and_then(|tls| channel_tls(check, "snapshot.tls", &tls.value));
+    let settings = settings.unwrap_or_default();
+    let texts = given.from.iter().flat_map(|from| &from.value.0);
+    let mut from = Vec::new();
+    for text in texts {
+        let Some(neighbour) = check.read("snapshot.from", Some(text), |uri| neighbour(uri, &settings)) else {
+            continue;
+        };
+        if secrets && neighbour.credentials == Credentials::Insecure {
+            let message = "include_secrets: keys and certificates come over TLS only; write https:// to have them too";
+            check.warn(Some(text.place), "snapshot.from", message);
+        }
+        from.push(neighbour);
+    }
+    let secure = |neighbour: &Neighbour| neighbour.credentials != Credentials::Insecure;
+    if let Some(tls) = tls.filter(|_| !from.iter().any(secure)) {
+        let message = "no relay in `from` is asked over TLS; write https:// there, or remove it";
+        check.at(Some(tls.place), "snapshot.tls", message.to_owned());
+    }
+    from
+}
+
+/// Reads the URL of an admin address.
+fn neighbour(uri: &str, tls: &Tls) -> Result<Neighbour, String> {
+    let wrong =
+        || format!("`{uri}` is not an admin address; write https://relay-headless:9901, or http:// without TLS");
+    match Located::parse(uri) {
+        Ok(Located::Grpc {
+            endpoint: endpoint @ Endpoint::Tcp { .. },
+            tls: Some(secure),
+        }) => Ok(Neighbour {
+            uri: uri.to_owned(),
+            endpoint,
+            credentials: match secure {
+                true => Credentials::Tls(tls.clone()),
+                false => Credentials::Insecure,
+            },
+        }),
+        Ok(_) | Err(_) => Err(wrong()),
+    }
 }

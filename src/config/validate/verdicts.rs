@@ -3,14 +3,12 @@
 use super::Check;
 use crate::config::quantity;
 use crate::config::shape::{VerdictParts, VerdictsShape};
-
-/// So many clients of a kind reject a content until it is condemned, if verdicts are on.
-const USUAL: usize = 2;
+use crate::xds::VerdictSettings;
 
 /// Returns after how many rejections a content is condemned; 0: never.
 pub(super) fn after(check: &mut Check, written: Option<VerdictsShape>) -> usize {
     let read = match written {
-        None => Some(0),
+        None => None,
         Some(VerdictsShape::Word(word)) => check.read("verdicts", Some(&word), |text| match text {
             "off" | "false" => Ok(0),
             _ => Err(format!("`{text}` is not a verdict; write `off`, or `after`")),
@@ -22,5 +20,5 @@ pub(super) fn after(check: &mut Check, written: Option<VerdictsShape>) -> usize 
             })
         }
     };
-    read.unwrap_or(USUAL)
+    read.unwrap_or(VerdictSettings::default().after)
 }

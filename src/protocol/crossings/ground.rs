@@ -29,25 +29,43 @@ impl Ground {
     }
 
     fn of(cluster: &Name, own: &Cut, beside: &Beside) -> Option<Self> {
-        let other = beside.cut(&CLUSTERS, cluster);
-        let cut = other.as_deref().unwrap_or(own);
+        let others = beside.cuts(&CLUSTERS, cluster);
+        let crosses = others.is_some();
+        let wanted = beside.wants(&CLUSTERS, cluster);
+        let others = others.unwrap_or_default();
+        let mut cuts = others
+            .iter()
+            .map(|cut| &**cut)
+            .chain(if crosses { None } else { Some(own) });
+        cuts.find_map(|cut| Self::of_cut(cluster, cut, (crosses, wanted), own, beside))
+    }
+
+    /// Returns what is not there for the clients that read this cut; `crosses`: another server has said it.
+    fn of_cut(cluster: &Name, cut: &Cut, (crosses, wanted): (bool, bool), own: &Cut, beside: &Beside) -> Option<Self> {
+        let other = crosses.then_some(cut);
         let covered = cluster.authority().is_none() && cut.slot(&CLUSTERS).is_some_and(|slot| slot.wildcard.is_some());
-        if !covered && !beside.wants(&CLUSTERS, cluster) {
+        if !covered && !wanted {
             return None;
         }
         let Some(found) = resource(cut, &CLUSTERS, cluster) else {
             // The endpoints of a cluster mostly have its name.
-            let crosses = other.is_some() || beside.cut(&ENDPOINTS, cluster).is_some();
-            return crosses.then(|| Self::missing_at(&CLUSTERS, cluster, other.as_deref()));
+            let crosses = crosses || beside.cuts(&ENDPOINTS, cluster).is_some();
+            return crosses.then(|| Self::missing_at(&CLUSTERS, cluster, other));
         };
         let endpoints = found.endpoints()?;
-        let theirs = beside.cut(&ENDPOINTS, endpoints);
-        if other.is_none() && theirs.is_none()
-            || resource(theirs.as_deref().unwrap_or(own), &ENDPOINTS, endpoints).is_some()
-        {
-            return None;
+        match beside.cuts(&ENDPOINTS, endpoints) {
+            Some(theirs) => {
+                let mut lacking = theirs
+                    .iter()
+                    .filter(|cut| resource(cut, &ENDPOINTS, endpoints).is_none());
+                let lacking = lacking.next()?;
+                Some(Self::missing_at(&ENDPOINTS, endpoints, Some(lacking)))
+            }
+            None if crosses && resource(own, &ENDPOINTS, endpoints).is_none() => {
+                Some(Self::missing_at(&ENDPOINTS, endpoints, None))
+            }
+            None => None,
         }
-        Some(Self::missing_at(&ENDPOINTS, endpoints, theirs.as_deref()))
     }
 
     /// The view's own server is there: it has just spoken.

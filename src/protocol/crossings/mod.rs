@@ -88,6 +88,21 @@ impl Crossings {
         }
     }
 
+    /// The same for a source that states all it has each time: what waits and is not said again has been taken back.
+    pub fn hear_again(&mut self, changes: &[Changes]) {
+        let is_said = |((type_url, wildcard), name): &Item| {
+            let of_half = changes
+                .iter()
+                .filter(|change| (&change.type_url, change.wildcard) == (type_url, *wildcard));
+            let mut said = of_half.flat_map(|change| &change.updates);
+            said.any(|update| matches!(update, Update::Put(..)) && update.name() == name)
+        };
+        let gone: Vec<Item> = self.waiting.keys().filter(|item| !is_said(item)).cloned().collect();
+        for item in gone {
+            self.end(&item, HoldEnd::Server);
+        }
+    }
+
     /// Takes the changes that must wait out of what the control plane has just said; `own` is what the view has.
     pub fn hold(&mut self, changes: &mut [Changes], own: &Cut, beside: &Beside, now: Instant) {
         for change in changes {
@@ -167,12 +182,14 @@ impl Crossings {
         going.map(|crossing| Update::Put(crossing.content, None)).collect()
     }
 
-    /// Returns the changes that wait for nothing any more; `own` is what the view has. To be called once all that was said is published.
-    pub fn release(&mut self, own: &Cut, beside: &Beside, now: Instant) -> Vec<Changes> {
+    /// Returns the changes that wait for nothing any more; `own` is what the view has, and `beside` what its clients read of other servers, if
+    /// there are any. To be called once all that was said is published.
+    pub fn release(&mut self, own: &Cut, beside: Option<&Beside>, now: Instant) -> Vec<Changes> {
         let mut going: Vec<(Item, HoldEnd)> = Vec::new();
         let (bound, unready) = (self.bound, self.unready);
         for (item, crossing) in &mut self.waiting {
-            let end = match Ground::find(&crossing.clusters, own, beside) {
+            let ground = beside.and_then(|beside| Ground::find(&crossing.clusters, own, beside));
+            let end = match ground {
                 _ if crossing.released => HoldEnd::Person,
                 _ if unready.is_zero() => HoldEnd::Settings,
                 None => HoldEnd::Free,

@@ -10,9 +10,22 @@ use super::first_states::is_present;
 use super::held::Stage;
 use super::references::is_referred;
 use super::removal::{Half, Item, Removal};
-use xds::{Changes, Cut, HoldEnd, Kind, Name, TypeUrl, Update};
+use xds::{Beside, Changes, Cut, HoldEnd, Kind, Name, TypeUrl, Update};
 
 impl Guard {
+    /// Whether no removal waits: then changes of other views concern nobody here.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Something of what clients read of other servers may have changed (D-11). To be called before `release`.
+    pub fn look_beside(&mut self, beside: Option<&Beside>, now: Instant) {
+        if !self.held.is_empty() && self.references.read_beside(beside, &mut self.held) {
+            self.directed = Some(now);
+        }
+    }
+
     /// Returns the removals that wait for nothing any more. What the view, at `cut`, has forgotten meanwhile is not removed.
     /// `wanted`: whether a client wants the route configuration of this name now. To be called once all that was said is published.
     pub fn release(&mut self, cut: &Cut, wanted: impl Fn(&TypeUrl, &Name) -> bool, now: Instant) -> Vec<Changes> {
@@ -78,6 +91,14 @@ impl Guard {
         true
     }
 
+    /// Returns the cluster of another server that keeps an endpoint assignment, and whether that server still sends it: then it does so for a
+    /// while only.
+    fn of_endpoints(&self, item: &Item, now: Instant) -> Option<(Item, bool)> {
+        let over = self.held.get(item)?.said() + self.bound <= now;
+        let found = self.references.of_endpoints(&item.1);
+        found.filter(|(_, said)| !(*said && over))
+    }
+
     /// Returns what was said of a removal, if it waits for nothing any more.
     fn decide(
         &mut self,
@@ -104,12 +125,20 @@ impl Guard {
                 Stage::Routes => self.references.of_route(&item.1, &self.held),
                 Stage::Clusters => self.references.of_cluster(&item.1, wanted, &self.held),
                 Stage::Members => self.references.of_member(&item.1, &self.held, now),
-                Stage::Endpoints => self
-                    .held
-                    .clusters_of(&item.1)
-                    .next()
-                    .map(|cluster| (cluster.clone(), false)),
+                Stage::Endpoints => {
+                    let own = self.held.clusters_of(&item.1).next().cloned();
+                    let own = own.or_else(|| self.references.of_older_endpoints(&item.1));
+                    own.map(|cluster| (cluster, false))
+                        .or_else(|| self.of_endpoints(item, now))
+                }
             };
+            if stage == Stage::Endpoints
+                && let Some((cluster, true)) = source
+            {
+                let until = self.held.get(item)?.said() + self.bound;
+                self.held.suspect(item, cluster, until);
+                return None;
+            }
             if source.is_none() && stage == Stage::Clusters {
                 if !self.suspects(item, now) {
                     self.held.look_at(Stage::Members, item.clone());

@@ -308,7 +308,8 @@ impl Removal {
     /// its judgement.
     pub(super) fn shown(&self, wildcard: bool, clock: Option<Instant>, order: Option<&Order>) -> HeldRemoval {
         // What refers to it may hold it longer than a person does, and so does the silence of the control plane since the start.
-        let no_clock = self.is_remembered() && self.order.is_none() || self.by().is_some() && clock.is_none();
+        let refers = matches!(self.reference, Reference::By(..));
+        let no_clock = self.is_remembered() && self.order.is_none() || refers && clock.is_none();
         let by = self.by().map(|(((type_url, _), name), said)| Referrer {
             type_url: type_url.clone(),
             name: name.clone(),
@@ -319,7 +320,7 @@ impl Removal {
             until: if self.judged == Judged::Not && no_clock {
                 None
             } else {
-                clock.max(self.ordered_until())
+                clock.max(self.ordered_until()).max(self.suspected_until())
             },
             by,
             emptied: self.is_emptied(),

@@ -24,6 +24,8 @@ struct Written {
     relayed: Option<Arc<Objection>>,
     /// Since when removals wait while other names are added.
     removals: Option<Instant>,
+    /// Until when changed endpoints wait for the routes of the same burst.
+    endpoints: Option<Instant>,
     /// Names over the limit that must be answered (B-32).
     long: Vec<Name>,
     versions: Versions,
@@ -79,6 +81,7 @@ impl Written {
             full,
             relayed,
             removals,
+            endpoints,
             long,
             versions,
         } = self;
@@ -88,6 +91,7 @@ impl Written {
         errors.is_empty()
             && beats.is_empty()
             && removals.is_none()
+            && endpoints.is_none()
             && long.is_empty()
             && secrets
             && full.brought.is_none()
@@ -229,6 +233,19 @@ impl Notes {
 
     pub(super) fn forget_relayed(&mut self) {
         self.take(|written| written.relayed = None);
+    }
+
+    /// Returns until when changed endpoints wait.
+    pub(super) fn endpoints_wait_until(&self) -> Option<Instant> {
+        self.0.as_ref()?.endpoints
+    }
+
+    /// Notes until when changed endpoints wait, if they do.
+    pub(super) fn note_endpoints(&mut self, until: Option<Instant>) {
+        match until {
+            Some(_) => self.add().endpoints = until,
+            None => self.take(|written| written.endpoints = None),
+        }
     }
 
     /// Returns since when removals wait while other names are added.

@@ -27,6 +27,8 @@ struct Trials {
     held_back: BTreeMap<Name, Arc<Objection>>,
     /// Why the last response was rejected.
     last: Option<Arc<Objection>>,
+    /// For each name of which it has rejected something and accepted nothing since: whether it holds what it had before.
+    keeps: BTreeMap<Name, bool>,
 }
 
 /// A name that is still to be tried.
@@ -79,7 +81,9 @@ impl Rejections {
     /// Returns how many names are kept.
     pub(super) fn len(&self) -> usize {
         let trials = self.0.as_ref();
-        trials.map_or(0, |trials| trials.groups.len() + trials.held_back.len())
+        trials.map_or(0, |trials| {
+            (trials.groups.len() + trials.held_back.len()).max(trials.keeps.len())
+        })
     }
 
     /// Whether anything is still to be tried.
@@ -121,9 +125,38 @@ impl Rejections {
             trials.rejected = 0;
         }
         if accepted {
-            self.0.take_if(|trials| trials.is_empty());
+            self.0.take_if(|trials| trials.is_empty() && trials.keeps.is_empty());
         }
         ended.map(|(_, again)| again)
+    }
+
+    /// The client has rejected something of these names. `news`: it was a change to it, so that it holds what it had before.
+    pub(super) fn note_rejected<'a>(&mut self, names: impl Iterator<Item = &'a Name>, news: bool) {
+        for name in names {
+            let keeps = &mut self.0.get_or_insert_default().keeps;
+            // What it rejects for the second time it may never have held.
+            keeps.entry(name.clone()).or_insert(news);
+        }
+    }
+
+    /// The client has accepted these names, or holds nothing of them.
+    pub(super) fn note_settled<'a>(&mut self, names: impl Iterator<Item = &'a Name>) {
+        if let Some(trials) = self.0.as_mut().filter(|trials| !trials.keeps.is_empty()) {
+            names.for_each(|name| _ = trials.keeps.remove(name));
+        }
+    }
+
+    /// Whether the client has rejected something of a name, and holds what it had before.
+    pub(super) fn keeps(&self, name: &Name) -> bool {
+        self.0
+            .as_ref()
+            .is_some_and(|trials| trials.keeps.get(name) == Some(&true))
+    }
+
+    /// Whether this version of a name was rejected, and is still to be tried.
+    pub(super) fn awaits_version(&self, name: &Name, version: Version) -> bool {
+        let waiting = self.0.as_ref().and_then(|trials| trials.waiting.get(name));
+        waiting.is_some_and(|trial| trial.version == version)
     }
 
     /// Adds groups of a rejected response. Returns all names that are to be held back, if there were too many tries.

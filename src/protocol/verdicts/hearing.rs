@@ -141,6 +141,12 @@ impl Hearing {
         kinds.zip(&self.tallies)
     }
 
+    /// Returns what the clients of a kind say of a content.
+    pub(super) fn counts(&self, kind: Option<&ClientKind>, name: &Name, version: Version) -> Option<&Counts> {
+        let (_, tally) = self.of_kinds().find(|(of, _)| *of == kind)?;
+        tally.contents.get(&(name.clone(), version))
+    }
+
     /// Returns how many reject a content: tenants, where several share the view, so that one of them cannot speak for the others.
     pub(super) fn voices(&self, counts: &Counts) -> usize {
         match self.tenants.len() {
@@ -171,6 +177,11 @@ impl Counts {
     /// Whether all who ask for it reject it.
     pub(super) const fn is_unanimous(&self) -> bool {
         self.rejected > 0 && self.pending == 0 && self.accepted == 0
+    }
+
+    /// Whether anybody may still accept or reject it.
+    pub(super) const fn is_pending(&self) -> bool {
+        self.pending > 0
     }
 
     /// How many clients reject it.

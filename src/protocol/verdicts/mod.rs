@@ -119,12 +119,19 @@ impl Verdicts {
     /// Takes what clients have said.
     pub fn handle_hearing(&mut self, hearing: &Hearing, contents: &Contents<'_>, now: Instant) {
         let type_url = hearing.type_url();
+        let mut condemned = self.condemned.iter().filter(|one| one.type_url == *type_url);
+        let pending = condemned.any(|one| {
+            let counts = hearing.counts(one.kind.as_ref(), one.name(), one.version);
+            counts.is_some_and(Counts::is_pending)
+        });
         if let Some(pace) = self.paces.get_mut(type_url) {
-            pace.answered(now);
+            pace.answered(pending, now);
         }
         if self.after == 0 {
             return;
         }
+        // What was condemned until now stands in for nothing, and what stood in for it does.
+        self.handle_contents(contents, now);
         self.kinds = hearing.kinds().to_vec();
         for (kind, tally) in hearing.of_kinds() {
             for ((name, version), counts) in tally.contents() {
@@ -148,7 +155,6 @@ impl Verdicts {
                 }
             }
         }
-        self.handle_contents(contents, now);
         let condemns = self.condemned.iter().any(|one| one.type_url == *type_url);
         if let Some(pace) = self.paces.get_mut(type_url).filter(|_| condemns) {
             pace.at(now + REVIEW);
@@ -194,8 +200,8 @@ impl Verdicts {
             of: counts.all(),
             objection: counts.objection().cloned().unwrap_or_else(nothing),
         });
-        if let Some(pace) = self.paces.get_mut(&condemned.type_url) {
-            pace.watch(now + PATIENCE);
+        if let Some(pace) = self.paces.get_mut(&condemned.type_url).filter(|_| counts.is_pending()) {
+            pace.expect(now + PATIENCE);
         }
         self.events.push((condemned.clone(), None));
         self.condemned.push(condemned);
@@ -205,9 +211,11 @@ impl Verdicts {
     /// Returns the last content of the name that the kind has not rejected, and that it was there to accept.
     fn stand_in(&self, charge: &Charge, since: Option<Instant>, contents: &Contents<'_>) -> Option<Arc<Resource>> {
         let mut version = charge.version;
+        let find = |charge: &Charge| self.condemned.iter().find(|one| Charge::of(one) == *charge);
         for _ in 0..OLDER_MAX {
             let newer = charge.at(version);
-            let stood_in = self.memory.stood_in(&newer).cloned();
+            let stands_in = find(&newer).map(|one| &one.stands_in);
+            let stood_in = stands_in.or_else(|| self.memory.stood_in(&newer)).cloned();
             let earlier = || {
                 let earlier = (contents.earlier)(&charge.type_url, &charge.name, version)?;
                 since
@@ -215,7 +223,9 @@ impl Verdicts {
                     .then_some(earlier.resource)
             };
             let older = stood_in.or_else(earlier)?;
-            if !self.memory.is_spoiled(&charge.at(older.version())) {
+            let found = charge.at(older.version());
+            // What an earlier run knew counts as current for a while, and may be condemned still.
+            if !self.memory.is_spoiled(&found) && find(&found).is_none() {
                 return Some(older);
             }
             version = older.version();
@@ -228,6 +238,7 @@ impl Verdicts {
         let changed = |one: &Condemned| !(contents.is_current)(&one.type_url, one.name(), one.version);
         let past = self.condemned.iter().filter(|one| changed(one)).cloned();
         for one in past.collect::<Vec<_>>() {
+            self.memory.note_spoiled(Charge::of(&one), now);
             self.memory.note_past(one, now);
         }
         self.end_where(VerdictEnd::Changed, changed);

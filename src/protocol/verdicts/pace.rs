@@ -18,8 +18,10 @@ pub(super) struct Pace {
     asked: Option<Instant>,
     asking: bool,
     recent: u8,
-    /// As long as this, somebody is expected to answer for what was sent to him.
-    watching: Option<Instant>,
+    /// As long as this, whoever tries what is condemned is expected to answer.
+    trial: Option<Instant>,
+    /// As long as this, those are whom it was sent before, if there are any.
+    pending: Option<Instant>,
 }
 
 impl Pace {
@@ -29,11 +31,16 @@ impl Pace {
         self.at(again.map_or(now, |again| again.max(now)));
     }
 
-    /// Somebody will answer until this time.
+    /// A client tries what is condemned, and will answer until this time.
     pub(super) fn watch(&mut self, until: Instant) {
-        self.watching = self.watching.max(Some(until));
-        let again = self.asked.map(|at| at + AGAIN);
-        self.at(again.unwrap_or(until));
+        self.trial = self.trial.max(Some(until));
+        self.at(self.asked.map_or(until, |at| at + AGAIN));
+    }
+
+    /// Those to whom it was sent before will answer until this time.
+    pub(super) fn expect(&mut self, until: Instant) {
+        self.pending = self.pending.max(Some(until));
+        self.at(self.asked.map_or(until, |at| at + AGAIN));
     }
 
     /// It is asked at this time at the latest.
@@ -52,12 +59,13 @@ impl Pace {
         true
     }
 
-    /// The answer is there.
-    pub(super) fn answered(&mut self, now: Instant) {
+    /// The answer is there. `pending`: somebody may still accept what is condemned.
+    pub(super) fn answered(&mut self, pending: bool, now: Instant) {
         self.asking = false;
-        match self.watching {
-            Some(until) if until > now => self.at(self.asked.map_or(now, |at| at + AGAIN)),
-            Some(_) | None => self.watching = None,
+        self.trial.take_if(|until| *until <= now);
+        self.pending.take_if(|until| !pending || *until <= now);
+        if self.trial.is_some() || self.pending.is_some() {
+            self.at(self.asked.map_or(now, |at| at + AGAIN));
         }
     }
 

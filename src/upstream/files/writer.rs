@@ -3,6 +3,7 @@
 //! Owns the order of work. Reads no files: all views of a source share its content.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -12,6 +13,7 @@ use crate::cache::View;
 use crate::clock::{self, now};
 use crate::protocol::Guard;
 use crate::telemetry::{Arrival, Traces};
+use crate::upstream::holding::{FindBeside, Holding};
 use crate::upstream::traced;
 use crate::xds::{Changes, Update};
 
@@ -20,8 +22,11 @@ pub struct FileWriter {
     view: Arc<View>,
     loaded: watch::Receiver<Loaded>,
     asked: Asked,
-    /// D-03: removals that wait: an operator may change the file with the cluster before the file with the route.
-    guard: Guard,
+    /// D-03: removals that wait: an operator may change the file with the cluster before the file with the route. D-11, D-12: what waits
+    /// for other servers.
+    holding: Holding,
+    /// How long a change waits for another server that is there (D-12).
+    bound: Duration,
     server: Arc<str>,
     traces: Arc<Traces>,
 }
@@ -30,38 +35,61 @@ impl FileWriter {
     /// Creates the writer of a view of this source.
     #[must_use]
     pub fn new(view: Arc<View>, files: &Files, guard: Guard) -> Self {
+        let holds = files.metrics.holds.clone();
         Self {
+            holding: Holding::new(view.clone(), &files.uri, holds, guard),
             view,
             loaded: files.loaded.subscribe(),
             asked: Asked::default(),
-            guard,
+            bound: Duration::ZERO,
             server: Arc::from(&*files.uri),
             traces: files.metrics.traces.clone(),
         }
     }
 
+    /// D-12: changes wait for what clients read of other servers, which is found in this way; so long if those do not have it.
+    #[must_use]
+    pub fn beside(mut self, find: FindBeside, bound: Duration) -> Self {
+        self.holding.look_beside(find);
+        self.bound = bound;
+        self
+    }
+
     /// Works until the view is closed.
     pub async fn run(mut self) {
         while !self.view.is_closed() {
+            self.holding.set_unready(self.bound, self.view.guard().unready);
+            let orders = self.view.take_orders();
+            orders.iter().for_each(|(order, _)| self.holding.handle_order(order));
             let loaded = self.loaded.borrow_and_update().clone();
             let wants = self.view.take_wants(now());
+            let ended = wants.iter().filter(|want| !want.wanted);
+            ended.for_each(|want| self.holding.handle_unwanted(want));
             let changes = self.asked.handle_wants(&wants, &loaded.content, &self.view.cut());
             self.publish(&changes).await;
             if !self.asked.is_at(&loaded.content) {
                 let cut = self.view.cut();
                 let mut changes = self.asked.handle_content(&loaded.content, &cut);
-                self.guard.hold_again(&mut changes, &cut, now());
+                self.holding.hold_again(&mut changes, &cut);
                 let traced = traced::begin(&self.traces, &self.arrivals(&changes), &changes, &cut);
                 self.publish(&changes).await;
                 traced.iter().for_each(|change| change.apply(now()));
             }
-            let gone = self.guard.release(&self.view.cut(), |_, _| false, now());
-            self.publish(&gone).await;
+            loop {
+                let free = self.holding.release(&self.view.cut());
+                if free.is_empty() {
+                    break;
+                }
+                self.publish(&free).await;
+            }
+            self.holding.tell();
+            drop(orders);
             self.view.publish_server_state(loaded.server_state);
             self.next().await;
             // Clients may want very much at once. The other tasks of this thread have their turns in between.
             tokio::task::yield_now().await;
         }
+        self.holding.close();
     }
 
     /// Returns the newest content of each type as what arrived together, if changes are traced.
@@ -98,9 +126,9 @@ impl FileWriter {
     }
 
     async fn next(&mut self) {
-        let (view, loaded, guard) = (&self.view, &mut self.loaded, &self.guard);
+        let (view, loaded, holding) = (&self.view, &mut self.loaded, &self.holding);
         let timer = async {
-            match view.poll_timeout().into_iter().chain(guard.poll_timeout()).min() {
+            match view.poll_timeout().into_iter().chain(holding.poll_timeout()).min() {
                 Some(at) => clock::sleep_until(at).await,
                 None => std::future::pending().await,
             }

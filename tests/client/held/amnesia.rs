@@ -17,10 +17,16 @@ const ROUTES: usize = 3;
 /// name that a delta server does not mention counts as gone.
 const SETTLED: Duration = Duration::from_secs(18);
 
-struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut rng = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        rng.below(2);
+        rng
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -49,8 +55,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        rng.below(2);
+        let mut rng = Rng::new(seed);
         let dialect = if rng.one_in(2) { Dialect::Sotw } else { Dialect::Delta };
         let clusters: Vec<String> = (0..CLUSTERS).flat_map(|n| [format!("c{n}"), format!("g{n}")]).collect();
         let routes: Vec<String> = (0..ROUTES).map(|n| format!("r{n}")).collect();

@@ -1,5 +1,6 @@
 //! Removals that are held: because something refers to what is removed, or because too much is lost at once.
 
+mod abroad;
 mod amnesia;
 mod bad_input;
 mod crossings;
@@ -7,11 +8,14 @@ mod elsewhere;
 mod endpoints;
 mod many;
 mod overdue;
+mod pair;
 mod plane;
 mod reading;
 mod silence;
 mod spots;
 mod stage;
+mod stand_ins;
+mod worlds;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use prost::Message;
 use proto::distributary::references as fields;
-use proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
+use proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType, cluster::EdsClusterConfig};
 use proto::envoy::config::core::v3::ControlPlane;
 use proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Resource,
@@ -286,6 +286,18 @@ pub(crate) fn cluster(name: &str) -> Bytes {
         name: name.to_owned(),
         r#type: DiscoveryType::Eds.into(),
         ..Cluster::default()
+    };
+    Bytes::from(cluster.encode_to_vec())
+}
+
+/// A cluster that takes its endpoints from an assignment with another name.
+pub(crate) fn served_by(name: &str, endpoints: &str) -> Bytes {
+    let cluster = Cluster {
+        name: name.to_owned(),
+        r#type: DiscoveryType::Eds.into(),
+        eds_cluster_config: Some(EdsClusterConfig {
+            service_name: endpoints.to_owned(),
+        }),
     };
     Bytes::from(cluster.encode_to_vec())
 }

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use prost::Message;
 use protocol::{Crossings, Guard, Request, read_delta};
 use xds::{
-    Beside, Changes, Cut, Dialect, GuardSettings, Hold, HoldAction, HoldChange, HoldOrder, HoldTarget, HoldTimes,
-    Known, MassHold, Name, ReferenceHold, Slot, Target, TypeUrl, Within,
+    Beside, Changes, Cut, Dialect, GuardSettings, Hold, HoldAction, HoldChange, HoldOrder, HoldReason, HoldTarget,
+    HoldTimes, Known, MassHold, Name, ReferenceHold, Slot, Target, TypeUrl, Within,
 };
 
 use super::plane::{Plane, Reply};
@@ -34,8 +34,8 @@ pub(crate) struct Stage {
     pub(crate) elsewhere: Option<Arc<Cut>>,
     /// Others have stayed here.
     pub(crate) some_stayed: bool,
-    /// The changes that wait for other sources, and what these have.
-    pub(crate) crossings: Option<(Crossings, Beside)>,
+    /// The changes that wait for other sources, and what clients read of these.
+    pub(crate) beside: Option<(Crossings, Beside)>,
 }
 
 /// The default settings.
@@ -70,7 +70,7 @@ impl Stage {
             cuts: 0,
             elsewhere: None,
             some_stayed: false,
-            crossings: None,
+            beside: None,
         };
         wants.iter().for_each(|(kind, name)| stage.upstream.want(kind, name));
         stage.upstream.connect();
@@ -133,11 +133,7 @@ impl Stage {
             self.exchange();
             let due = self.upstream.client.poll_timeout();
             let due = due.into_iter().chain(self.guard.poll_timeout());
-            let due = due.chain(
-                self.crossings
-                    .as_ref()
-                    .and_then(|(crossings, _)| crossings.poll_timeout()),
-            );
+            let due = due.chain(self.beside.as_ref().and_then(|(crossings, _)| crossings.poll_timeout()));
             let Some(at) = due.min().filter(|at| *at <= end) else {
                 break;
             };
@@ -156,7 +152,7 @@ impl Stage {
             reason: "a test".into(),
         };
         let mut concerned = self.guard.handle_order(&order, self.upstream.now);
-        if let Some((crossings, _)) = &mut self.crossings {
+        if let Some((crossings, _)) = &mut self.beside {
             concerned += crossings.handle_order(&order, self.upstream.now);
         }
         self.publish(Vec::new());
@@ -172,7 +168,7 @@ impl Stage {
     pub(crate) fn unwant(&mut self, kind: &str, name: &str) {
         let target = Target::Name(Name::from(name));
         self.guard.handle_unwanted(&TypeUrl::new(kind), &target);
-        if let Some((crossings, _)) = &mut self.crossings {
+        if let Some((crossings, _)) = &mut self.beside {
             crossings.handle_unwanted(&TypeUrl::new(kind), &target);
         }
         self.upstream.unwant(kind, name);
@@ -187,29 +183,37 @@ impl Stage {
             self.guard.inherit(served.clone(), !self.some_stayed);
         }
         let now = self.upstream.now;
-        if let Some((crossings, _)) = &mut self.crossings {
+        if let Some((crossings, _)) = &mut self.beside {
             crossings.hear(&changes);
         }
         self.guard.hold(&mut changes, &self.upstream.cut, now);
-        if let Some((crossings, beside)) = &mut self.crossings {
+        if let Some((crossings, beside)) = &mut self.beside {
             crossings.hold(&mut changes, &self.upstream.cut, beside, now);
         }
         self.apply(&changes);
         loop {
-            let wanted = |_: &TypeUrl, name: &Name| self.wanted.contains(name.as_str());
+            let beside = self.beside.as_ref().map(|(_, beside)| beside);
+            self.guard.look_beside(beside, now);
+            let wanted = |type_url: &TypeUrl, name: &Name| match beside {
+                Some(beside) => beside.wants(type_url, name),
+                None => self.wanted.contains(name.as_str()),
+            };
             let mut released = self.guard.release(&self.upstream.cut, wanted, now);
-            if let Some((crossings, beside)) = &mut self.crossings {
-                released.append(&mut crossings.release(&self.upstream.cut, beside, now));
+            if let Some((crossings, beside)) = &mut self.beside {
+                released.append(&mut crossings.release(&self.upstream.cut, Some(beside), now));
             }
             if released.is_empty() {
                 break;
             }
             self.apply(&released);
         }
-        let crossings = self.crossings.as_mut().map(|(crossings, _)| crossings);
+        let crossings = self.beside.as_mut().map(|(crossings, _)| crossings);
         let waiting = crossings.and_then(Crossings::take_holds);
-        for (holds, events) in self.guard.take_holds().into_iter().chain(waiting) {
-            self.holds = holds;
+        let told = [(self.guard.take_holds(), false), (waiting, true)];
+        for ((holds, events), unready) in told.into_iter().filter_map(|(told, unready)| Some((told?, unready))) {
+            self.holds
+                .retain(|hold| (hold.reason == HoldReason::Unready) != unready);
+            self.holds.extend(holds);
             for event in events {
                 let what = format!("{} {}", event.type_url.word(), event.reason);
                 self.events.push(match event.change {

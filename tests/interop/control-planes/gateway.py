@@ -1,6 +1,7 @@
 """Envoy Gateway without a cluster: it reads files, would run its proxies as processes of the host, and accepts only TLS."""
 
 import json
+import re
 import subprocess
 import time
 
@@ -10,11 +11,11 @@ import yaml
 from namespace import door
 from peers.manual import written
 from peers.process import Failed, Process, eventually, free_port
-from proxies import alone
+from proxies import alone, ask
 
 NAME = "envoy-gateway"
 ENVOY_VERSION = "1.40.0"
-PORT = 18000
+PORT, MONITORING = 18000, 19001
 CLASS = {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": {"name": "eg"},
          "spec": {"controllerName": "gateway.envoyproxy.io/gatewayclass-controller"}}
 # A script at the path where Envoy Gateway looks for Envoy: it records its arguments, once for each proxy.
@@ -44,13 +45,14 @@ class EnvoyGateway(Process):
 
     def __init__(self, program, logs, doors, level="debug"):
         self.program, self.level = program, level  # Of its log; with "debug" it says which streams begin, and writes down all resources at each change.
-        self.folder, self.address = logs / NAME, doors / "gateway.xds"
+        self.folder, self.address, self.monitoring = logs / NAME, doors / "gateway.xds", doors / "gateway.monitoring"
         self.notes, self.files = self.folder / "notes", self.folder / "resources"
         self.homes = {key: self.folder / key.lower() for key in ("configHome", "dataHome", "stateHome", "runtimeDir")}
         self.certificates = self.homes["configHome"] / "certs"
         if not self.folder.exists():
             self.prepare(program)
-        super().__init__(NAME, alone([program, "server", "--config-path", self.folder / "settings.yaml"], [(self.address, PORT)]), logs)
+        doors = [(self.address, PORT), (self.monitoring, MONITORING)]
+        super().__init__(NAME, alone([program, "server", "--config-path", self.folder / "settings.yaml"], doors), logs)
 
     def prepare(self, program):
         envoy = self.homes["dataHome"] / "envoy-versions" / ENVOY_VERSION / "bin" / "envoy"
@@ -148,6 +150,16 @@ class EnvoyGateway(Process):
         """How many xDS streams were opened so far."""
         with self.news:
             return sum("First discovery request" in line or "First incremental discovery request" in line for line in self.lines)
+
+    def rejections(self):
+        """How many rejections it counts, and how many of each client, by the node's id."""
+        counted = re.findall(r'^xds_nack_total\{.*nodeID="([^"]*)".*\} (\S+)$', ask(self.monitoring, "/metrics"), re.MULTILINE)
+        clients = {client: sum(int(float(many)) for who, many in counted if who == client) for client, _ in counted}
+        return sum(clients.values()), clients
+
+    def short(self, bootstrap):
+        """The id of a node."""
+        return bootstrap["node"]["id"]
 
     def node(self, tenant, number):
         """One more client of a tenant."""

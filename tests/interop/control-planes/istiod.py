@@ -129,6 +129,17 @@ class Istiod(Process):
         """How many clients it has now."""
         return sum(int(float(found)) for found in re.findall(r"^pilot_xds\{.*\} (\S+)$", ask(self.monitoring, "/metrics"), re.MULTILINE))
 
+    def rejections(self):
+        """How many rejections it counts, and how many of each client it logs, by the short form of a node's id."""
+        counted = re.findall(r"^pilot_total_xds_rejects\{.*\} (\S+)$", ask(self.monitoring, "/metrics"), re.MULTILINE)
+        with self.news:
+            logged = [found[1] for line in self.lines if (found := re.search(r" ACK ERROR (\S+)-\d+ ", line))]
+        return sum(int(float(one)) for one in counted), {client: logged.count(client) for client in logged}
+
+    def short(self, bootstrap):
+        """That short form."""
+        return bootstrap["node"]["id"].split("~")[2]
+
     def node(self, tenant, number):
         """One more replica of a tenant's gateway."""
         address, domain = f"10.0.1.{number}", f"{tenant}.svc.cluster.local"

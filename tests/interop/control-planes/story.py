@@ -45,7 +45,7 @@ class Story:
         self.plane = make()
         self.plane.write(self.state)
         self.others = []
-        self.relay = self.twins = self.rejections = None
+        self.relay = self.twins = self.rejections = self.told = None
 
     def play(self):
         self.begin()
@@ -130,7 +130,17 @@ class Story:
         if counted != rejections[1]:
             raise Failed(f"the Envoy rejected {rejections[1]} listener updates, the relay counted {counted}")
         self.rejections = rejections
+        eventually("the control plane hears of it from the relay", lambda: self.heard()[1], 10)
+        self.told = self.heard()
         self.change("it is repaired", "red", has(port(8083), but='"error_state"'), {"shop": 8080, "cart": 8083})
+        if self.heard() != self.told:
+            raise Failed(f"rejections that the control plane counts, before the repair and after it: {self.told}, {self.heard()}")
+
+    def heard(self):
+        """How many rejections the control plane counts in all, and how many of them are the relay's."""
+        total, clients = self.plane.rejections()
+        direct = self.plane.short(self.plane.bootstrap("red"))
+        return total, sum(many for client, many in clients.items() if client != direct)
 
     def control_plane_restarts(self):
         """Nothing is removed meanwhile, and later changes arrive; what is gone after the restart, when a person lets it go."""

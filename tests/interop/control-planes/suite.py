@@ -67,6 +67,8 @@ def play(name, program, word, dialect, options):
             print(f"    {tenant}: {what}: direct {direct * 1000:.0f} ms, relayed {relayed * 1000:.0f} ms", flush=True)
     if story and story.rejections:
         print("    rejected: direct {} times, relayed {} times".format(*story.rejections), flush=True)
+    if story and story.told:
+        print("    rejections that the control plane counts: {}, {} of them the relay's".format(*story.told), flush=True)
     run = f"{name}, relayed Envoys over {word} ({time.monotonic() - began:.0f} s)"
     print(f"FAILED   {run}: {problem}\n    logs: {logs}" if problem else f"passed   {run}", flush=True)
     return 1 if problem else 0

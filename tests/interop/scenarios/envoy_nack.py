@@ -66,8 +66,7 @@ def newcomers(world, dialect):
     world.expect_rejections()
     web = single_cluster(world, dialect, "a")
     world.control_plane.apply(put=web)
-    server = f"http://{world.control_plane.address}"
-    world.start_relay(None, text=f"upstream: {{ xds_servers: [{{ server_uri: '{server}' }}] }}\nverdicts: {{ after: 2 }}\n")
+    world.through_relay()
     old = [world.envoy(dialect, node=name).ready() for name in ("first", "second")]
     for envoy in old:
         eventually(f"{envoy.name} has the listener", lambda envoy=envoy: envoy.stat("listener_manager.total_listeners_active"))

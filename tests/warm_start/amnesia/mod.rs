@@ -6,6 +6,7 @@
 mod content;
 mod crossings;
 mod failover;
+mod fleet;
 mod judged;
 mod messages;
 mod orders;

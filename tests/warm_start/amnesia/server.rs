@@ -33,6 +33,8 @@ struct Shared {
     split: Option<usize>,
     /// A type of which it says nothing.
     mute: Option<&'static str>,
+    /// How many streams there were.
+    streams: usize,
 }
 
 impl Server {
@@ -83,6 +85,11 @@ impl Server {
         self.changed.send_replace(());
     }
 
+    /// How many streams there were so far.
+    pub(super) fn streams(&self) -> usize {
+        self.shared.lock().streams
+    }
+
     /// What it has.
     pub(super) fn content(&self) -> Content {
         self.shared.lock().content.clone()
@@ -127,6 +134,7 @@ impl Server {
         let accepting = tokio::spawn(async move {
             let mut calls = tokio::task::JoinSet::new();
             while let Some(call) = plane.next_call().await {
+                shared.lock().streams += 1;
                 calls.spawn(converse(call, shared.clone(), changed.subscribe()));
             }
         });

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use distributary::proto::envoy::config::core::v3::Node;
 use distributary::proto::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use parking_lot::Mutex;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::server::A_WHILE;
@@ -15,6 +17,7 @@ use crate::stage::{Client, Delta, node};
 /// One ADS stream, which acknowledges everything. Dropping it ends it.
 pub(super) struct Watcher {
     seen: Arc<Mutex<Seen>>,
+    wishes: mpsc::Sender<DeltaDiscoveryRequest>,
     reading: JoinHandle<()>,
 }
 
@@ -28,9 +31,14 @@ struct Seen {
 impl Watcher {
     /// A client that wants these names of these types; `*`: all.
     pub(super) async fn start(relay: SocketAddr, wants: &[(&str, &[&str])]) -> Self {
+        Self::of(node(), relay, wants).await
+    }
+
+    /// The same of this node.
+    pub(super) async fn of(node: Node, relay: SocketAddr, wants: &[(&str, &[&str])]) -> Self {
         let client = Client::connect(relay).await;
         let mut requests = wants.iter().map(|(type_url, names)| DeltaDiscoveryRequest {
-            node: Some(node()),
+            node: Some(node.clone()),
             type_url: (*type_url).to_owned(),
             resource_names_subscribe: names.iter().map(|name| (*name).to_owned()).collect(),
             ..DeltaDiscoveryRequest::default()
@@ -39,11 +47,18 @@ impl Watcher {
         requests.for_each(|request| stream.says(&request));
         let seen = Arc::new(Mutex::new(Seen::default()));
         let sees = seen.clone();
+        let (wishes, mut more) = mpsc::channel(4);
         #[expect(clippy::disallowed_methods, reason = "a client runs beside the test")]
         let reading = tokio::spawn(async move {
             let _connection = client;
             loop {
-                let response = stream.message().await;
+                let response = tokio::select! {
+                    Some(request) = more.recv() => {
+                        stream.says(&request);
+                        continue;
+                    }
+                    response = stream.message() => response,
+                };
                 stream.says(&DeltaDiscoveryRequest {
                     type_url: response.type_url.clone(),
                     response_nonce: response.nonce.clone(),
@@ -67,7 +82,17 @@ impl Watcher {
                 }
             }
         });
-        Self { seen, reading }
+        Self { seen, wishes, reading }
+    }
+
+    /// It wants one more name.
+    pub(super) async fn wants(&self, type_url: &str, name: &str) {
+        let request = DeltaDiscoveryRequest {
+            type_url: type_url.to_owned(),
+            resource_names_subscribe: vec![name.to_owned()],
+            ..DeltaDiscoveryRequest::default()
+        };
+        self.wishes.send(request).await.unwrap();
     }
 
     /// Waits until it has exactly these names of a type: `l1 l2`.
@@ -97,6 +122,13 @@ impl Watcher {
         let seen = self.seen.lock();
         let lost = seen.log.iter().filter_map(|event| event.strip_prefix('-'));
         lost.collect::<Vec<_>>().join(" ")
+    }
+
+    /// How many resources it was sent, and how many it lost.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let seen = self.seen.lock();
+        let lost = seen.log.iter().filter(|event| event.starts_with('-')).count();
+        (seen.log.len() - lost, lost)
     }
 
     /// How often it was sent this name.

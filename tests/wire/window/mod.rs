@@ -14,7 +14,7 @@ mod waiting;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use distributary::admin::{Admin, Clusters, Guard, History, Logging, NameCounts, Overview, Process, Shown};
+use distributary::admin::{Admin, Clusters, Guard, History, Logging, NameCounts, Overview, Process, Shown, Snapshots};
 use distributary::config::{Address, Config, Flags};
 use distributary::proto::envoy::config::core::v3::{Node, node::UserAgentVersionType};
 use distributary::xds::Dialect;
@@ -53,6 +53,7 @@ impl Window {
             guard: Guard::default(),
             process: process(),
             history: History::default(),
+            snapshots: Snapshots::default(),
         };
         Self(Admin::start(&Address::parse("127.0.0.1:0").unwrap(), None, None, shown).unwrap())
     }

@@ -41,6 +41,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{/* Whether a pod asks the others for their snapshots. They have no certificates to know each other by, so who may ask is up to the
+NetworkPolicy; where the configuration says who reads what, it must also say this. */}}
+{{- define "distributary.neighbours" -}}
+{{- $given := .Values.config -}}
+{{- $own := or $given.admin $given.snapshot $given.rules $given.listeners (include "distributary.certified" .) -}}
+{{- if and .Values.snapshot.neighbours .Values.networkPolicy.enabled (eq .Values.mode "deployment") (not $own) -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{/* The relay's own configuration: what was given, and what follows from the other values. */}}
 {{- define "distributary.config" -}}
 {{- $given := .Values.config -}}
@@ -58,6 +68,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- if .Values.snapshot.enabled -}}
 {{- $_ := set $follows "snapshot" (dict "dir" "/var/lib/distributary") -}}
+{{- end -}}
+{{- if include "distributary.neighbours" . -}}
+{{- $snapshot := $follows.snapshot | default dict -}}
+{{- $_ := set $snapshot "from" (list (printf "http://%s-headless:9901" (include "distributary.name" .))) -}}
+{{- $_ := set $follows "snapshot" $snapshot -}}
+{{- $inside := dict "identities" (list "ip:127.0.0.1" "ip:::1") "allow" (list "read" "change") -}}
+{{- $_ := set $follows "admin" (dict "address" "0.0.0.0:9901" "rules" (list $inside (dict "allow" (list "read")))) -}}
 {{- end -}}
 {{- $config := mergeOverwrite $follows (deepCopy $given) -}}
 {{- $ports := list -}}
@@ -87,6 +104,9 @@ env:
 ports:
   - { name: grpc-xds, containerPort: {{ .Values.port }} }
   - { name: http-probes, containerPort: {{ .Values.probesPort }} }
+{{- if include "distributary.neighbours" . }}
+  - { name: http-admin, containerPort: 9901 }
+{{- end }}
 {{- if eq .Values.mode "sidecar" }}
 # The program begins once the relay is there, even if its control plane is not.
 startupProbe:

@@ -183,10 +183,10 @@ impl Seats {
     /// Returns the content that the session reads now.
     #[must_use]
     pub fn sight(&self, server: &Server) -> Sight {
-        let holds = |one: &Condemned| server.holds(&one.type_url, one.name(), one.version);
+        let keeps = |one: &Condemned| server.keeps(&one.type_url, one.name(), one.version);
         let cut = |binding: &Binding| {
             let seat = binding.seat();
-            seat.map(|seat| seat.cut(&self.node, holds)).unwrap_or_default()
+            seat.map(|seat| seat.cut(&self.node, keeps)).unwrap_or_default()
         };
         let mut sight = Sight::new(cut(&self.bindings.plain), self.routes.owners().clone());
         for binding in self.bindings.others() {

@@ -138,6 +138,6 @@ impl Places<'_> {
     /// Whether the seat is at a view of the class for which the names of an owner are read.
     fn fits(&self, seat: &Seat, owner: Option<&str>) -> bool {
         let shared = self.routes.is_shared(owner);
-        *seat.view().class() == Scopes::class(self.node, shared)
+        *seat.view().class() == self.node.class_of(shared)
     }
 }

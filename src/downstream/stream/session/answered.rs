@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Session;
+use crate::downstream::stream::seats::Seats;
 use crate::inquiry::{ClientResource, ClientStream, ClientType, Depth, Inquiry};
 use crate::protocol::{Portrait, Stand};
 use crate::wire::Peer;
-use crate::xds::{Name, Objection, Sight, Standing, TypeUrl, named_in};
+use crate::xds::{Condemned, Name, Objection, Sight, Standing, TypeUrl, named_in};
 
 /// So many resources are told of those that the client names, and of the others, where its rejections are counted.
 const BLAMED_MAX: usize = 64;
@@ -50,6 +51,7 @@ impl Session {
     }
 
     fn types(&self, sight: &Sight, depth: &Depth) -> Vec<ClientType> {
+        let condemned: Vec<Arc<Condemned>> = self.seats.iter().flat_map(Seats::condemned).collect();
         let portraits = self.server.portraits(sight);
         let looked_at = portraits.filter(|portrait| match depth {
             Depth::Types | Depth::Resources | Depth::Rejections => true,
@@ -62,6 +64,11 @@ impl Session {
             let seats = self.seats.as_ref();
             ClientType {
                 server: seats.and_then(|seats| seats.server_of(portrait.type_url())),
+                older: condemned
+                    .iter()
+                    .filter(|one| is_served_older(portrait, one))
+                    .cloned()
+                    .collect(),
                 ..client_type(portrait, (accepted, self.waits_since(portrait)), depth)
             }
         });
@@ -87,6 +94,13 @@ impl Session {
                 .unanswered(&self.shared, (node, &self.method), longest, self.now);
         }
     }
+}
+
+/// Whether older content stands in for this at the client.
+fn is_served_older(portrait: Portrait<'_>, condemned: &Condemned) -> bool {
+    let served = || portrait.stand(condemned.name())?.resource;
+    condemned.type_url == *portrait.type_url()
+        && served().is_some_and(|served| served.version() == condemned.stands_in.version())
 }
 
 fn client_type(
@@ -115,6 +129,7 @@ fn client_type(
         server: None,
         objections: portrait.objections().cloned().collect(),
         relayed: portrait.relayed().cloned(),
+        older: Vec::new(),
         ready: (*depth == Depth::Resources).then_some(portrait.is_quiet() && settled),
         resources,
     }

@@ -106,9 +106,13 @@ impl Subscription {
         attempt: &Attempt<'_, impl Answers>,
     ) -> bool {
         let ripe = self.removals_are_ripe(attempt) && self.removes(attempt.slot);
-        let mut waits = false;
+        let (mut waits, mut held) = (false, false);
         let mut walk = self.books.agenda().walk();
         while let Some((name, say)) = self.next_due(&mut walk, difference, attempt.slot) {
+            if attempt.changes.is_some() && matches!(say, Say::Put(_)) && self.has(&name) {
+                (waits, held) = (true, true);
+                continue;
+            }
             if self.is_busy(&name) {
                 waits |= !matches!(say, Say::Remove | Say::Beat(_));
             } else if ripe && matches!(say, Say::Put(_) | Say::Other(_)) {
@@ -120,6 +124,7 @@ impl Subscription {
         if !self.turn.is_spent() {
             self.books.set_cursor(draft.cursor());
         }
+        self.books.notes_mut().note_endpoints(attempt.changes.filter(|_| held));
         waits
     }
 

@@ -18,10 +18,17 @@ impl Subscription {
         self.reader.type_url()
     }
 
-    /// Whether the client was sent this content, and has not rejected it.
-    pub(in crate::server) fn holds(&self, name: &Name, version: Version) -> bool {
+    /// Whether the client was sent this content and needs no other in its place: it has not rejected it, or holds what it had before. A
+    /// full state is rejected as a whole: with another content in this place, the client can accept the rest.
+    pub(in crate::server) fn keeps(&self, name: &Name, version: Version) -> bool {
+        let books = &self.books;
+        let stays = books.notes().refused().is_none();
         let mut texts = self.want.texts(name).chain([name]);
-        self.books.notes().refused().is_none() && texts.any(|text| self.books.ledger().get(text).is(version))
+        texts.any(|text| {
+            let row = books.ledger().get(text);
+            let rejected = row.refuses(version) || books.rejections().awaits_version(text, version);
+            stays && row.is(version) || rejected && books.rejections().keeps(text)
+        })
     }
 
     /// Returns what is known of the type, as this client sees it.
@@ -280,12 +287,21 @@ impl Subscription {
             Some(Again::At(at, _)) => Some(*at),
             Some(Again::Due(_) | Again::Tried(_)) | None => None,
         };
-        self.asked.ends(bound).into_iter().chain(again).min()
+        let held = self.books.notes().endpoints_wait_until();
+        self.asked.ends(bound).into_iter().chain(again).chain(held).min()
     }
 
     /// Takes note of the time. Returns whether the wait for an answer has just ended.
     pub(in crate::server) fn handle_timeout(&mut self, bound: Duration, now: Instant) -> bool {
         self.ripen_second_try(now);
+        if self
+            .books
+            .notes()
+            .endpoints_wait_until()
+            .is_some_and(|until| until <= now)
+        {
+            self.books.notes_mut().note_endpoints(None);
+        }
         self.asked.waive(bound, now)
     }
 }

@@ -61,6 +61,8 @@ pub(super) struct Attempt<'a, A> {
     nonces: &'a mut Nonces,
     /// Whether removals may be sent now: other types do not need the removed resources any more.
     removals: bool,
+    /// Until when changes of what the client has wait for other types.
+    changes: Option<Instant>,
     /// After this long, removals do not wait for additions of the same type any more.
     bound: Duration,
     /// How many bytes may be on their way in delta.
@@ -82,10 +84,18 @@ impl<'a, A> Attempt<'a, A> {
             answers,
             nonces,
             removals,
+            changes: None,
             bound: settings.timers.order_gate,
             window: settings.limits.window_bytes,
             now,
         }
+    }
+}
+
+impl<A> Attempt<'_, A> {
+    /// The same, where changes of what the client has wait until then.
+    pub(super) fn holding_changes(self, until: Option<Instant>) -> Self {
+        Self { changes: until, ..self }
     }
 }
 

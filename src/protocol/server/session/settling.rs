@@ -156,6 +156,7 @@ impl Subscription {
                 }
             }
         }
+        self.books.note_rejected(members.keys(), flight.news);
         self.settle_dropped(flight);
         self.divide(members, alone, message, again, objection)
     }

@@ -191,11 +191,11 @@ impl Server {
         self.wants_if(|type_url, name| before.of(type_url, name) != now.of(type_url, name))
     }
 
-    /// Whether the client was sent this content, and has not rejected it.
+    /// Whether the client was sent this content and needs no other in its place: it has not rejected it, or holds what it had before.
     #[must_use]
-    pub fn holds(&self, type_url: &TypeUrl, name: &Name, version: Version) -> bool {
+    pub fn keeps(&self, type_url: &TypeUrl, name: &Name, version: Version) -> bool {
         let mut types = self.types.iter().filter(|one| one.type_url() == type_url);
-        types.any(|one| one.holds(name, version))
+        types.any(|one| one.keeps(name, version))
     }
 
     fn wants_if<'a>(

@@ -157,12 +157,14 @@ impl Server {
     }
 
     fn step(&mut self, at: usize, sight: &Sight, answers: &impl Answers, removals: bool, now: Instant) -> Step {
+        let changes = self.held_until(at, sight, now);
         let Some(one) = self.types.get_mut(at) else {
             return Step::Idle;
         };
         let (nonces, settings) = (&mut self.nonces, &*self.settings);
         let step = one.with_sight(sight, |one, slot| {
-            one.poll(&mut Attempt::new((slot, answers), nonces, settings, removals, now))
+            let attempt = Attempt::new((slot, answers), nonces, settings, removals, now);
+            one.poll(&mut attempt.holding_changes(changes))
         });
         if let Step::Send(_, clusters) = &step
             && !clusters.is_empty()
@@ -178,6 +180,24 @@ impl Server {
         for one in self.types.iter_mut().filter(|one| endpoints_for(clusters, one)) {
             names.iter().for_each(|name| one.force(name));
         }
+    }
+
+    /// Returns until when changed endpoints wait: clusters were sent a moment ago, and the client is about to ask for theirs. The routes of
+    /// the same burst wait for these, and what changes with the routes goes when they go (D-04).
+    fn held_until(&self, at: usize, sight: &Sight, now: Instant) -> Option<Instant> {
+        let one = self.types.get(at).filter(|one| one.type_url().kind() == Kind::Eds)?;
+        let clusters = self
+            .types
+            .iter()
+            .filter(|clusters| endpoints_for(clusters.type_url(), one));
+        let clusters = clusters.filter(|clusters| clusters.type_url().kind() == Kind::Cds);
+        let mut flights = clusters.flat_map(|clusters| clusters.flights().map(|flight| (clusters.type_url(), flight)));
+        flights.find_map(|(type_url, flight)| {
+            let until = flight.sent + self.settings.timers.removal_quiet;
+            let mut names = flight.batch.items().iter().filter_map(|item| item.resource.endpoints());
+            let cold = now < until && names.any(|name| !self.has_endpoints(type_url, name, sight));
+            cold.then_some(until)
+        })
     }
 
     /// Whether no cluster that was just sent waits for endpoints that this client is about to request.

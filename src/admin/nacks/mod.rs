@@ -3,6 +3,8 @@
 //!
 //! Owns the form, and what counts as the same rejection. The streams themselves say what they have rejected.
 
+mod condemned;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +18,7 @@ use serde_json::{Value, json};
 use super::{Shown, forms};
 use crate::cache::{EarlierContent, View};
 use crate::census::ClientStatus;
-use crate::classes::Class;
+use crate::classes::{Class, UserAgent};
 use crate::clock::WallClock;
 use crate::inquiry::{ClientResource, ClientStream, ClientType, Depth, Question, Whom};
 use crate::xds::{Name, Objection, Resource, TypeUrl, Version};
@@ -52,6 +54,8 @@ struct Rejection {
     since: Option<Instant>,
     /// What is rejected, and the class of one of the clients.
     about: Option<About>,
+    /// The software for which it is condemned.
+    condemned: Vec<String>,
 }
 
 type About = (TypeUrl, Arc<Resource>, Arc<Class>);
@@ -95,7 +99,9 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
             found.entry(key).or_default().add(&stream, one, resource);
         }
     }
-    let mut past = Past::new(shown.status.census().views());
+    let views = shown.status.census().views();
+    condemned::add(&mut found, &views, &wanted, &whom);
+    let mut past = Past::new(views);
     let contents = wanted.name.as_ref().map(|_| &shown.status);
     let rejections = found.into_iter().map(|(key, rejection)| {
         let before = rejection.about.as_ref().and_then(|about| past.before(about));
@@ -116,6 +122,13 @@ fn rejections(stream: &ClientStream) -> impl Iterator<Item = (Key, &ClientType, 
             ((type_url, name, version, words.unwrap_or_default()), one, resource)
         })
     })
+}
+
+fn software(user_agent: &UserAgent) -> String {
+    match user_agent.name.is_empty() {
+        true => "unknown".to_owned(),
+        false => user_agent.to_string(),
+    }
 }
 
 impl Wanted {
@@ -168,12 +181,7 @@ impl Rejection {
         {
             self.about = Some((one.type_url.clone(), content.clone(), stream.node.class.clone()));
         }
-        let software = &stream.node.user_agent;
-        let software = match software.name.is_empty() {
-            true => "unknown".to_owned(),
-            false => software.to_string(),
-        };
-        *self.software.entry(software).or_default() += 1;
+        *self.software.entry(software(&stream.node.user_agent)).or_default() += 1;
         if self.some.len() < NAMED_MAX {
             self.some
                 .push(json!({ "stream": stream.number.to_string(), "node": &*stream.node.id }));
@@ -207,6 +215,7 @@ impl Rejection {
             "software": self.software,
             "since": self.since.map(|since| clock.time(since)),
             "reported": reported.map(|at| clock.time(at)),
+            "condemned": self.condemned,
         })
     }
 }

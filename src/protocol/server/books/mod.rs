@@ -11,7 +11,7 @@ use crate::server::flights::{Flight, Flights};
 use crate::server::ledger::{Ledger, Row};
 use crate::server::notes::Notes;
 use crate::server::rejections::{Group, Rejections};
-use xds::{Difference, Name, Objection, Resource, State, Version};
+use xds::{Difference, Form, Item, Name, Objection, Resource, State, Version};
 
 /// The books on one type of one stream.
 ///
@@ -131,7 +131,8 @@ impl Books {
     /// A resource is sent under a name.
     pub(super) fn sent(&mut self, name: &Name, resource: &Arc<Resource>) {
         self.ledger.put(name, Row::Sent(resource.clone()));
-        self.absolve(name);
+        // Until it has accepted that, it holds what it had when it rejected something.
+        self.hold_back_no_more(name);
         self.notes.forget_error(name);
     }
 
@@ -224,8 +225,18 @@ impl Books {
     /// for the second time.
     pub(super) fn answer(&mut self, nonce: u64, accepts: bool) -> Option<(Flight, bool)> {
         let flight = self.flights.settle(nonce)?;
+        if accepts {
+            // What is only listed beside the news, it accepted before.
+            let news = flight.batch.items().iter().filter(|item| item.form != Form::Repeated);
+            self.rejections.note_settled(news.map(Item::name));
+        }
         let again = self.rejections.end(nonce, accepts);
         Some((flight, again.unwrap_or_default()))
+    }
+
+    /// The client has rejected something of these names; `news`: it holds what it had of them before.
+    pub(super) fn note_rejected<'a>(&mut self, names: impl Iterator<Item = &'a Name>, news: bool) {
+        self.rejections.note_rejected(names, news);
     }
 
     /// Adds groups of a rejected response. Returns all names that are to be held back, if there were too many tries.
@@ -247,9 +258,15 @@ impl Books {
         self.lists_all && !self.notes.omits()
     }
 
-    /// Nothing of a name is rejected any more. B-18: others may have been held back with it, and this may have been the bad one: they are
-    /// sent again.
+    /// Nothing of a name is rejected any more.
     fn absolve(&mut self, name: &Name) {
+        self.rejections.note_settled([name].into_iter());
+        self.hold_back_no_more(name);
+    }
+
+    /// A name is not held back any more. B-18: others may have been held back with it, and this may have been the bad one: they are
+    /// sent again.
+    fn hold_back_no_more(&mut self, name: &Name) {
         if self.rejections.forget(name) && self.holds_back_as_one() {
             for other in self.rejections.take_held_back() {
                 self.ledger.put(&other, Row::Perhaps);
@@ -325,76 +342,4 @@ impl Books {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use xds::{ResourceParts, TypeUrl};
-
-    fn books(lists_all: bool, names: &[&Name]) -> Books {
-        let mut books = Books::new(lists_all);
-        let objection = Arc::new(Objection::new(13, "bad", now()));
-        for name in names {
-            books.mark(name, true);
-            books.refuse((*name).clone(), Version::EMPTY, false, objection.clone());
-            books.pass(name);
-        }
-        books
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "any instant will do")]
-    fn now() -> std::time::Instant {
-        std::time::Instant::now()
-    }
-
-    /// B-22: whatever ends the rejection of a name ends it in all books, and whoever must be told of a name is looked at.
-    #[test]
-    fn a_row_changes_with_all_that_belongs_to_it() {
-        let name = Name::from("a");
-        let parts = ResourceParts {
-            type_url: &TypeUrl::new("t"),
-            name: name.clone(),
-            aliases: Vec::new(),
-            passed_on: &[],
-            body: &[],
-            endpoints: None,
-            received: now(),
-        };
-        let resource = Arc::new(Resource::new(parts, 0));
-        type Verb = fn(&mut Books, &Name, &Arc<Resource>);
-        let verbs: [(&str, Verb, bool, bool); 7] = [
-            ("ask", |books, name, _| books.ask(name), false, true),
-            ("drop", |books, name, _| books.drop(name, false), false, false),
-            ("keep", |books, name, _| books.drop(name, true), false, true),
-            ("sent", |books, name, resource| books.sent(name, resource), false, false),
-            ("gone", |books, name, _| books.gone(name), false, false),
-            (
-                "settle",
-                |books, name, _| _ = books.settle(name, Row::Nothing),
-                false,
-                false,
-            ),
-            ("doubt", |books, name, _| books.doubt(name), true, true),
-        ];
-        for (verb, act, is_held_back, is_listed) in verbs {
-            let mut books = books(false, &[&name]);
-            act(&mut books, &name, &resource);
-            assert_eq!(
-                books.rejections().held_back().any(|held| *held == name),
-                is_held_back,
-                "{verb}"
-            );
-            assert_eq!(books.agenda().names().eq([&name]), is_listed, "{verb}");
-        }
-    }
-
-    /// B-18: what was held back as one is sent again with any of it.
-    #[test]
-    fn secrets_are_held_back_as_one() {
-        let (name, other) = (Name::from("a"), Name::from("b"));
-        for (lists_all, expected) in [(true, vec![other.clone()]), (false, Vec::new())] {
-            let mut books = books(lists_all, &[&name, &other]);
-            books.gone(&name);
-            assert!(books.agenda().names().eq(&expected));
-            assert_eq!(matches!(books.ledger().get(&other), Row::Perhaps), lists_all);
-        }
-    }
-}
+mod tests;

@@ -2,8 +2,6 @@
 //!
 //! Owns the two streams to the view's control plane and the order of work. Knows nothing of who reads the view.
 
-mod holding;
-
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,6 +13,7 @@ use tokio::sync::mpsc;
 use super::access::ClassFiles;
 use super::clock::now;
 use super::error_line::error_line;
+use super::holding::{FindBeside, Holding};
 use super::leg::Leg;
 use super::reports::{AskClients, Reports};
 use super::status::{Answers, Board, Status};
@@ -24,11 +23,9 @@ use super::way::Way;
 use crate::cache::{View, WordsQuestion};
 use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
-use crate::protocol::{Crossings, Demand, Guard, Leg as Which};
+use crate::protocol::{Demand, Guard, Leg as Which};
 use crate::telemetry::{Arrival, HoldMetrics, Traces};
 use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
-
-pub use holding::FindBeside;
 
 /// How often wants are taken before the server is asked and heard: a request of a SotW stream has all names, so few are better than many.
 const WANTS_AT_ONCE: usize = 8;
@@ -42,12 +39,9 @@ pub struct Writer<L: Talk = Way> {
     /// The server's name for operators and clients.
     server: String,
     demand: Demand,
-    guard: Guard,
-    crossings: Crossings,
-    find_beside: Option<FindBeside>,
+    holding: Holding,
     questions: mpsc::Receiver<WordsQuestion>,
     traces: Arc<Traces>,
-    holds: Arc<HoldMetrics>,
     reports: Reports,
     main: L,
     aside: L,
@@ -137,55 +131,51 @@ impl<L: Talk> Writer<L> {
     ) -> Self {
         Self {
             questions: view.questions(),
+            holding: Holding::new(view.clone(), server, holds, guard),
             view,
             server: server.to_owned(),
             demand: Demand::default(),
-            guard,
-            crossings: Crossings::default(),
-            find_beside: None,
             traces,
-            holds,
             reports: Reports::new(None),
             main,
             aside,
         }
     }
 
+    /// D-11, D-12: removals and changes wait for what clients read of other servers, which is found in this way.
+    #[must_use]
+    pub fn beside(mut self, find: FindBeside) -> Self {
+        self.holding.look_beside(find);
+        self
+    }
+
     /// Works until the view is closed.
     pub async fn run(mut self) {
-        if let Some(restored) = self.view.restored() {
-            self.guard.remember(restored.holds(), now());
-        }
+        self.holding.begin();
         let mut changes = Vec::new();
         while !self.view.is_closed() {
             self.turn(&mut changes).await;
             self.next(&mut changes).await;
             // A server that sends without a pause must not block the other tasks of this thread.
             tokio::task::yield_now().await;
-            if self.guard.poll_timeout().is_some_and(|due| due <= now()) {
+            if self.holding.removes_now() {
                 // D-03: on a busy machine, a route may have arrived in time and not been read.
                 poll_fn(|cx| Poll::Ready(self.hear(cx, &mut changes))).await;
             }
         }
-        self.guard.close();
-        self.crossings.close();
-        self.tell_holds();
+        self.holding.close();
     }
 
     async fn turn(&mut self, changes: &mut Vec<Changes>) {
         let (quiet, bound) = self.main.removal_times();
-        self.guard.set(quiet, bound);
-        let settings = self.view.guard();
-        self.guard.handle_settings(settings);
-        self.crossings.set(bound, settings.unready);
+        self.holding.set(quiet, bound, self.view.guard());
         let mut ordered = Vec::new();
         for (order, doing) in self.view.take_orders() {
-            self.guard.handle_order(&order, now());
-            self.crossings.handle_order(&order, now());
+            self.holding.handle_order(&order);
             ordered.push(doing);
         }
         // What the servers said waits, if it removes. What follows from a want below does not wait: it answers the want (D-03).
-        self.hold(changes, &self.view.cut());
+        self.holding.hold(changes, &self.view.cut());
         if self.view.take_superseded() {
             self.main.supersede();
             self.aside.supersede();
@@ -207,24 +197,19 @@ impl<L: Talk> Writer<L> {
             self.main.turn(&mut said);
             self.aside.turn(&mut said);
             let cut = self.view.cut();
-            self.hold(&mut said, &cut);
+            self.holding.hold(&mut said, &cut);
             changes.append(&mut said);
             if self.free_names(changes) {
                 continue;
             }
             if changes.is_empty() {
                 // What lets a removal go is published by now.
-                let wanted = |type_url: &TypeUrl, name: &Name| self.view.wants(type_url, name);
-                changes.append(&mut self.guard.release(&cut, wanted, now()));
-                changes.append(&mut self.cross(&cut));
+                changes.append(&mut self.holding.release(&cut));
             }
             if changes.is_empty() {
                 let server_state = self.server_state();
-                if server_state == ServerState::Up && self.view.forget_restored() {
-                    self.guard.forget_unserved(&cut);
-                }
-                self.guard.handle_server(server_state.reachable(), now());
-                self.tell_holds();
+                self.holding.handle_server(server_state, &cut);
+                self.holding.tell();
                 self.reports.turn(&self.view, [&mut self.main, &mut self.aside]);
                 self.view.publish_reason(self.reason(server_state).as_deref());
                 self.view.publish_server_state(server_state);
@@ -232,7 +217,7 @@ impl<L: Talk> Writer<L> {
                 return;
             }
             // Nothing is said to be held that is not served.
-            self.tell_holds();
+            self.holding.tell();
             let traced = traced::begin(&self.traces, &std::mem::take(&mut arrivals), changes, &cut);
             let mut woken = self.view.publish(changes);
             traced.iter().for_each(|change| change.apply(now()));
@@ -249,8 +234,7 @@ impl<L: Talk> Writer<L> {
     fn pass_wants(&mut self, changes: &mut Vec<Changes>) {
         for want in self.view.take_wants(now()) {
             if !want.wanted {
-                self.guard.handle_unwanted(&want.type_url, &want.target);
-                self.crossings.handle_unwanted(&want.type_url, &want.target);
+                self.holding.handle_unwanted(&want);
             }
             let told = self.demand.handle_want(&want, &self.view.cut());
             self.tell(told, changes);
@@ -367,8 +351,7 @@ impl<L: Talk> Writer<L> {
     fn deadline(&self) -> Option<Instant> {
         let all = [
             self.view.poll_timeout(),
-            self.guard.poll_timeout(),
-            self.crossings.poll_timeout(),
+            self.holding.poll_timeout(),
             self.main.poll_timeout(),
             self.aside.poll_timeout(),
         ];

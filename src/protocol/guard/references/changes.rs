@@ -1,0 +1,144 @@
+//! What a resource names from now on, and what no longer.
+//!
+//! Owns that each name knows its sources. Does not read states.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::super::held::Held;
+use super::super::removal::Item;
+use super::named::{clusters, named, refers, routes, without};
+use super::{References, Source, drop_from, look, unsettle};
+use xds::{Kind, Name, Resource};
+
+impl References {
+    /// A resource names something else from now on.
+    pub(super) fn change(
+        &mut self,
+        source: &Source,
+        old: Option<&Arc<Resource>>,
+        new: Option<&Arc<Resource>>,
+        held: &mut Held,
+    ) {
+        let (item, place) = source;
+        let kind = item.0.0.kind();
+        if !refers(kind) {
+            return;
+        }
+        self.forget_unknown(kind, held);
+        if place.is_some() && kind == Kind::Cds {
+            self.change_endpoints(source, old, new, held);
+        }
+        let (old, new) = (named(kind, old), named(kind, new));
+        for (of, old, new) in [
+            (Kind::Rds, routes(old), routes(new)),
+            (Kind::Cds, clusters(old), clusters(new)),
+        ] {
+            without(new, old).for_each(|name| self.begin(of, name, source, held));
+            without(old, new).for_each(|name| self.end(of, name, source, held));
+        }
+    }
+
+    /// Other contents stand in for a resource from now on.
+    pub(super) fn change_stand_ins(&mut self, item: &Item, before: &[Arc<Resource>], held: &mut Held) {
+        let kind = item.0.0.kind();
+        for name in before.iter().filter_map(|one| one.endpoints()) {
+            unsettle(Kind::Eds, name, item, held);
+        }
+        if !refers(kind) {
+            return;
+        }
+        self.forget_unknown(kind, held);
+        let source = (item.clone(), None);
+        for one in self.stand_ins.of(item).to_vec() {
+            let new = named(kind, Some(&one));
+            for (of, new) in [(Kind::Rds, routes(new)), (Kind::Cds, clusters(new))] {
+                new.iter().for_each(|name| self.begin(of, name, &source, held));
+            }
+        }
+        let served = self.resource(&source).filter(|_| !self.going.contains(item)).cloned();
+        let served = named(kind, served.as_ref());
+        for old in before {
+            let old = named(kind, Some(old));
+            for (of, old, served) in [
+                (Kind::Rds, routes(old), routes(served)),
+                (Kind::Cds, clusters(old), clusters(served)),
+            ] {
+                without(old, served).for_each(|name| self.end(of, name, &source, held));
+            }
+        }
+    }
+
+    /// A listener or a route changes: it may be known now what was not.
+    fn forget_unknown(&mut self, kind: Kind, held: &mut Held) {
+        if kind != Kind::Cds {
+            self.unknown.take();
+            let suspended = std::mem::take(&mut self.suspended);
+            suspended.into_iter().for_each(|item| held.look(item));
+        }
+    }
+
+    /// A resource names a route configuration or a cluster.
+    fn begin(&mut self, of: Kind, name: &Name, source: &Source, held: &mut Held) {
+        let sources = self.named_mut(of).entry(name.clone()).or_default();
+        sources.insert(source.clone());
+        look(of, name, held, |_, said| !said);
+        if of == Kind::Rds {
+            self.touch_route(name, held);
+        }
+    }
+
+    /// It does not any more, unless what stands in for it does.
+    fn end(&mut self, of: Kind, name: &Name, source: &Source, held: &mut Held) {
+        if source.1.is_none() && self.stand_ins.name(of, &source.0, name) {
+            return;
+        }
+        drop_from(self.named_mut(of), name, source);
+        unsettle(of, name, &source.0, held);
+        if of == Kind::Rds {
+            self.touch_route(name, held);
+        }
+    }
+
+    fn named_mut(&mut self, of: Kind) -> &mut BTreeMap<Name, BTreeSet<Source>> {
+        if of == Kind::Rds {
+            &mut self.routes
+        } else {
+            &mut self.clusters
+        }
+    }
+
+    /// A cluster of another server takes its endpoints from something else from now on.
+    fn change_endpoints(
+        &mut self,
+        cluster: &Source,
+        old: Option<&Arc<Resource>>,
+        new: Option<&Arc<Resource>>,
+        held: &mut Held,
+    ) {
+        let of = |resource: Option<&Arc<Resource>>| resource.and_then(|resource| resource.endpoints().cloned());
+        let (old, new) = (of(old), of(new));
+        if old == new {
+            return;
+        }
+        if let Some(name) = old {
+            self.abroad.leave_endpoints(&name, cluster);
+            unsettle(Kind::Eds, &name, &cluster.0, held);
+        }
+        if let Some(name) = new {
+            self.abroad.take_endpoints(&name, cluster);
+        }
+    }
+
+    /// A resource goes: it does not count any more, although it is still served.
+    pub(in super::super) fn go(&mut self, item: &Item, held: &mut Held) {
+        let stood_in = self.stand_ins.remove(item);
+        self.change_stand_ins(item, &stood_in, held);
+        let source = (item.clone(), None);
+        let resource = self.resource(&source).cloned();
+        self.change(&source, resource.as_ref(), None, held);
+        if resource.is_some() {
+            self.going.insert(item.clone());
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Removals in one source of what another source still refers to (D-11). In SotW, nobody says that a route or an assignment is gone.
+
+use std::time::Duration;
+
+use xds::Dialect;
+
+use super::BOTH;
+use super::pair::Pair;
+use super::plane::{cluster, endpoints, listener, proxy, route};
+use crate::{CDS, EDS, LDS, RDS, ms};
+
+/// Listeners and routes from one, clusters and endpoints from the other.
+fn usual(dialect: Dialect) -> Pair {
+    Pair::new(dialect, &[CDS, EDS], &[(CDS, "*")])
+}
+
+/// The cluster stays as long as the other control plane's route leads there, and goes with that.
+#[test]
+fn a_cluster_that_a_route_elsewhere_names() {
+    for dialect in BOTH {
+        let mut pair = usual(dialect);
+        pair.remove(CDS, "a");
+        pair.pass(Duration::from_secs(30));
+        assert_eq!(pair.aside.served(CDS), "a b", "{dialect:?}");
+        assert_eq!(pair.aside.why(CDS, "a"), "referenced by rds r");
+        pair.put(EDS, "b", endpoints("b", 1));
+        pair.lead(&["b"]);
+        pair.exchange();
+        assert_eq!(pair.aside.served(CDS), "b", "{dialect:?}");
+        assert_eq!(pair.aside.heard(), "+cds referenced 1, -cds referenced free");
+    }
+}
+
+/// A listener elsewhere names the route configuration; a listener that has a cluster of its own does so by itself.
+#[test]
+fn a_route_that_a_listener_elsewhere_names() {
+    let mut pair = Pair::new(Dialect::Delta, &[RDS, CDS, EDS], &[(CDS, "*"), (RDS, "q")]);
+    pair.put(RDS, "q", route("q", &["b"]));
+    pair.exchange();
+    pair.remove(RDS, "r");
+    pair.pass(Duration::from_secs(30));
+    assert!(pair.leads(&["a"]));
+    assert_eq!(pair.aside.why(RDS, "r"), "referenced by lds l");
+    pair.put(LDS, "l", listener("l", "q", 80));
+    pair.exchange();
+    assert_eq!(pair.aside.served(RDS), "q");
+    pair.put(LDS, "p", proxy("p", "a", 81));
+    pair.exchange();
+    pair.remove(CDS, "a");
+    pair.pass(Duration::from_secs(10));
+    assert_eq!(pair.aside.why(CDS, "a"), "referenced by lds p");
+    pair.remove(LDS, "p");
+    pair.pass(ms(300));
+    assert_eq!(pair.aside.served(CDS), "b");
+}
+
+/// The chain goes over three sources and back: listeners here, routes there, clusters here.
+#[test]
+fn a_route_elsewhere_counts_if_it_is_used() {
+    let mut pair = Pair::new(Dialect::Delta, &[RDS], &[(CDS, "*")]);
+    pair.remove(CDS, "a");
+    pair.pass(Duration::from_secs(10));
+    assert_eq!(pair.main.why(CDS, "a"), "referenced by rds r");
+    // No listener names it any more, but a client has it.
+    pair.remove(LDS, "l");
+    pair.pass(Duration::from_secs(10));
+    assert_eq!(
+        (pair.main.served(LDS).as_str(), pair.main.served(CDS).as_str()),
+        ("", "a b")
+    );
+    pair.leased.lock().unwrap().clear();
+    pair.exchange();
+    assert_eq!(pair.main.served(CDS), "b");
+}
+
+/// An assignment waits for its cluster to go, but not for longer than changes wait for each other.
+#[test]
+fn an_assignment_whose_cluster_stays() {
+    let mut pair = Pair::new(Dialect::Delta, &[EDS], &[(CDS, "*")]);
+    pair.remove(EDS, "a");
+    pair.pass(ms(1900));
+    assert_eq!(pair.aside.served(EDS), "a");
+    assert_eq!(pair.aside.why(EDS, "a"), "referenced by cds a");
+    assert!(pair.aside.holds[0].removals.get("a").unwrap().until.is_some());
+    pair.pass(ms(150));
+    assert_eq!(pair.aside.served(EDS), "");
+    assert_eq!(pair.aside.heard(), "+eds referenced 1, -eds referenced clock");
+
+    // The cluster goes before that.
+    let mut pair = Pair::new(Dialect::Delta, &[EDS], &[(CDS, "*")]);
+    pair.lead(&["b"]);
+    pair.pass(ms(3000));
+    pair.remove(EDS, "a");
+    pair.pass(ms(500));
+    assert_eq!(pair.aside.served(EDS), "a");
+    pair.remove(CDS, "a");
+    pair.pass(ms(300));
+    assert_eq!(
+        (pair.main.served(CDS), pair.aside.served(EDS)),
+        ("b".into(), String::new())
+    );
+    assert_eq!(pair.aside.heard(), "+eds referenced 1, -eds referenced free");
+}
+
+/// If the cluster is held, its endpoints are held as long.
+#[test]
+fn an_assignment_whose_cluster_is_held() {
+    let mut pair = Pair::new(Dialect::Delta, &[EDS], &[(CDS, "*")]);
+    pair.remove(CDS, "a");
+    pair.remove(EDS, "a");
+    pair.pass(Duration::from_secs(100));
+    assert_eq!(pair.main.why(CDS, "a"), "referenced by rds r");
+    assert_eq!(pair.aside.why(EDS, "a"), "referenced by cds a");
+    assert_eq!(pair.aside.served(EDS), "a");
+    pair.put(EDS, "b", endpoints("b", 1));
+    pair.lead(&["b"]);
+    pair.exchange();
+    assert_eq!(
+        (pair.main.served(CDS), pair.aside.served(EDS)),
+        ("b".into(), "b".into())
+    );
+
+    // Or the cluster returns: then the assignment has waited long enough.
+    let mut pair = Pair::new(Dialect::Delta, &[EDS], &[(CDS, "*")]);
+    pair.remove(CDS, "a");
+    pair.remove(EDS, "a");
+    pair.pass(Duration::from_secs(10));
+    assert_eq!(pair.aside.served(EDS), "a");
+    pair.put(CDS, "a", cluster("a"));
+    pair.exchange();
+    assert_eq!(pair.main.served(CDS), "a b");
+    assert_eq!(pair.aside.served(EDS), "");
+}
+
+/// What directs traffic comes from the other source, and counts as well: a cluster that nothing names any more goes when that is quiet.
+#[test]
+fn the_quiet_time_is_that_of_both() {
+    let mut pair = usual(Dialect::Delta);
+    pair.lead(&["b"]);
+    pair.pass(ms(3000));
+    pair.remove(CDS, "a");
+    for n in 0..6 {
+        pair.put(LDS, "m", listener("m", "r", 8000 + n));
+        pair.pass(ms(60));
+        assert_eq!(pair.aside.served(CDS), "a b", "{n}");
+    }
+    pair.pass(ms(200));
+    assert_eq!(pair.aside.served(CDS), "b");
+}
+
+/// A reload takes the source away, or brings one: what it has counts as long as clients read it.
+#[test]
+fn a_source_that_goes() {
+    let mut pair = usual(Dialect::Delta);
+    pair.remove(CDS, "a");
+    pair.pass(Duration::from_secs(10));
+    assert_eq!(pair.aside.served(CDS), "a b");
+    pair.aside.beside = None;
+    pair.aside.publish(Vec::new());
+    assert_eq!(pair.aside.served(CDS), "b");
+}

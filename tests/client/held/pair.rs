@@ -1,0 +1,149 @@
+//! Two sources of one client's types: one with most of them, and one beside it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use protocol::Crossings;
+use xds::{Beside, Cut, Dialect, Name, Neighbour, Owners, ServerState, TypeUrl};
+
+use super::plane::{cluster, endpoints, listener, route};
+use super::stage::{Stage, USUAL};
+use crate::{CDS, EDS, LDS, RDS, ms};
+
+/// What is at hand of a source for the other one.
+type Shown = Arc<Mutex<Arc<Cut>>>;
+
+/// Both. The clients of one are the clients of the other.
+pub(crate) struct Pair {
+    pub(crate) main: Stage,
+    pub(crate) aside: Stage,
+    shown: [Shown; 2],
+    /// The types that come from the one beside.
+    theirs: BTreeSet<&'static str>,
+    /// What clients ask for by name.
+    pub(crate) leased: Arc<Mutex<BTreeSet<String>>>,
+    /// The server of the one beside.
+    pub(crate) state: ServerState,
+}
+
+impl Pair {
+    /// Listener `l` names route `r`, which leads to cluster `a`, and all of it is there; of `b`, only the cluster is. `theirs`: the types
+    /// that come from the source beside. `wants`: what clients want beside all listeners, and `r`.
+    pub(crate) fn new(dialect: Dialect, theirs: &[&'static str], wants: &[(&str, &str)]) -> Self {
+        let theirs: BTreeSet<&'static str> = theirs.iter().copied().collect();
+        let all = [&[(LDS, "*"), (RDS, "r"), (EDS, "a"), (EDS, "b")], wants].concat();
+        let (there, here): (Vec<_>, Vec<_>) = all.into_iter().partition(|(kind, _)| theirs.contains(kind));
+        let (mut main, mut aside) = (Stage::new(dialect, USUAL, &here), Stage::new(dialect, USUAL, &there));
+        let shown: [Shown; 2] = [Arc::default(), Arc::default()];
+        let leased = Arc::new(Mutex::new(BTreeSet::from(["r".to_owned()])));
+        let beside = |of: &Shown, is_main: bool, theirs: &BTreeSet<&'static str>| {
+            let (cut, leased) = (of.clone(), leased.clone());
+            let full = |kind: &&str| (TypeUrl::new(kind).full_name().into(), Arc::from("#aside"));
+            let owners = Owners::new([], theirs.iter().map(full).collect::<BTreeMap<_, _>>());
+            let find = move |owner: Option<&str>| {
+                let elsewhere = owner.is_some() == is_main;
+                let cut = cut.lock().unwrap().clone();
+                elsewhere.then(|| vec![Neighbour { view: 1, cut }])
+            };
+            let wants = move |_: &TypeUrl, name: &Name| leased.lock().unwrap().contains(name.as_str());
+            Beside::new(owners, find, wants)
+        };
+        main.beside = Some((crossings(), beside(&shown[1], true, &theirs)));
+        aside.beside = Some((crossings(), beside(&shown[0], false, &theirs)));
+        let mut pair = Self {
+            main,
+            aside,
+            shown,
+            theirs,
+            leased,
+            state: ServerState::Up,
+        };
+        pair.put(LDS, "l", listener("l", "r", 80));
+        pair.put(RDS, "r", route("r", &["a"]));
+        pair.put(CDS, "a", cluster("a"));
+        pair.put(CDS, "b", cluster("b"));
+        pair.put(EDS, "a", endpoints("a", 1));
+        pair.pass(ms(500));
+        pair.main.heard();
+        pair.aside.heard();
+        pair
+    }
+
+    pub(crate) fn of(&mut self, kind: &str) -> &mut Stage {
+        match self.theirs.contains(kind) {
+            true => &mut self.aside,
+            false => &mut self.main,
+        }
+    }
+
+    /// The type's control plane has this resource from now on.
+    pub(crate) fn put(&mut self, kind: &str, name: &str, body: Bytes) {
+        self.of(kind).put(kind, name, body);
+    }
+
+    pub(crate) fn remove(&mut self, kind: &str, name: &str) {
+        self.of(kind).remove(kind, name);
+    }
+
+    /// Both say what they have, and see what the other one has.
+    pub(crate) fn exchange(&mut self) {
+        for _ in 0..4 {
+            self.main.exchange();
+            self.aside.exchange();
+            self.look();
+        }
+    }
+
+    /// Each sees what the other one has.
+    fn look(&mut self) {
+        let with_holds = |stage: &Stage| stage.upstream.cut.with_holds(stage.holds.clone());
+        *self.shown[0].lock().unwrap() = Arc::new(with_holds(&self.main).with_server_state(ServerState::Up));
+        *self.shown[1].lock().unwrap() = Arc::new(with_holds(&self.aside).with_server_state(self.state));
+        self.main.publish(Vec::new());
+        self.aside.publish(Vec::new());
+    }
+
+    /// The server of the source beside is there, or away.
+    pub(crate) fn tell(&mut self, state: ServerState) {
+        self.state = state;
+        self.exchange();
+    }
+
+    /// Lets time pass, in small steps: each sees what the other one has at once.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let mut left = time;
+        self.exchange();
+        while !left.is_zero() {
+            let step = left.min(ms(10));
+            self.tick(step);
+            left -= step;
+        }
+        self.exchange();
+    }
+
+    /// A moment passes, and each sees what the other one has.
+    pub(crate) fn tick(&mut self, time: Duration) {
+        self.main.pass(time);
+        self.aside.pass(time);
+        self.look();
+    }
+
+    /// The route leads to these clusters from now on.
+    pub(crate) fn lead(&mut self, clusters: &[&str]) {
+        self.put(RDS, "r", route("r", clusters));
+        self.exchange();
+    }
+
+    /// Whether clients are served a route that leads to these.
+    pub(crate) fn leads(&mut self, clusters: &[&str]) -> bool {
+        self.of(RDS).body(RDS, "r") == Some(route("r", clusters))
+    }
+}
+
+fn crossings() -> Crossings {
+    let mut crossings = Crossings::default();
+    crossings.set(ms(2000), USUAL.unready);
+    crossings
+}

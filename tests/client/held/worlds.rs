@@ -1,0 +1,185 @@
+//! Two sources in which anything happens, by seed: what clients are served of one leads to nothing that they are not served of the other
+//! (D-11, D-12).
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use xds::{Dialect, HoldReason, ServerState};
+
+use super::amnesia::Rng;
+use super::pair::Pair;
+use super::plane::{cluster, endpoints, route};
+use crate::{CDS, EDS, RDS, ms};
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+/// Which types come from the source beside.
+const SPLITS: [&[&str]; 5] = [&[EDS], &[CDS, EDS], &[CDS], &[RDS], &[RDS, EDS]];
+const SEEDS: u64 = 120;
+const STEPS: usize = 30;
+/// How often both look at each other.
+const TICK: Duration = ms(50);
+
+struct World {
+    pair: Pair,
+    split: &'static [&'static str],
+    rng: Rng,
+    /// To which clusters the route leads that clients are served.
+    leads: BTreeSet<&'static str>,
+    /// The clusters that they are served.
+    clusters: BTreeSet<&'static str>,
+    /// Since when the server beside is there.
+    there: Instant,
+    /// What has happened, for who reads a failure.
+    log: Vec<String>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let split = SPLITS[rng.below(5)];
+        let dialect = [Dialect::Delta, Dialect::Sotw][rng.below(2)];
+        let mut pair = Pair::new(dialect, split, &[(CDS, "*"), (EDS, "c"), (EDS, "d")]);
+        pair.lead(&["a", "a"]);
+        let there = pair.main.upstream.now;
+        let mut world = Self {
+            pair,
+            split,
+            rng,
+            leads: BTreeSet::new(),
+            clusters: BTreeSet::new(),
+            there,
+            log: vec![format!("{dialect:?} {split:?}")],
+        };
+        (world.leads, world.clusters) = world.served();
+        world
+    }
+
+    /// Whether something of a cluster comes from another source than the route.
+    fn crosses(&self) -> bool {
+        let beside = |kind| self.split.contains(&kind);
+        beside(CDS) != beside(RDS) || beside(EDS) != beside(RDS)
+    }
+
+    /// The clusters to which the served route leads, and those that are served.
+    fn served(&mut self) -> (BTreeSet<&'static str>, BTreeSet<&'static str>) {
+        let body = self.pair.of(RDS).body(RDS, "r");
+        let pairs = NAMES.into_iter().flat_map(|one| NAMES.map(|other| [one, other]));
+        let mut routes = pairs.filter(|pair| body.as_ref().is_some_and(|body| *body == route("r", pair)));
+        let leads = routes.next().map(BTreeSet::from).unwrap_or_default();
+        let clusters = self.pair.of(CDS).served(CDS);
+        let clusters = NAMES
+            .into_iter()
+            .filter(|name| clusters.split(' ').any(|one| one == *name));
+        (leads, clusters.collect())
+    }
+
+    fn has_endpoints(&mut self, name: &str) -> bool {
+        self.pair.of(EDS).body(EDS, name).is_some()
+    }
+
+    /// Something happens in one of the sources.
+    fn step(&mut self) {
+        let (name, other) = (NAMES[self.rng.below(4)], NAMES[self.rng.below(4)]);
+        let away = self.pair.state != ServerState::Up;
+        let what = self.rng.below(8);
+        let kind = [RDS, RDS, CDS, CDS, EDS, EDS, "", ""][what];
+        // Who is away says nothing.
+        if away && self.split.contains(&kind) {
+            return;
+        }
+        self.log.push(format!("{what} {name} {other}"));
+        match what {
+            0 | 1 => self.pair.put(RDS, "r", route("r", &[name, other])),
+            2 => self.pair.put(CDS, name, cluster(name)),
+            4 => self.pair.put(EDS, name, endpoints(name, 1 + self.rng.below(2))),
+            3 | 5 if self.has(kind, name) => self.pair.remove(kind, name),
+            6 => {
+                self.there = self.pair.main.upstream.now;
+                self.pair.state = if away { ServerState::Up } else { ServerState::Failing };
+            }
+            _ => {}
+        }
+        self.pair.exchange();
+        self.check();
+    }
+
+    /// Whether the control plane has it.
+    fn has(&mut self, kind: &str, name: &str) -> bool {
+        let content = &self.pair.of(kind).plane.content;
+        content.get(kind).is_some_and(|of_kind| of_kind.contains_key(name))
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let mut left = time;
+        while !left.is_zero() {
+            self.pair.tick(left.min(TICK));
+            left = left.saturating_sub(TICK);
+            self.check();
+        }
+    }
+
+    fn check(&mut self) {
+        let (leads, clusters) = self.served();
+        let heard = format!("{}, {}", self.pair.main.heard(), self.pair.aside.heard());
+        if heard.len() > 2 {
+            self.log.push(heard.clone());
+        }
+        let (log, crosses) = (self.log.clone(), self.crosses());
+        let waited = heard.contains("-rds unready clock");
+        for name in leads.difference(&self.leads.clone()).filter(|_| crosses && !waited) {
+            let ready = clusters.contains(name) && self.has_endpoints(name);
+            assert!(ready, "the route leads to {name}, which is not there: {log:#?}");
+        }
+        for name in leads.intersection(&self.leads) {
+            let lost = self.clusters.contains(name) && !clusters.contains(name);
+            assert!(!lost, "the route still leads to {name}, which has gone: {log:#?}");
+        }
+        let now = self.pair.main.upstream.now;
+        for hold in self.pair.main.holds.iter().chain(&self.pair.aside.holds) {
+            if hold.reason != HoldReason::Unready {
+                continue;
+            }
+            let since = hold.since().unwrap();
+            let bound = match self.pair.state == ServerState::Up {
+                true => self.there.max(since) + ms(2000),
+                false => since + Duration::from_secs(60),
+            };
+            assert!(now <= bound + TICK, "it waits for too long: {log:#?}");
+        }
+        (self.leads, self.clusters) = (leads, clusters);
+    }
+
+    /// Nothing happens any more: clients are served what the control planes say, and what that leads to.
+    fn rest(&mut self) {
+        self.pair.state = ServerState::Up;
+        self.there = self.pair.main.upstream.now;
+        self.pass(Duration::from_secs(4));
+        let said: Option<Bytes> = self.pair.of(RDS).plane.content[RDS].get("r").cloned();
+        assert_eq!(self.pair.of(RDS).body(RDS, "r"), said, "{:#?}", self.log);
+        for name in NAMES {
+            let wanted = self.has(CDS, name) || self.clusters.contains(name) && self.leads.contains(name);
+            assert_eq!(self.clusters.contains(name), wanted, "cluster {name}: {:#?}", self.log);
+        }
+        for hold in self.pair.main.holds.iter().chain(&self.pair.aside.holds) {
+            assert_eq!(hold.reason, HoldReason::Referenced, "{:#?}", self.log);
+        }
+    }
+}
+
+#[test]
+fn worlds_of_two_sources() {
+    let only = std::env::var("DISTRIBUTARY_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    for seed in only.map_or(0..SEEDS, |seed: u64| seed..seed + 1) {
+        let mut world = World::new(seed);
+        world.log.push(format!("seed {seed}"));
+        for _ in 0..STEPS {
+            world.step();
+            let time = [0, 50, 150, 700, 2500][world.rng.below(5)];
+            world.pass(ms(time));
+        }
+        world.rest();
+    }
+}

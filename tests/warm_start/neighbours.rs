@@ -1,0 +1,225 @@
+//! A relay without a snapshot of its own begins with those of its neighbours, whatever else answers there.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use distributary::snapshot::{Choice, Identity, encoded};
+
+use crate::plane::{Call, Plane};
+use crate::stage::{Client, Delta, Relay, clusters, eventually};
+use crate::{fresh, returning};
+
+/// A relay that asks the relays at these admin addresses, and writes nothing to disk.
+fn relay(name: &str, upstream: SocketAddr, from: &[SocketAddr]) -> Relay {
+    let from: Vec<_> = from.iter().map(|address| format!("http://{address}")).collect();
+    let text = format!(
+        "upstream: {{xds_servers: [{{server_uri: '{upstream}'}}]}}\nlisteners: [{{address: '127.0.0.1:0'}}]\n\
+         admin: {{address: '127.0.0.1:0'}}\nsnapshot: {{from: [{}]}}\n",
+        from.join(", ")
+    );
+    Relay::run(&format!("neighbours-{name}"), &text)
+}
+
+/// An address at which nobody listens.
+fn nobody() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+fn some() -> Vec<(String, String)> {
+    (0..10).map(|at| (format!("c{at}"), "1".to_owned())).collect()
+}
+
+/// Sends ten clusters on the next call.
+async fn sends(plane: &mut Plane) -> Call {
+    let mut call = plane.call().await;
+    call.delta().await;
+    let all = some();
+    let all: Vec<_> = all
+        .iter()
+        .map(|(name, content)| (name.as_str(), content.as_str()))
+        .collect();
+    call.send(&clusters("n1", &all, &[]));
+    call
+}
+
+async fn client(relay: &Relay) -> Delta {
+    Client::connect(relay.address).await.open(&fresh()).await
+}
+
+async fn is_ready(relay: &Relay) {
+    eventually("a relay that is ready", || {
+        relay.admin("/ready").starts_with("HTTP/1.1 200 ").then_some(())
+    })
+    .await;
+}
+
+/// Three relays are replaced one after the other while the control plane is away, without disks: no client waits. A judgement travels:
+/// what the control plane seems to have forgotten stays with clients of the new relays, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rolling_update_without_the_control_plane() {
+    let mut plane = Plane::start().await;
+    let above = plane.address;
+    let mut relays = Vec::new();
+    let (mut held, mut calls) = (BTreeMap::new(), Vec::new());
+    for at in 0..3 {
+        let relay = relay(&format!("old-{at}"), above, &[nobody()]);
+        let mut stream = client(&relay).await;
+        let call = sends(&mut plane).await;
+        held = stream.next().await.versions;
+        assert_eq!(held.len(), 10);
+        // The control plane comes back, and knows but one of them.
+        call.finish(tonic::Code::Unavailable, "restarting");
+        let mut call = plane.call().await;
+        call.delta().await;
+        let most: Vec<_> = (1..10).map(|at| format!("c{at}")).collect();
+        let most: Vec<_> = most.iter().map(String::as_str).collect();
+        call.send(&clusters("n2", &[("c0", "1")], &most));
+        eventually("a judgement", || relay.admin("/holds").contains("c9").then_some(())).await;
+        calls.push(call);
+        relays.push((relay, stream));
+    }
+    drop((plane, calls));
+    for at in 0..3 {
+        let from: Vec<_> = relays.iter().map(|(relay, _)| relay.admin_address()).collect();
+        let new = relay(&format!("new-{at}"), above, &from);
+        is_ready(&new).await;
+        let (mut old, _) = relays.remove(0);
+        old.terminate();
+        let mut stream = client(&new).await;
+        assert_eq!(stream.next().await.versions, held, "relay {at}");
+        let mut back: Delta = Client::connect(new.address).await.open(&returning(&held)).await;
+        let got = back.first().await;
+        assert_eq!((got.versions.len(), got.removed.len()), (0, 0), "nothing is resent");
+        assert!(new.admin("/holds").contains("c9"), "{}", new.admin("/holds"));
+        new.line("a view begins with its snapshot");
+        relays.push((new, stream));
+    }
+    let received = "distributary_snapshots_total{result=\"received\"} 1\n";
+    for (relay, _) in &relays {
+        assert!(relay.admin("/metrics").contains(received));
+    }
+}
+
+/// What something that is no good neighbour answers.
+type Answers = Arc<dyn Fn(&mut TcpStream) -> std::io::Result<()> + Send + Sync>;
+
+fn neighbour(answers: impl Fn(&mut TcpStream) -> std::io::Result<()> + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let answers: Answers = Arc::new(answers);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let answers = answers.clone();
+            std::thread::spawn(move || {
+                let mut request = [0; 1024];
+                let _ = stream.read(&mut request);
+                let _ = answers(&mut stream);
+            });
+        }
+    });
+    address
+}
+
+/// An answer with this body, and then the end.
+fn body(bytes: Vec<u8>) -> SocketAddr {
+    neighbour(move |stream| {
+        write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", bytes.len())?;
+        stream.write_all(&bytes)
+    })
+}
+
+fn framed(snapshot: &[u8]) -> Vec<u8> {
+    [&(snapshot.len() as u64).to_le_bytes(), snapshot].concat()
+}
+
+/// A neighbour that lies, is older or newer, sends without end, too slowly or nothing, or starts itself: each is told, and the snapshot
+/// of a good one is used.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_good_neighbour_is_enough() {
+    let mut plane = Plane::start().await;
+    let above = plane.address;
+    let good = relay("good", above, &[nobody()]);
+    let mut stream = client(&good).await;
+    let call = sends(&mut plane).await;
+    let held = stream.next().await.versions;
+    drop((plane, call));
+
+    let of = Identity {
+        server: format!("http://{above}"),
+        class: "-".to_owned(),
+    };
+    let whole = encoded(&of, &xds::Cut::default(), Choice::all(false));
+    let changed = |at: usize, to: u8| {
+        let mut bytes = whole.clone();
+        bytes[at] = to;
+        body(framed(&bytes))
+    };
+    let says = |head: &'static str| neighbour(move |stream| stream.write_all(head.as_bytes()));
+    let forever = Duration::from_secs(60);
+    let neighbours = [
+        (
+            says("nonsense\r\n\r\n"),
+            "it does not speak HTTP as an admin address does",
+        ),
+        (
+            says("HTTP/1.1 404 Not Found\r\ncontent-length: 3\r\n\r\nno\n"),
+            "it answers 404: no",
+        ),
+        (
+            says("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 9\r\n\r\nstarting\n"),
+            "has no snapshot to give",
+        ),
+        (changed(whole.len() - 1, 0), "the checksum is wrong"),
+        (changed(8, 1), "its format is 1, but this relay reads only format 2"),
+        (changed(8, 3), "its format is 3, but this relay reads only format 2"),
+        (body(framed(&whole)[..20].to_vec()), "its answer ends within a snapshot"),
+        (body(u64::MAX.to_le_bytes().to_vec()), "it sends more than 512 MiB"),
+        (nobody(), "a neighbour gives no snapshots"),
+        (
+            neighbour(move |_| {
+                std::thread::sleep(forever);
+                Ok(())
+            }),
+            "it did not begin to answer within 2s",
+        ),
+        (
+            neighbour(|stream| {
+                write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")?;
+                stream.write_all(&90_000_u64.to_le_bytes())?;
+                loop {
+                    stream.write_all(&[1])?;
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+            }),
+            "neighbours take too long",
+        ),
+    ];
+    let mut from: Vec<_> = neighbours.iter().map(|(address, _)| *address).collect();
+    from.push(good.admin_address());
+    let new = relay("new", above, &from);
+    let mut stream = client(&new).await;
+    assert_eq!(stream.next().await.versions, held);
+    for (address, says) in neighbours {
+        let line = new.line(says);
+        assert!(
+            says == "neighbours take too long" || line.contains(&address.to_string()) || says.contains("gives no"),
+            "{line}"
+        );
+    }
+}
+
+/// Nobody waits for a snapshot that no neighbour has: with a control plane that answers, clients get what they get without.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn neighbours_without_snapshots() {
+    let mut plane = Plane::start().await;
+    let relay = relay("alone", plane.address, &[nobody()]);
+    let mut stream = client(&relay).await;
+    let call = sends(&mut plane).await;
+    assert_eq!(stream.next().await.versions.len(), 10);
+    relay.line("a neighbour gives no snapshots; the control plane is asked");
+    drop(call);
+}

@@ -1,0 +1,5 @@
+//! Verdicts among clients that answer by themselves: stories of control planes, and worlds that a seed decides.
+
+mod agent;
+mod stories;
+mod worlds;
