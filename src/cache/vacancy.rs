@@ -25,8 +25,9 @@ pub(super) const NAME_BYTES: usize = 1024;
 /// and the largest node by default 64 KiB.
 pub(super) const VIEW_BYTES: usize = 160 * 1024;
 
-/// The memory of a version that a client brings, generously. With names of 40 bytes that was some 150 bytes, and twice that while they came.
-const VERSION_BYTES: usize = 400;
+/// The memory of a version that a client brings, generously. With names of 40 bytes that was some 160 bytes, and three times that while they
+/// came.
+const VERSION_BYTES: usize = 512;
 /// From so many names on a connection has many.
 const MANY: usize = 4096;
 /// What versions, and the names of a connection that has many, leave free beside what the names of others leave free: so much of the limit

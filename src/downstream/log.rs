@@ -17,7 +17,7 @@ use super::full::Full;
 use super::handshakes::Fault;
 use crate::classes::Node;
 use crate::identity::{Identity, SvidFault};
-use crate::protocol::NameFault;
+use crate::protocol::{self, NameFault};
 use crate::wire::Peer;
 use crate::xds::{Kind, TypeUrl};
 
@@ -68,8 +68,7 @@ const REASON_CHARS_MAX: usize = 500;
 pub(super) struct Rejected<'a> {
     pub(super) type_url: &'a TypeUrl,
     pub(super) nonce: &'a str,
-    /// Its first names and their versions.
-    pub(super) response: &'a str,
+    pub(super) response: &'a protocol::Rejected,
     /// The client's words.
     pub(super) reason: &'a str,
 }
@@ -81,7 +80,7 @@ impl Log {
             return;
         };
         let nonce: String = rejected.nonce.chars().take(40).collect();
-        let (response, reason) = (rejected.response, abridged(rejected.reason));
+        let (response, reason) = (rejected.response.to_string(), abridged(rejected.reason));
         tracing::warn!(
             node = %node.id, %peer, r#type = %rejected.type_url, nonce, response, reason, suppressed,
             "a client rejected a response"

@@ -39,8 +39,8 @@ pub use guard::Guard;
 pub use node::read_node;
 pub use poll::{Poll, PollAnswer, PollContent};
 pub use server::{
-    Changed, ClientRequest, NameFault, NameFaults, Nonce, Opening, Portrait, Progress, Receipt, ReceiptKind, Response,
-    SLICE, Server, Stand,
+    Changed, ClientRequest, NameFault, NameFaults, Nonce, Opening, Portrait, Progress, Receipt, ReceiptKind, Rejected,
+    Response, SLICE, Server, Stand,
 };
 pub use settings::{StreamLimits, StreamSettings, StreamTimers};
 pub use suspects::Suspects;

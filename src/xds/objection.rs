@@ -65,18 +65,21 @@ impl Hash for Objection {
     }
 }
 
-/// Returns the words of a message that may be names.
+/// Returns the words of a message that may be names, each once.
 #[must_use]
 pub fn named_in(message: &str) -> BTreeSet<&str> {
+    words_of(message).collect()
+}
+
+/// Returns the words of a message that may be names, in their order.
+pub fn words_of(message: &str) -> impl Iterator<Item = &str> {
     let end = message
         .char_indices()
         .nth(MESSAGE_CHARS_MAX)
         .map_or(message.len(), |(at, _)| at);
     let apart = |character: char| character.is_whitespace() || "'\"`,;()[]{}<>=".contains(character);
     let words = message.get(..end).unwrap_or_default().split(apart);
-    words
-        .flat_map(|word| [word, word.trim_end_matches([':', '.', '!', '?'])])
-        .collect()
+    words.flat_map(|word| [word, word.trim_end_matches([':', '.', '!', '?'])])
 }
 
 /// How much of a message is searched for names.

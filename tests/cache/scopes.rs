@@ -417,10 +417,10 @@ fn versions_need_memory() {
     let scopes = by_cluster(0);
     scopes.leave_room(700_000, 1 << 20);
     let mut room = scopes.bring(100).expect("there is room");
-    assert_eq!(scopes.bring(900).map(drop), Err(1 << 20));
+    assert_eq!(scopes.bring(700).map(drop), Err(1 << 20));
     room.keep(10);
     drop(room);
-    let room = scopes.bring(900).expect("there is room again");
+    let room = scopes.bring(700).expect("there is room again");
     scopes.leave_room(400_000, 1 << 20);
     drop(room);
     assert!(scopes.bring(300).is_err(), "it was seen as free already");

@@ -446,12 +446,13 @@ async fn a_version_takes_little() {
     until(|| relay.metrics().contains(&counted), || relay.metrics()).await;
     // What was read goes back to the system meanwhile.
     let each = || relay.resident().saturating_sub(base) / VERSIONS;
-    until(
-        || each() < OF_A_VERSION,
-        || format!("{} bytes for each version", each()),
-    )
-    .await;
-    println!("{} bytes for each version", each());
+    let mut least = usize::MAX;
+    for _ in 0..30 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        least = least.min(each());
+    }
+    println!("{least} bytes for each version");
+    assert!(least < OF_A_VERSION, "{least} bytes for each version");
 }
 
 /// B-34: versions that clients bring count as names do, and streams with them that acknowledge nothing end first.

@@ -31,34 +31,11 @@ pub(super) struct Flight {
 
 /// So many responses may be on their way in delta.
 const OPEN_MAX: usize = 64;
-/// How many names of a rejected response are shown, and how much of each.
-const SHOWN_MAX: usize = 5;
-const SHOWN_CHARS_MAX: usize = 200;
 
 impl Flight {
     /// Returns how many entries the response has.
     fn len(&self) -> usize {
         self.batch.items().len() + self.batch.removed().len()
-    }
-
-    /// Returns its first names with their versions, removed names with a minus, and how many more there are.
-    pub(super) fn summary(&self) -> String {
-        let items = self
-            .batch
-            .items()
-            .iter()
-            .map(|item| (item.name(), format!("@{}", item.resource.version())));
-        let removed = self.batch.removed().iter().map(|name| (name, String::new()));
-        let shown = items.chain(removed).take(SHOWN_MAX).map(|(name, version)| {
-            let minus = if version.is_empty() { "-" } else { "" };
-            let name: String = name.as_str().chars().take(SHOWN_CHARS_MAX).collect();
-            format!("{minus}{name}{version}")
-        });
-        let mut text = shown.collect::<Vec<_>>().join(", ");
-        if let Some(more @ 1..) = self.len().checked_sub(SHOWN_MAX) {
-            text.push_str(&format!(" and {more} more"));
-        }
-        text
     }
 }
 

@@ -28,6 +28,6 @@ pub(crate) use name_faults::NameBound;
 pub use name_faults::{NameFault, NameFaults};
 pub use nonce::Nonce;
 pub use request::ClientRequest;
-pub use response::{Changed, Receipt, ReceiptKind, Response};
+pub use response::{Changed, Receipt, ReceiptKind, Rejected, Response};
 pub use session::{Portrait, SLICE, Stand};
 pub use stream::{Opening, Progress, Server};

@@ -2,6 +2,7 @@
 //!
 //! Owns plain values: a response, and what a request was. Does not build or judge them.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -48,8 +49,8 @@ pub enum ReceiptKind {
     Ack(Option<Changed>),
     /// The client rejected a response.
     Nack {
-        /// What was rejected: the first names with their versions, and how many more there are.
-        response: String,
+        /// What was rejected.
+        response: Rejected,
         /// The client's error message.
         message: String,
         /// How many resources are held back from now on because the client has rejected too many tries in a row.
@@ -57,6 +58,39 @@ pub enum ReceiptKind {
     },
     /// The nonce is not that of a response on its way.
     Stale,
+}
+
+/// A rejected response, to be shown: its first names with their versions, removed names with a minus, and how many more there are. `None`:
+/// the client, a relay, holds it itself, and its clients reject it.
+#[derive(Clone, Debug)]
+pub struct Rejected(pub(super) Option<Arc<Batch>>);
+
+/// How many names of a rejected response are shown, and how much of each.
+const SHOWN_MAX: usize = 5;
+const SHOWN_CHARS_MAX: usize = 200;
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(batch) = &self.0 else {
+            return f.write_str("what it holds itself");
+        };
+        let items = batch.items().iter();
+        let items = items.map(|item| (item.name(), Some(item.resource.version())));
+        let removed = batch.removed().iter().map(|name| (name, None));
+        for (nth, (name, version)) in items.chain(removed).take(SHOWN_MAX).enumerate() {
+            let name: String = name.as_str().chars().take(SHOWN_CHARS_MAX).collect();
+            let comma = if nth > 0 { ", " } else { "" };
+            match version {
+                Some(version) => write!(f, "{comma}{name}@{version}")?,
+                None => write!(f, "{comma}-{name}")?,
+            }
+        }
+        let all = batch.items().len() + batch.removed().len();
+        match all.checked_sub(SHOWN_MAX) {
+            Some(more @ 1..) => write!(f, " and {more} more"),
+            Some(0) | None => Ok(()),
+        }
+    }
 }
 
 /// What changed at a client with a response: content that is new to it.

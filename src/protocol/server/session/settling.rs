@@ -2,7 +2,7 @@
 //!
 //! Owns what becomes of the rows of that response. Does not send anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,9 +10,9 @@ use super::Subscription;
 use crate::server::flights::Flight;
 use crate::server::ledger::Row;
 use crate::server::nonce::Nonces;
-use crate::server::response::{Changed, ReceiptKind};
+use crate::server::response::{Changed, ReceiptKind, Rejected};
 use proto::google::rpc::Status as Detail;
-use xds::{Answers, Form, Item, Kind, Name, Objection, Version, named_in};
+use xds::{Answers, Form, Item, Kind, Name, Objection, Version, words_of};
 
 impl Subscription {
     /// B-05, C-02: the nonce says which response is meant, and only `error_detail` says that it was rejected (B-06, B-07).
@@ -45,7 +45,7 @@ impl Subscription {
                 self.asked.interrupted(now);
                 let objection = answers.objection(Objection::new(detail.code, &detail.message, flight.sent));
                 ReceiptKind::Nack {
-                    response: flight.summary(),
+                    response: Rejected(Some(flight.batch.clone())),
                     given_up: self.reject((&flight, again), &detail.message, &objection, now),
                     message: detail.message.clone(),
                 }
@@ -66,7 +66,7 @@ impl Subscription {
         let objection = answers.objection(Objection::new(detail.code, &detail.message, now));
         self.books.notes_mut().note_relayed(objection);
         ReceiptKind::Nack {
-            response: "what it holds itself".to_owned(),
+            response: Rejected(None),
             given_up: 0,
             message: detail.message.clone(),
         }
@@ -175,7 +175,8 @@ impl Subscription {
         if members.is_empty() {
             return 0;
         }
-        let words = named_in(message);
+        let words = words_of(message).filter(|word| members.contains_key(*word));
+        let words: BTreeSet<&str> = words.collect();
         let (mut named, mut others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             members.into_iter().partition(|(name, _)| words.contains(name.as_str()));
         // B-18: secrets that it has never accepted cannot be left out, and nothing can be listed in their place.
