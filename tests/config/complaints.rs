@@ -102,16 +102,26 @@ fn what_the_check_says() {
         ("unknown_fields: no\n", "1:17: unknown_fields: `no` is not a way to treat a field; write error or warning"),
         ("descriptors: ['']\n", "1:15: descriptors[0]: the path is empty; write the file of a FileDescriptorSet"),
         ("descriptors: [a.binpb, a.binpb]\n", "1:24: descriptors[1]: `a.binpb` is there twice; remove one"),
+        ("types: [{type_url: a.B}, {type_url: type.googleapis.com/a.B}]\n", "1:37: types[1].type_url: `a.B` is there twice; remove one"),
+    ] {
+        let place = if said.starts_with(':') { "" } else { ":" };
+        assert_eq!(complaint(text), format!("relay.yaml{place}{said}"), "{text}");
+    }
+}
+
+/// What is wrong with the settings of snapshots.
+#[test]
+#[rustfmt::skip]
+fn what_the_check_says_of_snapshots() {
+    for (text, said) in [
         ("snapshot: {dir: ''}\n", "1:17: snapshot.dir: it is empty; write a directory such as /var/lib/distributary"),
         ("snapshot: {}\n", "1:11: snapshot: it says neither where to write nor whom to ask; write `dir`, `from` or both"),
         ("snapshot: {from: relay}\n", "1:18: snapshot.from: `relay` is not an admin address; write https://relay-headless:9901, or http:// without TLS"),
         ("snapshot: {from: 'unix:/x'}\n", "1:18: snapshot.from: `unix:/x` is not an admin address; write https://relay-headless:9901, or http:// without TLS"),
         ("snapshot: {from: 'http://relay:1', tls: {server_name: a}}\n", "1:41: snapshot.tls: no relay in `from` is asked over TLS; write https:// there, or remove it"),
         ("snapshot: {dir: d, interval: 0}\n", "1:30: snapshot.interval: 0 would write without end; leave `snapshot` out to write nothing"),
-        ("types: [{type_url: a.B}, {type_url: type.googleapis.com/a.B}]\n", "1:37: types[1].type_url: `a.B` is there twice; remove one"),
     ] {
-        let place = if said.starts_with(':') { "" } else { ":" };
-        assert_eq!(complaint(text), format!("relay.yaml{place}{said}"), "{text}");
+        assert_eq!(complaint(text), format!("relay.yaml:{said}"), "{text}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Snapshots: what is written is read back, a damaged file is refused, and a failing disk does no harm.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -11,15 +11,30 @@ use crate::wire::kind::{Dialect, Kind};
 
 /// Returns the profile of a group.
 pub(super) fn profile(group: &Group, world: &BTreeMap<Kind, Resources>, identity: Arc<ClientIdentity>) -> Profile {
+    let every = group.every.map_or(Duration::from_millis(100), |every| every.0);
+    let polls = (group.kind == ClientKind::Poller).then_some(every);
+    Profile {
+        // H-03: the answer to a poll holds all resources of its type.
+        dialect: if polls.is_some() { Dialect::Sotw } else { group.dialect },
+        aggregated: group.streams == Streams::Ads && polls.is_none(),
+        polls,
+        apart: (group.streams == Streams::PerEndpoint).then_some(Kind::Eds),
+        interests: interests(group, world, every),
+        behaviour: behaviour(group),
+        identity,
+    }
+}
+
+/// Returns what a client of a group asks for, and how often, if it asks anew.
+fn interests(group: &Group, world: &BTreeMap<Kind, Resources>, every: Duration) -> Vec<(Kind, Interest)> {
     let names = Names {
         count: group.names.count,
         random: group.names.random,
         sets: group.names.sets,
         hot: group.names.hot,
     };
-    let every = group.every.map_or(Duration::from_millis(100), |every| every.0);
     let there = |kind: &Kind| world.contains_key(kind);
-    let interests = match group.kind {
+    match group.kind {
         ClientKind::Envoy => {
             let by_name = [Kind::Sds, Kind::Rtds, Kind::Ecds].into_iter().filter(there);
             let followed = [
@@ -76,17 +91,6 @@ pub(super) fn profile(group: &Group, world: &BTreeMap<Kind, Resources>, identity
             (Kind::Lds, Interest::All),
             (Kind::Rds, Interest::Follow),
         ],
-    };
-    let polls = (group.kind == ClientKind::Poller).then_some(every);
-    Profile {
-        // H-03: the answer to a poll holds all resources of its type.
-        dialect: if polls.is_some() { Dialect::Sotw } else { group.dialect },
-        aggregated: group.streams == Streams::Ads && polls.is_none(),
-        polls,
-        apart: (group.streams == Streams::PerEndpoint).then_some(Kind::Eds),
-        interests,
-        behaviour: behaviour(group),
-        identity,
     }
 }
 
