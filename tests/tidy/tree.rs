@@ -19,8 +19,11 @@ impl File {
         self.path.starts_with(folder) && self.path.ends_with(suffix)
     }
 
-    /// Its lines before the tests, which are at the end of a file.
+    /// Its lines before the tests, which are at the end of a file or in one of their own.
     pub(crate) fn production(&self) -> &str {
+        if self.path.ends_with("/tests.rs") {
+            return "";
+        }
         self.text.split("#[cfg(test)]\nmod ").next().unwrap_or_default()
     }
 }
