@@ -12,8 +12,8 @@ pub(super) enum Gate {
     Free,
     /// Something has waited since then.
     Waits(Instant),
-    /// The same, and it pauses until the second moment.
-    Pauses(Instant, Instant),
+    /// The same, and it pauses until so many milliseconds after that.
+    Pauses(Instant, u32),
     /// The same; its time has come and nothing has passed yet, so it needs no timer any more.
     Ripe(Instant),
 }
@@ -29,7 +29,9 @@ impl Gate {
 
     /// Something waits, and may pass when this moment has come, if nothing else holds it back then.
     pub(super) fn pause(&mut self, until: Instant, now: Instant) {
-        *self = Self::Pauses(self.since().unwrap_or(now), until);
+        let since = self.since().unwrap_or(now);
+        let pause = until.saturating_duration_since(since).as_micros().div_ceil(1000);
+        *self = Self::Pauses(since, u32::try_from(pause).unwrap_or(u32::MAX));
     }
 
     /// What it waited for has come. Returns when a pause after that is over, if it has waited.
@@ -37,7 +39,7 @@ impl Gate {
         match self {
             Self::Free | Self::Ripe(_) => None,
             Self::Waits(_) => Some(now + quiet),
-            Self::Pauses(_, until) => Some(*until),
+            Self::Pauses(since, pause) => Some(after(*since, *pause)),
         }
     }
 
@@ -72,7 +74,7 @@ impl Gate {
     pub(super) fn poll_timeout(&self, bound: Duration) -> Option<Instant> {
         match self {
             Self::Waits(since) => Some(*since + bound),
-            Self::Pauses(since, until) => Some((*since + bound).min(*until)),
+            Self::Pauses(since, pause) => Some((*since + bound).min(after(*since, *pause))),
             Self::Free | Self::Ripe(_) => None,
         }
     }
@@ -83,6 +85,10 @@ impl Gate {
             Self::Waits(since) | Self::Pauses(since, _) | Self::Ripe(since) => Some(*since),
         }
     }
+}
+
+fn after(since: Instant, milliseconds: u32) -> Instant {
+    since + Duration::from_millis(milliseconds.into())
 }
 
 #[cfg(test)]
