@@ -35,7 +35,7 @@ impl Choice<'_> {
     }
 }
 
-/// Returns what [`write`] would write, for another relay.
+/// Returns what [`write()`] would write, for another relay.
 #[must_use]
 pub fn encoded(of: &Identity, cut: &Cut, choice: Choice<'_>) -> Vec<u8> {
     let mut into = Summed {

@@ -223,6 +223,7 @@ impl Books {
 
     /// The client answers the response with this nonce, if that is on its way. Returns the response, and whether a group was tried in it
     /// for the second time.
+    #[inline]
     pub(super) fn answer(&mut self, nonce: u64, accepts: bool) -> Option<(Flight, bool)> {
         let flight = self.flights.settle(nonce)?;
         if accepts {
@@ -311,6 +312,7 @@ impl Books {
     }
 
     /// The client was sent all of this, and nothing else. `rest` is what the state has beside that, behind the `cursor`.
+    #[inline]
     pub(super) fn share(&mut self, state: Arc<State>, cursor: Option<Name>, rest: Option<Arc<Difference>>) {
         self.ledger.share(Some(state));
         self.agenda.set_cursor(cursor);
@@ -318,6 +320,7 @@ impl Books {
     }
 
     /// The client was sent all of the state.
+    #[inline]
     pub(super) fn arrive(&mut self, state: Arc<State>) {
         self.share(state, None, None);
         self.notes.forget_version_table();

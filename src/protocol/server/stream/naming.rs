@@ -50,6 +50,7 @@ impl Server {
     }
 
     /// Whether the client asks for each cluster by its name: it takes one step after another, from listeners to endpoints.
+    #[inline]
     pub(super) fn by_steps(&self) -> bool {
         let kind = |one: &Subscription| one.type_url().kind();
         self.types
@@ -83,7 +84,7 @@ impl Server {
             return false;
         };
         let ripe = self.removals.is_ripe(self.bound(), now);
-        let steps = one.type_url().kind().gates() && self.pause(now).is_some();
+        let steps = one.type_url().kind().gates() && self.by_steps() && self.pause(now).is_some();
         let open = !ripe && !steps && self.missing_route(sight, now).is_none();
         open || !one.loses(sight, answers)
     }

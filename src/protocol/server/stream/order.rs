@@ -157,7 +157,14 @@ impl Server {
     }
 
     fn step(&mut self, at: usize, sight: &Sight, answers: &impl Answers, removals: bool, now: Instant) -> Step {
-        let changes = self.held_until(at, sight, now);
+        let Some(kind) = self.types.get(at).map(|one| one.type_url().kind()) else {
+            return Step::Idle;
+        };
+        let changes = if kind == Kind::Eds {
+            self.held_until(at, sight, now)
+        } else {
+            None
+        };
         let Some(one) = self.types.get_mut(at) else {
             return Step::Idle;
         };
@@ -185,12 +192,9 @@ impl Server {
     /// Returns until when changed endpoints wait: clusters were sent a moment ago, and the client is about to ask for theirs. The routes of
     /// the same burst wait for these, and what changes with the routes goes when they go (D-04).
     fn held_until(&self, at: usize, sight: &Sight, now: Instant) -> Option<Instant> {
-        let one = self.types.get(at).filter(|one| one.type_url().kind() == Kind::Eds)?;
-        let clusters = self
-            .types
-            .iter()
-            .filter(|clusters| endpoints_for(clusters.type_url(), one));
-        let clusters = clusters.filter(|clusters| clusters.type_url().kind() == Kind::Cds);
+        let one = self.types.get(at)?;
+        let clusters = self.types.iter().filter(|other| other.type_url().kind() == Kind::Cds);
+        let clusters = clusters.filter(|clusters| endpoints_for(clusters.type_url(), one));
         let mut flights = clusters.flat_map(|clusters| clusters.flights().map(|flight| (clusters.type_url(), flight)));
         flights.find_map(|(type_url, flight)| {
             let until = flight.sent + self.settings.timers.removal_quiet;
