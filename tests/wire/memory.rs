@@ -328,6 +328,7 @@ async fn newcomers_beside_versions_on_ten_connections() {
     newcomers_beside(200, 10).await;
 }
 
+#[expect(clippy::print_stdout, reason = "what it took is printed for people")]
 async fn newcomers_beside(mebibytes: usize, connections: usize) {
     let (newcomers, peak) = beside_versions(mebibytes << 20, connections).await;
     println!(
