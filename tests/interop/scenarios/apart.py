@@ -69,9 +69,8 @@ class Target:
         self.registry.apply(remove=gone)
 
 
-@scenario("D-11, D-12", AGGREGATED, caches=("linear",), relay_only=RELAY)
-def routes_move_between_two_control_planes(world, dialect):
-    """The endpoints of each new cluster are late or early; the old cluster and its endpoints go at once."""
+def web_of_two(world, dialect):
+    """A target whose endpoints are the registry's, with the relay, an Envoy and traffic through both."""
     registry, source = world.another_control_plane("registry"), dialect.source()
     web = Target(world, registry, world.backends.http, (source,), "x", "main")
     web.start("a")
@@ -80,6 +79,13 @@ def routes_move_between_two_control_planes(world, dialect):
     envoy = world.envoy(dialect).ready()
     traffic = world.traffic()
     traffic.reaches("a")
+    return web, relay, envoy, traffic
+
+
+@scenario("D-11, D-12", AGGREGATED, caches=("linear",), relay_only=RELAY)
+def routes_move_between_two_control_planes(world, dialect):
+    """The endpoints of each new cluster are late or early; the old cluster and its endpoints go at once."""
+    web, relay, envoy, traffic = web_of_two(world, dialect)
     for step in range(MOVES):
         web.move("bca"[step % 3], LATE[step % len(LATE)])
         traffic.reaches("bca"[step % 3])
@@ -108,14 +114,8 @@ def grpc_routes_move_between_two_control_planes(world):
 def the_registry_is_away_during_moves(world, dialect):
     """The registry dies while the route goes on moving. Clients stay where they are, `/holds` says why, and the last route is served once
     the registry is back."""
-    registry, source = world.another_control_plane("registry"), dialect.source()
-    web = Target(world, registry, world.backends.http, (source,), "x", "main")
-    web.start("a")
-    world.control_plane.apply(put=[make.listener("web", world.port, make.rds("main", source))])
-    relay = two_sources(world, registry)
-    envoy = world.envoy(dialect).ready()
-    traffic = world.traffic()
-    traffic.reaches("a")
+    web, relay, envoy, traffic = web_of_two(world, dialect)
+    registry, source = web.registry, dialect.source()
     updates = envoy.stat("http.interop.rds.main.update_success")
     registry.stop()
     eventually("the relay has noticed", lambda: f"#registry::http://{registry.address}::state::unreachable" in relay.page("/clusters"))
