@@ -149,7 +149,7 @@ impl Default for Timers {
             move_after: stream.move_after,
             wildcard_quiet: Duration::from_millis(250),
             order_gate: stream.order_gate,
-            removal_quiet: Duration::from_millis(100),
+            removal_quiet: stream.removal_quiet,
             write_stall: Duration::from_secs(60),
             keepalive: Duration::from_secs(30),
             stream_age: Duration::from_secs(30 * 60),

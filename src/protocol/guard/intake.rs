@@ -82,8 +82,7 @@ impl Guard {
             let follows = empties && taken;
             // What waits already is said again.
             let waits_for_any = waits.any() || self.held.contains(&item);
-            let goes = empties && waits.first || removes(&update) && waits_for_any;
-            if follows || goes && (empties || self.can_wait(&item, state, now)) {
+            if empties || removes(&update) && waits_for_any && self.can_wait(&item, state, now) {
                 self.begin(&item, update, follows, waits, state, now);
                 lost.insert(item.1);
                 continue;

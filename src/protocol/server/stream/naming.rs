@@ -50,25 +50,22 @@ impl Server {
     }
 
     /// Whether the client asks for each cluster by its name: it takes one step after another, from listeners to endpoints.
-    #[inline]
     pub(super) fn by_steps(&self) -> bool {
         let kind = |one: &Subscription| one.type_url().kind();
-        self.types
-            .iter()
-            .any(|one| kind(one) == Kind::Cds && one.asks_by_name())
-            && self.types.iter().any(|one| kind(one).gated())
+        let by_name = |one: &Subscription| kind(one) == Kind::Cds && one.asks_by_name();
+        self.types.iter().any(by_name) && self.types.iter().any(|one| kind(one).gated())
     }
 
     /// Returns until when such a client may be about to ask for what its last answer leads to, or to use what it now has.
     pub(super) fn pause(&self, now: Instant) -> Option<Instant> {
-        let orders = |one: &&Subscription| one.type_url().kind().gated() || one.type_url().kind().gates();
+        if !self.by_steps() {
+            return None;
+        }
+        let kind = |one: &Subscription| one.type_url().kind();
+        let orders = self.types.iter().filter(|one| kind(one).gated() || kind(one).gates());
+        let steps = orders.map(|one| one.directed_at().max(Some(one.asked_at())));
         let quiet = self.settings.timers.removal_quiet;
-        let steps = self
-            .types
-            .iter()
-            .filter(orders)
-            .map(|one| one.directed_at().max(Some(one.asked_at())));
-        let last = steps.max().flatten().filter(|_| self.by_steps())?;
+        let last = steps.max().flatten()?;
         let until = self.removals.paused(quiet, now).max(Some(last + quiet))?;
         (now < until).then_some(until)
     }
@@ -84,7 +81,7 @@ impl Server {
             return false;
         };
         let ripe = self.removals.is_ripe(self.bound(), now);
-        let steps = one.type_url().kind().gates() && self.by_steps() && self.pause(now).is_some();
+        let steps = one.type_url().kind().gates() && self.pause(now).is_some();
         let open = !ripe && !steps && self.missing_route(sight, now).is_none();
         open || !one.loses(sight, answers)
     }

@@ -157,14 +157,9 @@ impl Server {
     }
 
     fn step(&mut self, at: usize, sight: &Sight, answers: &impl Answers, removals: bool, now: Instant) -> Step {
-        let Some(kind) = self.types.get(at).map(|one| one.type_url().kind()) else {
-            return Step::Idle;
-        };
-        let changes = if kind == Kind::Eds {
-            self.held_until(at, sight, now)
-        } else {
-            None
-        };
+        // The routes of a burst wait for the endpoints of its clusters, and endpoints that change with the routes go when they go.
+        let endpoints = self.types.get(at).filter(|one| one.type_url().kind() == Kind::Eds);
+        let changes = endpoints.and_then(|_| self.cold_until(self.settings.timers.removal_quiet, sight, now));
         let Some(one) = self.types.get_mut(at) else {
             return Step::Idle;
         };
@@ -189,30 +184,20 @@ impl Server {
         }
     }
 
-    /// Returns until when changed endpoints wait: clusters were sent a moment ago, and the client is about to ask for theirs. The routes of
-    /// the same burst wait for these, and what changes with the routes goes when they go (D-04).
-    fn held_until(&self, at: usize, sight: &Sight, now: Instant) -> Option<Instant> {
-        let one = self.types.get(at)?;
-        let clusters = self.types.iter().filter(|other| other.type_url().kind() == Kind::Cds);
-        let clusters = clusters.filter(|clusters| endpoints_for(clusters.type_url(), one));
+    /// Whether no cluster that was just sent waits for endpoints that this client is about to request.
+    fn warm(&self, sight: &Sight, now: Instant) -> bool {
+        self.cold_until(self.bound(), sight, now).is_none()
+    }
+
+    /// Returns until when a cluster waits for its endpoints that was sent no longer ago than this, if there is one.
+    fn cold_until(&self, wait: Duration, sight: &Sight, now: Instant) -> Option<Instant> {
+        let clusters = self.types.iter().filter(|one| one.type_url().kind() == Kind::Cds);
         let mut flights = clusters.flat_map(|clusters| clusters.flights().map(|flight| (clusters.type_url(), flight)));
         flights.find_map(|(type_url, flight)| {
-            let until = flight.sent + self.settings.timers.removal_quiet;
+            let until = flight.sent + wait;
             let mut names = flight.batch.items().iter().filter_map(|item| item.resource.endpoints());
             let cold = now < until && names.any(|name| !self.has_endpoints(type_url, name, sight));
             cold.then_some(until)
-        })
-    }
-
-    /// Whether no cluster that was just sent waits for endpoints that this client is about to request.
-    fn warm(&self, sight: &Sight, now: Instant) -> bool {
-        let bound = self.bound();
-        let clusters = self.types.iter().filter(|one| one.type_url().kind() == Kind::Cds);
-        let mut flights = clusters.flat_map(|clusters| clusters.flights().map(|flight| (clusters.type_url(), flight)));
-        flights.all(|(type_url, flight)| {
-            let items = flight.batch.items().iter();
-            let mut names = items.filter_map(|item| item.resource.endpoints());
-            now >= flight.sent + bound || names.all(|name| self.has_endpoints(type_url, name, sight))
         })
     }
 
@@ -226,13 +211,11 @@ impl Server {
     /// Whether everything that sends traffic to clusters is sent and settled, and what a client asks for step by step.
     fn calm(&mut self, sight: &Sight, answers: &impl Answers) -> bool {
         let by_steps = self.by_steps();
-        let mut users = self.types.iter_mut().filter(|one| one.type_url().kind().gated());
-        users.all(|one| one.survey(sight, answers).is_calm())
-            && !(by_steps
-                && self
-                    .types
-                    .iter()
-                    .any(|one| one.type_url().kind().gates() && !one.settled()))
+        self.types.iter_mut().all(|one| match one.type_url().kind() {
+            kind if kind.gated() => one.survey(sight, answers).is_calm(),
+            kind if kind.gates() => !by_steps || one.settled(),
+            _ => true,
+        })
     }
 
     /// Whether there is nothing to send until there is input other than an acknowledgement.
