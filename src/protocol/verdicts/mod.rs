@@ -19,8 +19,8 @@ use xds::{Condemned, Name, Objection, Resource, TypeUrl, VerdictEnd, Version};
 
 /// The verdicts of one view.
 ///
-/// A content is condemned for a kind of client if `after` clients of the kind have rejected it, or all of fewer, and none has accepted
-/// it. It is condemned until the control plane says something else, a client of the kind accepts it, or a person releases it; and only
+/// A content is condemned for a kind of client if `after` clients of the kind have rejected it, or every one where there are fewer,
+/// and none has accepted it. It is condemned until the control plane says something else, a client of the kind accepts it, or a person releases it; and only
 /// as long as older content that the kind accepted can stand in for it.
 ///
 /// - B, inputs: `handle_rejection`, `handle_trial`, `handle_hearing`, `handle_contents`, `release`, `restore`.
