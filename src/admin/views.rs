@@ -43,7 +43,7 @@ pub(super) async fn answer(State(shown): State<Shown>, wanted: Result<Query<Want
 }
 
 fn json_of(view: &View, names: &BTreeMap<usize, String>) -> Value {
-    let (reading, watching) = view.readers();
+    let (reading, watching) = view.demand().readers();
     let cut = view.cut();
     let away = cut.server_state() == ServerState::Failing;
     let types = cut.slots().map(|(type_url, slot)| {
@@ -53,7 +53,7 @@ fn json_of(view: &View, names: &BTreeMap<usize, String>) -> Value {
         });
         (type_url.full_name().to_owned(), all)
     });
-    let holds = view.holds();
+    let holds = view.head().holds();
     let troubles = holds.iter().filter(|hold| hold.is_trouble(clock::now()));
     json!({
         "class": view.class().to_string(),
