@@ -3,7 +3,6 @@
 //! Owns the rows: nobody else writes them, so whoever changes a row also changes what must be looked at, and what of its rejections is
 //! over. Does not know what is current.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::server::agenda::{Agenda, Walk};
@@ -243,9 +242,9 @@ impl Books {
     /// Adds groups of a rejected response. Returns all names that are to be held back, if there were too many tries.
     pub(super) fn try_parts(
         &mut self,
-        groups: Vec<BTreeMap<Name, Version>>,
+        groups: Vec<Vec<(Name, Version)>>,
         objection: &Arc<Objection>,
-    ) -> BTreeMap<Name, Version> {
+    ) -> Vec<(Name, Version)> {
         self.rejections.add(groups, objection)
     }
 
