@@ -5,7 +5,6 @@
 //! sent) and the lens (what it should hold). A writer turns as much of it as fits into a response, and notes in the ledger exactly
 //! what it has written. The response is a flight until the client acknowledges or rejects it.
 
-mod agenda;
 mod asked;
 mod books;
 mod caller;

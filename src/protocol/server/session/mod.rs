@@ -15,9 +15,13 @@ mod naming;
 mod portrait;
 mod reader;
 mod refused;
+mod removals;
 mod requests;
 mod settling;
 mod shared;
+mod timers;
+mod wants;
+mod writer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,7 +30,9 @@ use std::time::{Duration, Instant};
 use crate::server::asked::Asked;
 use crate::server::books::Books;
 use crate::server::nonce::Nonces;
+use crate::server::notes::Notes;
 use crate::server::response::Response;
+pub use crate::server::turn::SLICE;
 use crate::server::turn::TypeTurn;
 use crate::server::want::Want;
 use crate::settings::StreamSettings;
@@ -34,7 +40,6 @@ use classes::Features;
 pub use portrait::{Portrait, Stand};
 use reader::Reader;
 pub(super) use requests::Entries;
-pub use requests::SLICE;
 use xds::{Dialect, Name, Rights, TypeSight, TypeUrl};
 
 /// One type on one client stream.
@@ -46,6 +51,7 @@ pub(super) struct Subscription {
     reader: Reader,
     want: Want,
     books: Books,
+    notes: Notes,
     turn: TypeTurn,
     asked: Asked,
     /// What the views must be told. Nearly always there is nothing, and then nothing is allocated.
@@ -133,10 +139,15 @@ impl Subscription {
             books: Books::new(reader.lists_all()),
             reader,
             want: Want::default(),
+            notes: Notes::default(),
             turn: TypeTurn::default(),
             asked: Asked::new(now),
             wants: None,
         }
+    }
+
+    pub(in crate::server) const fn type_url(&self) -> &TypeUrl {
+        self.reader.type_url()
     }
 }
 
