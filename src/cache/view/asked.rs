@@ -54,6 +54,14 @@ impl View {
 }
 
 impl Respondents {
+    /// The sessions at these seats.
+    pub(super) fn at(view: &Arc<View>, seats: impl Iterator<Item = u32>) -> Self {
+        Self {
+            view: view.clone(),
+            seats: seats.collect::<Vec<_>>().into_iter(),
+        }
+    }
+
     /// Asks some of them the question. Returns whether there were any.
     #[must_use]
     pub fn ask_some(&mut self, most: usize, inquiry: &Arc<Inquiry>) -> bool {

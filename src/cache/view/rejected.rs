@@ -1,6 +1,7 @@
 //! What clients of a view reject, between the sessions, the writer (E-24) and whoever judges.
 //!
-//! Owns which types the writer has to ask about, and what the server was told. Nothing is kept for each client.
+//! Owns which types the writer has to ask about, who is to be asked what, and what the server was told. Nothing is kept of clients that
+//! reject nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-use super::View;
+use super::{Respondents, View};
 use xds::{Known, Name, Slot, TypeUrl, Version};
 
 /// Both directions.
@@ -17,6 +18,8 @@ pub(super) struct Rejected {
     noted: Mutex<BTreeSet<TypeUrl>>,
     /// The same, for whoever judges.
     unjudged: Mutex<BTreeSet<TypeUrl>>,
+    /// The seats of those who have rejected something, until they are asked what.
+    rejecting: Mutex<BTreeMap<TypeUrl, BTreeSet<u32>>>,
     /// When the server was last told of each content.
     reported: Mutex<BTreeMap<TypeUrl, Contents>>,
 }
@@ -39,6 +42,24 @@ impl View {
         if self.docket.settings().after > 0 && is_new(&self.rejected.unjudged) {
             self.docket.add(self);
         }
+    }
+
+    /// The client at this seat will be asked what it has rejected of this type.
+    pub(super) fn note_rejecting(&self, type_url: &TypeUrl, seat: u32) {
+        if self.docket.settings().after > 0 {
+            let mut rejecting = self.rejected.rejecting.lock();
+            match rejecting.get_mut(type_url) {
+                Some(seats) => seats.insert(seat),
+                None => rejecting.entry(type_url.clone()).or_default().insert(seat),
+            };
+        }
+    }
+
+    /// Returns the sessions whose clients have rejected something of this type since the last call.
+    #[must_use]
+    pub fn take_rejecting(self: &Arc<Self>, type_url: &TypeUrl) -> Respondents {
+        let seats = self.rejected.rejecting.lock().remove(type_url);
+        Respondents::at(self, seats.into_iter().flatten())
     }
 
     /// Returns the types of which clients have rejected something since the last call, for whoever judges.

@@ -99,6 +99,7 @@ impl Seat {
     /// The client has rejected something of this type.
     pub fn reject(&self, type_url: &TypeUrl) {
         self.view.end_trial(self.number);
+        self.view.note_rejecting(type_url, self.number);
         self.view.note_rejection(type_url);
     }
 
