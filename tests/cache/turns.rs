@@ -205,7 +205,7 @@ fn reject(server: &mut Server, response: &Response, library: &Library) {
     server.finish(progress).unwrap();
 }
 
-/// A response is bounded in count as well as in bytes: tiny resources cost more than their bytes.
+/// A response is bounded in count as well as in bytes: tiny resources cost more than their bytes. A relay is told if more follows.
 #[test]
 fn a_response_has_a_part_of_the_resources() {
     let library = Library::new(64 << 20, 64 << 20);
@@ -215,6 +215,11 @@ fn a_response_has_a_part_of_the_resources() {
     let mut sent = Vec::new();
     while let Some(response) = answer(&mut server, &sight, &library) {
         sent.push(response.batch.items().len());
+        assert_eq!(
+            response.nonce.as_bytes().ends_with(b"+"),
+            sent.len() == 1,
+            "more follows"
+        );
         let receipt = server.handle_acknowledgement(eds().url().as_bytes(), response.nonce.as_bytes());
         assert!(receipt.is_some());
     }

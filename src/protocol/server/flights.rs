@@ -34,7 +34,7 @@ const OPEN_MAX: usize = 64;
 
 impl Flight {
     /// Returns what is new to the client; it accepted before what is only listed beside that.
-    pub(super) fn fresh(&self) -> impl Iterator<Item = &Item> + Clone {
+    pub(super) fn fresh(&self) -> impl Iterator<Item = &Item> {
         self.batch.items().iter().filter(|item| item.form != Form::Repeated)
     }
 

@@ -28,5 +28,6 @@ pub use name_faults::{NameFault, NameFaults};
 pub use nonce::Nonce;
 pub use request::ClientRequest;
 pub use response::{Changed, Receipt, ReceiptKind, Rejected, Response};
-pub use session::{Portrait, SLICE, Stand};
+pub use session::{Portrait, Stand};
 pub use stream::{Opening, Progress, Server};
+pub use turn::SLICE;

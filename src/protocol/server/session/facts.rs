@@ -1,6 +1,7 @@
 //! What others may ask about one type on one client stream.
 //!
-//! Owns what the client wants of which authority, and what of it is unknown.
+//! Owns what of the client's names is unknown, where they stand, and how much is kept for it. Changes only what the client sees of the
+//! wildcard (`look_up`). Does not know what follows for other types.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! One type on one client stream: the heart of the relay, the same for both dialects.
 //!
 //! `want` is what the client asks for, `books` what it was sent; the lens says what it should hold. What differs is due, and a
-//! writer turns as much of that as fits into the next response. Owns these parts; knows nothing of other types and other clients.
+//! writer turns as much of that as fits into the next response. `notes` has what the client said of whole responses, and what waits.
+//! Owns these parts; knows nothing of other types and other clients.
 
 mod answer;
 mod asking;
@@ -32,7 +33,6 @@ use crate::server::books::Books;
 use crate::server::nonce::Nonces;
 use crate::server::notes::Notes;
 use crate::server::response::Response;
-pub use crate::server::turn::SLICE;
 use crate::server::turn::TypeTurn;
 use crate::server::want::Want;
 use crate::settings::StreamSettings;
