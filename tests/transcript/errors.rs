@@ -226,9 +226,7 @@ fn asked_for_again_beside_a_wildcard() {
         origin fails cds a=7
         reader can xds.config.supports-resource-errors
         reader subscribe cds * a
-        reader <- cds [b@1]
-        reader ack
-        reader <- cds -[a] ![a=7], ack
+        reader <- cds [b@1] -[a] ![a=7], ack
         reader unsubscribe cds a
         reader subscribe cds a
         reader <- cds -[a] ![a=7], ack

@@ -2,7 +2,6 @@
 //!
 //! Owns what an answer changes in the rows. Does not know how a rejected response is divided.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Books;
@@ -50,7 +49,7 @@ impl Books {
     }
 
     /// C-25: the client has rejected a response, so it may hold any part of it. Returns what was new in it and is not sent anew.
-    pub(in crate::server) fn reject(&mut self, flight: &Flight) -> BTreeMap<Name, Version> {
+    pub(in crate::server) fn reject(&mut self, flight: &Flight) -> Vec<(Name, Version)> {
         let adds = !flight.batch.items().is_empty();
         let removed = flight.batch.removed().iter().filter(|_| adds);
         for name in removed.filter(|name| !flight.batch.is_missing(name)) {
@@ -58,18 +57,19 @@ impl Books {
                 self.doubt(name);
             }
         }
-        let mut members = BTreeMap::new();
+        let mut members = Vec::new();
         for item in flight.fresh() {
             let (name, version) = (item.name(), item.resource.version());
             if self.ledger.get(name).is(version) {
                 self.doubt(name);
                 // K-17: an Envoy rejects the heartbeat of what has just expired there. It gets the resource itself.
                 if item.form != Form::Heartbeat {
-                    members.insert(name.clone(), version);
+                    members.push((name.clone(), version));
                 }
             }
         }
-        self.rejections.note_rejected(members.keys(), flight.news);
+        self.rejections
+            .note_rejected(members.iter().map(|(name, _)| name), flight.news);
         members
     }
 
@@ -77,8 +77,8 @@ impl Books {
     /// are given up, because there were too many tries.
     pub(in crate::server) fn try_parts(
         &mut self,
-        groups: Vec<BTreeMap<Name, Version>>,
-        mut held_back: BTreeMap<Name, Version>,
+        groups: Vec<Vec<(Name, Version)>>,
+        mut held_back: Vec<(Name, Version)>,
         again: bool,
         objection: &Arc<Objection>,
     ) -> usize {

@@ -23,6 +23,10 @@ impl Subscription {
         while !self.turn.is_spent()
             && let Some(name) = walk.next(self.books.agenda(), difference)
         {
+            // B-22: it is sent with its group alone, and there may be very many of these after each try.
+            if self.books.rejections().awaits(&name) {
+                continue;
+            }
             if let Some(say) = self.look_at(&name, slot) {
                 return Some((name, say));
             }
@@ -190,6 +194,9 @@ impl Subscription {
         if let Some(state) = slot.wildcard().filter(|state| self.is_plain(state)) {
             let gone = difference.is_some_and(Difference::removes) && state.certain() && !self.reader.forgets();
             return (difference.is_some_and(Difference::adds), gone);
+        }
+        if self.books.rejections().tries() {
+            return (true, false);
         }
         let mut beats = false;
         let mut walk = self.books.agenda().walk();

@@ -2,7 +2,7 @@
 //!
 //! Owns what becomes of the rows of that response. Does not send anything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -129,37 +129,39 @@ impl Subscription {
     /// What was rejected `alone` is held back; what is left of several, because the others have changed or gone meanwhile, was not.
     fn divide(
         &mut self,
-        mut members: BTreeMap<Name, Version>,
+        mut members: Vec<(Name, Version)>,
         alone: bool,
         message: &str,
         again: bool,
         objection: &Arc<Objection>,
     ) -> usize {
-        members.retain(|name, _| self.is_wanted(name));
+        members.retain(|(name, _)| self.is_wanted(name));
         if members.is_empty() {
             return 0;
         }
-        let words = words_of(message).filter(|word| members.contains_key(*word));
-        let words: BTreeSet<&str> = words.collect();
-        let (mut named, mut others): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            members.into_iter().partition(|(name, _)| words.contains(name.as_str()));
+        // They have the order of the response, which is that of the names.
+        let place = |word: &str| members.binary_search_by(|(name, _)| name.as_str().cmp(word)).ok();
+        let named: BTreeSet<usize> = words_of(message).filter_map(place).collect();
         // B-18: secrets that it has never accepted cannot be left out, and nothing can be listed in their place.
-        let mut all = named.keys().chain(others.keys());
-        let as_one = self.books.holds_back_as_one() && !all.all(|name| self.books.marks().accepted(name).is_some());
+        let accepted = |(name, _): &(Name, Version)| self.books.marks().accepted(name).is_some();
+        let as_one = self.books.holds_back_as_one() && !members.iter().all(accepted);
         let mut groups = Vec::new();
-        let mut held_back = BTreeMap::new();
-        if named.is_empty() || others.is_empty() {
-            others.append(&mut named);
-            if alone || as_one {
-                held_back.append(&mut others);
+        let mut held_back = Vec::new();
+        if !named.is_empty() && named.len() < members.len() {
+            let mut others = Vec::new();
+            for (at, member) in members.into_iter().enumerate() {
+                if named.contains(&at) {
+                    groups.push(vec![member]);
+                } else {
+                    others.push(member);
+                }
             }
-            if let Some(middle) = others.keys().nth(others.len() / 2).cloned() {
-                named = others.split_off(&middle);
-                groups.extend([others, named]);
-            }
+            groups.insert(0, others);
+        } else if alone || as_one {
+            held_back = members;
         } else {
-            groups.push(others);
-            groups.extend(named.into_iter().map(|one| BTreeMap::from([one])));
+            let half = members.split_off(members.len() / 2);
+            groups.extend([members, half]);
         }
         self.books.try_parts(groups, held_back, again, objection)
     }

@@ -56,10 +56,13 @@ impl Server {
         self.types.iter().any(by_name) && self.types.iter().any(|one| kind(one).gated())
     }
 
-    /// Returns until when such a client may be about to ask for what its last answer leads to, or to use what it now has.
+    /// Returns until when such a client may be about to ask for what its last answer leads to, or to use what it now has. Envoy
+    /// answers requests by a listener that it has replaced until all of its threads have the new one.
     pub(super) fn pause(&self, now: Instant) -> Option<Instant> {
         if !self.by_steps() {
-            return None;
+            let sent = self.types.iter().filter_map(Subscription::named_at).max()?;
+            let waited = || self.removals.paused(self.settings.timers.removal_quiet, now);
+            return waited().filter(|until| now < *until && now < sent + self.bound());
         }
         let kind = |one: &Subscription| one.type_url().kind();
         let orders = self.types.iter().filter(|one| kind(one).gated() || kind(one).gates());

@@ -3,6 +3,8 @@
 //! Owns that there is one view for each class and server, that there are never more views than allowed, and when a view ends.
 //! Does not know who writes into a view: whoever starts the writers waits for new views here.
 
+mod others;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -283,12 +285,6 @@ impl Scopes {
         }
         let twin = ids.insert(view.server(), &node.id, view.class());
         (node, twin)
-    }
-
-    /// Returns the view of a class and a server, if there is one.
-    pub(super) fn find(&self, class: &Class, server: usize) -> Option<Arc<View>> {
-        let views = self.views.lock();
-        views.open.get(&(class.clone(), server)).map(|open| open.view.clone())
     }
 
     /// The writer of this view is woken when there is another view, or the routes change.
