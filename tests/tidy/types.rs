@@ -62,7 +62,7 @@ const LARGE: &[(&str, &str, usize)] = &[];
 
 /// The most fields of a type of these rooms that changes itself.
 const FIELDS_MAX: usize = 9;
-const MACHINE: &str = "src/protocol/server/";
+pub(crate) const MACHINE: &str = "src/protocol/server/";
 /// What is in this room changes behind locks, without `&mut self`.
 const SHARED: &str = "src/cache/view/";
 
@@ -99,13 +99,13 @@ fn private(line: &str) -> &str {
 }
 
 /// The part of a line up to the end of an identifier.
-fn identifier(text: &str) -> &str {
+pub(crate) fn identifier(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
     text.get(..end.unwrap_or(text.len())).unwrap_or_default()
 }
 
 /// The lines of a text in groups: one for each item that begins at the left margin and has a body.
-fn items(text: &str) -> Vec<Vec<&str>> {
+pub(crate) fn items(text: &str) -> Vec<Vec<&str>> {
     let mut found = Vec::new();
     let mut item = Vec::new();
     let mut has_body = false;
@@ -148,7 +148,7 @@ fn types(text: &str) -> Vec<Type<'_>> {
 }
 
 /// The rest of the head of an `impl` after its own parameters.
-fn after_generics(head: &str) -> &str {
+pub(crate) fn after_generics(head: &str) -> &str {
     let mut depth = 0;
     let mut before = ' ';
     for (at, character) in head.char_indices() {
@@ -190,7 +190,7 @@ fn opened(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A file without the tests at its end. Tests in a file of their own may be declared anywhere.
-fn production(file: &File) -> &str {
+pub(crate) fn production(file: &File) -> &str {
     file.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
 }
 

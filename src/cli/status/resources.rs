@@ -10,6 +10,7 @@ use super::Report;
 use super::answers::{self, Resource, Resources};
 use super::compare::{self, Difference, Key};
 use super::table::short;
+use crate::answers::Views;
 use crate::cli::asking::Relays;
 use crate::xds::TypeUrl;
 
