@@ -21,7 +21,7 @@ use xds::{Changes, Condemned, Cut, Hold, Name, Resource, ServerState, TypeUrl, V
 
 /// The current cut of a view, and its past.
 ///
-/// Invariant: only who has the [`Pen`] replaces the cut.
+/// Invariant: only who has the pen replaces the cut.
 #[derive(Default)]
 pub struct Head {
     cut: ArcSwap<Cut>,
