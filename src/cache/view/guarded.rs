@@ -50,9 +50,18 @@ impl View {
         }
     }
 
-    /// A session of this view reads that one, of another server.
-    pub fn note_elsewhere(&self, other: &Arc<Self>) {
+    /// A session of this view reads that one, of another server. What is condemned there is condemned here too.
+    pub fn note_elsewhere(self: &Arc<Self>, other: &Arc<Self>) {
         *self.guarded.elsewhere.lock() = Arc::downgrade(other);
+        if !other.condemned().is_empty() {
+            self.docket.add(self);
+        }
+    }
+
+    /// Returns that view.
+    #[must_use]
+    pub fn elsewhere(&self) -> Option<Arc<Self>> {
+        self.guarded.elsewhere.lock().upgrade()
     }
 
     /// Returns what sessions of this view are served by the view of another server, if any read that, and whether all do.
