@@ -223,7 +223,7 @@ impl View {
     pub fn served_elsewhere(&self) -> Option<(Arc<Cut>, bool)> {
         let other = self.neighbours.elsewhere()?;
         let (reading, watching) = self.demand.readers();
-        (watching > 0).then(|| (other, reading == 0))
+        (watching > 0).then_some((other, reading == 0))
     }
 
     /// Must be called about every second. Sessions whose wants have not changed since the last call get equal shared sets, if

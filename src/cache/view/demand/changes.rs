@@ -14,7 +14,7 @@ use crate::{Claims, Full};
 use xds::{Target, TypeUrl, Want};
 
 /// What the writer learns in one turn.
-pub(crate) struct Turn {
+pub(crate) struct WriterTurn {
     /// What it must tell upstream.
     pub(crate) wants: Vec<Want>,
     /// What nobody wants any more.
@@ -114,14 +114,14 @@ impl Demand {
     }
 
     /// Returns what the writer learns now. `fleeting` says what does not linger.
-    pub(crate) fn turn(&self, now: Instant, fleeting: &impl Fn(&TypeUrl, &Target) -> bool) -> Turn {
+    pub(crate) fn turn(&self, now: Instant, fleeting: &impl Fn(&TypeUrl, &Target) -> bool) -> WriterTurn {
         let more = self.end_some();
         let mut written = self.written.lock();
         let turn = self.leases.turn(now, &self.sets, fleeting);
         let is_short = turn.is_short();
         self.behind.store(is_short, Ordering::Relaxed);
         written.forget(&turn.ended);
-        Turn {
+        WriterTurn {
             wants: written.tell(turn.wants),
             ended: turn.ended,
             is_short: more || is_short,
