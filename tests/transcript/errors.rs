@@ -216,21 +216,3 @@ fn errors_are_not_shared() {
         ",
     );
 }
-
-/// B-14, B-31: who gives up a name that its wildcard covers, and asks for it again, is told of its error again.
-#[test]
-fn asked_for_again_beside_a_wildcard() {
-    delta(
-        "
-        origin put cds b@1
-        origin fails cds a=7
-        reader can xds.config.supports-resource-errors
-        reader subscribe cds * a
-        reader <- cds [b@1] -[a] ![a=7], ack
-        reader unsubscribe cds a
-        reader subscribe cds a
-        reader <- cds -[a] ![a=7], ack
-        nothing for 20s
-        ",
-    );
-}

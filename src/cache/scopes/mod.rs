@@ -237,7 +237,7 @@ impl Scopes {
         );
         view.set_guard(self.guards.load().of(self.rule(&key.0)));
         if let Some(left) = views.left(&key, owner.map(|of| &**of)) {
-            view.neighbours().note_elsewhere(left);
+            view.note_elsewhere(left);
         }
         let seat = Seat::new(view.clone(), owner.cloned(), claims.clone());
         view.mailbox().come_through(&node.relays);

@@ -218,12 +218,20 @@ impl View {
         self.demand.leases().unanswered_of(target, &self.cut())
     }
 
+    /// A session of this view reads that one, of another server. What is condemned there is condemned here too.
+    pub fn note_elsewhere(self: &Arc<Self>, other: &Arc<Self>) {
+        self.neighbours.note_elsewhere(other);
+        if !other.head.condemned().is_empty() {
+            self.verdicts.docket().add(self);
+        }
+    }
+
     /// Returns what sessions of this view are served by the view of another server, if any read that, and whether all do.
     #[must_use]
     pub fn served_elsewhere(&self) -> Option<(Arc<Cut>, bool)> {
         let other = self.neighbours.elsewhere()?;
         let (reading, watching) = self.demand.readers();
-        (watching > 0).then_some((other, reading == 0))
+        (watching > 0).then(|| (other.cut(), reading == 0))
     }
 
     /// Must be called about every second. Sessions whose wants have not changed since the last call get equal shared sets, if

@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 use super::View;
 use crate::onlookers::Onlookers;
 use crate::routes::WakeOnFailure;
-use xds::Cut;
 
 /// What one view knows of the others.
 pub struct Neighbours {
@@ -39,13 +38,14 @@ impl Neighbours {
     }
 
     /// A session of this view reads that one, of another server.
-    pub fn note_elsewhere(&self, other: &Arc<View>) {
+    pub(super) fn note_elsewhere(&self, other: &Arc<View>) {
         *self.elsewhere.lock() = Arc::downgrade(other);
     }
 
-    /// Returns what the view has that sessions of this one read.
-    pub(super) fn elsewhere(&self) -> Option<Arc<Cut>> {
-        Some(self.elsewhere.lock().upgrade()?.cut())
+    /// Returns that view.
+    #[must_use]
+    pub fn elsewhere(&self) -> Option<Arc<View>> {
+        self.elsewhere.lock().upgrade()
     }
 
     /// The writer of that view is woken at the next change of this one.

@@ -116,6 +116,12 @@ impl Demand {
         self.readers_if(|_| true)
     }
 
+    /// Whether any session reads this view.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        self.sets.read().iter().any(|(_, seated)| !seated.watches())
+    }
+
     /// How many read and how many watch it for what one owner has, or for all that has no owner.
     #[must_use]
     pub fn readers_of(&self, owner: Option<&str>) -> (usize, usize) {

@@ -347,7 +347,7 @@ impl Binding {
             seat.watch(at != bound);
             seat.compare(several);
             if let Some(bound) = self.seats.get(bound).filter(|_| moved && at != bound) {
-                seat.view().neighbours().note_elsewhere(bound.view());
+                seat.view().note_elsewhere(bound.view());
             }
             // G-12: while a fallback serves the session, a server that comes back must start afresh. If it were told the versions
             // of its earlier resources, it might send nothing, and no session would return to it.

@@ -88,10 +88,11 @@ impl Subscription {
             self.drop(name);
             if !self.want.texts(&all).any(|text| self.books.ledger().asks(text)) {
                 self.want.remove_collection(&all);
-                let covers = all.coverage();
-                let flying = self.books.flights().names().filter(|flying| covers(flying));
-                let flying = flying.cloned().collect();
-                drop(covers);
+                let flying: Vec<Name> = {
+                    let covers = all.coverage();
+                    let flying = self.books.flights().names();
+                    flying.filter(|name| covers(name)).cloned().collect()
+                };
                 self.let_go(flying);
                 ends = Some(all);
             }

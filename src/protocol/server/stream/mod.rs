@@ -142,9 +142,11 @@ impl Server {
         self.nonces.given()
     }
 
-    /// Returns each type as an operator sees it.
-    pub fn portraits<'a>(&'a self, sight: &'a Sight) -> impl Iterator<Item = Portrait<'a>> {
-        self.types.iter().map(|one| Portrait::new(one, one.type_sight(sight)))
+    /// Returns each type as an operator sees it, or only the given one.
+    pub fn portraits<'a>(&'a self, sight: &'a Sight, only: Option<&'a TypeUrl>) -> impl Iterator<Item = Portrait<'a>> {
+        let chosen = move |one: &&Subscription| only.is_none_or(|only| one.type_url() == only);
+        let chosen = self.types.iter().filter(chosen);
+        chosen.map(|one| Portrait::new(one, one.type_sight(sight)))
     }
 
     /// Returns what is known of a type, as the client sees it.
