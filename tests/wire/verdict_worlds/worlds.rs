@@ -194,7 +194,7 @@ impl World {
             85..92 => self.some(Agent::answer),
             92..95 => {
                 if let Some(view) = self.read()
-                    && let Some(one) = view.condemned().first()
+                    && let Some(one) = view.head().condemned().first()
                 {
                     view.release_condemned(one.clone());
                     self.released.insert(one.version);
@@ -247,7 +247,7 @@ impl World {
     }
 
     fn condemned_for(&self, version: &str) -> Vec<Arc<Condemned>> {
-        let Some(all) = self.read().map(|view| view.condemned()) else {
+        let Some(all) = self.read().map(|view| view.head().condemned()) else {
             return Vec::new();
         };
         let of_kind = |one: &&Arc<Condemned>| one.kind() == format!("envoy {version}");
@@ -264,7 +264,10 @@ impl World {
     fn restart(&mut self) {
         let gone: Vec<Agent> = std::mem::take(&mut self.agents);
         gone.iter().for_each(|agent| self.remember(agent));
-        let known = self.read().map(|view| view.knowledge().whole()).unwrap_or_default();
+        let known = self
+            .read()
+            .map(|view| view.head().knowledge().whole())
+            .unwrap_or_default();
         self.relay = start();
         self.fails = false;
         self.relay.view().set_restored((*known).clone());
@@ -275,7 +278,7 @@ impl World {
 
     /// What is condemned was rejected by clients of the kind, and suits none of them.
     fn judge(&self) {
-        let condemned = self.read().map(|view| view.condemned()).unwrap_or_default();
+        let condemned = self.read().map(|view| view.head().condemned()).unwrap_or_default();
         for one in &*condemned {
             let content = &self.said[&one.version];
             let version = VERSIONS

@@ -33,7 +33,7 @@ async fn words_that_name_others() {
             client.nack(&words);
         }
         case.holds(1).await;
-        let condemned = case.relay.view().condemned()[0].clone();
+        let condemned = case.relay.view().head().condemned()[0].clone();
         assert_eq!(condemned.name().as_str(), "a", "{dialect:?} {type_url}");
         let told = condemned.objection.words();
         assert!(
@@ -63,7 +63,7 @@ async fn an_older_secret() {
         docket.set(VerdictSettings { after: 0, ..on });
         case.holds(0).await;
         // As a reload does.
-        case.relay.view().forget_secrets();
+        case.relay.view().head().forget_secrets();
         docket.set(on);
         let mut newcomers = Vec::new();
         for id in ["five", "six"] {
@@ -74,6 +74,6 @@ async fn an_older_secret() {
         }
         case.rejects(4).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
-        assert!(case.relay.view().condemned().is_empty(), "{dialect:?}");
+        assert!(case.relay.view().head().condemned().is_empty(), "{dialect:?}");
     }
 }
