@@ -36,8 +36,8 @@ struct Judged {
     verdicts: Verdicts,
     /// Whether it has what an earlier run of the relay has condemned.
     restored: bool,
-    /// When it has taken over what was condemned where its clients come from.
-    inherited: Option<Instant>,
+    /// What was condemned where its clients come from, when it was last taken over.
+    inherited: Arc<Vec<Arc<Condemned>>>,
 }
 
 /// So often it is looked whether what is condemned is still there. What clients read does not wait for that.
@@ -166,7 +166,7 @@ impl Judged {
             view: Arc::downgrade(view),
             verdicts: Verdicts::default(),
             restored: false,
-            inherited: None,
+            inherited: Arc::default(),
         }
     }
 
@@ -174,10 +174,18 @@ impl Judged {
     /// whose clients read this one.
     fn inherit(&mut self, view: &Arc<View>, now: Instant) {
         let restored = (!self.restored).then(|| view.head().restored()).flatten();
-        let elsewhere = view.neighbours().elsewhere().map(|other| other.head().condemned());
-        let before = self.inherited.replace(now);
-        let new = elsewhere.iter().flat_map(|all| all.iter());
-        let new = new.filter(|one| one.kind.is_some() && before.is_none_or(|before| one.since > before));
+        let elsewhere = view
+            .neighbours()
+            .elsewhere()
+            .map(|other| other.head().condemned())
+            .unwrap_or_default();
+        let before = std::mem::replace(&mut self.inherited, elsewhere.clone());
+        let is_known = |one: &Condemned| {
+            before.iter().any(|known| {
+                known.since == one.since && known.kind == one.kind && known.is(&one.type_url, one.name(), one.version)
+            })
+        };
+        let new = elsewhere.iter().filter(|one| one.kind.is_some() && !is_known(one));
         let restored = restored.iter().flat_map(|cut| cut.condemned().iter());
         let class = LazyCell::new(|| Arc::new(view.class().clone()));
         let of_view = |one: &Arc<Condemned>| Condemned {

@@ -38,12 +38,23 @@ impl Census {
         if hearing.names().is_empty() {
             return hearing;
         }
-        let names = Arc::new(BTreeSet::clone(hearing.names()));
-        let mut round = self.ask_at(view, at(Depth::Among(type_url, names)));
-        while let Some(stream) = round.next().await {
-            hear(&mut hearing, &stream);
+        self.hear_all(view.clone(), &mut hearing).await;
+        // Some may have rejected it long ago.
+        if let Some(again) = hearing.again() {
+            hearing = again;
+            self.hear_all(view, &mut hearing).await;
         }
         hearing
+    }
+
+    /// Asks all clients of a view about these names.
+    async fn hear_all(&self, view: Arc<View>, hearing: &mut Hearing) {
+        let names = Arc::new(BTreeSet::clone(hearing.names()));
+        let depth = Depth::Among(hearing.type_url().clone(), names);
+        let mut round = self.ask_at(view, at(depth));
+        while let Some(stream) = round.next().await {
+            hear(hearing, &stream);
+        }
     }
 }
 

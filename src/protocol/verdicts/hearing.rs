@@ -25,6 +25,8 @@ pub struct Hearing {
     /// One for each kind, and one for all others.
     tallies: Vec<Tally>,
     tenants: BTreeSet<u64>,
+    /// Other kinds of which a client rejects something.
+    found: Vec<ClientKind>,
 }
 
 /// What the clients of one kind say.
@@ -72,6 +74,7 @@ impl Hearing {
             kinds,
             tallies,
             tenants: BTreeSet::new(),
+            found: Vec::new(),
         }
     }
 
@@ -124,7 +127,9 @@ impl Hearing {
         if witness.accepts {
             tally.since = [tally.since, Some(witness.since)].into_iter().flatten().min();
         }
+        let mut rejects = false;
         for (name, version, standing, objection) in stands {
+            rejects |= standing == Standing::Rejected;
             let counts = tally.contents.entry((name.clone(), version)).or_default();
             match standing {
                 Standing::Accepted => counts.accepted += 1,
@@ -133,11 +138,24 @@ impl Hearing {
                 Standing::Unknown | Standing::TimedOut | Standing::Missing | Standing::Leaving => {}
             }
         }
+        let is_new = at.is_none() && !self.found.iter().any(|kind| kind.has(witness.node));
+        if rejects && is_new && self.kinds.len() + self.found.len() < KINDS_MAX {
+            self.found.push(ClientKind::of(witness.node));
+        }
     }
 
-    /// Returns the kinds with what their clients say; `None`: all others.
+    /// Returns the same question once more if clients of other kinds reject something as well: what these say is counted apart then.
+    #[must_use]
+    pub fn again(&mut self) -> Option<Self> {
+        let found = std::mem::take(&mut self.found);
+        let kinds = || [self.kinds.as_slice(), &found].concat();
+        (!found.is_empty()).then(|| Self::new(self.type_url.clone(), self.names.clone(), kinds()))
+    }
+
+    /// Returns the kinds with what their clients say; `None`: all others, which are one kind where there is no place for more.
     pub(super) fn of_kinds(&self) -> impl Iterator<Item = (Option<&ClientKind>, &Tally)> {
-        let kinds = self.kinds.iter().map(Some).chain([None]);
+        let others = (self.kinds.len() >= KINDS_MAX).then_some(None);
+        let kinds = self.kinds.iter().map(Some).chain(others);
         kinds.zip(&self.tallies)
     }
 

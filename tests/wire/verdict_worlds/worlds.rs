@@ -28,7 +28,7 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 const CLIENTS_MAX: usize = 8;
 const SEEDS: u64 = 12;
 /// Seeds that have found something once.
-const KEPT: [u64; 3] = [23, 44, 54];
+const KEPT: [u64; 4] = [23, 44, 54, 79];
 const STEPS: u64 = 40;
 
 /// A relay of two control planes that say the same, clients, and what has happened to them.
