@@ -13,7 +13,6 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::cache::{Docket, Scopes, View};
 use crate::census::Census;
-use crate::classes::ClientKind;
 use crate::clock;
 use crate::protocol::{Contents, Earlier, Hearing, Sentence, Verdicts};
 use crate::telemetry::VerdictMetrics;
@@ -142,13 +141,9 @@ impl Judged {
     /// Begins with what an earlier run of the relay has condemned.
     fn new(view: &Arc<View>, now: Instant) -> Self {
         let mut verdicts = Verdicts::default();
-        let class = Arc::new(view.class().clone());
-        let of_view = |one: &Arc<Condemned>| Condemned {
-            kind: (one.kind.as_ref()).map(|kind| ClientKind::new(class.clone(), kind.user_agent().clone())),
-            ..Condemned::clone(one)
-        };
         if let Some(restored) = view.restored() {
-            verdicts.restore(restored.condemned().iter().map(of_view).collect(), now);
+            let condemned = restored.condemned().iter().map(|one| Condemned::clone(one));
+            verdicts.restore(condemned.collect(), now);
         }
         Self {
             view: Arc::downgrade(view),

@@ -6,14 +6,29 @@ use std::sync::Arc;
 
 use super::View;
 use crate::interest::Woken;
-use xds::{Changes, Cut, Known, Phase, ServerState, State, TypeUrl, Update};
+use classes::ClientKind;
+use xds::{Changes, Condemned, Cut, Known, Phase, ServerState, State, TypeUrl, Update};
 
 impl View {
-    /// Stores what an earlier run knew. It is not served before somebody wants it.
+    /// Stores what an earlier run knew. It is not served before somebody wants it, and what it has condemned stays so: nobody is served
+    /// that before it is judged again.
     pub fn set_restored(self: &Arc<Self>, restored: Cut) {
-        let condemns = !restored.condemned().is_empty();
+        let class = Arc::new(self.class().clone());
+        let of_view = |one: &Arc<Condemned>| {
+            let kind = (one.kind.as_ref()).map(|kind| ClientKind::new(class.clone(), kind.user_agent().clone()));
+            Arc::new(Condemned {
+                kind,
+                ..Condemned::clone(one)
+            })
+        };
+        let condemned: Vec<_> = restored.condemned().iter().map(of_view).collect();
+        let since = condemned.iter().map(|one| one.since).max();
+        let restored = restored.with_condemned(condemned.clone());
         self.restored.store(Some(Arc::new(restored)));
-        if condemns {
+        if let Some(since) = since {
+            if self.docket.settings().after > 0 {
+                drop(self.publish_condemned(condemned, Vec::new(), since));
+            }
             self.docket.add(self);
         }
     }
