@@ -77,13 +77,13 @@ impl Bench {
             let judged = self.views.entry(address(&view));
             let judged = judged.or_insert_with(|| Judged::new(&view, now));
             judged.verdicts.set(self.docket.settings().after);
-            for type_url in view.take_unjudged() {
+            for type_url in view.verdicts().rejected().take_unjudged() {
                 judged.verdicts.handle_rejection(&type_url, now);
             }
-            if view.take_trial() {
+            if view.verdicts().take_trial() {
                 judged.verdicts.handle_trial(now);
             }
-            for released in view.take_released() {
+            for released in view.verdicts().take_released() {
                 let same = |one: &Condemned| {
                     one.kind == released.kind && one.is(&released.type_url, released.name(), released.version)
                 };
@@ -107,7 +107,7 @@ impl Bench {
         let (now, after) = (clock::now(), self.docket.settings().after);
         let (census, asked, metrics) = (&self.census, &mut self.asked, &self.metrics);
         self.views.retain(|at, judged| {
-            let Some(view) = judged.view.upgrade().filter(|view| !view.is_closed()) else {
+            let Some(view) = judged.view.upgrade().filter(|view| !view.mailbox().is_closed()) else {
                 return false;
             };
             let verdicts = &mut judged.verdicts;
@@ -141,7 +141,7 @@ impl Judged {
     /// Begins with what an earlier run of the relay has condemned.
     fn new(view: &Arc<View>, now: Instant) -> Self {
         let mut verdicts = Verdicts::default();
-        if let Some(restored) = view.restored() {
+        if let Some(restored) = view.head().restored() {
             let condemned = restored.condemned().iter().map(|one| Condemned::clone(one));
             verdicts.restore(condemned.collect(), now);
         }
@@ -157,14 +157,14 @@ fn address(view: &Arc<View>) -> usize {
 }
 
 fn with_contents(view: &View, act: impl FnOnce(&Contents<'_>)) {
-    let (cut, restored) = (view.cut(), view.restored());
+    let (cut, restored) = (view.cut(), view.head().restored());
     act(&Contents {
         is_current: &|type_url: &TypeUrl, name: &Name, version| {
             let mut cuts = std::iter::once(&cut).chain(&restored);
             cuts.any(|cut| is_current(cut, type_url, name, version))
         },
         earlier: &|type_url: &TypeUrl, name: &Name, version| {
-            let (resource, until) = view.before(type_url, name, version)?;
+            let (resource, until) = view.head().before(type_url, name, version)?;
             Some(Earlier { resource, until })
         },
     });

@@ -64,7 +64,8 @@ pub(super) async fn feed(
                 Fed::Grpc(target, settings) => {
                     let writer = Writer::new(view.clone(), &node(), target, files, settings)
                         .reporting(ask.clone())
-                        .beside(find.clone());
+                        .beside(find.clone())
+                        .sharing(&scopes.twins(&view));
                     fill(writer, view, warm.cloned(), overview);
                 }
                 Fed::Rest(server, polling) => {

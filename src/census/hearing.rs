@@ -32,7 +32,7 @@ impl Census {
             }
         }
         if blames_none {
-            let changed = view.replaced_names(&type_url, CHANGED_MAX);
+            let changed = view.head().replaced_names(&type_url, CHANGED_MAX);
             changed.iter().for_each(|name| hearing.ask_about(name));
         }
         if hearing.names().is_empty() {

@@ -17,6 +17,7 @@ mod silence;
 mod sotw;
 mod spellings;
 mod stream;
+mod twins;
 mod types;
 mod variants;
 mod verdicts;

@@ -163,14 +163,18 @@ impl Past {
         let known = self.known.entry((class.clone(), type_url.clone()));
         let known = known.or_insert_with(|| {
             let views = views_of(&self.views, class);
-            views.flat_map(|view| view.replaced(type_url)).collect()
+            views.flat_map(|view| view.head().replaced(type_url)).collect()
         });
         known.get(&(content.name().clone(), content.version())).cloned()
     }
 
     /// Returns when a control plane was told last that clients reject a content.
     fn reported(&self, (type_url, content, class): &About) -> Option<Instant> {
-        let told = views_of(&self.views, class).map(|view| view.reported(type_url, content.name(), content.version()));
+        let told = views_of(&self.views, class).map(|view| {
+            view.verdicts()
+                .rejected()
+                .reported(type_url, content.name(), content.version())
+        });
         told.max().flatten()
     }
 }

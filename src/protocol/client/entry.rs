@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arcstr::ArcStr;
 use bytes::{Bytes, BytesMut};
 use prost::Message as _;
 
@@ -22,10 +23,12 @@ pub(super) struct Entry {
     pub(super) constrained: bool,
     pub(super) aliases: Vec<Name>,
     /// The entry's own version; `None` in SotW, where it does not count (E-10).
-    pub(super) version: Option<Arc<str>>,
+    pub(super) version: Option<ArcStr>,
     pub(super) ttl: Option<Duration>,
     pub(super) passed_on: Vec<u8>,
     pub(super) body: Option<Bytes>,
+    /// What another view has under this name.
+    pub(super) twin: Option<Arc<xds::Resource>>,
 }
 
 /// A faulty entry, with its name if that is certain.
@@ -77,6 +80,7 @@ impl Entry {
             ttl: None,
             passed_on: Vec::new(),
             body: Some(any.value),
+            twin: None,
         })
     }
 
@@ -131,10 +135,11 @@ impl Entry {
             written: name.written(text),
             name,
             aliases,
-            version: own_version.then(|| Arc::from(wrapper.version)),
+            version: own_version.then(|| ArcStr::from(wrapper.version)),
             ttl: wrapper.rest.ttl.map(|ttl| duration(ttl.seconds, ttl.nanos)),
             passed_on: passed_on.encode_to_vec(),
             body: wrapper.body.map(|(_, body)| bytes.slice_ref(body)),
+            twin: None,
         })
     }
 }

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
-use std::sync::Arc;
 
+use arcstr::ArcStr;
 use bytes::Bytes;
 use prost::Message as _;
 
@@ -13,6 +13,7 @@ use super::acks::Ack;
 use super::entry::{Entry, Fault, called, canonical};
 use super::noted::Received;
 use super::refusals::Refusal;
+use super::twins::share_versions;
 use super::ways::Ways;
 use super::wire::{DeltaResponse, FIELD_BYTES_MIN, OTHER_BYTES_MAX, SotwResponse};
 use proto::envoy::service::discovery::v3 as discovery;
@@ -25,7 +26,7 @@ pub(super) struct Message {
     /// What the server calls itself.
     pub(super) identifier: String,
     /// The server's version of the whole response.
-    pub(super) version: Arc<str>,
+    pub(super) version: ArcStr,
     /// The sound entries; no name is there twice.
     pub(super) entries: Vec<Entry>,
     /// Names that the server says are gone.
@@ -116,6 +117,7 @@ impl Message {
         message.more = message.is_relayed().then(|| message.nonce.ends_with(MORE));
         let read = |entry: Bytes| Entry::of_wrapper(&entry, type_url, true);
         message.take(entries.into_iter().map(read), ways);
+        share_versions(&mut message.entries);
         // F-04: canonical names, however the server spells them. A name with a fault removes nothing.
         let (plain, constrained): (Vec<_>, Vec<_>) = head
             .removed_resource_names
@@ -139,7 +141,7 @@ impl Message {
         Self {
             nonce,
             identifier: identifier.unwrap_or_default(),
-            version: Arc::from(version),
+            version: ArcStr::from(version),
             entries: Vec::new(),
             removed: Vec::new(),
             removed_as: BTreeMap::new(),

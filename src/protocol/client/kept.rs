@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use arcstr::ArcStr;
+
 use super::entry::Entry;
 use proto::envoy::config::cluster::v3::{Cluster, cluster::DiscoveryType};
 use xds::{Expiry, Kind, Name, Resource, ResourceParts, TypeUrl, Update};
@@ -29,13 +31,19 @@ pub(super) struct Kept {
 
 #[derive(Debug)]
 pub(super) struct One {
-    pub(super) resource: Arc<Resource>,
+    resource: Arc<Resource>,
     /// The server's own version; valid for this server alone (E-04).
-    version: Arc<str>,
+    version: ArcStr,
     /// The resource came without further fields around its body.
     bare: bool,
     /// The server has sent it on this stream.
     said: bool,
+    odd: Option<Box<Odd>>,
+}
+
+/// What few resources have.
+#[derive(Debug, Default)]
+struct Odd {
     seed: u64,
     expiry: Option<Expiry>,
     beats: u32,
@@ -56,7 +64,7 @@ impl Kept {
     pub(super) fn puts(&self) -> impl Iterator<Item = Update> {
         self.resources
             .values()
-            .map(|one| Update::Put(one.resource.clone(), one.expiry))
+            .map(|one| Update::Put(one.resource.clone(), one.expiry()))
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
@@ -69,7 +77,7 @@ impl Kept {
     }
 
     /// Returns the stored name with this text, and the server's version of that resource.
-    pub(super) fn held(&self, text: &str) -> Option<(&Name, &Arc<str>)> {
+    pub(super) fn held(&self, text: &str) -> Option<(&Name, &ArcStr)> {
         self.resources.get_key_value(text).map(|(key, one)| (key, &one.version))
     }
 
@@ -110,7 +118,7 @@ impl Kept {
     }
 
     /// Returns the version that the server is sent for this name, if it has given one. A resource without a name cannot be declared.
-    pub(super) fn declared(&self, name: &str) -> Option<&Arc<str>> {
+    pub(super) fn declared(&self, name: &str) -> Option<&ArcStr> {
         let (_, version) = self.held(name)?;
         Some(version).filter(|version| !self.untold && !version.is_empty() && !name.is_empty())
     }
@@ -119,12 +127,10 @@ impl Kept {
     pub(super) fn restore(&mut self, resource: &Arc<Resource>) -> Update {
         let new = || One {
             resource: resource.clone(),
-            version: Arc::from(""),
+            version: ArcStr::new(),
             bare: false,
             said: false,
-            seed: 0,
-            expiry: None,
-            beats: 0,
+            odd: None,
         };
         let name = resource.name();
         if !self.resources.contains_key(name) {
@@ -136,21 +142,21 @@ impl Kept {
         let one = self.resources.get(name);
         Update::Put(
             one.map_or(resource, |one| &one.resource).clone(),
-            one.and_then(|one| one.expiry),
+            one.and_then(One::expiry),
         )
     }
 
     /// Forgets the versions: they are of the other dialect, or another server has stood in since (G-12).
     pub(super) fn forget_versions(&mut self) {
         self.untold = false;
-        let none: Arc<str> = Arc::from("");
+        let none: ArcStr = ArcStr::new();
         for one in self.resources.values_mut() {
             one.version = none.clone();
         }
     }
 
     /// Takes the content of an entry; without a body, its confirmation of what is held.
-    pub(super) fn receive(&mut self, type_url: &TypeUrl, entry: &Entry, version: Arc<str>, now: Instant) -> Receipt {
+    pub(super) fn receive(&mut self, type_url: &TypeUrl, entry: &Entry, version: ArcStr, now: Instant) -> Receipt {
         // E-11: a ttl of zero means that the resource is gone at once.
         if entry.ttl.is_some_and(|ttl| ttl.is_zero()) {
             return Receipt::Dead;
@@ -172,7 +178,8 @@ impl Kept {
                 if let Some((resource, seed)) = new {
                     had = one.resource.aliases().to_vec();
                     one.bare = entry.passed_on.is_empty();
-                    (one.resource, one.seed) = (resource, seed);
+                    one.resource = resource;
+                    one.set_seed(seed);
                 }
                 (same, one)
             }
@@ -180,12 +187,9 @@ impl Kept {
         one.version = version;
         let said = std::mem::replace(&mut one.said, true);
         // E-11: every entry sets the time to live anew, or ends it. K-17: stored is the end, not the duration.
-        let before = one.expiry;
-        one.expiry = entry.ttl.and_then(|ttl| now.checked_add(ttl)).map(|at| {
-            one.beats = one.beats.wrapping_add(1);
-            Expiry { at, beat: one.beats }
-        });
-        let (resource, expiry) = (one.resource.clone(), one.expiry);
+        let before = one.expiry();
+        one.expire(entry.ttl.and_then(|ttl| now.checked_add(ttl)));
+        let (resource, expiry) = (one.resource.clone(), one.expiry());
         match &entry.written {
             Some(text) => drop(self.written.insert(name.clone(), text.clone())),
             None if self.written.is_empty() => {}
@@ -216,7 +220,7 @@ impl Kept {
                 self.members.remove(&collection);
             }
         }
-        if let Some(Expiry { at, .. }) = one.expiry {
+        if let Some(Expiry { at, .. }) = one.expiry() {
             self.expiries.remove(&(at, name.clone()));
         }
         for alias in one.resource.aliases() {
@@ -259,12 +263,33 @@ impl One {
     fn new(resource: Arc<Resource>, entry: &Entry) -> Self {
         Self {
             resource,
-            version: Arc::from(""),
+            version: ArcStr::new(),
             bare: entry.passed_on.is_empty(),
             said: false,
-            seed: 0,
-            expiry: None,
-            beats: 0,
+            odd: None,
+        }
+    }
+
+    fn expiry(&self) -> Option<Expiry> {
+        self.odd.as_ref()?.expiry
+    }
+
+    /// Sets when it ends. Each time to live is another beat.
+    fn expire(&mut self, at: Option<Instant>) {
+        match (at, &mut self.odd) {
+            (None, None) => {}
+            (None, Some(odd)) => odd.expiry = None,
+            (Some(at), odd) => {
+                let odd = odd.get_or_insert_default();
+                odd.beats = odd.beats.wrapping_add(1);
+                odd.expiry = Some(Expiry { at, beat: odd.beats });
+            }
+        }
+    }
+
+    fn set_seed(&mut self, seed: u64) {
+        if seed != 0 {
+            self.odd.get_or_insert_default().seed = seed;
         }
     }
 
@@ -275,15 +300,16 @@ impl One {
         if bare && self.bare && self.resource.aliases() == entry.aliases && self.resource.body() == body {
             return None;
         }
-        let new = build(type_url, entry, body, self.seed, now);
+        let seed = self.odd.as_ref().map_or(0, |odd| odd.seed);
+        let new = build(type_url, entry, body, seed, now);
         if new.version() != self.resource.version() {
-            return Some((new, self.seed));
+            return Some((new, seed));
         }
         if new.same_content(&self.resource) {
             return None;
         }
         // K-09: content counts as equal only if its bytes are equal, so a crafted hash collision hides nothing.
-        let seed = self.seed.wrapping_add(1);
+        let seed = seed.wrapping_add(1);
         Some((build(type_url, entry, body, seed, now), seed))
     }
 }
@@ -308,7 +334,11 @@ pub(super) fn build(type_url: &TypeUrl, entry: &Entry, body: &[u8], seed: u64, n
             .flatten(),
         received: now,
     };
-    Arc::new(Resource::new(parts, seed))
+    let new = Resource::new(parts, seed);
+    Arc::new(match &entry.twin {
+        Some(twin) => new.sharing(twin),
+        None => new,
+    })
 }
 
 const ENDPOINTS: &str = "envoy.config.endpoint.v3.ClusterLoadAssignment";
@@ -325,6 +355,10 @@ fn endpoints(name: &Name, body: &[u8]) -> Option<Name> {
         .map(|config| config.service_name)
         .filter(|name| !name.is_empty());
     // F-04: the client that requests the endpoints may spell the name in another way.
-    let service = service.as_deref().unwrap_or(name.as_str());
-    Some(Name::read(service, &TypeUrl::new(ENDPOINTS)))
+    let read = |service: &str| Name::read(service, &TypeUrl::new(ENDPOINTS));
+    let own = || Some(name.clone()).filter(|name| !name.is_new_style() && !name.is_empty());
+    Some(match service {
+        Some(service) => read(&service),
+        None => own().unwrap_or_else(|| read(name.as_str())),
+    })
 }

@@ -26,6 +26,7 @@ mod rhythm;
 mod silence;
 mod stated;
 mod sweep;
+mod twins;
 mod unserved;
 mod ways;
 mod wire;
@@ -52,7 +53,7 @@ pub use rhythm::Rhythm;
 pub use silence::PassedOver;
 pub use stated::stated;
 pub use wire::{Cutter, DeltaResponse, FIELD_BYTES_MIN, SotwResponse, Unreadable, read_delta, read_sotw};
-use xds::{Changes, Dialect, Phase, ServerFeatures, Slot, Target, TypeUrl, Types, Update, Want};
+use xds::{Changes, Dialect, Phase, ServerFeatures, Slot, Target, Twins, TypeUrl, Types, Update, Want};
 
 /// The client's half of one ADS stream to one server, over all the connections that the stream takes.
 ///
@@ -61,7 +62,7 @@ use xds::{Changes, Dialect, Phase, ServerFeatures, Slot, Target, TypeUrl, Types,
 ///
 /// - A, getters: [`dialect`](Self::dialect), [`wanted`](Self::wanted), [`connected`](Self::connected).
 /// - B, inputs: `handle_*`. Each takes the time and returns the view's [`Changes`], to be published in order.
-/// - C, commands: none; interest comes in as a [`Want`].
+/// - C, commands: [`share`](Self::share); interest comes in as a [`Want`].
 /// - D, outputs: [`poll_request`](Self::poll_request), to be called only when the transport takes a request, because the request
 ///   counts as sent (E-08, E-21); [`poll_timeout`](Self::poll_timeout), after which [`handle_timeout`](Self::handle_timeout) is
 ///   due and then `poll_request` again. Call both after every input.
@@ -75,6 +76,8 @@ pub struct Client {
     versions_of: Dialect,
     /// What all streams of a view have in common of the node; shared, because a client's own node can be large.
     node: Arc<Node>,
+    /// Where the same content may be in memory already.
+    twins: Twins,
     /// The relays that ask through this one.
     relays: Vec<String>,
     /// Boxed: a map has room for eleven at once, and most streams have few types.
@@ -140,6 +143,7 @@ impl Client {
             dialect,
             versions_of: dialect,
             node: node.into(),
+            twins: Twins::default(),
             relays: Vec::new(),
             feeds: BTreeMap::new(),
             agenda: Agenda::default(),
@@ -363,7 +367,8 @@ impl Client {
         let Some(feed) = self.feeds.get_mut(type_url) else {
             return Vec::new();
         };
-        let message = read(type_url, &feed.outbound.ways);
+        let mut message = read(type_url, &feed.outbound.ways);
+        twins::find(&mut message.entries, type_url, &self.twins);
         feed.hear(&message, now);
         let valid = message.entries.len();
         let place = feed.unanswered();

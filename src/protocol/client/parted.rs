@@ -23,6 +23,7 @@ impl Client {
         let beside = Self::new(self.settings.clone(), self.dialect, self.node.clone());
         Self {
             relays: self.relays.clone(),
+            twins: self.twins.clone(),
             ..beside
         }
     }

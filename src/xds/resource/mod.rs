@@ -114,6 +114,21 @@ impl Resource {
         }
     }
 
+    /// Returns the same resource with the bytes and names of another one, if these are the same: then they are in memory once.
+    #[must_use]
+    pub fn sharing(self, other: &Self) -> Self {
+        if !self.same_content(other) {
+            return self;
+        }
+        Self {
+            name: other.name.clone(),
+            aliases: other.aliases.clone(),
+            record: other.record.clone(),
+            endpoints: other.endpoints.clone(),
+            ..self
+        }
+    }
+
     /// The canonical name.
     #[must_use]
     pub const fn name(&self) -> &Name {
@@ -269,7 +284,7 @@ impl Resource {
         self.record == other.record
     }
 
-    /// How many bytes the relay keeps for it.
+    /// How many bytes the relay keeps for it. Those that several views share count in each.
     #[must_use]
     pub fn weight(&self) -> usize {
         self.record.len() + size_of::<Self>()

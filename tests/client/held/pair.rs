@@ -12,13 +12,17 @@ use super::plane::{cluster, endpoints, listener, route};
 use super::stage::{Stage, USUAL};
 use crate::{CDS, EDS, LDS, RDS, ms};
 
-/// What is at hand of a source for the other one.
-type Shown = Arc<Mutex<Arc<Cut>>>;
+/// What is at hand of the servers of a source for the other one.
+type Shown = Arc<Mutex<Vec<Arc<Cut>>>>;
 
 /// Both. The clients of one are the clients of the other.
 pub(crate) struct Pair {
     pub(crate) main: Stage,
     pub(crate) aside: Stage,
+    /// Another server of the source beside, which some clients read.
+    pub(crate) canary: Option<Box<Stage>>,
+    /// What clients want of the source beside.
+    there: Vec<(String, String)>,
     shown: [Shown; 2],
     /// The types that come from the one beside.
     theirs: BTreeSet<&'static str>,
@@ -36,25 +40,18 @@ impl Pair {
         let all = [&[(LDS, "*"), (RDS, "r"), (EDS, "a"), (EDS, "b")], wants].concat();
         let (there, here): (Vec<_>, Vec<_>) = all.into_iter().partition(|(kind, _)| theirs.contains(kind));
         let (mut main, mut aside) = (Stage::new(dialect, USUAL, &here), Stage::new(dialect, USUAL, &there));
-        let shown: [Shown; 2] = [Arc::default(), Arc::default()];
+        let shown: [Shown; 2] = std::array::from_fn(|_| Arc::new(Mutex::new(vec![Arc::default()])));
         let leased = Arc::new(Mutex::new(BTreeSet::from(["r".to_owned()])));
-        let beside = |of: &Shown, is_main: bool, theirs: &BTreeSet<&'static str>| {
-            let (cut, leased) = (of.clone(), leased.clone());
-            let full = |kind: &&str| (TypeUrl::new(kind).full_name().into(), Arc::from("#aside"));
-            let owners = Owners::new([], theirs.iter().map(full).collect::<BTreeMap<_, _>>());
-            let find = move |owner: Option<&str>| {
-                let elsewhere = owner.is_some() == is_main;
-                let cut = cut.lock().unwrap().clone();
-                elsewhere.then(|| vec![Neighbour { view: 1, cut }])
-            };
-            let wants = move |_: &TypeUrl, name: &Name| leased.lock().unwrap().contains(name.as_str());
-            Beside::new(owners, find, wants)
-        };
-        main.beside = Some((crossings(), beside(&shown[1], true, &theirs)));
-        aside.beside = Some((crossings(), beside(&shown[0], false, &theirs)));
+        main.beside = Some((crossings(), beside(&shown[1], true, &theirs, &leased)));
+        aside.beside = Some((crossings(), beside(&shown[0], false, &theirs, &leased)));
+        let there = there
+            .iter()
+            .map(|(kind, name)| (String::from(*kind), String::from(*name)));
         let mut pair = Self {
             main,
             aside,
+            canary: None,
+            there: there.collect(),
             shown,
             theirs,
             leased,
@@ -69,6 +66,27 @@ impl Pair {
         pair.main.heard();
         pair.aside.heard();
         pair
+    }
+
+    /// Some clients read another server of the source beside from now on, which has the same.
+    pub(crate) fn begin_canary(&mut self) {
+        let there: Vec<_> = self.there.iter().map(|(kind, name)| (&**kind, &**name)).collect();
+        let mut canary = Stage::new(self.aside.dialect, USUAL, &there);
+        canary.upstream.now = self.aside.upstream.now;
+        canary.plane.content = self.aside.plane.content.clone();
+        canary.beside = Some((crossings(), beside(&self.shown[0], false, &self.theirs, &self.leased)));
+        self.canary = Some(Box::new(canary));
+        self.pass(ms(500));
+    }
+
+    /// All servers of a type.
+    pub(crate) fn all_of(&mut self, kind: &str) -> Vec<&mut Stage> {
+        match self.theirs.contains(kind) {
+            true => std::iter::once(&mut self.aside)
+                .chain(self.canary.as_deref_mut())
+                .collect(),
+            false => vec![&mut self.main],
+        }
     }
 
     pub(crate) fn of(&mut self, kind: &str) -> &mut Stage {
@@ -92,6 +110,7 @@ impl Pair {
         for _ in 0..4 {
             self.main.exchange();
             self.aside.exchange();
+            self.canary.iter_mut().for_each(|canary| canary.exchange());
             self.look();
         }
     }
@@ -99,10 +118,14 @@ impl Pair {
     /// Each sees what the other one has.
     fn look(&mut self) {
         let with_holds = |stage: &Stage| stage.upstream.cut.with_holds(stage.holds.clone());
-        *self.shown[0].lock().unwrap() = Arc::new(with_holds(&self.main).with_server_state(ServerState::Up));
-        *self.shown[1].lock().unwrap() = Arc::new(with_holds(&self.aside).with_server_state(self.state));
+        let shown = |stage: &Stage, state| Arc::new(with_holds(stage).with_server_state(state));
+        let canary = self.canary.iter().map(|canary| shown(canary, ServerState::Up));
+        let there = std::iter::once(shown(&self.aside, self.state)).chain(canary).collect();
+        *self.shown[0].lock().unwrap() = vec![shown(&self.main, ServerState::Up)];
+        *self.shown[1].lock().unwrap() = there;
         self.main.publish(Vec::new());
         self.aside.publish(Vec::new());
+        self.canary.iter_mut().for_each(|canary| canary.publish(Vec::new()));
     }
 
     /// The server of the source beside is there, or away.
@@ -127,6 +150,7 @@ impl Pair {
     pub(crate) fn tick(&mut self, time: Duration) {
         self.main.pass(time);
         self.aside.pass(time);
+        self.canary.iter_mut().for_each(|canary| canary.pass(time));
         self.look();
     }
 
@@ -140,6 +164,21 @@ impl Pair {
     pub(crate) fn leads(&mut self, clusters: &[&str]) -> bool {
         self.of(RDS).body(RDS, "r") == Some(route("r", clusters))
     }
+}
+
+/// What clients read of the other source.
+fn beside(of: &Shown, is_main: bool, theirs: &BTreeSet<&'static str>, leased: &Arc<Mutex<BTreeSet<String>>>) -> Beside {
+    let (cuts, leased) = (of.clone(), leased.clone());
+    let full = |kind: &&str| (TypeUrl::new(kind).full_name().into(), Arc::from("#aside"));
+    let owners = Owners::new([], theirs.iter().map(full).collect::<BTreeMap<_, _>>());
+    let find = move |owner: Option<&str>| {
+        let elsewhere = owner.is_some() == is_main;
+        let cuts = cuts.lock().unwrap().clone();
+        let neighbours = (1..).zip(cuts).map(|(view, cut)| Neighbour { view, cut });
+        elsewhere.then(|| neighbours.collect())
+    };
+    let wants = move |_: &TypeUrl, name: &Name| leased.lock().unwrap().contains(name.as_str());
+    Beside::new(owners, find, wants)
 }
 
 fn crossings() -> Crossings {

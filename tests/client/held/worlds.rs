@@ -1,5 +1,5 @@
-//! Two sources in which anything happens, by seed: what clients are served of one leads to nothing that they are not served of the other
-//! (D-11, D-12).
+//! Two sources in which anything happens, by seed, one of which may have a second server for some of the clients (a canary): what clients
+//! are served of one leads to nothing that they are not served of the other (D-11, D-12).
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -10,12 +10,13 @@ use xds::{Dialect, HoldReason, ServerState};
 use super::amnesia::Rng;
 use super::pair::Pair;
 use super::plane::{cluster, endpoints, route};
+use super::stage::Stage;
 use crate::{CDS, EDS, RDS, ms};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 /// Which types come from the source beside.
 const SPLITS: [&[&str]; 5] = [&[EDS], &[CDS, EDS], &[CDS], &[RDS], &[RDS, EDS]];
-const SEEDS: u64 = 120;
+const SEEDS: u64 = 300;
 const STEPS: usize = 30;
 /// How often both look at each other.
 const TICK: Duration = ms(50);
@@ -26,8 +27,8 @@ struct World {
     rng: Rng,
     /// To which clusters the route leads that clients are served.
     leads: BTreeSet<&'static str>,
-    /// The clusters that they are served.
-    clusters: BTreeSet<&'static str>,
+    /// The clusters that they are served, by each of the servers.
+    clusters: Vec<BTreeSet<&'static str>>,
     /// Since when the server beside is there.
     there: Instant,
     /// What has happened, for who reads a failure.
@@ -40,6 +41,9 @@ impl World {
         let split = SPLITS[rng.below(5)];
         let dialect = [Dialect::Delta, Dialect::Sotw][rng.below(2)];
         let mut pair = Pair::new(dialect, split, &[(CDS, "*"), (EDS, "c"), (EDS, "d")]);
+        if !split.contains(&RDS) && rng.below(3) == 0 {
+            pair.begin_canary();
+        }
         pair.lead(&["a", "a"]);
         let there = pair.main.upstream.now;
         let mut world = Self {
@@ -47,7 +51,7 @@ impl World {
             split,
             rng,
             leads: BTreeSet::new(),
-            clusters: BTreeSet::new(),
+            clusters: Vec::new(),
             there,
             log: vec![format!("{dialect:?} {split:?}")],
         };
@@ -61,21 +65,26 @@ impl World {
         beside(CDS) != beside(RDS) || beside(EDS) != beside(RDS)
     }
 
-    /// The clusters to which the served route leads, and those that are served.
-    fn served(&mut self) -> (BTreeSet<&'static str>, BTreeSet<&'static str>) {
+    /// The clusters to which the served route leads, and those that are served by each server.
+    fn served(&mut self) -> (BTreeSet<&'static str>, Vec<BTreeSet<&'static str>>) {
         let body = self.pair.of(RDS).body(RDS, "r");
         let pairs = NAMES.into_iter().flat_map(|one| NAMES.map(|other| [one, other]));
         let mut routes = pairs.filter(|pair| body.as_ref().is_some_and(|body| *body == route("r", pair)));
         let leads = routes.next().map(BTreeSet::from).unwrap_or_default();
-        let clusters = self.pair.of(CDS).served(CDS);
-        let clusters = NAMES
-            .into_iter()
-            .filter(|name| clusters.split(' ').any(|one| one == *name));
-        (leads, clusters.collect())
+        let served = |stage: &mut Stage| {
+            let served = stage.served(CDS);
+            let names = NAMES.into_iter();
+            names.filter(|name| served.split(' ').any(|one| one == *name)).collect()
+        };
+        (leads, self.pair.all_of(CDS).into_iter().map(served).collect())
     }
 
+    /// Whether all servers have endpoints of a cluster.
     fn has_endpoints(&mut self, name: &str) -> bool {
-        self.pair.of(EDS).body(EDS, name).is_some()
+        self.pair
+            .all_of(EDS)
+            .iter()
+            .all(|stage| stage.body(EDS, name).is_some())
     }
 
     /// Something happens in one of the sources.
@@ -89,25 +98,33 @@ impl World {
             return;
         }
         self.log.push(format!("{what} {name} {other}"));
-        match what {
-            0 | 1 => self.pair.put(RDS, "r", route("r", &[name, other])),
-            2 => self.pair.put(CDS, name, cluster(name)),
-            4 => self.pair.put(EDS, name, endpoints(name, 1 + self.rng.below(2))),
-            3 | 5 if self.has(kind, name) => self.pair.remove(kind, name),
-            6 => {
-                self.there = self.pair.main.upstream.now;
-                self.pair.state = if away { ServerState::Up } else { ServerState::Failing };
+        // Two servers of one source mostly say the same.
+        let several = self.pair.canary.is_some() && self.split.contains(&kind);
+        let left_out = Some(self.rng.below(4)).filter(|_| several);
+        let count = 1 + self.rng.below(2);
+        for (at, stage) in self.pair.all_of(kind).into_iter().enumerate() {
+            if Some(at) == left_out {
+                continue;
             }
-            _ => {}
+            let has = stage
+                .plane
+                .content
+                .get(kind)
+                .is_some_and(|of_kind| of_kind.contains_key(name));
+            match what {
+                0 | 1 => stage.put(RDS, "r", route("r", &[name, other])),
+                2 => stage.put(CDS, name, cluster(name)),
+                4 => stage.put(EDS, name, endpoints(name, count)),
+                3 | 5 if has => stage.remove(kind, name),
+                _ => {}
+            }
+        }
+        if what == 6 {
+            self.there = self.pair.main.upstream.now;
+            self.pair.state = if away { ServerState::Up } else { ServerState::Failing };
         }
         self.pair.exchange();
         self.check();
-    }
-
-    /// Whether the control plane has it.
-    fn has(&mut self, kind: &str, name: &str) -> bool {
-        let content = &self.pair.of(kind).plane.content;
-        content.get(kind).is_some_and(|of_kind| of_kind.contains_key(name))
     }
 
     fn pass(&mut self, time: Duration) {
@@ -121,18 +138,20 @@ impl World {
 
     fn check(&mut self) {
         let (leads, clusters) = self.served();
-        let heard = format!("{}, {}", self.pair.main.heard(), self.pair.aside.heard());
+        let mut heard = format!("{}, {}", self.pair.main.heard(), self.pair.aside.heard());
+        heard.extend(self.pair.canary.iter_mut().map(|canary| canary.heard()));
         if heard.len() > 2 {
             self.log.push(heard.clone());
         }
         let (log, crosses) = (self.log.clone(), self.crosses());
         let waited = heard.contains("-rds unready clock");
         for name in leads.difference(&self.leads.clone()).filter(|_| crosses && !waited) {
-            let ready = clusters.contains(name) && self.has_endpoints(name);
+            let ready = clusters.iter().all(|of_one| of_one.contains(name)) && self.has_endpoints(name);
             assert!(ready, "the route leads to {name}, which is not there: {log:#?}");
         }
         for name in leads.intersection(&self.leads) {
-            let lost = self.clusters.contains(name) && !clusters.contains(name);
+            let mut servers = self.clusters.iter().zip(&clusters);
+            let lost = servers.any(|(before, now)| before.contains(name) && !now.contains(name));
             assert!(!lost, "the route still leads to {name}, which has gone: {log:#?}");
         }
         let now = self.pair.main.upstream.now;
@@ -157,9 +176,13 @@ impl World {
         self.pass(Duration::from_secs(4));
         let said: Option<Bytes> = self.pair.of(RDS).plane.content[RDS].get("r").cloned();
         assert_eq!(self.pair.of(RDS).body(RDS, "r"), said, "{:#?}", self.log);
-        for name in NAMES {
-            let wanted = self.has(CDS, name) || self.clusters.contains(name) && self.leads.contains(name);
-            assert_eq!(self.clusters.contains(name), wanted, "cluster {name}: {:#?}", self.log);
+        let (leads, clusters) = (self.leads.clone(), self.clusters.clone());
+        for (stage, served) in self.pair.all_of(CDS).into_iter().zip(&clusters) {
+            for name in NAMES {
+                let has = stage.plane.content[CDS].contains_key(name);
+                let wanted = has || served.contains(name) && leads.contains(name);
+                assert_eq!(served.contains(name), wanted, "cluster {name}: {:#?}", self.log);
+            }
         }
         for hold in self.pair.main.holds.iter().chain(&self.pair.aside.holds) {
             assert_eq!(hold.reason, HoldReason::Referenced, "{:#?}", self.log);

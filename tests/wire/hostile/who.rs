@@ -11,7 +11,6 @@ use super::attack::{Attack, switching};
 use super::attacks::ATTACKS;
 use super::callers::{CALLERS, Callers, mixing};
 use super::planes::PLANES;
-use crate::support::Address;
 
 /// Who attacks.
 pub(super) enum Who {
@@ -59,8 +58,8 @@ impl World {
         let attack = match *who {
             Who::Clients(attack) => attack,
             Who::Callers(callers) => {
-                let address = Address::Tcp(self.listeners.plain);
-                let run = |nth| self.crowd.spawn(callers.run(address.clone(), nth)).abort_handle();
+                let address = self.listeners.plain;
+                let run = |nth| self.crowd.spawn(callers.run(address, nth)).abort_handle();
                 return (0..callers.count()).map(run).collect();
             }
             Who::Plane(nth) => return vec![self.asks(PLANES[nth].authority).await],
@@ -69,7 +68,7 @@ impl World {
                 return vec![self.crowd.spawn(attacks).abort_handle()];
             }
             Who::Mixing => {
-                let callers = mixing(Address::Tcp(self.listeners.plain), of_each);
+                let callers = mixing(self.listeners.plain, of_each);
                 return vec![self.crowd.spawn(callers).abort_handle()];
             }
         };

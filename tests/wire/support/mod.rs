@@ -249,12 +249,13 @@ impl Relay {
 
     /// Waits until this number of streams is open, and no other seat at the view is left.
     pub(crate) async fn settles_at(&self, streams: i64) {
-        let settled = || self.open().0 == streams && self.view().seats() == usize::try_from(streams).unwrap() + 1;
+        let settled =
+            || self.open().0 == streams && self.view().demand().seats() == usize::try_from(streams).unwrap() + 1;
         until(settled, || {
             format!(
                 "{streams} streams wanted: {:?} open, {} seats",
                 self.open(),
-                self.view().seats()
+                self.view().demand().seats()
             )
         })
         .await;

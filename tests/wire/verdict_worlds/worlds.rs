@@ -131,7 +131,7 @@ impl World {
             85..92 => self.some(Agent::answer),
             92..95 => {
                 let view = self.relay.view();
-                if let Some(one) = view.condemned().first() {
+                if let Some(one) = view.head().condemned().first() {
                     view.release_condemned(one.clone());
                 }
             }
@@ -181,7 +181,7 @@ impl World {
     }
 
     fn condemned_for(&self, version: &str) -> Vec<Arc<Condemned>> {
-        let all = self.relay.view().condemned();
+        let all = self.relay.view().head().condemned();
         let of_kind = |one: &&Arc<Condemned>| one.kind() == format!("envoy {version}");
         all.iter().filter(of_kind).cloned().collect()
     }
@@ -196,7 +196,7 @@ impl World {
     fn restart(&mut self) {
         let gone: Vec<Agent> = std::mem::take(&mut self.agents);
         gone.iter().for_each(|agent| self.remember(agent));
-        let known = self.relay.view().knowledge().whole();
+        let known = self.relay.view().head().knowledge().whole();
         self.relay = start();
         self.relay.view().set_restored((*known).clone());
         for (name, content) in self.current.clone() {
@@ -206,7 +206,7 @@ impl World {
 
     /// What is condemned was rejected by clients of the kind, and suits none of them.
     fn judge(&self) {
-        for one in &*self.relay.view().condemned() {
+        for one in &*self.relay.view().head().condemned() {
             let content = &self.said[&one.version];
             let version = VERSIONS
                 .into_iter()
@@ -230,7 +230,7 @@ impl World {
             )
             .await;
         }
-        self.verdicts += self.relay.view().condemned().len() as u64;
+        self.verdicts += self.relay.view().head().condemned().len() as u64;
         self.judge();
         for agent in &self.agents {
             assert_eq!(agent.held.lock().repeated, [""; 0], "{}", agent.id);

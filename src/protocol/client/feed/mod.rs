@@ -18,6 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arcstr::ArcStr;
+
 use super::awaited::{Awaited, Patience};
 use super::collections::Collections;
 use super::completeness::{Completeness, Heard, Settled};
@@ -49,7 +51,7 @@ pub(super) struct Feed {
     errors: BTreeMap<Name, Arc<ResourceError>>,
     features: ServerFeatures,
     /// SotW: the version of the last response on this stream that was accepted as a whole.
-    pub(super) accepted: Arc<str>,
+    pub(super) accepted: ArcStr,
     last_words: LastWords,
     /// E-24: what clients reject, if any has rejected anything.
     late: Option<Box<Late>>,
@@ -83,7 +85,7 @@ impl Feed {
             completeness: Completeness::new(),
             errors: BTreeMap::new(),
             features,
-            accepted: Arc::from(""),
+            accepted: ArcStr::new(),
             last_words: LastWords::default(),
             late: None,
             patience,
@@ -313,13 +315,21 @@ impl Feed {
     }
 
     /// Returns whether the content under the name of an entry has the same version; `None` without content. If the name is already
-    /// stored, the entry takes that copy, so that equal names share their text.
-    fn held(&self, entry: &mut Entry, version: &Arc<str>) -> Option<bool> {
+    /// stored, here or in another view, the entry takes that copy, so that equal names share their text.
+    fn held(&self, entry: &mut Entry, version: &ArcStr) -> Option<bool> {
         let text = entry.name.as_str();
         let kept = self.kept.held(text);
         let held = kept.map(|(_, held)| held == entry.version.as_ref().unwrap_or(version));
-        if let Some(known) = self.names.get(text).or_else(|| kept.map(|(name, _)| name)) {
-            entry.name = known.clone();
+        let twin = || {
+            entry
+                .twin
+                .as_ref()
+                .map(|twin| twin.name())
+                .filter(|name| name.as_str() == text)
+        };
+        let stored = self.names.get(text).or_else(|| kept.map(|(name, _)| name));
+        if let Some(known) = stored.or_else(twin).cloned() {
+            entry.name = known;
         }
         held
     }

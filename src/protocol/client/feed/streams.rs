@@ -2,8 +2,9 @@
 //!
 //! Owns what survives a stream. Knows nothing of connections.
 
+use arcstr::ArcStr;
+
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::{FIRST_ENDPOINTS, FIRST_STATE, Feed};
@@ -16,7 +17,7 @@ impl Feed {
     /// in SotW without one, because a server whose versions start anew would be silent about new content with an old version.
     pub(in crate::client) fn connected(&mut self, dialect: Dialect, told: bool, patience: Patience) {
         self.patience = patience;
-        self.accepted = Arc::from("");
+        self.accepted = ArcStr::new();
         self.kept.connected(told);
         if let Some(late) = &mut self.late {
             late.connected();

@@ -2,7 +2,7 @@
 //!
 //! Owns the effects on content that is held for the wildcard. Knows nothing of names that were requested.
 
-use std::sync::Arc;
+use arcstr::ArcStr;
 
 use super::Feed;
 use crate::client::completeness::Completeness;
@@ -50,6 +50,6 @@ impl Feed {
         self.kept = Kept::default();
         self.completeness = Completeness::new();
         self.errors.clear();
-        self.accepted = Arc::from("");
+        self.accepted = ArcStr::new();
     }
 }

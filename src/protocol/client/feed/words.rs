@@ -37,7 +37,7 @@ impl Feed {
         let key = self.kept.canonical(name.as_str())?;
         let (_, version) = self.kept.held(key.as_str())?;
         Some(ServerWords {
-            version: version.clone(),
+            version: version.as_str().into(),
             nonce: self.last_words.nonce.as_str().into(),
             identifier: self.last_words.identifier.as_str().into(),
         })

@@ -60,9 +60,10 @@ impl Server {
     /// answers requests by a listener that it has replaced until all of its threads have the new one.
     pub(super) fn pause(&self, now: Instant) -> Option<Instant> {
         if !self.by_steps() {
+            // Nearly always no removal waits.
+            let until = self.removals.paused(self.settings.timers.removal_quiet, now)?;
             let sent = self.types.iter().filter_map(Subscription::named_at).max()?;
-            let waited = || self.removals.paused(self.settings.timers.removal_quiet, now);
-            return waited().filter(|until| now < *until && now < sent + self.bound());
+            return (now < until && now < sent + self.bound()).then_some(until);
         }
         let kind = |one: &Subscription| one.type_url().kind();
         let orders = self.types.iter().filter(|one| kind(one).gated() || kind(one).gates());

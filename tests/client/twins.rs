@@ -1,0 +1,137 @@
+//! What two servers say alike is in memory once.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::envoy::service::discovery::v3::{DeltaDiscoveryResponse, Resource};
+use proto::google::protobuf::Any;
+use xds::{Cut, Dialect, Name, Resource as Kept, Twins, TypeUrl};
+
+use crate::{CDS, EDS, Upstream, VHDS, body, delta, ms, resource, sotw};
+
+fn found(upstream: &Upstream, type_url: &str, name: &str) -> Arc<Kept> {
+    let slot = upstream.cut.slot(&TypeUrl::new(type_url)).unwrap();
+    slot.resource(&Name::from(name)).unwrap().clone()
+}
+
+/// Another server of the same clients, after what this one has said.
+fn another(first: &Upstream, dialect: Dialect, type_url: &str, targets: &[&str]) -> Upstream {
+    let mut second = Upstream::streaming(dialect, type_url, targets);
+    let cut = Arc::new(first.cut.clone());
+    second
+        .client
+        .share(Twins::new(move || vec![Arc::new(Cut::default()), cut.clone()]));
+    second.now = first.now + ms(1000);
+    second
+}
+
+/// Whether two resources have the same bytes in the same place.
+fn share(one: &Kept, other: &Kept) -> bool {
+    one.delta_record().as_ptr() == other.delta_record().as_ptr()
+}
+
+#[test]
+fn equal_bytes_are_kept_once() {
+    for (kind, targets) in [(CDS, &["*"][..]), (EDS, &["a", "b", "c"])] {
+        let mut first = Upstream::streaming(Dialect::Delta, kind, targets);
+        first.hears(delta(kind, "n", &["a=1", "b=1", "c=1"], &[]));
+        for dialect in [Dialect::Delta, Dialect::Sotw] {
+            let mut second = another(&first, dialect, kind, targets);
+            match dialect {
+                Dialect::Delta => second.hears(delta(kind, "n", &["a=1", "b=2"], &[])),
+                Dialect::Sotw => second.hears_sotw(sotw(kind, "1", "n", &["a=1", "b=2"])),
+            }
+            let both = |second: &Upstream, name| [found(&first, kind, name), found(second, kind, name)];
+            let [here, there] = both(&second, "a");
+            assert!(
+                share(&here, &there) && !Arc::ptr_eq(&here, &there),
+                "{kind} {dialect:?}"
+            );
+            // Each was received when its own server said it.
+            assert_eq!((here.received(), there.received()), (first.now, second.now));
+            let [here, there] = both(&second, "b");
+            assert!(!share(&here, &there), "{kind} {dialect:?}");
+            // What changes to the same content is shared as well.
+            match dialect {
+                Dialect::Delta => second.hears(delta(kind, "n", &["b=1"], &[])),
+                Dialect::Sotw => second.hears_sotw(sotw(kind, "2", "n", &["a=1", "b=1"])),
+            }
+            let [here, there] = both(&second, "b");
+            assert!(share(&here, &there), "{kind} {dialect:?}");
+        }
+    }
+}
+
+/// As with the content of any message: the hash decides nothing, the bytes do, and a name in another spelling is another resource.
+#[test]
+fn another_type_or_alias_shares_nothing() {
+    let mut first = Upstream::streaming(Dialect::Delta, VHDS, &["r/a"]);
+    let with = |alias: &str, content| {
+        let mut message = delta(VHDS, "n", &[], &[]);
+        let aliases = vec![alias.to_owned()];
+        message.resources.push(Resource {
+            aliases,
+            ..resource(VHDS, "r/a", content)
+        });
+        message
+    };
+    first.hears(with("r/x", "1"));
+    let mut second = another(&first, Dialect::Delta, VHDS, &["r/a"]);
+    second.hears(with("r/y", "1"));
+    let [here, there] = [&first, &second].map(|one| found(one, VHDS, "r/a"));
+    assert!(!share(&here, &there) && here.body() == there.body());
+    second.hears(with("r/x", "1"));
+    assert!(share(&here, &found(&second, VHDS, "r/a")));
+}
+
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
+}
+
+/// Prints what a further view of the same clusters takes. Run with `--ignored --nocapture`.
+#[test]
+#[ignore = "prints figures"]
+fn a_further_view() {
+    const CLUSTERS: usize = 100_000;
+    let message = |turn: usize| {
+        let names = (turn..turn + 100).map(|n| format!("outbound|80||service-{n}.namespace.svc.cluster.local"));
+        let resources = names.map(|name| {
+            // Its type is EDS, and the rest is as much as it usually has.
+            let rest = [&[0x10, 3, 0x7a, 200, 1][..], &[b'x'; 200]].concat();
+            let value = Bytes::from([body(CDS, &name, "").value.to_vec(), rest].concat());
+            let resource = Some(Any {
+                type_url: CDS.to_owned(),
+                value,
+            });
+            Resource {
+                name,
+                version: "1".to_owned(),
+                resource,
+                ..Resource::default()
+            }
+        });
+        DeltaDiscoveryResponse {
+            resources: resources.collect(),
+            ..delta(CDS, "n", &[], &[])
+        }
+    };
+    let fill = |upstream: &mut Upstream| {
+        let before = resident();
+        for turn in (0..CLUSTERS).step_by(100) {
+            upstream.hears(message(turn));
+            upstream.news();
+            upstream.sent();
+        }
+        upstream.pass(ms(1000));
+        upstream.news();
+        (resident() - before) / CLUSTERS
+    };
+    let mut first = Upstream::streaming(Dialect::Delta, CDS, &["*"]);
+    println!("{} bytes for each cluster of the first view", fill(&mut first));
+    let mut second = another(&first, Dialect::Delta, CDS, &["*"]);
+    println!("{} of a further view", fill(&mut second));
+    let mut third = Upstream::streaming(Dialect::Delta, CDS, &["*"]);
+    println!("{} of one that shares nothing", fill(&mut third));
+}
