@@ -32,7 +32,7 @@ pub use verdicts::{Rejected, Verdicts};
 use crate::docket::Docket;
 use crate::routes::WakeOnFailure;
 use crate::vacancy::Vacancy;
-use classes::Class;
+use classes::{Class, ClientKind};
 use inquiry::Question;
 use xds::{Condemned, Cut, GuardSettings, Target, TypeUrl, Want};
 
@@ -268,11 +268,24 @@ impl View {
         self.verdicts.docket().add(self);
     }
 
-    /// Stores what an earlier run knew. It is not served before somebody wants it.
+    /// Stores what an earlier run knew. It is not served before somebody wants it, and what it has condemned stays so: nobody is served
+    /// that before it is judged again.
     pub fn set_restored(self: &Arc<Self>, restored: Cut) {
-        let condemns = !restored.condemned().is_empty();
-        self.head.set_restored(restored);
-        if condemns {
+        let class = Arc::new(self.class().clone());
+        let of_view = |one: &Arc<Condemned>| {
+            let kind = (one.kind.as_ref()).map(|kind| ClientKind::new(class.clone(), kind.user_agent().clone()));
+            Arc::new(Condemned {
+                kind,
+                ..Condemned::clone(one)
+            })
+        };
+        let condemned: Vec<_> = restored.condemned().iter().map(of_view).collect();
+        let since = condemned.iter().map(|one| one.since).max();
+        self.head.set_restored(restored.with_condemned(condemned.clone()));
+        if let Some(since) = since {
+            if self.verdicts.docket().settings().after > 0 {
+                drop(self.publish_condemned(condemned, Vec::new(), since));
+            }
             self.verdicts.docket().add(self);
         }
     }
